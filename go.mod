@@ -1,0 +1,3 @@
+module github.com/luanette/luanette
+
+go 1.26

@@ -1,0 +1,121 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Result is a tool's answer: an MCP CallToolResult object as JSON. It is kept
+// raw, so that relaying one costs nothing and loses nothing; View reads it.
+type Result struct {
+	Raw json.RawMessage
+}
+
+// View is a Result taken apart.
+type View struct {
+	Content    []json.RawMessage `json:"content"`
+	Structured json.RawMessage   `json:"structuredContent,omitempty"`
+	IsError    bool              `json:"isError,omitempty"`
+	Meta       json.RawMessage   `json:"_meta,omitempty"`
+}
+
+// View takes the result apart. Blocks of unknown type are kept as they are.
+func (r Result) View() (View, error) {
+	var v View
+	if len(r.Raw) == 0 {
+		return v, nil
+	}
+	if err := json.Unmarshal(r.Raw, &v); err != nil {
+		return v, fault.Wrap(fault.Upstream, err, "read tool result")
+	}
+	return v, nil
+}
+
+// Text joins the text blocks with newlines.
+func (v View) Text() string {
+	var parts []string
+	for _, raw := range v.Content {
+		var block struct{ Type, Text string }
+		if json.Unmarshal(raw, &block) == nil && block.Type == "text" {
+			parts = append(parts, block.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Value is the answer as one JSON value, which is what a script wants to hold:
+// structured content when there is any, else the text when it is JSON, else the
+// text as a string; with blocks that are not text, the list of blocks.
+func (v View) Value() json.RawMessage {
+	if len(v.Structured) > 0 && !bytes.Equal(v.Structured, []byte("null")) {
+		return v.Structured
+	}
+	for _, raw := range v.Content {
+		var block struct{ Type string }
+		if json.Unmarshal(raw, &block) != nil || block.Type != "text" {
+			blocks, err := json.Marshal(v.Content)
+			if err != nil {
+				return json.RawMessage("null")
+			}
+			return blocks
+		}
+	}
+	text := v.Text()
+	if text == "" {
+		return json.RawMessage("null")
+	}
+	if c := text[0]; (c == '{' || c == '[') && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return quoted
+}
+
+// Output makes a successful result of a line for people and, when data is not
+// nil, the same as data for programs.
+func Output(text string, data any) (Result, error) {
+	v := View{Content: []json.RawMessage{textBlock(text)}}
+	if data != nil {
+		raw, err := json.Marshal(data)
+		if err != nil {
+			return Result{}, fault.Wrap(fault.Internal, err, "encode tool result")
+		}
+		v.Structured = raw
+	}
+	return v.result()
+}
+
+// Failure makes the result of a tool that ran and failed, in the shape every
+// door shows: the message and hint as text, the fault as structured content.
+func Failure(err error) Result {
+	f := fault.From(err)
+	text := string(f.Code) + ": " + f.Error()
+	if hint := fault.HintOf(f); hint != "" {
+		text += "\n" + hint
+	}
+	v := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}
+	if raw, err := json.Marshal(map[string]any{"error": f}); err == nil {
+		v.Structured = raw
+	}
+	r, _ := v.result() // a View of valid JSON always encodes
+	return r
+}
+
+func (v View) result() (Result, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return Result{}, fault.Wrap(fault.Internal, err, "encode tool result")
+	}
+	return Result{Raw: raw}, nil
+}
+
+func textBlock(text string) json.RawMessage {
+	raw, _ := json.Marshal(map[string]string{"type": "text", "text": text}) // strings always encode
+	return raw
+}

@@ -1,0 +1,97 @@
+// Package tool holds the words for tools: how one is named, what it says of
+// itself, how it is called and what it answers. Upstream servers, backends, our
+// own tools and published scripts produce a Source; the MCP hub, the chat agent,
+// scripts, the CLI and the HUD consume one. JSON that came from elsewhere stays
+// as it came: key order, unknown fields and big integers survive the house.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Ref names one tool: the namespace it lives in and its own name there.
+// Our own tools have no namespace.
+type Ref struct {
+	Space string
+	Name  string
+}
+
+// String is how people and scripts write it: "space.name", or "name".
+func (r Ref) String() string {
+	if r.Space == "" {
+		return r.Name
+	}
+	return r.Space + "." + r.Name
+}
+
+// Info is what a tool says of itself.
+type Info struct {
+	Ref
+	Title       string
+	Description string
+	Input       json.RawMessage // JSON Schema of the arguments; always an object schema
+	Output      json.RawMessage // JSON Schema of the structured result, or nil
+	Hints       Hints
+	Raw         json.RawMessage // the definition as its owner wrote it; nil for our own
+	Stale       bool            // from a cache: its owner is away just now
+}
+
+// Hints are the tool's own claims about its behaviour. They come from strangers:
+// good for deciding what to repeat or rehearse, never for granting anything.
+// The zero value is MCP's default: it may write, destroy, and reach anywhere.
+type Hints struct {
+	ReadOnly       bool
+	Idempotent     bool
+	NonDestructive bool
+	ClosedWorld    bool
+}
+
+// Repeatable tells whether a call whose outcome is unknown may be made again.
+func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
+
+// Call is one request to run a tool.
+type Call struct {
+	Ref    Ref
+	Args   json.RawMessage // a JSON object; nil means {}
+	Meta   json.RawMessage // the caller's _meta, protocol keys removed; may be nil
+	Caller *Caller         // who waits for the answer; nil when nobody can be told or asked anything
+}
+
+// Caller is the one who made the call, as far as it can be talked to while the
+// call runs. Any function may be nil: then that way of talking does not exist.
+type Caller struct {
+	ID           string          // who: stable per user or connection, for pooling and fairness
+	Capabilities json.RawMessage // MCP client capabilities as declared, or nil
+	Progress     func(Progress)
+	Log          func(Log)
+	// Ask relays a server's question (method is MCP's: "elicitation/create",
+	// "sampling/createMessage", "roots/list") and returns the raw result.
+	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+}
+
+// Progress is how far a call has come. Total is 0 when unknown.
+type Progress struct {
+	Progress float64
+	Total    float64
+	Message  string
+}
+
+// Log is one log message a tool sends to its caller while it runs.
+type Log struct {
+	Level  string // MCP's: debug, info, notice, warning, error, critical, alert, emergency
+	Logger string
+	Data   json.RawMessage
+}
+
+// Source is anything that has tools.
+type Source interface {
+	// Tools lists them in a stable order, sorted by name. The slice and what it
+	// points to are shared: read, never write.
+	Tools(ctx context.Context) ([]Info, error)
+
+	// Call runs one. A tool that ran and failed is a Result with IsError, not an
+	// error; an error means the call could not be made or its outcome is unknown,
+	// and is a *fault.Error. Cancelling ctx cancels the call at its owner.
+	Call(ctx context.Context, call Call) (Result, error)
+}
