@@ -65,9 +65,9 @@ type Caller struct {
 	Capabilities json.RawMessage // MCP client capabilities as declared, or nil
 	Progress     func(Progress)
 	Log          func(Log)
-	// Ask relays a server's question (method is MCP's: "elicitation/create",
-	// "sampling/createMessage", "roots/list") and returns the raw result.
-	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// Ask relays the questions a tool has before it can go on, all at once, and
+	// returns the raw answers in the same order. It may wait for a person.
+	Ask func(ctx context.Context, questions []Question) ([]json.RawMessage, error)
 }
 
 // Progress is how far a call has come. Total is 0 when unknown.
@@ -75,6 +75,14 @@ type Progress struct {
 	Progress float64
 	Total    float64
 	Message  string
+}
+
+// Question is something a tool wants of its caller while it runs, in MCP's words:
+// "elicitation/create", "sampling/createMessage" or "roots/list".
+type Question struct {
+	Key    string // the asker's name for it; may be empty
+	Method string
+	Params json.RawMessage
 }
 
 // Log is one log message a tool sends to its caller while it runs.
