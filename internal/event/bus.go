@@ -1,0 +1,125 @@
+package event
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/luanette/luanette/internal/clock"
+)
+
+// DefaultKeep is how many recent events a bus keeps for replay.
+const DefaultKeep = 1024
+
+// BusOptions are a bus's choices. The zero value is ready to use.
+type BusOptions struct {
+	Keep  int         // events kept for replay; zero means DefaultKeep, below zero none
+	Clock clock.Clock // stamps events; nil means the machine's
+}
+
+// Bus numbers events and hands them to subscriptions. It is safe for concurrent
+// use and starts no goroutines.
+type Bus struct {
+	clock clock.Clock
+
+	mu     sync.Mutex
+	seq    uint64
+	recent ring
+	subs   []*Subscription
+	closed bool
+}
+
+// New makes a bus.
+func New(o BusOptions) *Bus {
+	if o.Keep == 0 {
+		o.Keep = DefaultKeep
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	return &Bus{clock: o.Clock, recent: ring{bound: max(o.Keep, 0)}}
+}
+
+// Publish gives p the next sequence number and hands it to everybody who asked
+// for its type. It never waits for them. A nil or closed bus drops p.
+func (b *Bus) Publish(p Payload) {
+	if b == nil {
+		return
+	}
+	e := Event{Type: p.EventType(), Data: p}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.seq++
+	e.Seq, e.Time = b.seq, b.clock.Now()
+	b.recent.push(e)
+	for _, s := range b.subs {
+		s.offer(e)
+	}
+}
+
+// Last is the sequence number of the newest event; zero before the first. Taken
+// before a snapshot of some state and given as After, it makes a subscription
+// that misses nothing which happened since the snapshot.
+func (b *Bus) Last() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.seq
+}
+
+// Subscribe starts a subscription. The caller closes it. On a closed bus it
+// ends at once, after what After replays.
+func (b *Bus) Subscribe(o Options) *Subscription {
+	s := newSubscription(b, o)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.replay(s, o.After)
+	if b.closed {
+		s.end()
+	} else {
+		b.subs = append(b.subs, s)
+	}
+	return s
+}
+
+// replay hands s what was published after the event numbered after.
+func (b *Bus) replay(s *Subscription, after uint64) {
+	if after == 0 || after == b.seq {
+		return
+	}
+	oldest := b.seq - uint64(b.recent.len()) + 1
+	switch {
+	case after == All:
+		after = 0
+	case after > b.seq:
+		after = 0
+		s.skip(0, Event{Seq: oldest - 1, Time: b.clock.Now()})
+	case after+1 < oldest:
+		s.skip(oldest-after-1, Event{Seq: oldest - 1, Time: b.clock.Now()})
+	}
+	for i := range b.recent.len() {
+		if e := b.recent.at(i); e.Seq > after {
+			s.offer(e)
+		}
+	}
+}
+
+// Close ends all subscriptions, once their readers have read what is queued.
+func (b *Bus) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, s := range b.subs {
+		s.end()
+	}
+	b.subs = nil
+}
+
+func (b *Bus) remove(s *Subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.subs, s); i >= 0 {
+		b.subs = slices.Delete(b.subs, i, i+1)
+	}
+}

@@ -1,0 +1,77 @@
+// Package event is a typed bus for what happens in the house. Rooms publish
+// small structs; logs, the HUD, notifications and waiting calls subscribe.
+//
+// Publishing never waits for anybody, whatever subscribers do, and all
+// subscribers see events in the one order of their sequence numbers. Each
+// subscription chooses one of two promises:
+//
+//   - Every (must-deliver-bounded): each event in order, up to Options.Buffer
+//     unread ones. Past that bound the oldest unread are dropped, and in their
+//     place stands one Missed event that tells how many there were.
+//   - Latest (latest-wins): of the events with the same type and key only the
+//     newest is kept. A slow reader sees fewer events but never one that was
+//     already superseded when it was read. More than Options.Buffer different
+//     unread ones are dropped as above.
+//
+// The bus keeps the most recent events, so that a reader that was away can
+// carry on from the last sequence number it saw (Options.After).
+//
+// Locks: the bus's lock may be held while a subscription's is taken, never the
+// other way round.
+package event
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Payload is something that can be published. Its type is dotted words, the
+// room first: "upstream.connected". A payload is shared by all subscribers and
+// must not be changed once published.
+type Payload interface {
+	EventType() string
+}
+
+// Keyed is a payload about one of several like things: the upstream's name, the
+// job's id. For Latest, events of one type with different keys do not replace
+// each other. EventKey is called while locks are held: it returns a field.
+type Keyed interface {
+	Payload
+	EventKey() string
+}
+
+// Event is a published payload with its place in the order of things.
+type Event struct {
+	Seq  uint64    `json:"seq"` // 1, 2, 3 … over the life of the bus
+	Time time.Time `json:"time"`
+	Type string    `json:"type"`
+	Data any       `json:"data"` // the Payload as it was published
+}
+
+// Missed stands in place of events that a subscription could not keep. Its
+// event bears the sequence number of the newest of them.
+type Missed struct {
+	// Count is how many events are missing: exact when the reader was too slow.
+	// When it asked for events older than the bus keeps, it counts those of all
+	// types; zero means that nobody can tell, because After was no number of
+	// this bus.
+	Count uint64 `json:"count"`
+}
+
+// EventType is "event.missed".
+func (Missed) EventType() string { return "event.missed" }
+
+// On ranges over the events of sub whose payload is a T, with the payload in
+// its own type, until sub or ctx ends. Others, Missed included, are skipped.
+//
+//	for e, up := range event.On[upstream.Connected](ctx, sub) { … }
+func On[T Payload](ctx context.Context, sub *Subscription) iter.Seq2[Event, T] {
+	return func(yield func(Event, T) bool) {
+		for e := range sub.All(ctx) {
+			if data, ok := e.Data.(T); ok && !yield(e, data) {
+				return
+			}
+		}
+	}
+}
