@@ -1,0 +1,45 @@
+package main
+
+// House is the plan of docs/design/floors.md, top floor first.
+func House() Plan {
+	return Plan{
+		Floors: []Floor{
+			{Name: "door step", Rooms: []string{"cmd/luanette"}},
+			{Name: "house", Rooms: []string{"internal/app"}},
+			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge"}},
+			{Name: "own tools", Rooms: []string{"internal/builtin"}},
+			{Name: "rooms", Rooms: []string{
+				"internal/script", "internal/upstream", "internal/job", "internal/artifact",
+				"internal/agent", "internal/catalog", "internal/hoot",
+			}},
+			{Name: "gear", Rooms: []string{
+				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
+				"internal/smf", "internal/abc", "internal/telemetry", "internal/wire",
+			}},
+			{Name: "host", Rooms: []string{"internal/host"}},
+			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
+			{Name: "ground", Rooms: []string{
+				"internal/cas", "internal/lane", "internal/backoff", "internal/clock", "internal/nearest", "internal/secret", "internal/fault",
+			}},
+		},
+		// Neighbours that may be imported on the same floor, and why.
+		SitsOn: map[string][]string{
+			"internal/abc":       {"internal/smf"}, // a tune becomes a MIDI file
+			"internal/module/*":  {"internal/smf", "internal/abc"},
+			"internal/cas":       {"internal/fault"},
+			"internal/lane":      {"internal/fault"},
+			"internal/bridge":    {"internal/zmtp"},
+			"internal/telemetry": {"internal/secret"},
+		},
+		// Stands beside the house: imports nothing of ours, usable by all.
+		Beside: []string{"lua"},
+		// Not part of the program: may look at everything.
+		Workshop: []string{"tools", "test", "bench"},
+		// Interfaces meant to be spoken everywhere; their implementations are not.
+		Everywhere: []string{
+			"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+			"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/propagation",
+			"go.opentelemetry.io/otel/trace/noop", "go.opentelemetry.io/otel/metric/noop",
+		},
+	}
+}
