@@ -1,0 +1,63 @@
+// Package secret holds strings that must not be seen: keys, tokens, passwords.
+// A Text hides itself from fmt, log/slog and every encoder, also when it sits
+// deep inside a struct that is printed; only Reveal gives it away, so a search
+// for Reveal finds all the places that can leak.
+package secret
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// Hidden is what is shown in place of a secret.
+const Hidden = "[hidden]"
+
+// Text is a secret string. The zero value is the absence of one. It is read from
+// configuration like a string, and never written back.
+type Text struct {
+	// A pointer, because fmt prints fields it may not call methods on (those
+	// that are not exported) as they are: so it prints an address.
+	value *string
+}
+
+// New makes a secret of s.
+func New(s string) Text {
+	if s == "" {
+		return Text{}
+	}
+	return Text{value: &s}
+}
+
+// Reveal gives the secret away.
+func (t Text) Reveal() string {
+	if t.value == nil {
+		return ""
+	}
+	return *t.value
+}
+
+// IsZero tells whether there is no secret.
+func (t Text) IsZero() bool { return t.value == nil }
+
+// String is Hidden, or "" where there is nothing to hide.
+func (t Text) String() string {
+	if t.IsZero() {
+		return ""
+	}
+	return Hidden
+}
+
+// Format hides the secret from every verb, %x and %#v included.
+func (t Text) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(t.String())) }
+
+// LogValue hides the secret from slog.
+func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// MarshalText hides the secret from encoders.
+func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads a secret.
+func (t *Text) UnmarshalText(raw []byte) error {
+	*t = New(string(raw))
+	return nil
+}
