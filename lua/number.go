@@ -197,12 +197,3 @@ func appendNonFinite(dst []byte, f float64) []byte {
 	}
 	return append(dst, "inf"...)
 }
-
-// floatToInt converts a float with an exact integer value.
-func floatToInt(f float64) (int64, bool) {
-	if f >= -(1<<63) && f < 1<<63 {
-		i := int64(f)
-		return i, float64(i) == f
-	}
-	return 0, false
-}
