@@ -1,0 +1,94 @@
+# The house's commands. `make` alone lists them. Whatever a target needs beyond
+# Go, Node and make, it installs itself.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export CGO_ENABLED ?= 0
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+CACHE    := $(CURDIR)/.cache
+BIN      := $(CURDIR)/bin/luanette
+LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
+LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
+SOURCES  := $(shell find cmd internal lua -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
+
+# Real MCP servers and judges that tests talk to, pinned in test/neighbours.
+NEIGHBOURS := $(CURDIR)/test/neighbours/node_modules
+export LUANETTE_TEST_NEIGHBOURS = $(NEIGHBOURS)
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: build ## Start the server on 127.0.0.1:8081
+	$(BIN) serve
+
+.PHONY: build
+build: $(BIN) ## Build bin/luanette
+
+$(BIN): $(SOURCES)
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette
+
+.PHONY: test
+test: neighbours ## Install what tests need and run all of them
+	go test ./...
+
+.PHONY: check
+check: lint floors test race ## Everything that must hold before a change lands
+
+.PHONY: lint
+lint: $(LINT) ## Formatting, vet, staticcheck and the rules of .golangci.yml
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	$(LINT) run ./...
+
+$(LINT): .golangci.yml
+	@mkdir -p $(CACHE)
+	GOBIN=$(CACHE)/lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv $(CACHE)/lint/golangci-lint $@
+
+.PHONY: floors
+floors: ## Draw the floors from the real imports; fail when an arrow points up
+	@go run ./tools/floors
+
+# The race detector needs cgo; the packages where goroutines meet.
+RACED := ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog
+.PHONY: race
+race: neighbours ## The race detector, where goroutines meet
+	CGO_ENABLED=1 go test -race -short $(RACED)
+
+.PHONY: neighbours
+neighbours: $(NEIGHBOURS)/.installed ## Install the real MCP servers that tests talk to
+
+$(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-lock.json
+	cd test/neighbours && npm ci --no-audit --no-fund --ignore-scripts
+	touch $@
+
+.PHONY: bench
+bench: ## All benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: cover
+cover: neighbours ## Coverage by package, and cover.out
+	go test -coverprofile cover.out ./...
+	@go tool cover -func cover.out | tail -1
+
+.PHONY: fuzz
+FUZZTIME ?= 20s
+fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
+	@set -e; for package in $$(go list ./...); do \
+	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+	    echo "$$package $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package; \
+	  done; done
+
+.PHONY: golden
+golden: ## Rewrite golden files and generated docs from what the program says now
+	UPDATE=1 go test ./...
+
+.PHONY: hooks
+hooks: ## Install the pre-commit hook
+	git config core.hooksPath .githooks
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .cache cover.out
