@@ -1,0 +1,305 @@
+// Package wire is MCP as bytes, shared by both faces of the hub: JSON-RPC
+// messages whose parameters and results stay raw, edits of raw objects that keep
+// everything they do not touch, server-sent events, header names and encodings,
+// and the revisions of the protocol. Nothing here connects or serves.
+//
+// Raw parts are slices of the text they were parsed from: whoever parses gives
+// up the right to write to that text.
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// ID is a request's identifier as JSON text: a quoted string, a number, or
+// null. Empty means there is none. IDs that JSON calls equal strings compare
+// equal; so an ID can key a map.
+type ID string
+
+// NullID answers a message whose own identifier could not be read.
+const NullID ID = "null"
+
+// IntID makes the identifier of a number.
+func IntID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
+
+// TextID makes the identifier of a string.
+func TextID(s string) ID { return ID(AppendText(nil, s)) }
+
+// Int is the number the ID stands for, if it is a whole one.
+func (id ID) Int() (int64, bool) {
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return n, err == nil
+}
+
+// Message is one JSON-RPC 2.0 message: a request (ID and Method), a
+// notification (Method alone), or a response (ID and either Result or Error).
+type Message struct {
+	ID     ID
+	Method string
+	Params json.RawMessage // nil when absent
+	Result json.RawMessage
+	Error  *Error
+}
+
+// IsRequest tells whether the message wants an answer.
+func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != "" }
+
+// IsNotification tells whether the message wants none.
+func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == "" }
+
+// IsResponse tells whether the message is an answer.
+func (m *Message) IsResponse() bool { return m.Method == "" }
+
+// Parse reads one message. It checks the whole text as JSON but takes only the
+// top level apart; keys match exactly, and a repeated or contradicting one is an
+// error, so that nobody after us reads the message differently. Batches are
+// refused: no revision of MCP we speak needs them.
+//
+// The error is an *Error ready to be sent back (CodeParse, CodeInvalidRequest);
+// with CodeInvalidRequest the message still carries the ID where one was readable.
+func Parse(data []byte) (Message, error) {
+	var m Message
+	if !utf8.Valid(data) {
+		return m, Errorf(CodeParse, "message is not valid UTF-8")
+	}
+	s := scanner{data: data}
+	switch s.peek() {
+	case '{':
+	case '[':
+		return m, Errorf(CodeInvalidRequest, "batches are not supported: send one message at a time")
+	default:
+		return m, Errorf(CodeParse, "message is not a JSON object")
+	}
+	var p parts
+	if err := s.object(p.take); err != nil {
+		var wrong *Error
+		if errors.As(err, &wrong) {
+			return Message{ID: p.readableID()}, wrong
+		}
+		return m, Errorf(CodeParse, "%v", err)
+	}
+	if err := s.end(); err != nil {
+		return m, Errorf(CodeParse, "%v", err)
+	}
+	return p.message()
+}
+
+// parts are the raw values of the keys JSON-RPC knows.
+type parts struct{ version, id, method, params, result, failure []byte }
+
+func (p *parts) take(m member) error {
+	slot := p.slot(keyText(m.key))
+	if slot == nil {
+		return nil
+	}
+	if *slot != nil {
+		return Errorf(CodeInvalidRequest, "key %s appears twice", m.key)
+	}
+	*slot = m.value
+	return nil
+}
+
+func (p *parts) slot(key []byte) *[]byte {
+	switch string(key) {
+	case "jsonrpc":
+		return &p.version
+	case "id":
+		return &p.id
+	case "method":
+		return &p.method
+	case "params":
+		return &p.params
+	case "result":
+		return &p.result
+	case "error":
+		return &p.failure
+	}
+	return nil
+}
+
+// message puts the parts together and says what is wrong with them.
+func (p *parts) message() (Message, error) {
+	id := p.readableID()
+	refuse := func(why string) (Message, error) {
+		return Message{ID: id}, Errorf(CodeInvalidRequest, "%s", why)
+	}
+	switch {
+	case string(p.version) != `"2.0"`:
+		return refuse(`"jsonrpc" must be "2.0"`)
+	case p.id != nil && id == "":
+		return refuse(`"id" must be a string or a number`)
+	case p.method != nil:
+		if p.result != nil || p.failure != nil {
+			return refuse("message is both a request and a response")
+		}
+		return p.request(id, refuse)
+	case p.id == nil:
+		return refuse(`message has neither "method" nor "id"`)
+	case (p.result == nil) == (p.failure == nil):
+		return refuse(`a response needs either "result" or "error"`)
+	}
+	m := Message{ID: id, Result: p.result}
+	if p.failure != nil {
+		m.Error = parseError(p.failure)
+	}
+	return m, nil
+}
+
+func (p *parts) request(id ID, refuse func(string) (Message, error)) (Message, error) {
+	if p.method[0] != '"' || len(p.method) == 2 {
+		return refuse(`"method" must be a string that is not empty`)
+	}
+	if id == NullID {
+		return refuse(`"id" of a request must not be null`)
+	}
+	if p.params != nil && p.params[0] != '{' {
+		if string(p.params) != "null" {
+			return refuse(`"params" must be an object`)
+		}
+		p.params = nil
+	}
+	return Message{ID: id, Method: methodName(keyText(p.method)), Params: p.params}, nil
+}
+
+func (p *parts) readableID() ID {
+	if len(p.id) == 0 {
+		return ""
+	}
+	switch c := p.id[0]; {
+	case c == '"' && bytes.IndexByte(p.id, '\\') >= 0:
+		return TextID(string(keyText(p.id)))
+	case c == '"', c == '-', isDigit(c), string(p.id) == "null":
+		return ID(p.id)
+	}
+	return ""
+}
+
+// keyText is what a quoted string says, without a copy where nothing is escaped.
+func keyText(quoted []byte) []byte {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	var text string
+	if err := json.Unmarshal(quoted, &text); err != nil {
+		return inner
+	}
+	return []byte(text)
+}
+
+// Append writes the message as one line of JSON, without a line end. Raw parts
+// are written as they are, except that line ends between their tokens become
+// spaces: both stdio and server-sent events end a message at the line end.
+func (m *Message) Append(dst []byte) []byte {
+	start := len(dst)
+	dst = append(dst, `{"jsonrpc":"2.0"`...)
+	if m.ID != "" {
+		dst = append(append(dst, `,"id":`...), m.ID...)
+	}
+	switch {
+	case m.Method != "":
+		dst = AppendText(append(dst, `,"method":`...), m.Method)
+		if m.Params != nil {
+			dst = append(append(dst, `,"params":`...), m.Params...)
+		}
+	case m.Error != nil:
+		dst = m.Error.append(append(dst, `,"error":`...))
+	case m.Result != nil:
+		dst = append(append(dst, `,"result":`...), m.Result...)
+	default:
+		dst = append(dst, `,"result":{}`...)
+	}
+	dst = append(dst, '}')
+	Flatten(dst[start:])
+	return dst
+}
+
+// MarshalJSON writes the message for encoding/json.
+func (m Message) MarshalJSON() ([]byte, error) { return m.Append(nil), nil }
+
+// UnmarshalJSON reads the message for encoding/json, as Parse does.
+func (m *Message) UnmarshalJSON(data []byte) (err error) {
+	*m, err = Parse(bytes.Clone(data))
+	return err
+}
+
+// Request makes a request.
+func Request(id ID, method string, params json.RawMessage) Message {
+	return Message{ID: id, Method: method, Params: params}
+}
+
+// Notification makes a notification.
+func Notification(method string, params json.RawMessage) Message {
+	return Message{Method: method, Params: params}
+}
+
+// Answer makes the response to a request: err as an error when there is one,
+// else result, where nil means the empty object.
+func Answer(id ID, result json.RawMessage, err error) Message {
+	if err != nil {
+		return Message{ID: id, Error: ErrorFrom(err)}
+	}
+	if result == nil {
+		result = json.RawMessage("{}")
+	}
+	return Message{ID: id, Result: result}
+}
+
+// Flatten makes valid JSON a single line, in place: a line end inside JSON can
+// only be space between tokens, so it becomes a blank.
+func Flatten(text []byte) {
+	for _, end := range [2]byte{'\n', '\r'} {
+		for i := bytes.IndexByte(text, end); i >= 0; {
+			text[i] = ' '
+			next := bytes.IndexByte(text[i:], end)
+			if next < 0 {
+				break
+			}
+			i += next
+		}
+	}
+}
+
+// AppendText writes s as a JSON string. Invalid UTF-8 becomes U+FFFD; nothing
+// but what JSON demands is escaped.
+func AppendText(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+		default:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			dst = utf8.AppendRune(dst, r)
+			i += size
+			continue
+		}
+		i++
+	}
+	return append(dst, '"')
+}
+
+// Valid tells whether data is one JSON value within MaxDepth, and why not.
+func Valid(data []byte) error {
+	s := scanner{data: data}
+	if err := s.value(); err != nil {
+		return fmt.Errorf("read JSON: %w", err)
+	}
+	if err := s.end(); err != nil {
+		return fmt.Errorf("read JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Keys inside _meta. Those with ProtocolPrefix belong to one hop and are never
+// relayed.
+const (
+	ProtocolPrefix = "io.modelcontextprotocol/"
+
+	MetaRevision           = ProtocolPrefix + "protocolVersion"
+	MetaClientInfo         = ProtocolPrefix + "clientInfo"
+	MetaClientCapabilities = ProtocolPrefix + "clientCapabilities"
+	MetaServerInfo         = ProtocolPrefix + "serverInfo"
+	MetaLogLevel           = ProtocolPrefix + "logLevel"
+	MetaSubscription       = ProtocolPrefix + "subscriptionId"
+
+	MetaProgressToken = "progressToken"
+
+	MetaTraceParent = "traceparent"
+	MetaTraceState  = "tracestate"
+	MetaBaggage     = "baggage"
+)
+
+// Meta is the _meta object of params or of a result, or nil.
+func Meta(object json.RawMessage) json.RawMessage {
+	meta, ok := Get(object, "_meta")
+	if !ok || !IsObject(meta) {
+		return nil
+	}
+	return meta
+}
+
+// SetMeta returns object with meta as its _meta, and without one when meta is
+// empty.
+func SetMeta(object, meta json.RawMessage) json.RawMessage {
+	if isEmptyObject(meta) {
+		return Delete(object, "_meta")
+	}
+	return Set(object, "_meta", meta)
+}
+
+// StripProtocol returns object with the protocol's own keys taken out of its
+// _meta, and without _meta when nothing else was in it. An object that has none
+// comes back as it is.
+func StripProtocol(object json.RawMessage) json.RawMessage {
+	meta := Meta(object)
+	if meta == nil {
+		return object
+	}
+	rest := DeletePrefix(meta, ProtocolPrefix)
+	if len(rest) == len(meta) {
+		return object
+	}
+	return SetMeta(object, rest)
+}
+
+func isEmptyObject(raw json.RawMessage) bool {
+	s := scanner{data: raw}
+	return len(raw) == 0 || s.peek() == '{' && func() bool { s.pos++; return s.peek() == '}' }()
+}
+
+// Carrier reads and writes trace context in a _meta object. It has the shape of
+// OpenTelemetry's TextMapCarrier; a nil Meta is an empty one.
+type Carrier struct{ Meta json.RawMessage }
+
+// Get is the text under key, or "".
+func (c *Carrier) Get(key string) string {
+	text, _ := GetText(c.Meta, key)
+	return text
+}
+
+// Set puts text under key.
+func (c *Carrier) Set(key, text string) { c.Meta = SetText(c.Meta, key, text) }
+
+// Keys lists what is there.
+func (c *Carrier) Keys() []string {
+	var keys []string
+	Each(c.Meta, func(key string, _ json.RawMessage) bool {
+		keys = append(keys, key)
+		return true
+	})
+	return keys
+}
+
+// Number is what a JSON number says; ok is false for any other value and for one
+// that no float64 can hold.
+func Number(raw json.RawMessage) (n float64, ok bool) {
+	if len(raw) == 0 || raw[0] != '-' && !isDigit(raw[0]) {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	return n, err == nil
+}

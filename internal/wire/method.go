@@ -1,0 +1,62 @@
+package wire
+
+// Methods of MCP, both eras.
+const (
+	MethodInitialize = "initialize" // legacy
+	MethodPing       = "ping"       // legacy
+	MethodDiscover   = "server/discover"
+	MethodListen     = "subscriptions/listen"
+
+	MethodToolsList         = "tools/list"
+	MethodToolsCall         = "tools/call"
+	MethodPromptsList       = "prompts/list"
+	MethodPromptsGet        = "prompts/get"
+	MethodResourcesList     = "resources/list"
+	MethodResourceTemplates = "resources/templates/list"
+	MethodResourcesRead     = "resources/read"
+	MethodSubscribe         = "resources/subscribe"   // legacy
+	MethodUnsubscribe       = "resources/unsubscribe" // legacy
+	MethodComplete          = "completion/complete"
+	MethodSetLevel          = "logging/setLevel" // legacy
+
+	MethodElicit = "elicitation/create"
+	MethodSample = "sampling/createMessage"
+	MethodRoots  = "roots/list"
+
+	NoteInitialized         = "notifications/initialized"
+	NoteCancelled           = "notifications/cancelled"
+	NoteProgress            = "notifications/progress"
+	NoteMessage             = "notifications/message"
+	NoteToolsChanged        = "notifications/tools/list_changed"
+	NotePromptsChanged      = "notifications/prompts/list_changed"
+	NoteResourcesChanged    = "notifications/resources/list_changed"
+	NoteResourceUpdated     = "notifications/resources/updated"
+	NoteRootsChanged        = "notifications/roots/list_changed"
+	NoteElicitationComplete = "notifications/elicitation/complete"
+	NoteListenAcknowledged  = "notifications/subscriptions/acknowledged"
+	ResultComplete          = "complete"       // resultType of a modern result that is one
+	ResultInputRequired     = "input_required" // resultType of a modern result that asks back
+	ResultTask              = "task"           // resultType of the tasks extension
+)
+
+// methodName is text as a string, without allocating for the names above that
+// are met in every call.
+func methodName(text []byte) string {
+	switch string(text) {
+	case MethodToolsCall:
+		return MethodToolsCall
+	case MethodToolsList:
+		return MethodToolsList
+	case MethodPing:
+		return MethodPing
+	case MethodDiscover:
+		return MethodDiscover
+	case NoteProgress:
+		return NoteProgress
+	case NoteMessage:
+		return NoteMessage
+	case NoteCancelled:
+		return NoteCancelled
+	}
+	return string(text)
+}

@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// The functions here read and edit a JSON object as text. What they do not touch
+// keeps its bytes: order, spacing, big integers, unknown keys. They take text
+// that was parsed before; given anything but an object, reading finds nothing
+// and deleting changes nothing.
+
+var errStop = errors.New("stop")
+
+// Get finds the value of key. Of repeated keys the last one counts, as in
+// encoding/json and in JavaScript.
+func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
+	var found json.RawMessage
+	walk(object, func(m member) error {
+		if string(keyText(m.key)) == key {
+			found = m.value
+		}
+		return nil
+	})
+	return found, found != nil
+}
+
+// GetText finds the string value of key.
+func GetText(object json.RawMessage, key string) (string, bool) {
+	raw, ok := Get(object, key)
+	if !ok {
+		return "", false
+	}
+	return Text(raw)
+}
+
+// Text is what a JSON string says; ok is false for any other value.
+func Text(raw json.RawMessage) (text string, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	return string(keyText(raw)), true
+}
+
+// GetBool finds the boolean value of key; anything else is false.
+func GetBool(object json.RawMessage, key string) bool {
+	raw, _ := Get(object, key)
+	return string(raw) == "true"
+}
+
+// Each calls do for every member in order, until it returns false.
+func Each(object json.RawMessage, do func(key string, value json.RawMessage) bool) {
+	walk(object, func(m member) error {
+		if !do(string(keyText(m.key)), m.value) {
+			return errStop
+		}
+		return nil
+	})
+}
+
+// Items takes an array apart. ok is false when raw is none.
+func Items(raw json.RawMessage) (items []json.RawMessage, ok bool) {
+	s := scanner{data: raw}
+	if s.peek() != '[' {
+		return nil, false
+	}
+	err := s.array(func(value []byte) error {
+		items = append(items, value)
+		return nil
+	})
+	return items, err == nil
+}
+
+// IsObject tells whether raw is an object.
+func IsObject(raw json.RawMessage) bool {
+	s := scanner{data: raw}
+	return s.peek() == '{'
+}
+
+// IsNull tells whether raw is null or nothing at all.
+func IsNull(raw json.RawMessage) bool {
+	trimmed := bytes.TrimSpace(raw)
+	return len(trimmed) == 0 || string(trimmed) == "null"
+}
+
+// Set returns object with key set to value: in its place when it was there,
+// else at the end. Anything but an object becomes a new one. object itself is
+// not changed.
+func Set(object json.RawMessage, key string, value json.RawMessage) json.RawMessage {
+	var hits []member
+	count := 0
+	closed := walk(object, func(m member) error {
+		count++
+		if string(keyText(m.key)) == key {
+			hits = append(hits, m)
+		}
+		return nil
+	})
+	out := make([]byte, 0, len(object)+len(key)+len(value)+8)
+	switch {
+	case closed < 0:
+		out = append(out, '{')
+		out = append(append(AppendText(out, key), ':'), value...)
+		return append(out, '}')
+	case len(hits) > 1:
+		return Set(Delete(object, key), key, value)
+	case len(hits) == 1:
+		keep := hits[0].end - len(hits[0].value)
+		out = append(append(out, object[:keep]...), value...)
+		return append(out, object[hits[0].end:]...)
+	}
+	out = append(out, object[:closed]...)
+	if count > 0 {
+		out = append(out, ',')
+	}
+	out = append(append(AppendText(out, key), ':'), value...)
+	return append(out, object[closed:]...)
+}
+
+// SetText is Set with a string value.
+func SetText(object json.RawMessage, key, value string) json.RawMessage {
+	return Set(object, key, AppendText(nil, value))
+}
+
+// Delete returns object without key.
+func Delete(object json.RawMessage, key string) json.RawMessage {
+	return DeleteFunc(object, func(k string) bool { return k == key })
+}
+
+// DeletePrefix returns object without the keys that begin with prefix.
+func DeletePrefix(object json.RawMessage, prefix string) json.RawMessage {
+	return DeleteFunc(object, func(k string) bool { return strings.HasPrefix(k, prefix) })
+}
+
+// DeleteFunc returns object without the keys drop says yes to; the same slice
+// when there are none.
+func DeleteFunc(object json.RawMessage, drop func(key string) bool) json.RawMessage {
+	var kept []member
+	dropped := false
+	closed := walk(object, func(m member) error {
+		if drop(string(keyText(m.key))) {
+			dropped = true
+		} else {
+			kept = append(kept, m)
+		}
+		return nil
+	})
+	if closed < 0 || !dropped {
+		return object
+	}
+	out := append(make([]byte, 0, len(object)), '{')
+	for i, m := range kept {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, object[m.start:m.end]...)
+	}
+	return append(out, '}')
+}
+
+// walk visits the members and returns where the closing brace stands, or -1
+// when raw is no object or each stopped the walk.
+func walk(raw []byte, each func(member) error) int {
+	s := scanner{data: raw}
+	if s.peek() != '{' {
+		return -1
+	}
+	if err := s.object(each); err != nil {
+		return -1
+	}
+	return s.pos - 1
+}
