@@ -1,0 +1,221 @@
+package cas
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"lukechampine.com/blake3"
+)
+
+// DefaultMaxSize is the largest content a Dir takes: 1 GiB.
+const DefaultMaxSize = 1 << 30
+
+// abandoned is the age at which an unfinished file cannot be anybody's any more.
+const abandoned = 24 * time.Hour
+
+// DirOptions are the choices of a Dir. The zero value is ready to use.
+type DirOptions struct {
+	MaxSize int64 // bytes per content; zero means DefaultMaxSize, below zero no limit
+}
+
+// Dir is a Store of files: objects/ab/cdef… holds the content whose hash begins
+// with abcdef. Several processes may use one folder.
+type Dir struct {
+	root    string
+	maxSize int64
+	shelves [256]atomic.Bool // objects/00 … objects/ff known to be there for good
+}
+
+// OpenDir opens the store in the folder root, which is made if need be, and
+// removes what writers that died long ago left unfinished.
+func OpenDir(root string, o DirOptions) (*Dir, error) {
+	if o.MaxSize == 0 {
+		o.MaxSize = DefaultMaxSize
+	}
+	d := &Dir{root: root, maxSize: o.MaxSize}
+	for _, dir := range []string{d.objects(), d.unfinished()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("open content store: %w", err)
+		}
+	}
+	if err := syncDir(root); err != nil {
+		return nil, fmt.Errorf("open content store: %w", err)
+	}
+	d.sweep(time.Now().Add(-abandoned))
+	return d, nil
+}
+
+// Put writes r to a file of its own, which takes its place under objects only
+// when all of it is on disk.
+func (d *Dir) Put(ctx context.Context, r io.Reader) (_ Ref, _ int64, err error) {
+	f, err := os.CreateTemp(d.unfinished(), "put-*")
+	if err != nil {
+		return Ref{}, 0, fmt.Errorf("store content: %w", err)
+	}
+	defer func() { // after the move there is nothing left to remove
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}()
+	ref, size, err := d.fill(f, ctxReader{ctx, r})
+	if err != nil {
+		return Ref{}, 0, fmt.Errorf("store content: %w", err)
+	}
+	if err := d.keep(ctx, f, ref); err != nil {
+		return Ref{}, 0, fmt.Errorf("store content %s: %w", ref.Short(), err)
+	}
+	return ref, size, nil
+}
+
+// fill copies r to f and hashes it on the way.
+func (d *Dir) fill(f *os.File, r io.Reader) (Ref, int64, error) {
+	if d.maxSize >= 0 {
+		r = io.LimitReader(r, d.maxSize+1)
+	}
+	hash := blake3.New(refSize, nil)
+	size, err := io.Copy(io.MultiWriter(f, hash), r)
+	if err == nil && d.maxSize >= 0 && size > d.maxSize {
+		err = tooBig(d.maxSize)
+	}
+	return sumOf(hash), size, err
+}
+
+// keep moves the finished file to its place, unless sound content is there
+// already. Either way the place survives a crash when keep returns.
+func (d *Dir) keep(ctx context.Context, f *os.File, ref Ref) error {
+	if err := d.addShelf(ref); err != nil {
+		return err
+	}
+	place := d.path(ref)
+	if !d.sound(ctx, ref) {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		if err := os.Rename(f.Name(), place); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(place))
+}
+
+// sound tells whether ref's content is there and undamaged.
+func (d *Dir) sound(ctx context.Context, ref Ref) bool {
+	r, err := d.Open(ctx, ref)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = r.Close() }()
+	_, err = io.Copy(io.Discard, r)
+	return err == nil
+}
+
+// Open reads the file of ref.
+func (d *Dir) Open(ctx context.Context, ref Ref) (io.ReadCloser, error) {
+	f, err := os.Open(d.path(ref))
+	if err != nil {
+		return nil, lookup(ref, "open", err)
+	}
+	return verified(ctx, ref, f), nil
+}
+
+// Stat tells the size of ref's file.
+func (d *Dir) Stat(_ context.Context, ref Ref) (int64, error) {
+	info, err := os.Stat(d.path(ref))
+	if err != nil {
+		return 0, lookup(ref, "stat", err)
+	}
+	return info.Size(), nil
+}
+
+// Match looks through the one shelf that can hold prefix.
+func (d *Dir) Match(_ context.Context, prefix string, limit int) ([]Ref, error) {
+	shelf, rest := prefix[:2], prefix[2:]
+	entries, err := os.ReadDir(filepath.Join(d.objects(), shelf)) // sorted by name
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for content %s: %w", prefix, err)
+	}
+	var refs []Ref
+	for _, e := range entries {
+		if len(refs) == limit {
+			break
+		}
+		if strings.HasPrefix(e.Name(), rest) {
+			if ref, err := Parse(shelf + e.Name()); err == nil {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs, nil
+}
+
+func (d *Dir) objects() string    { return filepath.Join(d.root, "objects") }
+func (d *Dir) unfinished() string { return filepath.Join(d.root, "unfinished") }
+
+func (d *Dir) path(ref Ref) string {
+	digits := ref.String()
+	return filepath.Join(d.objects(), digits[:2], digits[2:])
+}
+
+// addShelf makes the folder that ref's file goes into. The first time, it waits
+// until the folder is on disk even if it exists: another process may just have
+// made it.
+func (d *Dir) addShelf(ref Ref) error {
+	known := &d.shelves[ref.sum[0]]
+	if known.Load() {
+		return nil
+	}
+	shelf := filepath.Join(d.objects(), hex.EncodeToString(ref.sum[:1]))
+	if err := os.MkdirAll(shelf, 0o700); err != nil {
+		return err
+	}
+	if err := syncDir(d.objects()); err != nil {
+		return err
+	}
+	known.Store(true)
+	return nil
+}
+
+// sweep removes unfinished files last written before the given time. What cannot
+// be removed does no harm and is tried again at the next start.
+func (d *Dir) sweep(before time.Time) {
+	entries, _ := os.ReadDir(d.unfinished())
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().Before(before) {
+			_ = os.Remove(filepath.Join(d.unfinished(), e.Name()))
+		}
+	}
+}
+
+func lookup(ref Ref, doing string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return missing(ref.String())
+	}
+	return fmt.Errorf("%s content %s: %w", doing, ref.Short(), err)
+}
+
+// syncDir puts a folder's entries on disk. Windows has no such call; there the
+// file system's own journal has to do.
+func syncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+var _ Store = (*Dir)(nil)
