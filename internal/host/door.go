@@ -1,0 +1,63 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Effect is one thing a script wants of the world.
+type Effect struct {
+	Name string // "mcp.call", "fs.write"
+	Kind Kind
+	Args []Value
+}
+
+// Door decides what becomes of effects. It is called by the goroutine that runs
+// the script, or by several at once when the script does things in parallel.
+type Door interface {
+	// Pass answers the effect: by calling live, which does it, or otherwise.
+	Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error)
+}
+
+// Live does everything for real.
+func Live() Door { return liveDoor{} }
+
+type liveDoor struct{}
+
+func (liveDoor) Pass(ctx context.Context, _ Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	return live(ctx)
+}
+
+// Closed allows nothing but observations: it is for looking at a script, as
+// when describe() is called.
+func Closed(doing string) Door { return closedDoor{doing} }
+
+type closedDoor struct{ doing string }
+
+func (d closedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Kind == Observe {
+		return live(ctx)
+	}
+	return nil, fault.New(fault.Denied, "%s is not allowed while %s", e.Name, d.doing).
+		WithHint("move it into main(params): the script's top level and describe() must not touch the world")
+}
+
+// Counted lets at most limit effects pass that are not observations, then
+// refuses. It is how a run's budget of calls is kept.
+func Counted(inner Door, limit int64) Door { return &countedDoor{inner: inner, limit: limit} }
+
+type countedDoor struct {
+	inner Door
+	limit int64
+	used  atomic.Int64
+}
+
+func (d *countedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Kind != Observe && d.used.Add(1) > d.limit {
+		return nil, fault.New(fault.Limit, "%s: the run's budget of %d calls is used up", e.Name, d.limit).
+			WithHint("do more per call, or split the work over several runs")
+	}
+	return d.inner.Pass(ctx, e, live)
+}

@@ -1,0 +1,40 @@
+package host
+
+import "context"
+
+// Env is the world of one run as an engine sees it: the modules there are, and
+// the door to everything outside. An engine holds no other reference to the
+// world, so that what it binds cannot go round the door.
+type Env struct {
+	Modules []Module
+	door    Door
+	world   *World
+}
+
+// NewEnv makes the environment of a run.
+func NewEnv(modules []Module, door Door, world *World) *Env {
+	return &Env{Modules: modules, door: door, world: world}
+}
+
+// Call runs a host function for a script: a pure one directly, an effect through
+// the door. module is the global it was reached by, for messages.
+func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) ([]Value, error) {
+	args := Args{Func: qualified(module, f.Name), Values: values}
+	if f.Pure != nil {
+		return f.Pure(args)
+	}
+	kind := f.Kind
+	if f.Classify != nil {
+		kind = f.Classify(e.world, args)
+	}
+	return e.door.Pass(ctx, Effect{Name: args.Func, Kind: kind, Args: values}, func(ctx context.Context) ([]Value, error) {
+		return f.Effect(ctx, e.world, args)
+	})
+}
+
+func qualified(module, name string) string {
+	if module == "" {
+		return name
+	}
+	return module + "." + name
+}

@@ -1,0 +1,279 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Files is what a run may see of the file system: its own temp folder and the
+// folders the configuration allows. Every path is opened inside one of them by
+// os.Root, which neither ".." nor a symbolic link can leave.
+type Files struct {
+	temp  *Temp
+	read  []string
+	write []string
+	limit int64
+}
+
+// FilesOptions says which folders are open. The zero value opens only temp.
+type FilesOptions struct {
+	Read  []string // folders scripts may read
+	Write []string // folders scripts may read and write
+	Limit int64    // largest file read whole, in bytes; 0 means 10 MiB
+}
+
+// NewFiles opens the folders of options beside the run's own.
+func NewFiles(temp *Temp, options FilesOptions) *Files {
+	if options.Limit == 0 {
+		options.Limit = 10 << 20
+	}
+	return &Files{temp: temp, read: absolute(options.Read), write: absolute(options.Write), limit: options.Limit}
+}
+
+func absolute(folders []string) []string {
+	var full []string
+	for _, folder := range folders {
+		if abs, err := filepath.Abs(folder); err == nil {
+			full = append(full, abs)
+		}
+	}
+	return full
+}
+
+// Read returns a file's content.
+func (f *Files) Read(path string) ([]byte, error) {
+	root, inside, err := f.open(path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := root.Open(inside)
+	if err != nil {
+		return nil, fileFault("read", path, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, f.limit+1))
+	if err != nil {
+		return nil, fileFault("read", path, err)
+	}
+	if int64(len(data)) > f.limit {
+		return nil, fault.New(fault.Limit, "read %s: larger than %d bytes", path, f.limit)
+	}
+	return data, nil
+}
+
+// Write replaces a file's content, or adds to it, making its folder if needed.
+func (f *Files) Write(path string, data []byte, add bool) error {
+	root, inside, err := f.open(path, true)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if f.inTemp(path) {
+		if err := f.temp.take(int64(len(data))); err != nil {
+			return err
+		}
+	}
+	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+		return fileFault("write", path, err)
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if add {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	}
+	file, err := root.OpenFile(inside, flags, 0o644)
+	if err != nil {
+		return fileFault("write", path, err)
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fileFault("write", path, err)
+	}
+	return nil
+}
+
+// Remove deletes a file of a folder that may be written.
+func (f *Files) Remove(path string) error {
+	root, inside, err := f.open(path, true)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(inside); err != nil {
+		return fileFault("remove", path, err)
+	}
+	return nil
+}
+
+// Entry is one name in a folder.
+type Entry struct {
+	Name  string `json:"name"`
+	IsDir bool   `json:"is_dir"`
+	Size  int64  `json:"size"`
+}
+
+// List returns what is in a folder, sorted by name.
+func (f *Files) List(path string) ([]Entry, error) {
+	root, inside, err := f.open(path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	found, err := fs.ReadDir(root.FS(), filepath.ToSlash(inside))
+	if err != nil {
+		return nil, fileFault("list", path, err)
+	}
+	entries := make([]Entry, 0, len(found))
+	for _, d := range found {
+		entry := Entry{Name: d.Name(), IsDir: d.IsDir()}
+		if info, err := d.Info(); err == nil {
+			entry.Size = info.Size()
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// Find returns the files below the open folders whose path matches the pattern:
+// relative patterns ("**/*.mid", "songs/*.abc") are tried in every folder, at
+// most limit results, sorted.
+func (f *Files) Find(pattern string, limit int) ([]string, error) {
+	var found []string
+	for _, folder := range f.folders() {
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			continue // a configured folder that does not exist holds no files
+		}
+		err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || len(found) >= limit {
+				return fs.SkipDir
+			}
+			if !d.IsDir() && matchPath(pattern, folder, path) {
+				found = append(found, filepath.Join(folder, filepath.FromSlash(path)))
+			}
+			return nil
+		})
+		root.Close()
+		if err != nil {
+			return nil, fileFault("find", pattern, err)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// matchPath matches slash-separated patterns in which ** stands for any folders.
+func matchPath(pattern, folder, path string) bool {
+	if filepath.IsAbs(pattern) {
+		rel, ok := strings.CutPrefix(filepath.ToSlash(pattern), filepath.ToSlash(folder)+"/")
+		if !ok {
+			return false
+		}
+		pattern = rel
+	}
+	return matchParts(strings.Split(pattern, "/"), strings.Split(path, "/"))
+}
+
+func matchParts(pattern, path []string) bool {
+	if len(pattern) == 0 {
+		return len(path) == 0
+	}
+	if pattern[0] == "**" {
+		for i := range len(path) + 1 {
+			if matchParts(pattern[1:], path[i:]) {
+				return true
+			}
+		}
+		return false
+	}
+	if len(path) == 0 {
+		return false
+	}
+	ok, err := filepath.Match(pattern[0], path[0])
+	return err == nil && ok && matchParts(pattern[1:], path[1:])
+}
+
+// open finds the open folder that holds path. A relative path is taken inside
+// the first folder that may be used for the purpose.
+func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
+	folders := f.folders()
+	if forWriting {
+		folders = f.writable()
+	}
+	clean := filepath.Clean(path)
+	for _, folder := range folders {
+		inside := clean
+		if filepath.IsAbs(clean) {
+			rel, err := filepath.Rel(folder, clean)
+			if err != nil || !filepath.IsLocal(rel) {
+				continue
+			}
+			inside = rel
+		}
+		if !forWriting && !filepath.IsAbs(clean) {
+			if _, err := os.Lstat(filepath.Join(folder, inside)); err != nil {
+				continue
+			}
+		}
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			return nil, "", fileFault("open", path, err)
+		}
+		return root, inside, nil
+	}
+	return nil, "", f.outside(path, forWriting)
+}
+
+func (f *Files) outside(path string, forWriting bool) error {
+	verb, list := "read", f.folders()
+	if forWriting {
+		verb, list = "write", f.writable()
+	}
+	return fault.New(fault.Denied, "%s: scripts may not %s here", path, verb).
+		WithHint("use temp.path(name), or allow the folder in the configuration; open now: %s", strings.Join(list, ", "))
+}
+
+func (f *Files) folders() []string {
+	return append(f.writable(), f.read...)
+}
+
+func (f *Files) writable() []string {
+	var open []string
+	if dir, err := f.temp.Dir(); err == nil {
+		open = append(open, dir)
+	}
+	return append(open, f.write...)
+}
+
+func (f *Files) inTemp(path string) bool {
+	dir, err := f.temp.Dir()
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return !filepath.IsAbs(path) || err == nil && filepath.IsLocal(rel)
+}
+
+// fileFault words an error of the file system with the path as the script wrote
+// it.
+func fileFault(doing, path string, err error) error {
+	code := fault.Internal
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = fault.NotFound
+	case errors.Is(err, fs.ErrPermission):
+		code = fault.Denied
+	}
+	var inner *fs.PathError
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return fault.Wrap(code, err, "%s %s", doing, path)
+}

@@ -1,0 +1,66 @@
+package host
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// World is everything outside a script, as the functions of modules see it when
+// the door lets them. A nil part is a part this run does not have.
+type World struct {
+	Tools     tool.Source                            // what mcp.<ns>.<tool> calls
+	Caller    *tool.Caller                           // who waits for the run; tools may talk to them
+	Upstreams Upstreams                              // what the tools module manages
+	Output    *Output                                // what the run prints and logs
+	Clock     *Clock                                 // the run's own time
+	Files     *Files                                 // folders it may read or write
+	Temp      *Temp                                  // its own folder, gone when it ends
+	HTTP      *http.Client                           // already limited to the hosts that are allowed
+	Getenv    func(string) (string, bool)            // already limited to the variables that are allowed
+	Events    *event.Bus                             // what on(event, fn) hears
+	Meter     metric.Meter                           // what otel.record_metric counts with
+	Progress  func(fraction float64, message string) // tells whoever waits
+	Random    func() uint64                          // seeds the script's generator
+}
+
+// Upstreams is the part of the connection manager that scripts may use.
+type Upstreams interface {
+	Add(ctx context.Context, name, url string) error
+	Remove(ctx context.Context, name string) (bool, error)
+	Status(name string) (UpstreamStatus, bool)
+	List() []UpstreamStatus
+}
+
+// UpstreamStatus is one connection in the shape scripts know.
+type UpstreamStatus struct {
+	Name     string `json:"name"`
+	State    string `json:"state"`
+	Tools    int    `json:"tools"`
+	Endpoint string `json:"endpoint"`
+	Calls    int64  `json:"calls"`
+	Error    string `json:"error,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`
+	LastTool string `json:"last_tool,omitempty"`
+}
+
+// Clock is a run's own time: the house's clock plus what the script advanced.
+type Clock struct {
+	clock.Clock
+	advanced atomic.Int64 // milliseconds
+}
+
+// NewClock starts at the time c tells.
+func NewClock(c clock.Clock) *Clock { return &Clock{Clock: c} }
+
+// Milliseconds is the run's time since 1970.
+func (c *Clock) Milliseconds() int64 { return c.Now().UnixMilli() + c.advanced.Load() }
+
+// Advance moves the run's time forward without waiting.
+func (c *Clock) Advance(milliseconds int64) { c.advanced.Add(milliseconds) }
