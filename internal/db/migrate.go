@@ -1,0 +1,89 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+var setName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+// Migrate brings the tables of one room up to date. The room embeds its files,
+// migrations/00001_words.sql and so on in goose's form, and names its set; the
+// set's own table migrations_<set> says which have run. Each runs once, in
+// order, and whole or not at all. A file that was released is never changed.
+func (d *DB) Migrate(ctx context.Context, set string, files fs.FS) error {
+	if d.closed.Load() {
+		return errClosed()
+	}
+	if err := d.migrate(ctx, set, files); err != nil {
+		return fault.Wrap(fault.Internal, d.dialect.explain(err), "migrate %s", set).
+			WithHint("use the newest release with this database; if it is the newest, please report this")
+	}
+	return nil
+}
+
+func (d *DB) migrate(ctx context.Context, set string, files fs.FS) error {
+	if !setName.MatchString(set) {
+		return fmt.Errorf("set name %q is not lower-case letters, digits and _", set)
+	}
+	folder, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(d.dialect.migrations(), d.writer.db, folder,
+		goose.WithTableName("migrations_"+set), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, p); err != nil {
+		return err
+	}
+	return up(ctx, p)
+}
+
+// refuseNewer keeps an older program away from tables it does not understand.
+func refuseNewer(ctx context.Context, p *goose.Provider) error {
+	current, target, err := p.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	if current > target {
+		return fmt.Errorf("the database is at version %d, this program knows %d", current, target)
+	}
+	return nil
+}
+
+// up runs what has not run. Another process may be doing the same: then one of
+// us fails at what the other has just done, and carries on from there.
+func up(ctx context.Context, p *goose.Provider) error {
+	for {
+		before, err := p.GetDBVersion(ctx)
+		if err != nil {
+			return err
+		}
+		_, failed := p.Up(ctx)
+		if failed == nil {
+			return nil
+		}
+		after, err := p.GetDBVersion(ctx)
+		if err != nil || after == before {
+			return errors.Join(named(failed), err)
+		}
+	}
+}
+
+// named says which file failed.
+func named(err error) error {
+	var partial *goose.PartialError
+	if !errors.As(err, &partial) {
+		return err
+	}
+	return fmt.Errorf("run %s: %w", partial.Failed.Source.Path, partial.Err)
+}

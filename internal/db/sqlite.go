@@ -1,0 +1,152 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// sqliteFile is a database in one file, beside which SQLite keeps a write-ahead
+// log: readers see the last commit while a writer writes.
+type sqliteFile struct {
+	path string // absolute
+}
+
+func newSQLite(path string) (*sqliteFile, error) {
+	if path == "" || strings.HasPrefix(path, ":") {
+		return nil, fault.New(fault.Config, "open database sqlite:%s: not the path of a file", path).
+			WithHint("use sqlite:PATH, for example sqlite:luanette.db")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "open database sqlite:%s", path)
+	}
+	return &sqliteFile{path: abs}, nil
+}
+
+func (s *sqliteFile) connect(ctx context.Context, o Options) (writers, readers *sql.DB, err error) {
+	if err := s.touch(); err != nil {
+		return nil, nil, s.cannotOpen(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(writers, readers))
+		}
+	}()
+	// The first connection makes the file and turns the log on, so it comes first.
+	if writers, err = s.pool(ctx, 1, "_txlock=immediate"); err != nil {
+		return writers, nil, s.cannotOpen(err)
+	}
+	if readers, err = s.pool(ctx, o.Readers, "_query_only=1"); err != nil {
+		return writers, readers, s.cannotOpen(err)
+	}
+	return writers, readers, nil
+}
+
+// touch makes the file, if it is not there, for its owner's eyes only; SQLite
+// gives what it keeps beside it the same permissions.
+func (s *sqliteFile) touch() error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// pool opens size connections' worth of pool and tries one.
+func (s *sqliteFile) pool(ctx context.Context, size int, more string) (*sql.DB, error) {
+	const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&"
+	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: settings + more}
+	pool, err := sql.Open("sqlite", file.String())
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(size)
+	pool.SetMaxIdleConns(size)
+	return pool, pool.PingContext(ctx)
+}
+
+func (s *sqliteFile) cannotOpen(err error) error {
+	return fault.Wrap(fault.Config, err, "open database sqlite:%s", s.path).
+		WithHint("give a path that can be written, to a new file or to one that Luanette made")
+}
+
+func (s *sqliteFile) explain(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) || explained(err) {
+		return err
+	}
+	switch e.Code() {
+	case sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_ROWID:
+		return fmt.Errorf("%w: %w", ErrUnique, err)
+	case sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+		return fmt.Errorf("%w: %w", ErrForeignKey, err)
+	}
+	switch e.Code() & 0xff { // the kind, without its finer distinctions
+	case sqlite3.SQLITE_CONSTRAINT:
+		return fmt.Errorf("%w: %w", ErrConstraint, err)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fault.Wrap(fault.Unavailable, err, "the database is busy").
+			WithHint("another program holds %s; try again when it is done", s.path)
+	case sqlite3.SQLITE_FULL:
+		return fault.Wrap(fault.Unavailable, err, "the disk is full").
+			WithHint("make room where %s is, then try again", s.path)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fault.Wrap(fault.Internal, err, "the database is damaged").
+			WithHint("put back a copy of %s that was made earlier", s.path)
+	}
+	return err
+}
+
+// explained tells whether err went through explain before.
+func explained(err error) bool {
+	var f *fault.Error
+	return errors.As(err, &f)
+}
+
+func (s *sqliteFile) check(ctx context.Context, tx *Tx) error {
+	text := func(row Scanner) (found string, err error) { return found, row.Scan(&found) }
+	problems, err := All(ctx, tx, text, "SELECT integrity_check FROM pragma_integrity_check")
+	if err != nil {
+		return doing("check database", err)
+	}
+	orphans, err := All(ctx, tx, text,
+		`SELECT 'row ' || coalesce(rowid, '?') || ' of ' || "table" || ' refers to nothing in ' || parent
+		 FROM pragma_foreign_key_check`)
+	if err != nil {
+		return doing("check database", err)
+	}
+	if len(problems) == 1 && problems[0] == "ok" {
+		problems = nil
+	}
+	if problems = append(problems, orphans...); len(problems) == 0 {
+		return nil
+	}
+	return fault.New(fault.Internal, "the database is damaged: %s", strings.Join(problems, "; ")).
+		WithHint("put back a copy of %s that was made earlier", s.path)
+}
+
+func (*sqliteFile) migrations() goose.Dialect { return goose.DialectSQLite3 }
+
+func closeAll(pools ...*sql.DB) (err error) {
+	for _, p := range pools {
+		if p != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Tx is a transaction, valid only within the function that was given it.
+type Tx struct {
+	tx      *sql.Tx
+	explain func(error) error
+	// shared means that others' writes are part of the same transaction. SQLite
+	// undoes all of it when it interrupts a statement, so none is interrupted.
+	shared bool
+}
+
+// Exec runs a statement that returns no rows.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	ctx, err := t.statement(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.tx.ExecContext(ctx, query, args...)
+	return res, t.blame(ctx, err)
+}
+
+// Query runs a statement that returns rows, which the caller closes; All is
+// often shorter.
+func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	ctx, err := t.statement(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.tx.QueryContext(ctx, query, args...)
+	return rows, t.blame(ctx, err)
+}
+
+// QueryRow runs a statement that returns at most one row. Its errors, and
+// sql.ErrNoRows when there is none, come from Scan.
+func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *Row {
+	ctx, err := t.statement(ctx)
+	if err != nil {
+		return &Row{err: err}
+	}
+	row := t.tx.QueryRowContext(ctx, query, args...)
+	return &Row{row: row, blame: func(err error) error { return t.blame(ctx, err) }}
+}
+
+// statement prepares ctx for one statement, or tells why there is to be none.
+func (t *Tx) statement(ctx context.Context) (context.Context, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if t.shared {
+		return context.WithoutCancel(ctx), nil
+	}
+	return ctx, nil
+}
+
+// blame tells what a statement's error means: an interrupted one ended because
+// of its ctx.
+func (t *Tx) blame(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return t.explain(err)
+}
+
+// Scanner is a row to be read: a *Row, or *sql.Rows standing at one.
+type Scanner interface {
+	Scan(dest ...any) error
+}
+
+// Row is the one row that QueryRow asked for.
+type Row struct {
+	row   *sql.Row
+	blame func(error) error
+	err   error
+}
+
+// Scan reads the row's columns into dest.
+func (r *Row) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.blame(r.row.Scan(dest...))
+}
+
+// All runs a query and reads all its rows, each by scan.
+func All[T any](ctx context.Context, tx *Tx, scan func(Scanner) (T, error), query string, args ...any) (_ []T, err error) {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, tx.blame(ctx, rows.Err())
+}
+
+func doing(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
