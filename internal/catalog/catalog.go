@@ -1,0 +1,166 @@
+// Package catalog joins every source of tools into one: it knows all tools,
+// finds them by name or by what they do, and carries each call through the same
+// stations: a bound on nesting, span and events and statistics, a check of the
+// arguments against the tool's schema, a limit and a circuit breaker per
+// namespace. What of it shows at the hub, and under which name, is decided here
+// too.
+//
+// Reading never waits for a source that has answered before: a picture of all
+// tools is kept, made anew when a source's list turns out to have changed.
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Options are a catalog's choices. The zero value is an empty catalog that
+// exposes nothing and tells nobody.
+type Options struct {
+	// Sources are where tools come from; Add adds more. Where two offer the same
+	// tool, the earlier source has it.
+	Sources []tool.Source
+	// Bus is told of calls and of changes; nil tells nobody.
+	Bus *event.Bus
+	// Log gets what somebody should look at; nil discards it.
+	Log *slog.Logger
+	// Tracer starts a span per call; nil starts none.
+	Tracer trace.Tracer
+	// Meter records how long calls take; nil records nothing.
+	Meter metric.Meter
+	// Depth is how deep calls may nest: a tool that calls a tool that calls … Zero
+	// means DefaultDepth.
+	Depth int
+	// Limits are the bounds of one namespace; nil means the zero Limits for each.
+	// Our own tools, which have no namespace, are not limited: a call of theirs
+	// that waits for another of theirs would wait for itself.
+	Limits func(namespace string) Limits
+	// NameLength bounds exposed names; zero means DefaultNameLength, and no more
+	// than 64 are ever used.
+	NameLength int
+}
+
+// Catalog is all tools as one source. It is safe for concurrent use and starts
+// no goroutines.
+type Catalog struct {
+	log     *slog.Logger
+	bus     *event.Bus
+	limits  func(string) Limits
+	schemas *schemas
+	meters  *meters
+	serve   handler
+	calls   atomic.Uint64 // numbers calls, for events
+
+	view     atomic.Pointer[view] // the current picture; replaced under mu
+	tickets  atomic.Uint64        // numbers readings of the sources
+	mu       sync.Mutex           // guards what follows
+	members  []*member
+	exposure map[string]Exposure
+	names    *names
+	watchers map[*func()]struct{}
+}
+
+// New makes a catalog.
+func New(o Options) *Catalog {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Tracer == nil {
+		o.Tracer = noop.Tracer{}
+	}
+	if o.Limits == nil {
+		o.Limits = func(string) Limits { return Limits{} }
+	}
+	c := &Catalog{
+		log: o.Log, bus: o.Bus, limits: o.Limits,
+		schemas:  newSchemas(o.Log),
+		meters:   newMeters(o.Meter),
+		exposure: map[string]Exposure{},
+		names:    newNames(o.NameLength),
+		watchers: map[*func()]struct{}{},
+	}
+	c.view.Store(&view{})
+	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), c.checked, guarded)
+	for _, s := range o.Sources {
+		c.members = append(c.members, &member{source: s})
+	}
+	return c
+}
+
+// Add adds a source. Its tools appear with the next reading, or at once to
+// whoever asks for one.
+func (c *Catalog) Add(s tool.Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = append(c.members, &member{source: s})
+}
+
+// Tools lists all tools: our own first, then by namespace, each by name.
+func (c *Catalog) Tools(ctx context.Context) ([]tool.Info, error) {
+	return c.refresh(ctx).tools, nil
+}
+
+// Refresh reads the sources again. To be called when a source's list may have
+// changed; it costs little when it has not.
+func (c *Catalog) Refresh(ctx context.Context) { c.refresh(ctx) }
+
+// Namespaces lists the namespaces there are, also those whose tools are not
+// known yet.
+func (c *Catalog) Namespaces(ctx context.Context) []string {
+	v := c.refresh(ctx)
+	names := make([]string, 0, len(v.spaces))
+	for _, name := range v.spaces {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// In lists the tools of one namespace; ok is false when there is none of that
+// name.
+func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
+	shelf, ok := c.refresh(ctx).shelves[namespace]
+	if !ok {
+		return nil, false
+	}
+	return shelf.tools, true
+}
+
+// Call runs a tool. Besides what the tool's source answers, it fails with
+// tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
+func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	e, err := c.find(ctx, call.Ref)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return c.serve(ctx, e, call)
+}
+
+// find looks a tool up in the picture we have, and in a new one before it gives
+// up. A namespace that has not shown any tools yet is asked all the same: its
+// owner may be able to wait for them, and knows better what is wrong.
+func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
+	if e := c.view.Load().find(ref); e != nil {
+		return e, nil
+	}
+	v := c.refresh(ctx)
+	if e := v.find(ref); e != nil {
+		return e, nil
+	}
+	if s := v.shelves[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
+		return &entry{info: tool.Info{Ref: ref}, source: s.owner, gear: s.gear}, nil
+	}
+	return nil, v.missing(ref)
+}
+
+var _ tool.Source = (*Catalog)(nil)

@@ -1,0 +1,122 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// Exposure says which tools of a namespace show at the hub. The zero value shows
+// none.
+type Exposure struct {
+	All   bool
+	Names []string // only these, by their own names; ignored with All
+}
+
+func (e Exposure) includes(name string) bool { return e.All || slices.Contains(e.Names, name) }
+
+// Expose sets which tools of a namespace show at the hub. It may be said before
+// the namespace exists.
+func (c *Catalog) Expose(namespace string, e Exposure) {
+	c.mu.Lock()
+	c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names)}
+	old := c.view.Load()
+	if old.names == nil { // nothing was read yet
+		c.mu.Unlock()
+		return
+	}
+	v := *old
+	_, tell := c.publish(old, &v)
+	c.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+}
+
+// exposed is what of a view shows at the hub.
+type exposed struct {
+	tools []tool.Info
+	refs  map[string]tool.Ref
+	hash  string
+}
+
+// expose picks and renames: our own tools as they are, others as exposure says.
+func (v *view) expose(exposure map[string]Exposure, names *names) exposed {
+	x := exposed{refs: map[string]tool.Ref{}}
+	all := sha256.New()
+	for i := range v.tools {
+		info := v.tools[i]
+		if info.Space != "" && !exposure[info.Space].includes(info.Name) {
+			continue
+		}
+		sum := digest(&info)
+		all.Write(sum[:])
+		name := names.byRef[info.Ref]
+		all.Write([]byte(name))
+		x.refs[name] = info.Ref
+		x.tools = append(x.tools, renamed(info, name))
+	}
+	slices.SortFunc(x.tools, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	x.hash = hex.EncodeToString(all.Sum(nil)[:16])
+	return x
+}
+
+// renamed is info under the name it is exposed by. Of its definition nothing but
+// the name changes.
+func renamed(info tool.Info, name string) tool.Info {
+	if info.Raw != nil && info.Name != name {
+		info.Raw = wire.SetText(info.Raw, "name", name)
+	}
+	info.Ref = tool.Ref{Name: name}
+	return info
+}
+
+// Exposed is what the hub shows of a catalog: our own tools and the exposed ones
+// of others, under names that every client accepts.
+type Exposed struct{ catalog *Catalog }
+
+// Exposed is the catalog as the hub shows it.
+func (c *Catalog) Exposed() Exposed { return Exposed{c} }
+
+// Tools lists what is exposed, by name.
+func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
+	return x.catalog.refresh(ctx).exposed.tools, nil
+}
+
+// Call runs a tool by its exposed name.
+func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	ref, ok := x.catalog.view.Load().exposed.refs[call.Ref.Name]
+	if !ok {
+		v := x.catalog.refresh(ctx)
+		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
+			return tool.Result{}, v.unexposed(call.Ref.Name)
+		}
+	}
+	call.Ref = ref
+	return x.catalog.Call(ctx, call)
+}
+
+// Hash changes exactly when the exposed definitions or their names do.
+func (x Exposed) Hash(ctx context.Context) string { return x.catalog.refresh(ctx).exposed.hash }
+
+// Watch calls changed whenever Hash has become another, until stop is called. It
+// is called without locks, and must not block.
+func (x Exposed) Watch(changed func()) (stop func()) {
+	c := x.catalog
+	key := &changed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watchers[key] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, key)
+	}
+}
+
+var _ tool.Source = Exposed{}

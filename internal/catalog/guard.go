@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Limits are the bounds of one namespace.
+type Limits struct {
+	// Concurrent is how many calls may run at a time; the others wait in the order
+	// they came. Zero means 64, below zero any number.
+	Concurrent int
+	// Queue is how many may wait; more are refused. Zero means 1024.
+	Queue int
+	// Failures in a row, of the connection and not of tools, after which calls are
+	// refused without trying. Zero means 5, below zero never.
+	Failures int
+	// Rest is how long they are refused before one is tried again. Zero means 5 s.
+	Rest time.Duration
+}
+
+func (l Limits) filled() Limits {
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&l.Concurrent, 64}, {&l.Queue, 1024}, {&l.Failures, 5}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	if l.Rest <= 0 {
+		l.Rest = 5 * time.Second
+	}
+	return l
+}
+
+// gear is what a namespace keeps as long as it exists: counters, gate, breaker.
+type gear struct {
+	space    string
+	limits   Limits
+	counters counters
+	gate     gate
+	breaker  atomic.Pointer[breaker] // nil: never opens
+}
+
+func newGear(space string, limits func(string) Limits) *gear {
+	g := &gear{space: space, limits: Limits{Concurrent: -1, Failures: -1}}
+	if space != "" {
+		g.limits = limits(space).filled()
+	}
+	g.gate.limit, g.gate.queue = max(g.limits.Concurrent, 0), g.limits.Queue
+	g.reset()
+	return g
+}
+
+// reset puts a new, closed breaker in place.
+func (g *gear) reset() {
+	if g.limits.Failures > 0 {
+		g.breaker.Store(newBreaker(g.limits.Failures, g.limits.Rest))
+	}
+}
+
+func (g *gear) read() Stats {
+	s := Stats{
+		Namespace: g.space,
+		Calls:     g.counters.calls.Load(),
+		Errors:    g.counters.errors.Load(),
+		InFlight:  int(g.counters.inFlight.Load()),
+		Waiting:   g.gate.waiting(),
+		Max:       time.Duration(g.counters.took.longest.Load()),
+	}
+	q := g.counters.took.quantiles(0.5, 0.9, 0.99)
+	s.P50, s.P90, s.P99 = q[0], q[1], q[2]
+	if last := g.counters.last.Load(); last != nil {
+		s.LastTool, s.LastCall = last.tool, last.at
+	}
+	if b := g.breaker.Load(); b != nil && b.State() == gobreaker.StateOpen {
+		s.Open, s.RetryAt = true, b.retryAt()
+	}
+	return s
+}
+
+// Recovered says that a namespace is well again, so that calls need not wait
+// until one is tried: a reconnected upstream is known to work.
+func (c *Catalog) Recovered(namespace string) {
+	if s := c.view.Load().shelves[namespace]; s != nil {
+		s.gear.reset()
+	}
+}
+
+// breaker is a circuit breaker that knows when it opens again.
+type breaker struct {
+	*gobreaker.TwoStepCircuitBreaker[struct{}]
+	until atomic.Int64 // when it was opened plus the rest, in Unix nanoseconds
+}
+
+func newBreaker(failures int, rest time.Duration) *breaker {
+	b := &breaker{}
+	b.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout:      rest,
+		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= uint32(failures) },
+		IsSuccessful: reached,
+		IsExcluded:   func(err error) bool { return errors.Is(err, errUntried) },
+		OnStateChange: func(_ string, _, to gobreaker.State) {
+			if to == gobreaker.StateOpen {
+				b.until.Store(time.Now().Add(rest).UnixNano())
+			}
+		},
+	})
+	return b
+}
+
+func (b *breaker) retryAt() time.Time { return time.Unix(0, b.until.Load()) }
+
+// errUntried stands for a call that was called off: it tells nothing about the
+// other side.
+var errUntried = errors.New("called off")
+
+// reached tells whether a call got through to the other side, whatever was
+// answered there. Only what did not counts against the connection.
+func reached(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Unavailable, fault.Timeout:
+		return err == nil
+	default:
+		return true
+	}
+}
+
+// guarded keeps the namespace's limits. A breaker that is open refuses at once,
+// before the call waits for its turn; one that opens meanwhile refuses after.
+func guarded(next handler) handler {
+	return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
+		b := e.gear.breaker.Load()
+		if b != nil && b.State() == gobreaker.StateOpen {
+			return tool.Result{}, refused(call.Ref, b)
+		}
+		if err := e.gear.gate.enter(ctx); err != nil {
+			return tool.Result{}, fault.Wrap(fault.CodeOf(err), err, "call %s", call.Ref)
+		}
+		defer e.gear.gate.leave()
+		if b == nil {
+			return next(ctx, e, call)
+		}
+		done, err := b.Allow()
+		if err != nil {
+			return tool.Result{}, refused(call.Ref, b)
+		}
+		result, err := next(ctx, e, call)
+		if err != nil && ctx.Err() != nil {
+			done(errUntried)
+		} else {
+			done(err)
+		}
+		return result, err
+	}
+}
+
+// refused says that the namespace rests and until when.
+func refused(ref tool.Ref, b *breaker) error {
+	if wait := time.Until(b.retryAt()); wait > 0 {
+		wait = wait.Round(100 * time.Millisecond)
+		return fault.New(fault.Unavailable, "call %s: %s failed too often in a row", ref, ref.Space).
+			WithHint("it is tried again in %v; mcp_status tells what is wrong with it", wait)
+	}
+	return fault.New(fault.Unavailable, "call %s: %s failed too often in a row and is being tried again", ref, ref.Space).
+		WithHint("try again in a moment; mcp_status tells what is wrong with it")
+}

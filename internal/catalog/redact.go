@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what a span shows of a call's arguments.
+const (
+	longestShown  = 2048     // of the whole
+	longestValue  = 256      // of one string
+	longestParsed = 32 << 10 // longer arguments are told by their size only
+	hidden        = "[redacted]"
+)
+
+// secretWords mark a key whose value nobody should read in a trace.
+var secretWords = []string{
+	"password", "passwd", "passphrase", "secret", "token", "apikey", "authorization", "credential",
+	"cookie", "privatekey", "bearer", "signature",
+}
+
+// redact writes arguments for people: without the values of keys that sound
+// secret, and not at any length.
+func redact(args json.RawMessage) string {
+	if len(args) == 0 {
+		return "{}"
+	}
+	if len(args) > longestParsed {
+		return fmt.Sprintf("(%d bytes)", len(args))
+	}
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(args))
+	decoder.UseNumber()
+	if decoder.Decode(&value) != nil {
+		return fmt.Sprintf("(%d bytes, not JSON)", len(args))
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(veiled(value)) != nil {
+		return fmt.Sprintf("(%d bytes)", len(args))
+	}
+	return cutText(strings.TrimSuffix(out.String(), "\n"), longestShown)
+}
+
+func veiled(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if v[key] = veiled(inner); soundsSecret(key) && !harmless(inner) {
+				v[key] = hidden
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = veiled(v[i])
+		}
+	case string:
+		return cutText(v, longestValue)
+	}
+	return value
+}
+
+// harmless values keep no secret: max_tokens is a number.
+func harmless(value any) bool {
+	switch value.(type) {
+	case json.Number, bool, nil:
+		return true
+	default:
+		return false
+	}
+}
+
+func soundsSecret(key string) bool {
+	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(key))
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
+}
+
+// cutText shortens text to about limit bytes, never inside a character.
+func cutText(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

@@ -1,0 +1,164 @@
+package catalog
+
+import (
+	"bytes"
+	"container/list"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+const (
+	mostSchemas   = 4096
+	longestArgs   = 1 << 20 // longer arguments are not checked
+	schemaAddress = "tool:input"
+)
+
+// schema checks arguments. One that checks nothing belongs to a definition that
+// is no usable schema.
+type schema struct {
+	compiled *jsonschema.Schema // nil: checks nothing
+	costs    costs
+}
+
+// schemas keeps compiled schemas by the hash of their text, the most recently
+// used ones.
+type schemas struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*list.Element
+	recent list.List // of *kept, most recent first
+}
+
+type kept struct {
+	hash   [sha256.Size]byte
+	schema *schema
+}
+
+func newSchemas(log *slog.Logger) *schemas {
+	return &schemas{log: log, byHash: map[[sha256.Size]byte]*list.Element{}}
+}
+
+// of is the schema of an entry, compiled at most once as long as it is used. A
+// schema that does not compile is reported then and checks nothing.
+func (s *schemas) of(e *entry) *schema {
+	if known := e.schema.Load(); known != nil {
+		return known
+	}
+	hash := sha256.Sum256(e.info.Input)
+	found := s.lookup(hash)
+	if found == nil {
+		compiled, err := compile(e.info.Input)
+		if err != nil {
+			s.log.Warn("input schema is not usable, arguments are not checked", "tool", e.info.Ref.String(), "error", err)
+		}
+		found = s.keep(hash, &schema{compiled: compiled})
+	}
+	e.schema.Store(found)
+	return found
+}
+
+func (s *schemas) lookup(hash [sha256.Size]byte) *schema {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place := s.byHash[hash]
+	if place == nil {
+		return nil
+	}
+	s.recent.MoveToFront(place)
+	return place.Value.(*kept).schema
+}
+
+// keep remembers a schema, unless somebody else was faster, and lets go of the
+// one that was not used for longest.
+func (s *schemas) keep(hash [sha256.Size]byte, made *schema) *schema {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if place := s.byHash[hash]; place != nil {
+		return place.Value.(*kept).schema
+	}
+	s.byHash[hash] = s.recent.PushFront(&kept{hash, made})
+	if s.recent.Len() > mostSchemas {
+		delete(s.byHash, s.recent.Remove(s.recent.Back()).(*kept).hash)
+	}
+	return made
+}
+
+// compile reads a schema of any draft. Nothing is ever fetched for it.
+func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
+	defer func() { // a stranger's text in a stranger's compiler
+		if p := recover(); p != nil {
+			compiled, err = nil, fmt.Errorf("schema compiler: %v", p)
+		}
+	}()
+	switch {
+	case len(text) == 0:
+		return nil, nil
+	case len(text) > longestSchema:
+		return nil, fmt.Errorf("schema has %d bytes, more than %d", len(text), longestSchema)
+	case !tame(text):
+		return nil, errors.New("schema contains numbers beyond all bounds")
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nowhere{})
+	for _, name := range formats {
+		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(any) error { return nil }})
+	}
+	if err := c.AddResource(schemaAddress, doc); err != nil {
+		return nil, err
+	}
+	return c.Compile(schemaAddress)
+}
+
+// nowhere is where schemas that refer to others find them: the library's own
+// copies of the drafts' are known to it without asking.
+type nowhere struct{}
+
+func (nowhere) Load(url string) (any, error) {
+	return nil, fmt.Errorf("schema refers to %s, which is not fetched", url)
+}
+
+// formats are not checked: they are annotations in the newer drafts, and what a
+// tool takes for a date or an address is best known to the tool.
+var formats = []string{
+	"json-pointer", "relative-json-pointer", "uuid", "duration", "period", "ipv4", "ipv6", "hostname",
+	"email", "date", "time", "date-time", "uri", "iri", "uri-reference", "iri-reference", "uri-template", "semver",
+}
+
+// tame tells whether the numbers in a JSON text are of a size that can be
+// computed with exactly: 1e999999999 as an exact fraction fills the memory.
+func tame(text []byte) bool {
+	digits, quoted, exponent := 0, false, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				quoted = false
+			}
+		case c == '"':
+			quoted, digits, exponent = true, 0, false
+		case c >= '0' && c <= '9':
+			if digits++; digits > 400 || exponent && digits > 3 {
+				return false
+			}
+		case digits > 0 && (c == 'e' || c == 'E'):
+			exponent, digits = true, 0
+		case c == '+' || c == '-' || c == '.':
+		default:
+			digits, exponent = 0, false
+		}
+	}
+	return true
+}

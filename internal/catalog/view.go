@@ -1,0 +1,203 @@
+package catalog
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Namespaced is a source that can tell its namespaces before it knows their tools.
+type Namespaced interface {
+	Namespaces() []string
+}
+
+// member is a source and what it last said.
+type member struct {
+	source  tool.Source
+	ticket  uint64 // of the reading that listing comes from
+	listing listing
+	trouble string // the last error it listed with, so that it is told once
+}
+
+// listing is what a source said when it was read.
+type listing struct {
+	tools  []tool.Info
+	spaces []string
+	err    error
+}
+
+func read(ctx context.Context, s tool.Source) listing {
+	var l listing
+	l.tools, l.err = s.Tools(ctx)
+	if n, ok := s.(Namespaced); ok {
+		l.spaces = n.Namespaces()
+	}
+	return l
+}
+
+// same tells whether nothing can have changed between two listings. It is a
+// matter of nanoseconds for sources that hand out one shared slice until
+// something changes; for others the difference is looked for shelf by shelf.
+func (l listing) same(other listing) bool {
+	return l.err == nil && other.err == nil && len(l.tools) == len(other.tools) &&
+		(len(l.tools) == 0 || &l.tools[0] == &other.tools[0]) && slices.Equal(l.spaces, other.spaces)
+}
+
+// view is a picture of all tools at one moment. It is never changed.
+type view struct {
+	shelves map[string]*shelf
+	spaces  []string // names of shelves, sorted; our own ("") comes first
+	tools   []tool.Info
+	names   map[string]tool.Ref // every way to write a tool's name
+	exposed exposed
+}
+
+func (v *view) find(ref tool.Ref) *entry {
+	if s := v.shelves[ref.Space]; s != nil {
+		return s.entries[ref.Name]
+	}
+	return nil
+}
+
+// refresh reads all sources, without holding a lock, and returns the picture
+// that has what they said.
+func (c *Catalog) refresh(ctx context.Context) *view {
+	c.mu.Lock()
+	members := slices.Clone(c.members)
+	last := make([]member, len(members))
+	for i, m := range members {
+		last[i] = *m
+	}
+	c.mu.Unlock()
+
+	ticket := c.tickets.Add(1)
+	now := make([]listing, len(members))
+	changed := false
+	for i, m := range members {
+		now[i] = read(ctx, m.source)
+		changed = changed || last[i].ticket == 0 || !now[i].same(last[i].listing)
+	}
+	if !changed {
+		return c.view.Load()
+	}
+	v, tell := c.commit(ticket, members, now)
+	for _, f := range tell {
+		f()
+	}
+	return v
+}
+
+// commit takes over what a reading found, except where a later one was faster,
+// and returns the new picture with what has to be told about it.
+func (c *Catalog) commit(ticket uint64, members []*member, now []listing) (*view, []func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, m := range members {
+		if m.ticket > ticket {
+			continue
+		}
+		m.ticket = ticket
+		c.report(m, now[i])
+		if now[i].err != nil { // what it said before is the best we know
+			now[i].tools, now[i].err = m.listing.tools, nil
+		}
+		m.listing = now[i]
+	}
+	return c.rebuild()
+}
+
+// report tells of a source that cannot list its tools, once per kind of trouble.
+func (c *Catalog) report(m *member, l listing) {
+	trouble := ""
+	if l.err != nil {
+		trouble = l.err.Error()
+	}
+	if trouble != "" && trouble != m.trouble {
+		c.log.Warn("tools cannot be listed", "error", trouble)
+	}
+	m.trouble = trouble
+}
+
+// rebuild makes a picture of the members' listings; mu is held. Shelves on which
+// nothing changed are taken over from the last one.
+func (c *Catalog) rebuild() (*view, []func()) {
+	old := c.view.Load()
+	v := &view{shelves: map[string]*shelf{}}
+	for name, s := range c.gather() {
+		v.shelves[name] = s.settle(old.shelves[name], c.limits)
+	}
+	v.spaces = slices.Sorted(maps.Keys(v.shelves))
+	if !differ(old, v) {
+		return old, nil
+	}
+	for _, name := range v.spaces {
+		v.tools = append(v.tools, v.shelves[name].tools...)
+	}
+	return c.publish(old, v)
+}
+
+// differ tells whether any shelf is another one than before.
+func differ(old, v *view) bool {
+	if old.names == nil || len(old.shelves) != len(v.shelves) {
+		return true
+	}
+	for name, s := range v.shelves {
+		if old.shelves[name] != s {
+			return true
+		}
+	}
+	return false
+}
+
+// publish names the tools of v, makes it the current picture, and returns what
+// has to be told once mu is free.
+func (c *Catalog) publish(old, v *view) (*view, []func()) {
+	v.names = c.names.assign(v.tools)
+	v.exposed = v.expose(c.exposure, c.names)
+	c.view.Store(v)
+	var tell []func()
+	if old.names != nil && old.exposed.hash == v.exposed.hash {
+		return v, nil
+	}
+	tell = append(tell, func() { c.bus.Publish(Changed{Hash: v.exposed.hash, Tools: len(v.exposed.tools)}) })
+	for f := range c.watchers {
+		tell = append(tell, *f)
+	}
+	return v, tell
+}
+
+// gather puts the tools of all members on fresh shelves, by namespace.
+func (c *Catalog) gather() map[string]*shelf {
+	shelves := map[string]*shelf{}
+	get := func(name string) *shelf {
+		s := shelves[name]
+		if s == nil {
+			s = &shelf{space: name, entries: map[string]*entry{}}
+			shelves[name] = s
+		}
+		return s
+	}
+	for _, m := range c.members {
+		for _, name := range m.listing.spaces {
+			if s := get(name); s.owner == nil {
+				s.owner = m.source
+			}
+		}
+		for _, info := range m.listing.tools {
+			s := get(info.Space)
+			if prior := s.entries[info.Name]; prior != nil {
+				c.log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())
+				continue
+			}
+			s.entries[info.Name] = &entry{info: info, source: m.source}
+			s.tools = append(s.tools, info)
+		}
+	}
+	for _, s := range shelves {
+		slices.SortFunc(s.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return shelves
+}

@@ -1,0 +1,105 @@
+package catalog
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// longestWord bounds one indexed word, in bytes: longer ones are data, not words.
+const longestWord = 48
+
+// words cuts text into lower-case words and calls emit for each: at everything
+// that is neither letter nor digit, and where camelCase or an ACRONYMWord turns.
+// Scripts written without spaces give a word per character.
+func words(text string, emit func(word string)) {
+	start := -1 // where the word under way begins
+	var before, last rune
+	flush := func(end int) {
+		if start >= 0 && end-start <= longestWord {
+			emit(strings.ToLower(text[start:end]))
+		}
+		start = -1
+	}
+	for i, r := range text {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			flush(i)
+		case spaceless(r):
+			flush(i)
+			emit(string(r))
+		case start < 0:
+			start = i
+		case unicode.IsUpper(r) && !unicode.IsUpper(last):
+			flush(i)
+			start = i
+		case unicode.IsLower(r) && unicode.IsUpper(last) && unicode.IsUpper(before):
+			turn := i - utf8.RuneLen(last)
+			flush(turn)
+			start = turn
+		}
+		before, last = last, r
+	}
+	flush(len(text))
+}
+
+// spaceless tells whether r belongs to a script that puts no spaces between words.
+func spaceless(r rune) bool {
+	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+}
+
+// stem takes the plural off an English word, which is as far as a search over
+// tool names needs to go: files and file, queries and query, are one word.
+func stem(word string) string {
+	n := len(word)
+	switch {
+	case n < 4 || word[n-1] != 's':
+		return word
+	case strings.HasSuffix(word, "ies"):
+		return word[:n-3] + "y"
+	case hasAnySuffix(word, "sses", "shes", "ches", "xes"):
+		return word[:n-2]
+	case hasAnySuffix(word, "ss", "us", "is"):
+		return word
+	default:
+		return word[:n-1]
+	}
+}
+
+func hasAnySuffix(word string, suffixes ...string) bool {
+	for _, s := range suffixes {
+		if strings.HasSuffix(word, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// filler are the words of a question that say nothing of what is looked for.
+var filler = map[string]bool{
+	"a": true, "an": true, "and": true, "the": true, "to": true, "of": true, "for": true, "in": true,
+	"on": true, "with": true, "that": true, "which": true, "how": true, "do": true, "can": true,
+	"i": true, "me": true, "my": true, "tool": true, "want": true, "need": true,
+}
+
+// queryWords are the distinct stems of a query in their order, at most limit.
+// Filler is left out unless there is nothing else.
+func queryWords(query string, limit int) []string {
+	var all, telling []string
+	seen := map[string]bool{}
+	words(query, func(word string) {
+		word = stem(word)
+		if seen[word] || len(all) >= limit {
+			return
+		}
+		seen[word] = true
+		all = append(all, word)
+		if !filler[word] {
+			telling = append(telling, word)
+		}
+	})
+	if len(telling) > 0 {
+		return telling
+	}
+	return all
+}
