@@ -1,0 +1,231 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// canAsk tells whether the client can be asked anything during this request.
+// The modern era allows it for three methods only.
+func (t *task) canAsk() bool {
+	if t.era == wire.Legacy {
+		return true
+	}
+	switch t.method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// ask puts questions to the client and waits for all answers: as requests of our
+// own in the older era, by parking the call in the modern one.
+func (t *task) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	if err := undeclared(t.caps, questions); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.ep.hub.Limits.Question,
+		fault.New(fault.Timeout, "no answer from the client within %s", t.ep.hub.Limits.Question))
+	defer cancel()
+	if t.era == wire.Modern {
+		return t.askByParking(ctx, questions)
+	}
+	return t.askByRequest(ctx, questions)
+}
+
+// askByRequest sends each question on the call's stream as a request of ours.
+func (t *task) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	answers := make([]json.RawMessage, len(questions))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, q := range questions {
+		group.Go(func() error {
+			answer, err := t.session.ask(ctx, t.say, q)
+			answers[i] = answer
+			return err
+		})
+	}
+	return answers, group.Wait()
+}
+
+// askByParking answers the round with the questions and waits for the client to
+// come back with the answers, until it has sent all of them.
+func (t *task) askByParking(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	t.asking.Lock()
+	defer t.asking.Unlock()
+	keys := questionKeys(questions)
+	answers := make([]json.RawMessage, len(questions))
+	fillAnswers(answers, keys, t.supplied)
+	t.supplied = nil
+	for {
+		open := inputRequests(questions, keys, answers)
+		if open == nil {
+			return answers, nil
+		}
+		back, err := t.park(ctx, open)
+		if err != nil {
+			return nil, err
+		}
+		fillAnswers(answers, keys, back)
+	}
+}
+
+// park settles the round with what is to be asked and waits for the next one.
+func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
+	deadline, _ := ctx.Deadline()
+	lot := t.ep.hub.parked
+	p, state, err := lot.park(t, binding(t.who, t.method, t.params), deadline)
+	if err != nil {
+		return nil, err
+	}
+	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
+	result = wire.AppendText(append(result, `,"requestState":`...), state)
+	t.settle(t.ep.sign(append(result, '}')), nil, false)
+	select {
+	case responses = <-p.back:
+		return responses, nil
+	case <-ctx.Done():
+	}
+	if !lot.remove(p) {
+		<-p.back // the client came back at the last moment: its round gets the error
+	}
+	return nil, fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
+}
+
+// resume gives a parked task its next round and the answers it waits for.
+func (p *parking) resume(rd *round, responses json.RawMessage) {
+	t := p.task
+	t.mu.Lock()
+	t.round = rd
+	t.mu.Unlock()
+	if t.session != nil {
+		t.session.began(rd.id, t)
+	}
+	p.back <- responses
+}
+
+// questionKeys gives every question the name its asker chose, or one of ours.
+func questionKeys(questions []tool.Question) []string {
+	keys := make([]string, len(questions))
+	taken := map[string]bool{}
+	for i, q := range questions {
+		key := q.Key
+		for n := 1; key == "" || taken[key]; n++ {
+			key = "question-" + strconv.Itoa(i+n)
+		}
+		keys[i] = key
+		taken[key] = true
+	}
+	return keys
+}
+
+// fillAnswers takes the answers that were missing out of a client's
+// inputResponses. What is not an object is no answer; what nobody asked for is
+// ignored.
+func fillAnswers(answers []json.RawMessage, keys []string, responses json.RawMessage) {
+	for i, key := range keys {
+		if answers[i] != nil {
+			continue
+		}
+		if answer, ok := wire.Get(responses, key); ok && wire.IsObject(answer) {
+			answers[i] = answer
+		}
+	}
+}
+
+// inputRequests writes the questions without an answer, or nil when there are none.
+func inputRequests(questions []tool.Question, keys []string, answers []json.RawMessage) json.RawMessage {
+	out := []byte{'{'}
+	for i, q := range questions {
+		if answers[i] != nil {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(wire.AppendText(out, keys[i]), ':')
+		out = wire.AppendText(append(out, `{"method":`...), q.Method)
+		params := q.Params
+		if wire.IsNull(params) {
+			params = json.RawMessage("{}")
+		}
+		out = append(append(append(out, `,"params":`...), params...), '}')
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return append(out, '}')
+}
+
+// undeclared refuses questions of a kind the client did not say it can answer.
+func undeclared(caps json.RawMessage, questions []tool.Question) error {
+	missing := map[string]json.RawMessage{}
+	for _, q := range questions {
+		name, detail, ok := capabilityOf(q)
+		if !ok {
+			return fault.New(fault.InvalidParams, "ask the client: %q is no question of MCP", q.Method)
+		}
+		declared, found := wire.Get(caps, name)
+		if !found || wire.IsNull(declared) {
+			missing[name] = json.RawMessage("{}")
+			continue
+		}
+		if _, found := wire.Get(declared, detail); detail != "" && !found {
+			missing[name] = wire.Set(nil, detail, json.RawMessage("{}"))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	refusal := wire.Errorf(wire.CodeMissingCapability, "the client did not declare a capability this request needs")
+	return fault.Wrap(fault.Denied, refusal.WithData(map[string]any{"requiredCapabilities": missing}), "ask the client").
+		WithHint("use a client that supports elicitation, sampling or roots, as the tool demands")
+}
+
+// capabilityOf is what a client must declare to be asked q: the capability, and
+// where that has kinds, which.
+func capabilityOf(q tool.Question) (name, detail string, ok bool) {
+	switch q.Method {
+	case wire.MethodElicit:
+		if mode, _ := wire.GetText(q.Params, "mode"); mode == "url" {
+			return "elicitation", "url", true
+		}
+		return "elicitation", "", true
+	case wire.MethodSample:
+		return "sampling", "", true
+	case wire.MethodRoots:
+		return "roots", "", true
+	}
+	return "", "", false
+}
+
+// ask sends one question as a request on a call's stream and waits for its answer.
+func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q tool.Question) (json.RawMessage, error) {
+	id, reply := s.expect()
+	defer s.unexpect(id)
+	if !say(wire.Request(id, q.Method, q.Params), true) {
+		return nil, fault.New(fault.Denied, "ask the client: it reads no event streams").
+			WithHint("the client must accept text/event-stream to be asked anything")
+	}
+	s.touch(time.Now())
+	select {
+	case m := <-reply:
+		if m.Error != nil {
+			return nil, fault.Wrap(fault.Denied, m.Error, "ask the client")
+		}
+		return m.Result, nil
+	case <-s.gone:
+		return nil, errEnded
+	case <-ctx.Done():
+		params := append(append([]byte(`{"requestId":`), id...), '}')
+		say(wire.Notification(wire.NoteCancelled, params), false)
+		return nil, fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
+	}
+}

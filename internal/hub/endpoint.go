@@ -1,0 +1,247 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// backend is what an endpoint serves.
+type backend interface {
+	// about is what initialize and server/discover tell.
+	about(ctx context.Context) (about, error)
+	// serve answers a request about tools, resources, prompts or completion.
+	serve(ctx context.Context, t *task) (json.RawMessage, error)
+	// mirrors are a tool's arguments that modern clients repeat in headers.
+	mirrors(ctx context.Context, tool string) []wire.HeaderParam
+	// subscribe asks to hear of updates of a resource, unsubscribe no longer.
+	subscribe(ctx context.Context, uri string) error
+	unsubscribe(ctx context.Context, uri string)
+	// differs tells whether the list a change notification names is another than
+	// when it was last asked.
+	differs(ctx context.Context, method string) bool
+	// setLevel is told the least important log messages anybody wants.
+	setLevel(ctx context.Context, name string) error
+}
+
+// about is what a server says of itself.
+type about struct {
+	capabilities json.RawMessage
+	info         json.RawMessage // name, version, …
+	instructions string
+}
+
+// endpoint is one address clients speak to: /mcp, or one upstream's.
+type endpoint struct {
+	hub      *Hub
+	path     string
+	backend  backend
+	sessions *sessions
+	stop     func() // ends watching for changes; may be nil
+
+	mu        sync.Mutex
+	info      json.RawMessage // what about said last
+	listeners map[*listener]struct{}
+	wanted    map[string]int         // resources somebody listens to, and how many do
+	changes   map[string]*time.Timer // list changes waiting for more to come
+	closed    bool
+}
+
+func newEndpoint(h *Hub, path string, b backend) *endpoint {
+	return &endpoint{
+		hub:       h,
+		path:      path,
+		backend:   b,
+		sessions:  newSessions(h.Limits.Sessions),
+		listeners: map[*listener]struct{}{},
+		wanted:    map[string]int{},
+		changes:   map[string]*time.Timer{},
+	}
+}
+
+// close ends everything at this address. It is called when no task runs there,
+// or when the upstream behind it is gone.
+func (e *endpoint) close() {
+	e.mu.Lock()
+	e.closed = true
+	for _, timer := range e.changes {
+		timer.Stop()
+	}
+	e.mu.Unlock()
+	if e.stop != nil {
+		e.stop()
+	}
+	for _, s := range e.sessions.list() {
+		e.sessions.remove(s)
+	}
+}
+
+var legacyMethods = []string{
+	wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe,
+}
+
+var modernMethods = []string{wire.MethodDiscover, wire.MethodListen}
+
+func errNoMethod(method string) error {
+	return wire.Errorf(wire.CodeMethodNotFound, "method not found: %s", method)
+}
+
+// answer works out a request of either era.
+func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error) {
+	if t.era == wire.Modern && slices.Contains(legacyMethods, t.method) ||
+		t.era == wire.Legacy && slices.Contains(modernMethods, t.method) {
+		return nil, errNoMethod(t.method)
+	}
+	switch t.method {
+	case wire.MethodPing:
+		return json.RawMessage("{}"), nil
+	case wire.MethodInitialize:
+		return e.initialize(ctx, t)
+	case wire.MethodDiscover:
+		return e.discover(ctx)
+	case wire.MethodListen:
+		return e.listen(ctx, t)
+	case wire.MethodSetLevel:
+		return e.setLevel(ctx, t)
+	case wire.MethodSubscribe:
+		return e.subscribe(ctx, t)
+	case wire.MethodUnsubscribe:
+		t.session.unwatch(uriOf(t.params))
+		return json.RawMessage("{}"), nil
+	}
+	return e.backend.serve(ctx, t)
+}
+
+// describe asks the backend, and remembers its name for later results.
+func (e *endpoint) describe(ctx context.Context) (about, error) {
+	a, err := e.backend.about(ctx)
+	if err != nil {
+		return a, err
+	}
+	e.mu.Lock()
+	e.info = a.info
+	e.mu.Unlock()
+	return a, nil
+}
+
+func (e *endpoint) serverInfo() json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.info
+}
+
+func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, error) {
+	var fields [2]json.RawMessage
+	wire.Pick(t.params, []string{"protocolVersion", "capabilities"}, fields[:])
+	requested, ok := wire.Text(fields[0])
+	if !ok {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "initialize needs protocolVersion")
+	}
+	a, err := e.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range listChanges {
+		e.backend.differs(ctx, kind) // from here on the client hears of changes
+	}
+	version := wire.Negotiate(requested)
+	t.session.initialize(version, fields[1])
+	out := wire.AppendText([]byte(`{"protocolVersion":`), version)
+	out = append(append(out, `,"capabilities":`...), a.capabilities...)
+	out = append(append(out, `,"serverInfo":`...), a.info...)
+	if a.instructions != "" {
+		out = wire.AppendText(append(out, `,"instructions":`...), a.instructions)
+	}
+	return append(out, '}'), nil
+}
+
+func (e *endpoint) discover(ctx context.Context) (json.RawMessage, error) {
+	a, err := e.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := json.Marshal(wire.Revisions())
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "write revisions")
+	}
+	out := append([]byte(`{"supportedVersions":`), versions...)
+	out = append(append(out, `,"capabilities":`...), a.capabilities...)
+	if a.instructions != "" {
+		out = wire.AppendText(append(out, `,"instructions":`...), a.instructions)
+	}
+	return append(out, '}'), nil
+}
+
+func (e *endpoint) setLevel(ctx context.Context, t *task) (json.RawMessage, error) {
+	name, _ := wire.GetText(t.params, "level")
+	want, ok := parseLevel(name)
+	if !ok {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown log level %q", name)
+	}
+	t.session.level.Store(int32(want))
+	for _, s := range e.sessions.list() {
+		want = min(want, level(s.level.Load()))
+	}
+	if err := e.backend.setLevel(ctx, levels[want]); err != nil {
+		return nil, err
+	}
+	return json.RawMessage("{}"), nil
+}
+
+func (e *endpoint) subscribe(ctx context.Context, t *task) (json.RawMessage, error) {
+	uri := uriOf(t.params)
+	if uri == "" {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "resources/subscribe needs uri")
+	}
+	release, err := e.want(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	if !t.session.watch(uri, release) {
+		release()
+	}
+	return json.RawMessage("{}"), nil
+}
+
+func uriOf(params json.RawMessage) string {
+	uri, _ := wire.GetText(params, "uri")
+	return uri
+}
+
+// want makes sure that updates of a resource reach this endpoint until release
+// is called. The backend is asked once for all who want the same.
+func (e *endpoint) want(ctx context.Context, uri string) (release func(), err error) {
+	e.mu.Lock()
+	e.wanted[uri]++
+	first := e.wanted[uri] == 1
+	e.mu.Unlock()
+	release = sync.OnceFunc(func() { e.unwant(uri) })
+	if !first {
+		return release, nil
+	}
+	if err := e.backend.subscribe(ctx, uri); err != nil {
+		e.mu.Lock()
+		e.wanted[uri]--
+		e.mu.Unlock()
+		return nil, err
+	}
+	return release, nil
+}
+
+func (e *endpoint) unwant(uri string) {
+	e.mu.Lock()
+	e.wanted[uri]--
+	last := e.wanted[uri] <= 0
+	if last {
+		delete(e.wanted, uri)
+	}
+	e.mu.Unlock()
+	if last {
+		e.hub.spawn(func(ctx context.Context) { e.backend.unsubscribe(ctx, uri) })
+	}
+}

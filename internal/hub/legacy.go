@@ -1,0 +1,171 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// postLegacy serves a message of the older era: initialize, or something in a
+// session.
+func (e *endpoint) postLegacy(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	if m.Method == wire.MethodInitialize && m.IsRequest() {
+		e.openSession(w, r, m)
+		return
+	}
+	s, ok := e.sessionOf(w, r, m.ID)
+	if !ok {
+		return
+	}
+	switch {
+	case m.IsRequest():
+		e.request(w, r, s, m)
+	case m.IsNotification():
+		s.notified(m)
+		accepted(w)
+	case s.deliver(m):
+		accepted(w)
+	default:
+		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "no request of ours has the id %s", m.ID))
+	}
+}
+
+// sessionOf finds the session a request belongs to, or refuses it.
+func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID) (*session, bool) {
+	name := r.Header.Get(wire.HeaderSession)
+	if name == "" {
+		refuse(w, http.StatusBadRequest, id, wire.Errorf(wire.CodeInvalidRequest, "header %s is missing: begin with initialize", wire.HeaderSession))
+		return nil, false
+	}
+	s := e.sessions.find(name, e.hub.principal(r))
+	if s == nil || s.shared {
+		refuse(w, http.StatusNotFound, id, wire.Errorf(wire.CodeInvalidRequest, "no such session: begin again with initialize"))
+		return nil, false
+	}
+	return s, true
+}
+
+// openSession answers initialize. The session exists only when that succeeds.
+func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	s := newSession(e, e.hub.principal(r), false)
+	rd := newRound(m.ID, "")
+	t := s.task(m, rd)
+	t.header, t.network = headersOfTrace(r.Header), "tcp"
+	t.start(r.Context(), rd)
+	select {
+	case <-rd.done:
+	case <-r.Context().Done():
+		t.cancel(errLeft)
+		return
+	}
+	if version, _ := s.negotiated(); version != "" {
+		if err := e.sessions.add(s); err != nil {
+			refuse(w, http.StatusServiceUnavailable, m.ID, err)
+			return
+		}
+		w.Header().Set(wire.HeaderSession, s.id)
+	}
+	writeJSON(w, rd.status, rd.answer)
+}
+
+// request serves one request of a session. A client that loses the connection
+// can come back for the rest once it has seen an event id; one that has none
+// cannot get the answer any more, and its call is cancelled.
+func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m wire.Message) {
+	rd := s.round(m.ID)
+	rd.mute = !readsStreams(r)
+	t := s.task(m, rd)
+	if !s.began(m.ID, t) {
+		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "a request with the id %s is still running", m.ID))
+		return
+	}
+	t.header, t.network = headersOfTrace(r.Header), "tcp"
+	t.start(r.Context(), rd)
+	// Revisions before 2025-11-25 do not know events without data.
+	prime := t.version >= wire.Revision2511
+	gone := e.hub.attend(w, r, rd, prime, func() { s.keep(rd.out) })
+	if gone {
+		t.left(rd)
+	}
+}
+
+// task makes a task of a session's request. In a shared channel a request of the
+// modern era may come, which brings its own terms.
+func (s *session) task(m wire.Message, rd *round) *task {
+	version, caps := s.negotiated()
+	token, _ := wire.Get(wire.Meta(m.Params), wire.MetaProgressToken)
+	rd.token, rd.level = progressToken(token), level(s.level.Load())
+	name, _ := wire.NameOf(m.Method, m.Params)
+	return &task{
+		ep: s.ep, method: m.Method, params: m.Params, name: name, era: wire.Legacy,
+		version: version, caps: caps, who: s.who, session: s,
+	}
+}
+
+// notified takes a client's notification.
+func (s *session) notified(m wire.Message) {
+	switch m.Method {
+	case wire.NoteInitialized:
+		s.ready.Store(true)
+	case wire.NoteCancelled:
+		if id, ok := wire.Get(m.Params, "requestId"); ok {
+			s.cancel(requestID(id))
+		}
+	}
+}
+
+// requestID is an id as it stands in params, in the form messages have it.
+func requestID(raw json.RawMessage) wire.ID {
+	if text, ok := wire.Text(raw); ok {
+		return wire.TextID(text)
+	}
+	return wire.ID(raw)
+}
+
+// get opens the stream for what the server says outside of calls, or carries on
+// with one that was interrupted.
+func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
+	if wire.EraOf(r.Header.Get(wire.HeaderRevision)) == wire.Modern {
+		w.Header().Set("Allow", "POST")
+		refuse(w, http.StatusMethodNotAllowed, "", wire.Errorf(wire.CodeInvalidRequest, "use POST with subscriptions/listen"))
+		return
+	}
+	if !accepts(r, wire.ContentEvent) {
+		refuse(w, http.StatusNotAcceptable, "", wire.Errorf(wire.CodeInvalidRequest, "Accept must list text/event-stream"))
+		return
+	}
+	s, ok := e.sessionOf(w, r, "")
+	if !ok {
+		return
+	}
+	out, prime := s.main, true
+	if last := r.Header.Get(wire.HeaderLastEventID); last != "" {
+		prime = false
+		name, number, ok := parseEventID(last)
+		if out = s.find(name); !ok || out == nil || out.rewind(number) != nil {
+			refuse(w, http.StatusBadRequest, "", wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last))
+			return
+		}
+	}
+	s.readers.Add(1)
+	defer s.readers.Add(-1)
+	events := newEventWriter(w, out.name)
+	version, _ := s.negotiated()
+	if prime && version >= wire.Revision2511 {
+		events.prime(out.position())
+	}
+	e.hub.pump(r.Context(), events, out)
+	s.touch(time.Now())
+}
+
+// delete ends a session on its client's wish.
+func (e *endpoint) delete(w http.ResponseWriter, r *http.Request) {
+	s, ok := e.sessionOf(w, r, "")
+	if !ok {
+		return
+	}
+	e.sessions.remove(s)
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,171 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// postModern serves a message of the modern era: a request that says all of
+// itself. Closing the connection cancels it.
+func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	switch {
+	case m.IsNotification():
+		accepted(w)
+		return
+	case m.IsResponse():
+		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "clients send requests, no responses"))
+		return
+	}
+	about, err := readModern(m)
+	if err == nil {
+		err = checkHeaders(r.Header, m, about)
+	}
+	if err == nil && m.Method == wire.MethodToolsCall {
+		err = e.checkMirrors(r, m.Params)
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, m.ID, err)
+		return
+	}
+	rd := newRound(m.ID, "")
+	rd.modern, rd.mute, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
+	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
+	if err != nil {
+		rd.settle(nil, err, false)
+	} else if t.cancel == nil {
+		t.header, t.network = headersOfTrace(r.Header), "tcp"
+		t.start(r.Context(), rd)
+	}
+	if gone := e.hub.attend(w, r, rd, false, nil); gone && t != nil {
+		t.left(rd)
+	}
+}
+
+// modernTask makes the task of a request, which is not yet started, or finds the
+// one that waits for what the request brings.
+func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *round) (*task, error) {
+	var fields [2]json.RawMessage
+	wire.Pick(m.Params, []string{"requestState", "inputResponses"}, fields[:])
+	if state, ok := wire.Text(fields[0]); ok {
+		p, err := e.hub.parked.claim(state, binding(who, m.Method, m.Params), time.Now())
+		if err != nil {
+			return nil, err
+		}
+		p.resume(rd, fields[1])
+		return p.task, nil
+	}
+	name, _ := wire.NameOf(m.Method, m.Params)
+	return &task{
+		ep: e, method: m.Method, params: m.Params, name: name, era: wire.Modern,
+		version: about.revision, caps: about.caps, who: who, supplied: fields[1],
+	}, nil
+}
+
+// modernMeta is what a modern request says of itself.
+type modernMeta struct {
+	revision string
+	caps     json.RawMessage
+	token    json.RawMessage
+	level    level
+}
+
+var modernKeys = []string{
+	wire.MetaRevision, wire.MetaClientCapabilities, wire.MetaLogLevel, wire.MetaProgressToken,
+}
+
+// readModern reads a request's _meta and checks that it is complete.
+func readModern(m wire.Message) (modernMeta, error) {
+	var fields [4]json.RawMessage
+	wire.Pick(wire.Meta(m.Params), modernKeys, fields[:])
+	about := modernMeta{caps: fields[1], token: progressToken(fields[3]), level: levelNone}
+	var ok bool
+	if about.revision, ok = wire.Text(fields[0]); !ok {
+		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, a string", wire.MetaRevision)
+	}
+	if wire.EraOf(about.revision) != wire.Modern {
+		return about, unsupported(about.revision)
+	}
+	if !wire.IsObject(about.caps) {
+		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, an object", wire.MetaClientCapabilities)
+	}
+	if fields[2] != nil {
+		name, _ := wire.Text(fields[2])
+		if about.level, ok = parseLevel(name); !ok {
+			return about, wire.Errorf(wire.CodeInvalidParams, "unknown log level %s", fields[2])
+		}
+	}
+	return about, nil
+}
+
+// progressToken is a token as the client wrote it, or nil for what is none.
+func progressToken(raw json.RawMessage) json.RawMessage {
+	if _, ok := wire.Text(raw); ok {
+		return raw
+	}
+	if _, ok := wire.Number(raw); ok {
+		return raw
+	}
+	return nil
+}
+
+func unsupported(revision string) error {
+	return wire.Errorf(wire.CodeUnsupportedRevision, "unsupported protocol version").
+		WithData(map[string]any{"supported": wire.Revisions(), "requested": revision})
+}
+
+// checkHeaders compares what the headers say of a request with its body.
+func checkHeaders(header http.Header, m wire.Message, about modernMeta) error {
+	if err := sameHeader(header, wire.HeaderRevision, about.revision); err != nil {
+		return err
+	}
+	if err := sameHeader(header, wire.HeaderMethod, m.Method); err != nil {
+		return err
+	}
+	name, ok := wire.NameOf(m.Method, m.Params)
+	if !ok {
+		return nil
+	}
+	return sameHeader(header, wire.HeaderName, name)
+}
+
+func sameHeader(header http.Header, name, want string) error {
+	values := header.Values(name)
+	if len(values) == 0 {
+		return wire.Errorf(wire.CodeHeaderMismatch, "header %s is missing", name)
+	}
+	said := strings.TrimSpace(values[0])
+	if name == wire.HeaderName {
+		decoded, err := wire.DecodeHeader(said)
+		if err != nil {
+			return wire.Errorf(wire.CodeHeaderMismatch, "header %s is not valid base64", name)
+		}
+		said = decoded
+	}
+	if len(values) > 1 || said != want {
+		return wire.Errorf(wire.CodeHeaderMismatch, "header %s says %q, the body says %q", name, strings.Join(values, ", "), want)
+	}
+	return nil
+}
+
+// checkMirrors compares the arguments that a tool wants repeated in headers.
+func (e *endpoint) checkMirrors(r *http.Request, params json.RawMessage) error {
+	var fields [2]json.RawMessage
+	wire.Pick(params, []string{"name", "arguments"}, fields[:])
+	name, _ := wire.Text(fields[0])
+	for _, mirror := range e.backend.mirrors(r.Context(), name) {
+		values := r.Header.Values(mirror.Header)
+		said := ""
+		if len(values) > 0 {
+			said = strings.TrimSpace(values[0])
+		}
+		if _, given := mirror.Argument(fields[1]); given != (len(values) == 1) || !mirror.Matches(said, fields[1]) {
+			return wire.Errorf(wire.CodeHeaderMismatch, "header %s does not match the argument %s",
+				mirror.Header, strings.Join(mirror.Path, "."))
+		}
+	}
+	return nil
+}

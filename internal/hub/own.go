@@ -1,0 +1,174 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// own serves /mcp: the house's own tools, resources and prompts.
+type own struct {
+	hub   *Hub
+	self  about
+	tools toolList
+
+	mu     sync.Mutex
+	prints map[string]fingerprint // of the lists, by the notification of their change
+}
+
+func newOwn(h *Hub) *own {
+	return &own{hub: h, self: aboutSelf(h.Options), prints: map[string]fingerprint{}}
+}
+
+// aboutSelf is what the hub tells of itself.
+func aboutSelf(o Options) about {
+	info := map[string]string{"name": o.Name, "version": o.Version}
+	if o.Title != "" {
+		info["title"] = o.Title
+	}
+	changing := o.Changes != nil
+	caps := map[string]any{
+		"tools":   map[string]any{"listChanged": changing},
+		"logging": map[string]any{},
+	}
+	if o.Resources != nil {
+		caps["resources"] = map[string]any{"listChanged": changing, "subscribe": changing}
+	}
+	if o.Prompts != nil {
+		caps["prompts"] = map[string]any{"listChanged": changing}
+	}
+	if o.Completer != nil {
+		caps["completions"] = map[string]any{}
+	}
+	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
+	rawCaps, _ := json.Marshal(caps)
+	return about{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
+}
+
+func (o *own) about(context.Context) (about, error) { return o.self, nil }
+
+func (o *own) setLevel(context.Context, string) error { return nil }
+
+func (o *own) subscribe(ctx context.Context, uri string) error {
+	if o.hub.Resources == nil || o.hub.Changes == nil {
+		return errNoMethod(wire.MethodSubscribe)
+	}
+	return nil
+}
+
+func (o *own) unsubscribe(context.Context, string) {}
+
+func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+	switch t.method {
+	case wire.MethodToolsCall:
+		return o.call(ctx, t)
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
+		return o.page(ctx, t)
+	case wire.MethodResourcesRead:
+		return o.read(ctx, t)
+	case wire.MethodPromptsGet:
+		return o.prompt(ctx, t)
+	case wire.MethodComplete:
+		if o.hub.Completer != nil {
+			return o.hub.Completer.Complete(ctx, stripParams(t.params))
+		}
+	}
+	return nil, errNoMethod(t.method)
+}
+
+// call runs a tool. Its arguments go in and its result comes out as they are.
+func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
+	var fields [2]json.RawMessage
+	wire.Pick(t.params, []string{"arguments", "_meta"}, fields[:])
+	args, err := arguments(t.name, fields[0])
+	if err != nil {
+		return nil, err
+	}
+	result, err := o.hub.Tools.Call(ctx, tool.Call{
+		Ref:    tool.Ref{Name: t.name},
+		Args:   args,
+		Meta:   callerMeta(fields[1]),
+		Caller: t.caller(),
+	})
+	if err != nil {
+		return toolFailure(ctx, t.name, err)
+	}
+	if !wire.IsObject(result.Raw) {
+		return nil, fault.New(fault.Internal, "tool %s gave no result", t.name)
+	}
+	return result.Raw, nil
+}
+
+func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case name == "":
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need name, a string")
+	case wire.IsNull(raw):
+		return nil, nil
+	case !wire.IsObject(raw):
+		return nil, wire.Errorf(wire.CodeInvalidParams, "arguments must be an object")
+	}
+	return raw, nil
+}
+
+func (o *own) read(ctx context.Context, t *task) (json.RawMessage, error) {
+	switch {
+	case o.hub.Resources == nil:
+		return nil, errNoMethod(t.method)
+	case t.name == "":
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
+	}
+	return o.hub.Resources.ReadResource(ctx, t.name, t.caller())
+}
+
+func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
+	if o.hub.Prompts == nil {
+		return nil, errNoMethod(t.method)
+	}
+	raw, _ := wire.Get(t.params, "arguments")
+	args, err := arguments(t.name, raw)
+	if err != nil {
+		return nil, err
+	}
+	return o.hub.Prompts.GetPrompt(ctx, t.name, args, t.caller())
+}
+
+// hopKey tells the keys of a request's _meta that belong to this hop: the
+// protocol's own, and the trace context, which travels in ctx.
+func hopKey(key string) bool {
+	switch key {
+	case wire.MetaProgressToken, wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
+		return true
+	}
+	return strings.HasPrefix(key, wire.ProtocolPrefix)
+}
+
+// callerMeta is what is left of a request's _meta for whoever serves it, or nil.
+func callerMeta(meta json.RawMessage) json.RawMessage {
+	if !wire.IsObject(meta) {
+		return nil
+	}
+	rest := wire.DeleteFunc(meta, hopKey)
+	if string(rest) == "{}" {
+		return nil
+	}
+	return rest
+}
+
+// stripParams are a request's params without what belongs to this hop.
+func stripParams(params json.RawMessage) json.RawMessage {
+	var fields [3]json.RawMessage
+	wire.Pick(params, []string{"_meta", "inputResponses", "requestState"}, fields[:])
+	if fields[1] != nil || fields[2] != nil {
+		params = wire.DeleteFunc(params, func(key string) bool { return key == "inputResponses" || key == "requestState" })
+	}
+	if fields[0] != nil {
+		params = wire.SetMeta(params, callerMeta(fields[0]))
+	}
+	return params
+}

@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// ServeHTTP serves Streamable HTTP, both eras on the same address.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e.hub.isClosing() {
+		refuse(w, http.StatusServiceUnavailable, "", errClosing)
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		e.post(w, r)
+	case http.MethodGet:
+		e.get(w, r)
+	case http.MethodDelete:
+		e.delete(w, r)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, "", wire.Errorf(wire.CodeInvalidRequest, "use POST, GET or DELETE"))
+	}
+}
+
+func (e *endpoint) post(w http.ResponseWriter, r *http.Request) {
+	m, ok := e.hub.readMessage(w, r)
+	if !ok {
+		return
+	}
+	if eraOf(r.Header.Get(wire.HeaderRevision), m) == wire.Modern {
+		e.postModern(w, r, m)
+	} else {
+		e.postLegacy(w, r, m)
+	}
+}
+
+// eraOf tells how a posted message wants to be served. A message that states its
+// revision is of the modern era, and so is one with a revision header that is
+// not of the older: there the client learns what we speak.
+func eraOf(header string, m wire.Message) wire.Era {
+	if m.Method != "" {
+		if _, stated := wire.Get(wire.Meta(m.Params), wire.MetaRevision); stated {
+			return wire.Modern
+		}
+	}
+	if header == "" || wire.EraOf(header) == wire.Legacy {
+		return wire.Legacy
+	}
+	return wire.Modern
+}
+
+// readMessage reads the posted message, or refuses it.
+func (h *Hub) readMessage(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != wire.ContentJSON {
+		refuse(w, http.StatusUnsupportedMediaType, "", wire.Errorf(wire.CodeInvalidRequest, "Content-Type must be application/json"))
+		return m, false
+	}
+	if !accepts(r, wire.ContentJSON) && !accepts(r, wire.ContentEvent) {
+		refuse(w, http.StatusNotAcceptable, "",
+			wire.Errorf(wire.CodeInvalidRequest, "Accept must list application/json and text/event-stream"))
+		return m, false
+	}
+	body, err := readBody(w, r, h.Limits.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		refuse(w, http.StatusRequestEntityTooLarge, "",
+			wire.Errorf(wire.CodeInvalidRequest, "message is larger than %d bytes", large.Limit))
+		return m, false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "", wire.Errorf(wire.CodeParse, "message could not be read"))
+		return m, false
+	}
+	m, err = wire.Parse(body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, m.ID, err)
+		return m, false
+	}
+	return m, true
+}
+
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	in := http.MaxBytesReader(w, r.Body, limit)
+	if size := r.ContentLength; size > 0 && size <= limit {
+		body := make([]byte, size)
+		_, err := io.ReadFull(in, body)
+		return body, err
+	}
+	return io.ReadAll(in)
+}
+
+// accepts tells whether the client reads a content type. One that does not say
+// what it reads, reads everything.
+func accepts(r *http.Request, kind string) bool {
+	header := strings.Join(r.Header.Values("Accept"), ",")
+	if header == "" {
+		return true
+	}
+	major, _, _ := strings.Cut(kind, "/")
+	for part := range strings.SplitSeq(header, ",") {
+		name, _, _ := strings.Cut(part, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case kind, "*/*", major + "/*":
+			return true
+		}
+	}
+	return false
+}
+
+// readsStreams tells whether the client may be answered with events. One that
+// only names JSON is answered with JSON alone.
+func readsStreams(r *http.Request) bool {
+	return r.Header.Get("Accept") != "" && accepts(r, wire.ContentEvent)
+}
+
+// refuse answers a message that did not become a request.
+func refuse(w http.ResponseWriter, status int, id wire.ID, err error) {
+	m := wire.Answer(id, nil, err)
+	writeJSON(w, status, m.Append(nil))
+}
+
+func accepted(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }

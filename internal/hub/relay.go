@@ -1,0 +1,183 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// serveRelay serves one upstream seen whole, under its original names.
+func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
+	namespace := r.PathValue("namespace")
+	e, ok := h.relayTo(namespace)
+	if !ok {
+		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
+			WithHint("see the list of upstreams for the names there are"))
+		return
+	}
+	e.ServeHTTP(w, r)
+}
+
+// relayTo is the endpoint of an upstream, made when it is first asked for and
+// again when another server took the name.
+func (h *Hub) relayTo(namespace string) (*endpoint, bool) {
+	if h.Upstreams == nil {
+		return nil, false
+	}
+	peer, found := h.Upstreams.Peer(namespace)
+	h.mu.Lock()
+	e := h.relays[namespace]
+	if e != nil && found && e.backend.(*relay).peer == peer {
+		h.mu.Unlock()
+		return e, true
+	}
+	old := e
+	delete(h.relays, namespace)
+	if found && !h.closed {
+		e = newEndpoint(h, "/mcp/"+namespace, newRelay(h, namespace, peer))
+		h.relays[namespace] = e
+	}
+	h.mu.Unlock()
+	if old != nil {
+		old.close()
+	}
+	if !found || e == old {
+		return nil, false
+	}
+	e.stop = peer.Watch(e.relayed)
+	return e, true
+}
+
+// relayed takes a notification of the upstream.
+func (e *endpoint) relayed(method string, params json.RawMessage) {
+	if method == wire.NoteToolsChanged {
+		e.backend.(*relay).forget()
+	}
+	e.changed(method, params)
+}
+
+// relay serves one upstream.
+type relay struct {
+	hub       *Hub
+	namespace string
+	peer      Peer
+
+	mu     sync.Mutex
+	loaded bool
+	params map[string][]wire.HeaderParam // of the tools that have any
+}
+
+func newRelay(h *Hub, namespace string, peer Peer) *relay {
+	return &relay{hub: h, namespace: namespace, peer: peer}
+}
+
+func (r *relay) about(ctx context.Context) (about, error) {
+	capabilities, info, instructions, err := r.peer.Describe(ctx)
+	if err != nil {
+		return about{}, err
+	}
+	a := about{capabilities: relayable(capabilities), info: info}
+	a.instructions, _ = wire.Text(instructions)
+	if !wire.IsObject(info) {
+		a.info = wire.SetText(wire.SetText(nil, "name", r.namespace), "version", r.hub.Version)
+	}
+	return a, nil
+}
+
+// relayable are an upstream's capabilities without those we cannot pass on:
+// tasks live in a session between client and server.
+func relayable(capabilities json.RawMessage) json.RawMessage {
+	if !wire.IsObject(capabilities) {
+		return json.RawMessage("{}")
+	}
+	capabilities = wire.Delete(capabilities, "tasks")
+	if extensions, ok := wire.Get(capabilities, "extensions"); ok {
+		capabilities = wire.Set(capabilities, "extensions", wire.Delete(extensions, wire.ProtocolPrefix+"tasks"))
+	}
+	return capabilities
+}
+
+func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+	result, err := r.peer.Request(ctx, t.method, stripParams(t.params), t.caller())
+	switch {
+	case err != nil && t.method == wire.MethodToolsCall:
+		return toolFailure(ctx, t.name, err)
+	case err != nil:
+		return nil, err
+	case !wire.IsObject(result):
+		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, t.method)
+	}
+	return result, nil
+}
+
+func (r *relay) setLevel(ctx context.Context, name string) error {
+	_, err := r.peer.Request(ctx, wire.MethodSetLevel, wire.SetText(nil, "level", name), nil)
+	return err
+}
+
+func (r *relay) subscribe(ctx context.Context, uri string) error {
+	_, err := r.peer.Request(ctx, wire.MethodSubscribe, wire.SetText(nil, "uri", uri), nil)
+	return err
+}
+
+func (r *relay) unsubscribe(ctx context.Context, uri string) {
+	if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, wire.SetText(nil, "uri", uri), nil); err != nil {
+		r.hub.log.DebugContext(ctx, "unsubscribe from resource", "namespace", r.namespace, "uri", uri, "error", err)
+	}
+}
+
+// differs believes the upstream.
+func (r *relay) differs(context.Context, string) bool { return true }
+
+// mirrors reads the upstream's list of tools once, until it changes.
+func (r *relay) mirrors(ctx context.Context, name string) []wire.HeaderParam {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.loaded {
+		params, err := r.headerParams(ctx)
+		if err != nil {
+			return nil // the call itself will tell what is wrong
+		}
+		r.loaded, r.params = true, params
+	}
+	return r.params[name]
+}
+
+func (r *relay) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loaded, r.params = false, nil
+}
+
+// maxPages bounds how long an upstream can keep us reading.
+const maxPages = 100
+
+func (r *relay) headerParams(ctx context.Context) (map[string][]wire.HeaderParam, error) {
+	all := map[string][]wire.HeaderParam{}
+	params := json.RawMessage("{}")
+	for range maxPages {
+		page, err := r.peer.Request(ctx, wire.MethodToolsList, params, nil)
+		if err != nil {
+			return nil, err
+		}
+		var fields [2]json.RawMessage
+		wire.Pick(page, []string{"tools", "nextCursor"}, fields[:])
+		tools, _ := wire.Items(fields[0])
+		for _, definition := range tools {
+			name, _ := wire.GetText(definition, "name")
+			schema, _ := wire.Get(definition, "inputSchema")
+			if found, err := wire.HeaderParams(schema); err == nil && len(found) > 0 {
+				all[name] = found
+			}
+		}
+		if _, more := wire.Text(fields[1]); !more {
+			break
+		}
+		params = wire.Set(nil, "cursor", fields[1])
+	}
+	return all, nil
+}

@@ -1,0 +1,117 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// round is one request and its answer. A task has one, and another each time a
+// client of the modern era comes back with the answers it was asked for.
+//
+// Its messages go to out. On HTTP that is a stream of the round's own, which the
+// handler starts to write when the first message comes before the answer; where
+// a connection has one channel for everything, out is that channel and there is
+// nobody to wait for the round.
+type round struct {
+	id     wire.ID
+	token  json.RawMessage // the client's progress token, or nil
+	level  level           // the least important log messages it wants
+	out    *stream
+	shared bool          // out belongs to the connection
+	modern bool          // errors show in the HTTP status
+	mute   bool          // the client reads no streams: only the answer reaches it
+	done   chan struct{} // closed when settled; nil when shared
+
+	mu        sync.Mutex
+	streaming bool
+	settled   bool
+	answer    []byte
+	status    int
+}
+
+// newRound makes a round with a stream of its own.
+func newRound(id wire.ID, streamName string) *round {
+	return &round{id: id, out: newStream(streamName), done: make(chan struct{})}
+}
+
+// sharedRound makes a round whose messages go to a connection's channel.
+func sharedRound(id wire.ID, out *stream) *round {
+	return &round{id: id, out: out, shared: true}
+}
+
+// say sends a message before the answer; notifications may get lost.
+func (r *round) say(message []byte, must bool) {
+	if r.mute {
+		return
+	}
+	if must {
+		r.out.send(message)
+	} else {
+		r.out.offer(message)
+	}
+}
+
+// settle answers. Only the first answer counts; silent ends the round without
+// one where the transport can do so.
+func (r *round) settle(result json.RawMessage, err error, silent bool) {
+	m := wire.Message{ID: r.id, Result: result}
+	status := http.StatusOK
+	if err != nil {
+		m.Error = wire.ErrorFrom(err)
+		if r.modern {
+			status = statusOf(m.Error.Code)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.settled {
+		return
+	}
+	r.settled = true
+	if r.shared {
+		if !silent {
+			r.out.send(m.Append(nil))
+		}
+		return
+	}
+	r.answer, r.status = m.Append(make([]byte, 0, len(result)+128)), status
+	if r.streaming || !r.mute && r.out.pending() {
+		r.streaming = true
+		r.out.send(r.answer)
+		r.out.end()
+	}
+	close(r.done)
+}
+
+// beginStream decides that the round's messages are written as a stream. It
+// says no when the answer came first and is all there is.
+func (r *round) beginStream() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.settled {
+		return r.streaming
+	}
+	r.streaming = true
+	return true
+}
+
+func (r *round) isStreaming() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.streaming
+}
+
+// statusOf is the HTTP status that goes with an error of the modern era; older
+// clients get 200 with every answer.
+func statusOf(code int64) int {
+	switch code {
+	case wire.CodeMethodNotFound:
+		return http.StatusNotFound
+	case wire.CodeHeaderMismatch, wire.CodeMissingCapability, wire.CodeUnsupportedRevision:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}

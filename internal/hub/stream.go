@@ -1,0 +1,171 @@
+package hub
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// streamBytes is how much a stream holds for a client: what waits to be written
+// before notifications are dropped, and what is kept to be sent again.
+const streamBytes = 1 << 20
+
+// stream carries messages to one client, in order. Senders never wait; a reader
+// takes what there is. A stream with a name numbers its messages from 1 and
+// keeps the latest, so that a client that lost its connection can go on after
+// the last one it saw.
+type stream struct {
+	name string
+	wake chan struct{} // holds one token when there is something to look at
+
+	mu     sync.Mutex
+	log    [][]byte      // messages first, first+1, …
+	first  uint64        // number of log[0]
+	next   uint64        // number of the first message not yet taken
+	size   int           // bytes in log
+	ended  bool          // nothing more will come
+	cut    bool          // the reader shall leave, the stream goes on
+	retry  time.Duration // what to tell the reader then
+	reader chan struct{} // closed when another reader takes over
+}
+
+func newStream(name string) *stream {
+	return &stream{name: name, wake: make(chan struct{}, 1), first: 1, next: 1}
+}
+
+// send adds a message that must arrive.
+func (s *stream) send(message []byte) { s.add(message, true) }
+
+// offer adds a message that may be lost when the client reads too slowly.
+func (s *stream) offer(message []byte) { s.add(message, false) }
+
+func (s *stream) add(message []byte, must bool) {
+	s.mu.Lock()
+	if s.ended || !must && s.waiting() > streamBytes {
+		s.mu.Unlock()
+		return
+	}
+	s.log = append(s.log, message)
+	s.size += len(message)
+	s.trim()
+	s.mu.Unlock()
+	s.signal()
+}
+
+// end says that nothing more will come.
+func (s *stream) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+// cutOff makes the reader leave and come back for the rest after retry.
+func (s *stream) cutOff(retry time.Duration) {
+	s.mu.Lock()
+	s.cut, s.retry = true, retry
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *stream) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waiting counts the bytes nobody took yet.
+func (s *stream) waiting() int {
+	n := 0
+	for _, m := range s.log[s.next-s.first:] {
+		n += len(m)
+	}
+	return n
+}
+
+// trim drops taken messages: all of them without a name, else the oldest beyond
+// what is worth keeping.
+func (s *stream) trim() {
+	for len(s.log) > 0 && s.first < s.next && (s.name == "" || s.size > streamBytes) {
+		s.size -= len(s.log[0])
+		s.log[0] = nil
+		s.log = s.log[1:]
+		s.first++
+	}
+}
+
+func (s *stream) pending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next < s.first+uint64(len(s.log))
+}
+
+// position is the number of the last message taken.
+func (s *stream) position() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next - 1
+}
+
+// batch is what a reader finds: messages, the number of the first of them, and
+// how the stream stands after them.
+type batch struct {
+	messages [][]byte
+	from     uint64
+	ended    bool
+	cut      bool
+	retry    time.Duration
+}
+
+func (s *stream) take() batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := batch{from: s.next, ended: s.ended, cut: s.cut, retry: s.retry}
+	if rest := s.log[s.next-s.first:]; len(rest) > 0 {
+		b.messages = append(b.messages, rest...)
+		s.next += uint64(len(rest))
+	}
+	s.cut = false
+	s.trim()
+	return b
+}
+
+// attach makes the caller the reader; its predecessor's channel is closed.
+func (s *stream) attach() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader != nil {
+		close(s.reader)
+	}
+	s.reader = make(chan struct{})
+	s.signal()
+	return s.reader
+}
+
+var errForgotten = errors.New("events after that id are no longer kept")
+
+// rewind makes the next message the one after number.
+func (s *stream) rewind(number uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number+1 < s.first || number >= s.first+uint64(len(s.log)) {
+		return errForgotten
+	}
+	s.next = number + 1
+	return nil
+}
+
+// eventID names a message of a stream: "name-number". Number 0 stands before the
+// first message.
+func eventID(name string, number uint64) string {
+	return name + "-" + strconv.FormatUint(number, 10)
+}
+
+func parseEventID(id string) (name string, number uint64, ok bool) {
+	name, digits, found := strings.Cut(id, "-")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return name, number, found && err == nil
+}

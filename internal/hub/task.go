@@ -1,0 +1,150 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// Reasons for which a task's context is cancelled.
+var (
+	errCancelled = fault.New(fault.Cancelled, "request cancelled by the client")
+	errLeft      = fault.New(fault.Cancelled, "client closed the connection")
+	errEnded     = fault.New(fault.Cancelled, "session ended")
+	errClosing   = fault.New(fault.Unavailable, "server is shutting down")
+)
+
+// task is one request being worked on. It runs in a goroutine of its own and
+// talks to its client through its round: while a task of the modern era waits
+// for answers, it has none.
+type task struct {
+	ep      *endpoint
+	method  string
+	params  json.RawMessage // as the client sent them, without what the era added
+	name    string          // of the tool or prompt, or the resource's uri; may be empty
+	era     wire.Era
+	version string
+	caps    json.RawMessage // what the client declared it can do
+	who     string
+	session *session // nil for the modern era over HTTP
+	began   time.Time
+	header  http.Header // those with trace context, or nil
+	network string      // network.transport of the span: tcp or pipe
+
+	// supplied are answers that came with the request before anything was asked.
+	supplied json.RawMessage
+
+	cancel   context.CancelCauseFunc
+	finished chan struct{} // closed when it ran; made by start
+	asking   sync.Mutex    // one set of questions at a time
+
+	mu    sync.Mutex
+	round *round // nil while parked
+	pace  pace
+}
+
+// start runs the task and settles its round in the end. ctx gives values, not
+// its lifetime: who starts a task cancels it when its client is no longer
+// interested.
+func (t *task) start(ctx context.Context, rd *round) {
+	ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	t.round = rd
+	t.began = time.Now()
+	t.finished = make(chan struct{})
+	h := t.ep.hub
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		t.cancel(nil)
+		t.settle(nil, errClosing, false)
+		return
+	}
+	h.tasks[t] = struct{}{}
+	h.work.Go(func() { t.run(ctx) })
+	h.mu.Unlock()
+}
+
+func (t *task) run(ctx context.Context) {
+	defer func() {
+		close(t.finished)
+		t.cancel(nil)
+		h := t.ep.hub
+		h.mu.Lock()
+		delete(h.tasks, t)
+		h.mu.Unlock()
+	}()
+	ctx, finish := t.ep.hub.observe(ctx, t)
+	result, err := t.answer(ctx)
+	if err == nil {
+		result = t.complete(result)
+	} else {
+		err = t.adapt(ctx, err)
+	}
+	finish(result, err)
+	t.settle(result, err, errors.Is(context.Cause(ctx), errCancelled))
+}
+
+// answer works the request out. A panic below is our mistake and becomes an
+// error of this one request.
+func (t *task) answer(ctx context.Context) (result json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.ep.hub.log.ErrorContext(ctx, "panic in a request", "method", t.method, "name", t.name,
+				"panic", p, "stack", string(debug.Stack()))
+			result, err = nil, fault.New(fault.Internal, "%s failed unexpectedly", t.method)
+		}
+	}()
+	return t.ep.answer(ctx, t)
+}
+
+// settle answers the current round; without one there is nobody to tell.
+func (t *task) settle(result json.RawMessage, err error, silent bool) {
+	t.mu.Lock()
+	rd := t.round
+	t.round = nil
+	t.mu.Unlock()
+	if rd == nil {
+		return
+	}
+	if t.session != nil {
+		t.session.finished(rd.id)
+	}
+	rd.settle(result, err, silent)
+}
+
+// say sends a message to the client before the answer, if there is one listening.
+func (t *task) say(m wire.Message, must bool) bool {
+	rd := t.current()
+	if rd == nil || rd.mute {
+		return false
+	}
+	rd.say(m.Append(nil), must)
+	return true
+}
+
+func (t *task) current() *round {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.round
+}
+
+// left is told when the client closed the connection of a round. Whoever cannot
+// get the answer any more does not need it.
+func (t *task) left(rd *round) {
+	if t.current() != rd {
+		return
+	}
+	if rd.out.name != "" && rd.isStreaming() {
+		return // the client has an event id to come back with
+	}
+	t.cancel(errLeft)
+}
+
+func (t *task) isParked() bool { return t.current() == nil }
