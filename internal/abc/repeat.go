@@ -1,0 +1,141 @@
+package abc
+
+import "slices"
+
+// unfold lists the indices of steps in the order they are played: repeats are
+// written out, and endings left out in the passes they are not for. A section
+// is played at most maxRepeats times and none contains another, so the list is
+// at most so many times longer than the steps.
+func unfold(steps []step) []int {
+	u := &unfolder{steps: steps, passes: passes(steps), pass: 1}
+	for u.i < len(steps) {
+		u.order = append(u.order, u.i)
+		if b := steps[u.i].bar; b != nil {
+			u.bar(b)
+		} else {
+			u.i++
+		}
+	}
+	return u.order
+}
+
+// unfolder walks over steps as a player does.
+type unfolder struct {
+	steps  []step
+	passes []int // see passes
+	order  []int
+
+	i        int
+	pass     int  // from 1
+	start    int  // where the section begins
+	times    int  // how often its |: wants it, beyond the first
+	explicit bool // it began with |:
+	ended    bool // an ending is being played
+
+	next [maxRepeats + 1][]int // by pass and step: see ending
+}
+
+// bar obeys a bar line and moves on.
+func (u *unfolder) bar(b *Bar) {
+	total := max(b.Ends, u.times, u.passes[u.start]-1) + 1
+	if b.Ends > 0 {
+		if u.pass < total {
+			u.pass++
+			u.i, u.ended = u.start, false
+			return
+		}
+		u.section(u.i+1, 0)
+	}
+	switch last := u.ended && u.pass >= total; {
+	case b.Begins > 0:
+		u.section(u.i+1, b.Begins)
+		u.explicit = true
+	case b.Double && b.Ends == 0 && len(b.Ending) == 0 && (!u.explicit && u.pass == 1 && !u.ended || last):
+		u.section(u.i+1, 0)
+	}
+	if len(b.Ending) > 0 {
+		u.enter(b)
+		return
+	}
+	u.i++
+}
+
+// section begins a new section.
+func (u *unfolder) section(start, times int) {
+	u.start, u.times = start, times
+	u.pass, u.explicit, u.ended = 1, false, false
+}
+
+// enter plays an ending, or skips to the one for this pass.
+func (u *unfolder) enter(b *Bar) {
+	u.ended = true
+	if slices.Contains(b.Ending, u.pass) {
+		u.i++
+		return
+	}
+	to := u.ending(u.i + 1)
+	if other := u.steps[to].bar; other != nil && other.Ends > 0 && !slices.Contains(other.Ending, u.pass) {
+		u.section(to+1, 0)
+	}
+	u.i = to + 1
+}
+
+// ending is the bar line at or after from that opens the ending for this
+// pass; without one, the line that closes the endings; without that either,
+// the line before from, so that nothing is lost.
+func (u *unfolder) ending(from int) int {
+	table := u.next[u.pass]
+	if table == nil {
+		table = u.tabulate(u.pass)
+		u.next[u.pass] = table
+	}
+	if found := table[from]; found >= 0 {
+		return found
+	}
+	return from - 1
+}
+
+// tabulate answers ending for every step at once, from the back.
+func (u *unfolder) tabulate(pass int) []int {
+	table := make([]int, len(u.steps)+1)
+	found, closing := -1, -1
+	table[len(u.steps)] = -1
+	for i := len(u.steps) - 1; i >= 0; i-- {
+		if b := u.steps[i].bar; b != nil {
+			switch {
+			case slices.Contains(b.Ending, pass):
+				found = i
+			case b.Begins > 0 || b.Ends > 0 && len(b.Ending) == 0:
+				found, closing = -1, i-1
+				if b.Begins == 0 {
+					closing = i
+				}
+			}
+		}
+		table[i] = found
+		if found < 0 {
+			table[i] = closing
+		}
+	}
+	return table
+}
+
+// passes tells for each step how many passes the endings ahead of it in its
+// section ask for; 0 when there are none.
+func passes(steps []step) []int {
+	table := make([]int, len(steps)+1)
+	for i := len(steps) - 1; i >= 0; i-- {
+		b := steps[i].bar
+		switch {
+		case b == nil:
+			table[i] = table[i+1]
+		case b.Begins > 0 || b.Ends > 0 && len(b.Ending) == 0:
+			table[i] = 0
+		case len(b.Ending) > 0:
+			table[i] = max(table[i+1], slices.Max(b.Ending))
+		default:
+			table[i] = table[i+1]
+		}
+	}
+	return table
+}
