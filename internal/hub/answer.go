@@ -108,7 +108,7 @@ func (t *task) adapt(ctx context.Context, err error) error {
 	case t.era == wire.Legacy && t.method == wire.MethodResourcesRead && fault.CodeOf(err) == fault.NotFound:
 		e.Code = wire.CodeResourceNotFound
 	}
-	if e.Code == wire.CodeInternal {
+	if e.Code == wire.CodeInternal && ctx.Err() == nil {
 		t.ep.hub.log.WarnContext(ctx, "request failed", "method", t.method, "name", t.name, "error", err)
 	}
 	return &e

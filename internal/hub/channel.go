@@ -39,7 +39,7 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 // channel: one that states its revision is of the modern one.
 func (s *session) channelTask(m wire.Message, rd *round) (*task, error) {
 	if eraOf("", m) == wire.Modern {
-		about, err := readModern(m)
+		about, err := readModern(m, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -20,10 +20,7 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "clients send requests, no responses"))
 		return
 	}
-	about, err := readModern(m)
-	if err == nil {
-		err = checkHeaders(r.Header, m, about)
-	}
+	about, err := readModern(m, r.Header)
 	if err == nil && m.Method == wire.MethodToolsCall {
 		err = e.checkMirrors(r, m.Params)
 	}
@@ -77,14 +74,24 @@ var modernKeys = []string{
 	wire.MetaRevision, wire.MetaClientCapabilities, wire.MetaLogLevel, wire.MetaProgressToken,
 }
 
-// readModern reads a request's _meta and checks that it is complete.
-func readModern(m wire.Message) (modernMeta, error) {
+// readModern reads a request's _meta and checks that it is complete, that its
+// headers say the same, and that we speak its revision. Where there are no
+// headers, header is nil.
+func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 	var fields [4]json.RawMessage
 	wire.Pick(wire.Meta(m.Params), modernKeys, fields[:])
 	about := modernMeta{caps: fields[1], token: progressToken(fields[3]), level: levelNone}
 	var ok bool
 	if about.revision, ok = wire.Text(fields[0]); !ok {
+		if said := header.Get(wire.HeaderRevision); said != "" && wire.EraOf(said) == wire.Unknown {
+			return about, unsupported(said)
+		}
 		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, a string", wire.MetaRevision)
+	}
+	if header != nil {
+		if err := checkHeaders(header, m, about.revision); err != nil {
+			return about, err
+		}
 	}
 	if wire.EraOf(about.revision) != wire.Modern {
 		return about, unsupported(about.revision)
@@ -118,8 +125,8 @@ func unsupported(revision string) error {
 }
 
 // checkHeaders compares what the headers say of a request with its body.
-func checkHeaders(header http.Header, m wire.Message, about modernMeta) error {
-	if err := sameHeader(header, wire.HeaderRevision, about.revision); err != nil {
+func checkHeaders(header http.Header, m wire.Message, revision string) error {
+	if err := sameHeader(header, wire.HeaderRevision, revision); err != nil {
 		return err
 	}
 	if err := sameHeader(header, wire.HeaderMethod, m.Method); err != nil {

@@ -50,11 +50,26 @@ type task struct {
 	pace  pace
 }
 
+type taskKey struct{}
+
+// Release lets go of the connection a call's answer is awaited on, when its
+// client knows how to come back for it after the time given; otherwise nothing
+// happens. A tool that is going to take long may call it with its context.
+func Release(ctx context.Context, after time.Duration) {
+	t, ok := ctx.Value(taskKey{}).(*task)
+	if !ok || t.version < wire.Revision2511 {
+		return
+	}
+	if rd := t.current(); rd != nil && rd.out.name != "" && !rd.mute {
+		rd.out.cutOff(after)
+	}
+}
+
 // start runs the task and settles its round in the end. ctx gives values, not
 // its lifetime: who starts a task cancels it when its client is no longer
 // interested.
 func (t *task) start(ctx context.Context, rd *round) {
-	ctx, t.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	ctx, t.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), taskKey{}, t))
 	t.round = rd
 	t.began = time.Now()
 	t.finished = make(chan struct{})
