@@ -53,7 +53,7 @@ func (s *schema) check(args json.RawMessage) []Violation {
 	if first := bytes.TrimLeft(args, " \t\r\n"); len(first) == 0 || first[0] != '{' {
 		return []Violation{{Expected: "object", Got: shown(args), Problem: "arguments must be an object"}}
 	}
-	if s.compiled == nil || len(args) > longestArgs || !tame(args) {
+	if s.compiled == nil || len(args) > longestArgs || !tame(args) || json.Valid(args) && s.glance.fits(args) {
 		return nil
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))

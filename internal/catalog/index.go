@@ -44,7 +44,7 @@ var (
 // tools that contain it with the weight it has there. It is never changed.
 type index struct {
 	words    []string  // sorted
-	letters  []letters // of words
+	outlines []outline // of words
 	postings [][]posting
 	joined   []string // per tool: its name as one lower-case word
 }
@@ -64,10 +64,10 @@ func newIndex(tools []tool.Info) *index {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
 	}
 	x.words = slices.Sorted(maps.Keys(b.ids))
-	x.letters = make([]letters, len(x.words))
+	x.outlines = make([]outline, len(x.words))
 	x.postings = make([][]posting, len(x.words))
 	for i, word := range x.words {
-		x.letters[i] = lettersOf(word)
+		x.outlines[i] = outlineOf(word)
 		x.postings[i] = b.postings[b.ids[word]]
 	}
 	return x

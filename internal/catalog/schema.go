@@ -23,6 +23,7 @@ const (
 // is no usable schema.
 type schema struct {
 	compiled *jsonschema.Schema // nil: checks nothing
+	glance   *glance            // knows most arguments that fit; may be nil
 	costs    costs
 }
 
@@ -58,7 +59,11 @@ func (s *schemas) of(e *entry) *schema {
 		if err != nil {
 			s.log.Warn("input schema is not usable, arguments are not checked", "tool", e.info.Ref.String(), "error", err)
 		}
-		found = s.keep(hash, &schema{compiled: compiled})
+		made := &schema{compiled: compiled}
+		if compiled != nil {
+			made.glance = glanceAt(e.info.Input)
+		}
+		found = s.keep(hash, made)
 	}
 	e.schema.Store(found)
 	return found

@@ -101,12 +101,12 @@ type match struct {
 	factor float32
 }
 
-func (s *search) probe(word string, last bool) probe {
+func (s *search) probe(word queryWord, last bool) probe {
 	matches := make([][]match, len(s.parts))
 	tools, holders := 0, 0
 	for i, p := range s.parts {
 		tools += len(p.tools)
-		matches[i] = p.index.exact(word)
+		matches[i] = p.index.exact(word.stem)
 		holders += p.index.holders(matches[i])
 	}
 	expand := func(by func(*index) []match) {
@@ -120,10 +120,10 @@ func (s *search) probe(word string, last bool) probe {
 			holders = found
 		}
 	}
-	if last && len(word) >= shortestPrefix {
-		expand(func(x *index) []match { return x.beginning(word) })
+	if last && len(word.stem) >= shortestPrefix {
+		expand(func(x *index) []match { return x.beginning(word.stem) })
 	}
-	if holders == 0 && slipsAllowed(len(word)) > 0 {
+	if holders == 0 {
 		expand(func(x *index) []match { return x.misspelt(word) })
 	}
 	return probe{matches, rarity(tools, holders)}
@@ -155,15 +155,26 @@ func (x *index) beginning(prefix string) []match {
 	return found
 }
 
-// misspelt matches the words that are within the slips allowed of word.
-func (x *index) misspelt(word string) []match {
-	limit, set := slipsAllowed(len(word)), lettersOf(word)
-	var found []match
-	for i, other := range x.words {
-		if set.apart(x.letters[i]) > 2*limit {
+// misspelt matches the words that are a few slips away from what was typed or
+// from its stem, which need not be the stem of what was meant.
+func (x *index) misspelt(word queryWord) []match {
+	found := x.slipped(word.stem, nil)
+	if word.typed != word.stem {
+		found = x.slipped(word.typed, found)
+	}
+	return found
+}
+
+func (x *index) slipped(word string, found []match) []match {
+	limit, look := slipsAllowed(len(word)), outlineOf(word)
+	if limit == 0 {
+		return found
+	}
+	for i, other := range x.outlines {
+		if !other.near(look, limit) || len(found) >= mostExpansions {
 			continue
 		}
-		if n := slips(word, other, limit); n <= limit && len(found) < mostExpansions {
+		if n := slips(word, x.words[i], limit); n <= limit {
 			found = append(found, match{i, float32(math.Pow(float64(factorSlip), float64(n)))})
 		}
 	}

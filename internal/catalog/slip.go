@@ -2,20 +2,34 @@ package catalog
 
 import "math/bits"
 
-// letters is a set of the characters in a word, folded to 64 bits. Two words
-// that are d edits apart differ in at most 2d members of their sets, so most
-// words are told apart without looking at them.
-type letters uint64
+// outline is what can be compared of words at a glance: the set of their letters
+// in the lower 56 bits, their length in the upper 8. Words that are d edits apart
+// differ by at most d in length and in at most 2d letters, so most words are told
+// apart without reading them.
+type outline uint64
 
-func lettersOf(word string) letters {
-	var set letters
+const outlineBits = 56
+
+func outlineOf(word string) outline {
+	set := outline(min(len(word), 255)) << outlineBits
 	for i := range len(word) {
-		set |= 1 << (word[i] & 63)
+		switch c := word[i]; {
+		case c >= 'a' && c <= 'z':
+			set |= 1 << (c - 'a')
+		case c >= '0' && c <= '9':
+			set |= 1 << (c - '0' + 26)
+		default:
+			set |= 1 << (c%20 + 36)
+		}
 	}
 	return set
 }
 
-func (a letters) apart(b letters) int { return bits.OnesCount64(uint64(a ^ b)) }
+// near tells whether two words can be within limit edits of each other.
+func (a outline) near(b outline, limit int) bool {
+	gap := int(a>>outlineBits) - int(b>>outlineBits)
+	return gap <= limit && -gap <= limit && bits.OnesCount64(uint64(a^b)<<8) <= 2*limit
+}
 
 // slipsAllowed is how many typing mistakes a word of that length may contain
 // and still be recognised.

@@ -48,9 +48,24 @@ func spaceless(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// stem takes the plural off an English word, which is as far as a search over
-// tool names needs to go: files and file, queries and query, are one word.
+// stem takes the commonest endings off an English word, as far as a search over
+// tools needs it: files and file, creating, created and create become one word.
+// What is left need not be a word; it is the same on both sides.
 func stem(word string) string {
+	word = singular(word)
+	for _, ending := range []string{"ing", "ed"} {
+		if root, found := strings.CutSuffix(word, ending); found && len(root) >= 3 && strings.ContainsAny(root, "aeiouy") {
+			word = undoubled(root)
+			break
+		}
+	}
+	if len(word) >= 5 && word[len(word)-1] == 'e' {
+		return word[:len(word)-1]
+	}
+	return word
+}
+
+func singular(word string) string {
 	n := len(word)
 	switch {
 	case n < 4 || word[n-1] != 's':
@@ -64,6 +79,15 @@ func stem(word string) string {
 	default:
 		return word[:n-1]
 	}
+}
+
+// undoubled makes runn of running the run it comes from.
+func undoubled(root string) string {
+	n := len(root)
+	if root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
+		return root[:n-1]
+	}
+	return root
 }
 
 func hasAnySuffix(word string, suffixes ...string) bool {
@@ -82,19 +106,24 @@ var filler = map[string]bool{
 	"i": true, "me": true, "my": true, "tool": true, "want": true, "need": true,
 }
 
-// queryWords are the distinct stems of a query in their order, at most limit.
-// Filler is left out unless there is nothing else.
-func queryWords(query string, limit int) []string {
-	var all, telling []string
+// queryWord is a word looked for: as it was typed, and its stem.
+type queryWord struct {
+	typed, stem string
+}
+
+// queryWords are the words of a query with distinct stems, in their order and at
+// most limit. Filler is left out unless there is nothing else.
+func queryWords(query string, limit int) []queryWord {
+	var all, telling []queryWord
 	seen := map[string]bool{}
-	words(query, func(word string) {
-		word = stem(word)
-		if seen[word] || len(all) >= limit {
+	words(query, func(typed string) {
+		word := queryWord{typed, stem(typed)}
+		if seen[word.stem] || len(all) >= limit {
 			return
 		}
-		seen[word] = true
+		seen[word.stem] = true
 		all = append(all, word)
-		if !filler[word] {
+		if !filler[typed] {
 			telling = append(telling, word)
 		}
 	})
