@@ -1,0 +1,104 @@
+// Command luanette is a programmable control plane for MCP: one server in front
+// of any number of tool servers. One file per subcommand; this one reads the
+// command line and decides the exit code.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// cli is the whole command line. A subcommand is a struct in its own file with a
+// Run method and one line here.
+type cli struct {
+	Serve   serveCommand   `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
+	Config  configCommand  `cmd:"" help:"Look at the configuration."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// process is the outside world as commands see it; tests give them another.
+type process struct {
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	Env    app.Environment
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	world := &process{os.Stdin, os.Stdout, os.Stderr, app.ProcessEnvironment(os.Environ())}
+	code := run(ctx, world, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run is the program without the process around it.
+func run(ctx context.Context, world *process, args []string) int {
+	var commands cli
+	finished := -1
+	parser := kong.Must(&commands,
+		kong.Name("luanette"),
+		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
+		kong.Writers(world.Stdout, world.Stderr),
+		kong.Exit(func(code int) { finished = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(world),
+	)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if finished >= 0 { // --help has printed itself
+		return finished
+	}
+	if err != nil {
+		fmt.Fprintf(world.Stderr, "luanette: %v\n", err)
+		fmt.Fprintln(world.Stderr, "run `luanette --help` for the commands, `luanette COMMAND --help` for one")
+		return exitUsage
+	}
+	return exitCode(world, parsed.Run())
+}
+
+// exitStatus is an error that only carries an exit code: what there was to say
+// has been said.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// exitCode reports err to the person at the terminal and picks the exit code.
+func exitCode(world *process, err error) int {
+	var status exitStatus
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &status):
+		return int(status)
+	}
+	fmt.Fprintf(world.Stderr, "luanette: %v\n", err)
+	if hint := fault.HintOf(err); hint != "" {
+		fmt.Fprintf(world.Stderr, "  %s\n", hint)
+	}
+	if fault.CodeOf(err) == fault.Config {
+		return exitUsage
+	}
+	return exitFailure
+}

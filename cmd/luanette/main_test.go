@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The test binary is also the program: stories run the real main.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"luanette": main})
+}
+
+// TestStories runs examples/*.txtar: each is a shell-like story about the real
+// program, and what docs show.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "../../examples",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("NEIGHBOURS", neighbours(t))
+			env.Values[serverKey{}] = &server{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve": serve,
+			"stop":  stop,
+			"http":  request,
+		},
+	})
+}
+
+// neighbours is the folder of real MCP servers that `make neighbours` installs.
+func neighbours(t *testing.T) string {
+	path, err := filepath.Abs("../../test/neighbours/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// server is a luanette that a story started.
+type server struct {
+	cmd  *exec.Cmd
+	log  strings.Builder
+	done chan struct{} // closed when its standard error has ended
+}
+
+// serverKey finds the story's server among its values.
+type serverKey struct{}
+
+// serve [ARGS] starts `luanette serve` on a free port, waits until it says where
+// it listens, and sets $URL.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("serve cannot be negated")
+	}
+	path, err := exec.LookPath("luanette")
+	ts.Check(err)
+	s := ts.Value(serverKey{}).(*server)
+	*s = server{done: make(chan struct{})}
+	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Dir = ts.Getenv("WORK")
+	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
+	stderr, err := s.cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(s.cmd.Start())
+	ts.Defer(func() { _ = s.end(os.Kill) })
+
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		fmt.Fprintln(&s.log, lines.Text())
+		if _, url, ok := strings.Cut(lines.Text(), "is listening on "); ok {
+			ts.Setenv("URL", url)
+			go func() {
+				defer close(s.done)
+				for lines.Scan() {
+					fmt.Fprintln(&s.log, lines.Text())
+				}
+			}()
+			return
+		}
+	}
+	close(s.done)
+	ts.Fatalf("serve ended before it listened:\n%s", &s.log)
+}
+
+// stop [-kill] ends the server as a person or a crash would, and leaves its
+// standard error in stderr.
+func stop(ts *testscript.TestScript, neg bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	var sig os.Signal = syscall.SIGTERM
+	if len(args) == 1 && args[0] == "-kill" {
+		sig = os.Kill
+	}
+	err := s.end(sig)
+	fmt.Fprint(ts.Stderr(), s.log.String())
+	if failed := err != nil && sig != os.Kill; failed != neg {
+		ts.Fatalf("stop: %v\n%s", err, &s.log)
+	}
+}
+
+func (s *server) end(sig os.Signal) error {
+	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-s.done
+	return s.cmd.Wait()
+}
+
+// http METHOD PATH [BODY] asks the server and prints status line and body.
+func request(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: http METHOD PATH [BODY]")
+	}
+	var body io.Reader
+	if len(args) > 2 {
+		body = strings.NewReader(args[2])
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, args[0], ts.Getenv("URL")+args[1], body)
+	ts.Check(err)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if neg {
+			return
+		}
+		ts.Fatalf("%v", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n%s\n", resp.Status, text)
+	if neg != (resp.StatusCode >= 400) {
+		ts.Fatalf("status %s:\n%s", resp.Status, text)
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/app"
+)
+
+// serveCommand is `luanette serve`.
+type serveCommand struct {
+	settingFlags
+	Listen *string `short:"l" placeholder:"ADDR" help:"Address to listen on (default 127.0.0.1:8081)."`
+}
+
+// Help is shown by `luanette serve --help`.
+func (serveCommand) Help() string {
+	return `With no configuration at all this starts and is useful: an MCP server on
+http://127.0.0.1:8081/mcp that upstream servers can be added to at run time.
+
+Every flag has a key in luanette.toml and a LUANETTE_* variable;
+` + "`luanette config show`" + ` prints what is in force and why.`
+}
+
+// Run serves until the context ends.
+func (c *serveCommand) Run(ctx context.Context, world *process) error {
+	loaded, err := c.load(world, map[string]*string{"listen": c.Listen})
+	if err != nil {
+		return err
+	}
+	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env})
+	if err != nil {
+		return err
+	}
+	return house.Serve(ctx)
+}

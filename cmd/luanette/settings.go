@@ -1,0 +1,33 @@
+package main
+
+import "github.com/luanette/luanette/internal/app"
+
+// settingFlags are the flags that every command reading the configuration has.
+// A pointer that stays nil was not given, so that the file and the environment
+// decide.
+type settingFlags struct {
+	Config       string  `short:"c" type:"path" placeholder:"FILE" help:"Configuration file (default: ./luanette.toml, then the one in the configuration folder)."`
+	Data         *string `type:"path" placeholder:"DIR" help:"Folder for everything that is kept."`
+	Database     *string `placeholder:"URL" help:"Where the store is, such as sqlite:PATH."`
+	LogLevel     *string `placeholder:"LEVEL" help:"How much to log: debug, info, warn or error."`
+	LogFormat    *string `placeholder:"FORMAT" help:"Log format: text or json."`
+	OTLPEndpoint *string `name:"otlp-endpoint" placeholder:"HOST:PORT" help:"Collector to send traces, metrics and logs to."`
+}
+
+// load reads the configuration with the flags that were given on top.
+func (f *settingFlags) load(world *process, more map[string]*string) (*app.Loaded, error) {
+	flags := map[string]string{}
+	given := map[string]*string{
+		"data": f.Data, "database": f.Database,
+		"log.level": f.LogLevel, "log.format": f.LogFormat,
+		"telemetry.otlp_endpoint": f.OTLPEndpoint,
+	}
+	for _, set := range []map[string]*string{given, more} {
+		for key, value := range set {
+			if value != nil {
+				flags[key] = *value
+			}
+		}
+	}
+	return app.Load(app.Sources{File: f.Config, Env: world.Env, Flags: flags})
+}

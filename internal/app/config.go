@@ -1,0 +1,322 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/nearest"
+)
+
+// Config is everything a person can set. It is read here and nowhere else: each
+// part of the program gets its own small Options made from it. Every scalar can
+// be set by luanette.toml, by the environment (LUANETTE_ and the key in capitals,
+// dots as underscores) and some by flags; later ones win.
+type Config struct {
+	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
+	Data      string                    `toml:"data" help:"folder for everything that is kept"`
+	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH" secret:"url"`
+	Log       LogConfig                 `toml:"log"`
+	Telemetry TelemetryConfig           `toml:"telemetry"`
+	MCP       MCPConfig                 `toml:"mcp"`
+	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
+}
+
+// LogConfig says how the program tells what it does. Logs go to standard error.
+type LogConfig struct {
+	Level  string `toml:"level" help:"debug, info, warn or error"`
+	Format string `toml:"format" help:"text for people, json for programs"`
+}
+
+// TelemetryConfig adds to the standard OTEL_* variables.
+type TelemetryConfig struct {
+	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
+}
+
+// MCPConfig is about the MCP server and the servers behind it.
+type MCPConfig struct {
+	Import         []string `toml:"import" help:"mcpServers files of other clients to import, such as .mcp.json"`
+	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
+	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host"`
+	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
+}
+
+// UpstreamConfig is one tool server to connect to: a URL, or a command to run.
+type UpstreamConfig struct {
+	URL       string            `toml:"url,omitempty" help:"address of a running server; without a path it is tried as given, then with /mcp"`
+	Command   string            `toml:"command,omitempty" help:"program to start and speak to over its standard input and output"`
+	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
+	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"variables for the program; it gets a clean environment beside them"`
+	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
+	Transport string            `toml:"transport,omitempty" help:"auto, http, sse or stdio"`
+	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
+	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
+	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
+	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take"`
+	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to come back (2s)"`
+	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
+	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
+	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
+	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
+	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
+	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
+}
+
+// defaults is the configuration of somebody who configured nothing.
+func defaults(env Environment) Config {
+	return Config{
+		Listen: "127.0.0.1:8081",
+		Data:   dataFolder(env),
+		Log:    LogConfig{Level: "info", Format: "text"},
+		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute)},
+	}
+}
+
+// Environment is the process environment as the house sees it, so that tests
+// and embedders decide what is in it.
+type Environment map[string]string
+
+// ProcessEnvironment reads "KEY=value" pairs as os.Environ gives them.
+func ProcessEnvironment(pairs []string) Environment {
+	env := make(Environment, len(pairs))
+	for _, pair := range pairs {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+// Sources is where a configuration comes from, weakest first: the defaults, the
+// file, the environment, the flags.
+type Sources struct {
+	File  string            // explicit path; "" looks in the usual places and needs none
+	Env   Environment       // LUANETTE_* and what the defaults need (HOME, XDG_*)
+	Flags map[string]string // by key, such as "listen" or "log.level"; only those given
+}
+
+// Loaded is a configuration together with where each value came from.
+type Loaded struct {
+	Config
+	File    string            // the file read, or ""
+	Origins map[string]string // by key: "file", "environment" or "flag"; absent means default
+}
+
+// Load reads the configuration. Every mistake is an invalid_config fault that
+// names the place and the key and suggests the nearest known one.
+func Load(sources Sources) (*Loaded, error) {
+	loaded := &Loaded{Config: defaults(sources.Env), Origins: map[string]string{}}
+	path, err := configFile(sources)
+	if err != nil {
+		return nil, err
+	}
+	if path != "" {
+		if err := loaded.readFile(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := loaded.readEnvironment(sources.Env); err != nil {
+		return nil, err
+	}
+	if err := loaded.readFlags(sources.Flags); err != nil {
+		return nil, err
+	}
+	if loaded.Database == "" {
+		loaded.Database = "sqlite:" + filepath.Join(loaded.Data, "luanette.db")
+	}
+	return loaded, loaded.check()
+}
+
+func (l *Loaded) readFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "read configuration").
+			WithHint("name another file with --config, or leave it away to start with the defaults")
+	}
+	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := decoder.Decode(&l.Config); err != nil {
+		return decodeFault(path, string(text), err)
+	}
+	l.File = path
+	l.markFileKeys(text)
+	return nil
+}
+
+// decodeFault turns what the decoder says into "file:line: key: problem".
+func decodeFault(path, text string, err error) error {
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) {
+		return unknownKeys(path, unknown)
+	}
+	var bad *toml.DecodeError
+	if !errors.As(err, &bad) {
+		return fault.Wrap(fault.Config, err, "%s", path)
+	}
+	line, column := bad.Position()
+	problem := strings.TrimPrefix(bad.Error(), "toml: ")
+	if m := wrongType.FindStringSubmatch(problem); m != nil {
+		problem = fmt.Sprintf("expected %s, got %s", m[2], m[1])
+	}
+	if key := keyAt(text, line); key != "" {
+		problem = key + ": " + problem
+	}
+	return fault.New(fault.Config, "%s:%d:%d: %s", path, line, column, problem).
+		WithHint("docs/configuration.md lists every key with its type")
+}
+
+// wrongType is how the decoder words a value of another type than the field's.
+var wrongType = regexp.MustCompile(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
+
+// keyAt reads the key written on a line, with the section it stands in, for
+// errors whose decoder knows only the place.
+func keyAt(text string, line int) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	key, _, assigns := strings.Cut(lines[line-1], "=")
+	if !assigns {
+		return ""
+	}
+	key = strings.TrimSpace(key)
+	for i := line - 2; i >= 0; i-- {
+		if section := strings.TrimSpace(lines[i]); strings.HasPrefix(section, "[") && strings.HasSuffix(section, "]") {
+			return strings.Trim(section, "[] ") + "." + key
+		}
+	}
+	return key
+}
+
+func unknownKeys(path string, unknown *toml.StrictMissingError) error {
+	var problems, hints []string
+	for _, missing := range unknown.Errors {
+		line, column := missing.Position()
+		key := strings.Join(missing.Key(), ".")
+		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", path, line, column, key))
+		if near := nearestKey(key); near != "" {
+			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
+		}
+	}
+	hints = append(hints, "docs/configuration.md lists every key")
+	return fault.New(fault.Config, "%s", strings.Join(problems, "\n")).WithHint("%s", strings.Join(hints, " "))
+}
+
+// nearestKey suggests a known key. A key of an upstream is compared with the
+// fields that any upstream has.
+func nearestKey(key string) string {
+	parts := strings.Split(key, ".")
+	prefix, known := "", settingKeys()
+	if len(parts) == 3 && parts[0] == "upstreams" {
+		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], upstreamKeys()
+	}
+	if near := nearest.Names(key, known, 1); len(near) > 0 {
+		return prefix + near[0]
+	}
+	return ""
+}
+
+func (l *Loaded) readEnvironment(env Environment) error {
+	byVariable := map[string]setting{}
+	for _, s := range settingsOf(&l.Config) {
+		byVariable[s.variable()] = s
+	}
+	for _, name := range slices.Sorted(mapKeys(env)) {
+		if !strings.HasPrefix(name, "LUANETTE_") || name == configVariable {
+			continue
+		}
+		s, ok := byVariable[name]
+		if !ok {
+			f := fault.New(fault.Config, "environment: unknown variable %s", name)
+			if near := nearest.Names(name, slices.Sorted(mapKeys(byVariable)), 1); len(near) > 0 {
+				return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
+			}
+			return f.WithHint("`luanette config show` lists the known ones")
+		}
+		if err := s.set(env[name]); err != nil {
+			return fault.Wrap(fault.Config, err, "environment: %s=%q", name, env[name])
+		}
+		l.Origins[s.key] = "environment"
+	}
+	return nil
+}
+
+func (l *Loaded) readFlags(flags map[string]string) error {
+	for _, s := range settingsOf(&l.Config) {
+		value, given := flags[s.key]
+		if !given {
+			continue
+		}
+		if err := s.set(value); err != nil {
+			return fault.Wrap(fault.Config, err, "flag for %s", s.key)
+		}
+		l.Origins[s.key] = "flag"
+	}
+	return nil
+}
+
+// check refuses what no decoder can see to be wrong.
+func (c *Config) check() error {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
+		return fault.New(fault.Config, "log.level: %q is not a level", c.Log.Level).WithHint("use debug, info, warn or error")
+	}
+	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
+		return fault.New(fault.Config, "log.format: %q is not a format", c.Log.Format).WithHint("use text or json")
+	}
+	for name, u := range c.Upstreams {
+		if (u.URL == "") == (u.Command == "") {
+			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
+				WithHint("url connects to a running server; command starts one")
+		}
+	}
+	return nil
+}
+
+const configVariable = "LUANETTE_CONFIG"
+
+// configFile finds the file to read: the one named by flag or variable, which
+// must exist, or the first of the usual places that does.
+func configFile(sources Sources) (string, error) {
+	if sources.File != "" {
+		return sources.File, nil
+	}
+	if named := sources.Env[configVariable]; named != "" {
+		return named, nil
+	}
+	for _, path := range []string{"luanette.toml", filepath.Join(configFolder(sources.Env), "luanette.toml")} {
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fault.Wrap(fault.Config, err, "look for configuration")
+		}
+	}
+	return "", nil
+}
+
+func configFolder(env Environment) string {
+	if dir := env["XDG_CONFIG_HOME"]; dir != "" {
+		return filepath.Join(dir, "luanette")
+	}
+	return filepath.Join(env["HOME"], ".config", "luanette")
+}
+
+func dataFolder(env Environment) string {
+	if dir := env["XDG_DATA_HOME"]; dir != "" {
+		return filepath.Join(dir, "luanette")
+	}
+	if home := env["HOME"]; home != "" {
+		return filepath.Join(home, ".local", "share", "luanette")
+	}
+	return "luanette-data"
+}

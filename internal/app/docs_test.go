@@ -1,0 +1,87 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestConfigurationPage keeps docs/configuration.md what the program reads;
+// UPDATE=1 rewrites it.
+func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/configuration.md"
+	page := configurationPage()
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onDisk, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(onDisk) != page {
+		t.Error("docs/configuration.md is not what the program reads; run `make golden`")
+	}
+}
+
+func configurationPage() string {
+	var out strings.Builder
+	out.WriteString(`# Configuration
+
+Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. This page is generated.
+
+| key | variable | type | default | meaning |
+|---|---|---|---|---|
+`)
+	config := defaults(Environment{"HOME": "~"})
+	for _, s := range settingsOf(&config) {
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s | %s |\n", s.key, s.variable(), typeName(s.field.Type()), defaultText(s), s.help)
+	}
+	out.WriteString(`
+## Upstreams
+
+One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace in scripts and tool names.
+
+| key | type | meaning |
+|---|---|---|
+`)
+	upstream := reflect.TypeFor[UpstreamConfig]()
+	for i := range upstream.NumField() {
+		field := upstream.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
+	}
+	return out.String()
+}
+
+func typeName(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[Duration]():
+		return "duration"
+	case t == reflect.TypeFor[map[string]string]():
+		return "table of strings"
+	case t == reflect.TypeFor[any]():
+		return "string or list"
+	case t.Kind() == reflect.Slice:
+		return "list of strings"
+	case t.Kind() == reflect.Pointer:
+		return t.Elem().String()
+	default:
+		return t.String()
+	}
+}
+
+func defaultText(s setting) string {
+	if s.field.IsZero() {
+		return ""
+	}
+	if d, ok := s.field.Interface().(Duration); ok {
+		text, _ := d.MarshalText()
+		return "`" + string(text) + "`"
+	}
+	return fmt.Sprintf("`%v`", s.field.Interface())
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// How long each step of leaving may take; together well under five seconds.
+const (
+	drainTime = 2 * time.Second // requests under way may finish
+	flushTime = time.Second     // telemetry may be sent
+)
+
+// Serve listens and answers until ctx ends, then lets requests under way finish
+// and closes the house.
+func (h *House) Serve(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.config.Listen)
+	if err != nil {
+		return errors.Join(listenFault(err, h.config.Listen), h.leave(ctx))
+	}
+	h.greet(listener.Addr())
+
+	// Streams live as long as their clients want, so requests get a context that
+	// ends when draining does, not a server that waits for them.
+	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRequests()
+	server := &http.Server{
+		Handler:           h.routes(),
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+
+	select {
+	case err = <-failed: // the listener died under us
+	case <-ctx.Done():
+		err = drain(ctx, server, endRequests)
+		<-failed
+	}
+	return errors.Join(err, h.leave(ctx))
+}
+
+// drain stops accepting, gives requests under way a moment, then ends them.
+func drain(ctx context.Context, server *http.Server, endRequests context.CancelFunc) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	halfway := time.AfterFunc(drainTime/2, endRequests)
+	defer halfway.Stop()
+	if err := server.Shutdown(ctx); err != nil {
+		return server.Close()
+	}
+	return nil
+}
+
+// leave closes the house with a little time of its own, for ctx has ended.
+func (h *House) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	return h.Close(ctx)
+}
+
+// greet tells people what is reachable where.
+func (h *House) greet(addr net.Addr) {
+	base := "http://" + addr.String()
+	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
+	for _, line := range [][2]string{
+		{"health", base + "/health"},
+		{"data", h.config.Data},
+		{"config", orNone(h.config.File)},
+	} {
+		fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none; `luanette config show` prints the defaults"
+	}
+	return text
+}
+
+func listenFault(err error, address string) error {
+	return fault.Wrap(fault.Config, err, "listen on %s", address).
+		WithHint("choose another address with --listen, for example --listen 127.0.0.1:0 for any free port")
+}
