@@ -21,23 +21,23 @@ type field struct {
 // averages of what is indexed, so that the weight of a tool's words never depends
 // on its neighbours and can be computed once.
 var (
-	fieldName       = field{weight: 5, length: 3, slope: 0.5}
-	fieldSpace      = field{weight: 2, length: 1}
-	fieldTitle      = field{weight: 2.5, length: 4, slope: 0.5}
-	fieldText       = field{weight: 1, length: 25, slope: 0.7}
-	fieldParam      = field{weight: 1.2, length: 6, slope: 0.6}
-	fieldParamText  = field{weight: 0.4, length: 40, slope: 0.7}
-	longestText     = 4096 // bytes of a description that are indexed
-	longestSchema   = 256 << 10
-	deepestSchema   = 4
-	mostParams      = 256
-	saturation      = float32(1.2) // BM25's k1
-	factorPrefix    = float32(0.7) // for a word of which only the beginning was typed
-	factorSlip      = float32(0.6) // for each typing mistake
-	mostExpansions  = 64           // indexed words one query word may stand for, per namespace
-	mostQueryWords  = 16
-	shortestPrefix  = 2
-	coverageMinimum = float32(0.3) // what is left of a score when almost no word matched
+	fieldName      = field{weight: 5, length: 3, slope: 0.5}
+	fieldSpace     = field{weight: 2, length: 1}
+	fieldTitle     = field{weight: 2.5, length: 4, slope: 0.5}
+	fieldText      = field{weight: 1, length: 25, slope: 0.7}
+	fieldParam     = field{weight: 1.2, length: 6, slope: 0.6}
+	fieldParamText = field{weight: 0.4, length: 40, slope: 0.7}
+)
+
+// saturation is BM25's k1: how soon more of the same word stops to count.
+const saturation = float32(1.2)
+
+// Bounds of what is read of a tool.
+const (
+	longestText   = 4096 // bytes of a description
+	longestSchema = 256 << 10
+	deepestSchema = 4
+	mostParams    = 256
 )
 
 // index is the searchable form of one namespace's tools: for every word the

@@ -13,6 +13,17 @@ import (
 // DefaultHits is how many tools a search returns when it does not say.
 const DefaultHits = 10
 
+// How matches weigh and how far they go.
+const (
+	factorPrefix    = float32(0.7) // a word of which only the beginning was typed
+	factorSlip      = float32(0.6) // each typing mistake
+	coverageMinimum = float32(0.3) // what is left of a score when almost no word matched
+	mostExpansions  = 64           // indexed words one query word may stand for, per namespace
+	mostQueryWords  = 16
+	longestQuery    = 1024 // bytes
+	shortestPrefix  = 2
+)
+
 // Query is a search for tools.
 type Query struct {
 	Text      string // words, in any order; empty finds every tool
@@ -58,6 +69,7 @@ type part struct {
 }
 
 func (s *search) run(query string) ([]Hit, int) {
+	query = cut(query, longestQuery)
 	wanted := queryWords(query, mostQueryWords)
 	if len(wanted) == 0 {
 		return s.everything()
