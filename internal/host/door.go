@@ -30,22 +30,22 @@ func (liveDoor) Pass(ctx context.Context, _ Effect, live func(context.Context) (
 	return live(ctx)
 }
 
-// Closed allows nothing but observations: it is for looking at a script, as
-// when describe() is called.
+// Closed allows nothing but observations, and the seed every run begins with: it
+// is for looking at a script, as when describe() is called.
 func Closed(doing string) Door { return closedDoor{doing} }
 
 type closedDoor struct{ doing string }
 
 func (d closedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if e.Kind == Observe {
+	if e.Kind == Observe || e.Name == seedEffect {
 		return live(ctx)
 	}
 	return nil, fault.New(fault.Denied, "%s is not allowed while %s", e.Name, d.doing).
 		WithHint("move it into main(params): the script's top level and describe() must not touch the world")
 }
 
-// Counted lets at most limit effects pass that are not observations, then
-// refuses. It is how a run's budget of calls is kept.
+// Counted lets at most limit effects pass that look at the world or change it,
+// then refuses. It is how a run's budget of calls is kept.
 func Counted(inner Door, limit int64) Door { return &countedDoor{inner: inner, limit: limit} }
 
 type countedDoor struct {
@@ -55,7 +55,7 @@ type countedDoor struct {
 }
 
 func (d *countedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if e.Kind != Observe && d.used.Add(1) > d.limit {
+	if e.Kind != Observe && e.Kind != Moment && d.used.Add(1) > d.limit {
 		return nil, fault.New(fault.Limit, "%s: the run's budget of %d calls is used up", e.Name, d.limit).
 			WithHint("do more per call, or split the work over several runs")
 	}

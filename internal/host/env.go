@@ -32,6 +32,21 @@ func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) 
 	})
 }
 
+const seedEffect = "random.seed"
+
+// Seed starts the script's random numbers. It passes the door like every other
+// moment, so that a replay draws the same.
+func (e *Env) Seed(ctx context.Context) (uint64, error) {
+	values, err := e.door.Pass(ctx, Effect{Name: seedEffect, Kind: Moment}, func(context.Context) ([]Value, error) {
+		return []Value{int64(e.world.random())}, nil //nolint:gosec // bits, not a quantity
+	})
+	if err != nil || len(values) != 1 {
+		return 0, err
+	}
+	seed, _ := values[0].(int64)
+	return uint64(seed), nil //nolint:gosec // the same bits back
+}
+
 func qualified(module, name string) string {
 	if module == "" {
 		return name

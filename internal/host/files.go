@@ -112,6 +112,23 @@ func (f *Files) Remove(path string) error {
 	return nil
 }
 
+// Exists tells whether there is a file or folder at path.
+func (f *Files) Exists(path string) (bool, error) {
+	root, inside, err := f.open(path, false)
+	if err != nil {
+		if !filepath.IsAbs(path) {
+			return false, nil // no open folder has it
+		}
+		return false, err
+	}
+	defer root.Close()
+	_, err = root.Stat(inside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Entry is one name in a folder.
 type Entry struct {
 	Name  string `json:"name"`

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 
@@ -28,6 +29,13 @@ type World struct {
 	Meter     metric.Meter                           // what otel.record_metric counts with
 	Progress  func(fraction float64, message string) // tells whoever waits
 	Random    func() uint64                          // seeds the script's generator
+}
+
+func (w *World) random() uint64 {
+	if w.Random != nil {
+		return w.Random()
+	}
+	return rand.Uint64()
 }
 
 // Upstreams is the part of the connection manager that scripts may use.

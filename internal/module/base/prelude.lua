@@ -1,0 +1,101 @@
+-- Whatever is used here is taken now, so that a script that redefines globals
+-- does not break its own tools.
+local say = __print
+__print = nil
+local type, tostring, pairs, ipairs, next, select = type, tostring, pairs, ipairs, next, select
+local getmetatable, rawlen, error = getmetatable, rawlen, error
+local format, rep, match = string.format, string.rep, string.match
+local concat, sort, pack = table.concat, table.sort, table.pack
+local mathtype = math.type
+
+-- A list has the keys 1 to n and no others.
+local function is_array(t)
+  if type(t) ~= "table" then return false end
+  local n, count = rawlen(t), 0
+  for _ in next, t do count = count + 1 end
+  return count == n
+end
+table.is_array = is_array
+
+local function key_text(k)
+  if type(k) == "string" and match(k, "^[%a_][%w_]*$") then return k end
+  if type(k) == "string" then return format("[%q]", k) end
+  return "[" .. tostring(k) .. "]"
+end
+
+-- Keys in an order people expect: numbers, then strings, then the rest.
+local function sorted_keys(t)
+  local keys = {}
+  for k in next, t do keys[#keys + 1] = k end
+  sort(keys, function(a, b)
+    local ta, tb = type(a), type(b)
+    if ta ~= tb then return ta < tb end
+    if ta == "number" or ta == "string" then return a < b end
+    return tostring(a) < tostring(b)
+  end)
+  return keys
+end
+
+local function readable(v, indent, open)
+  if type(v) == "string" then return format("%q", v) end
+  if type(v) ~= "table" then return tostring(v) end
+  local meta = getmetatable(v)
+  if type(meta) == "table" and meta.__tostring then return tostring(v) end
+  if open[v] then return "<cycle>" end
+  if next(v) == nil then return "{}" end
+  if #indent > 60 then return "{...}" end
+  open[v] = true
+  local parts = {}
+  local text
+  if is_array(v) then
+    for i, x in ipairs(v) do parts[i] = readable(x, indent, open) end
+    text = "{" .. concat(parts, ", ") .. "}"
+  else
+    local deeper = indent .. "  "
+    for _, k in ipairs(sorted_keys(v)) do
+      parts[#parts + 1] = deeper .. key_text(k) .. " = " .. readable(v[k], deeper, open)
+    end
+    text = "{\n" .. concat(parts, ",\n") .. "\n" .. indent .. "}"
+  end
+  open[v] = nil
+  return text
+end
+
+function repr(v) return readable(v, "", {}) end
+
+local function line(...)
+  local parts = pack(...)
+  for i = 1, parts.n do
+    local v = parts[i]
+    parts[i] = type(v) == "table" and readable(v, "", {}) or tostring(v)
+  end
+  return concat(parts, "\t", 1, parts.n)
+end
+
+function print(...) say("stdout", line(...)) end
+function eprint(...) say("stderr", line(...)) end
+function warn(...) say("stderr", concat({ ... })) end
+
+function map(list, fn)
+  local out = {}
+  for i, v in ipairs(list) do out[i] = fn(v, i) end
+  return out
+end
+
+function filter(list, keep)
+  local out = {}
+  for i, v in ipairs(list) do
+    if keep(v, i) then out[#out + 1] = v end
+  end
+  return out
+end
+
+function reduce(list, fn, ...)
+  local start, value = 1, ...
+  if select("#", ...) == 0 then
+    if #list == 0 then error("reduce of an empty list needs a first value", 2) end
+    start, value = 2, list[1]
+  end
+  for i = start, #list do value = fn(value, list[i], i) end
+  return value
+end

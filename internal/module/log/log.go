@@ -1,0 +1,33 @@
+// Package log is the log module of scripts: log lines with the run's trace.
+package log
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+
+	"github.com/luanette/luanette/internal/host"
+)
+
+//go:embed log.md
+var page string
+
+// Module is the global log.
+func Module() host.Module {
+	return host.Module{Name: "log", Page: page, Funcs: []host.Func{
+		at("debug", slog.LevelDebug),
+		at("info", slog.LevelInfo),
+		at("warn", slog.LevelWarn),
+		at("error", slog.LevelError),
+	}}
+}
+
+func at(name string, level slog.Level) host.Func {
+	return host.Func{Name: name, Kind: host.Observe, Effect: func(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+		text, err := args.String(1)
+		if err != nil {
+			return nil, err
+		}
+		return nil, w.Output.Log(ctx, level, text, w.Clock.Now())
+	}}
+}

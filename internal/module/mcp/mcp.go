@@ -1,0 +1,188 @@
+// Package mcp is the mcp module of scripts: every tool of every upstream as
+// mcp.<namespace>.<tool>{…}. Nothing is bound before it is used, so that ten
+// thousand tools cost a script nothing.
+package mcp
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+//go:embed mcp.md
+var page string
+
+//go:embed prelude.lua
+var prelude string
+
+// Module is the global mcp.
+func Module() host.Module {
+	return host.Module{Name: "mcp", Page: page, Lua: prelude, Funcs: []host.Func{
+		{Name: "call", Effect: call, Classify: classify},
+		{Name: "has", Kind: host.Read, Effect: has},
+		{Name: "namespaces", Kind: host.Read, Effect: namespaces},
+		{Name: "tools", Kind: host.Read, Effect: tools},
+	}}
+}
+
+// call(namespace, tool, arguments) calls a tool and gives its answer as a value.
+func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	ref, err := refAt(args)
+	if err != nil {
+		return nil, err
+	}
+	if w.Tools == nil {
+		return nil, fault.New(fault.Unavailable, "%s: this run has no tools", ref)
+	}
+	arguments, err := args.Table(3)
+	if err != nil {
+		return nil, err
+	}
+	result, err := w.Tools.Call(ctx, tool.Call{Ref: ref, Args: arguments, Caller: w.Caller})
+	if err != nil {
+		return nil, err
+	}
+	view, err := result.View()
+	if err != nil {
+		return nil, err
+	}
+	if view.IsError {
+		return nil, toolFailure(ref, view)
+	}
+	return []host.Value{json.RawMessage(view.Value())}, nil
+}
+
+// toolFailure is the error of a tool that ran and said it failed.
+func toolFailure(ref tool.Ref, view tool.View) error {
+	text := view.Text()
+	if text == "" {
+		text = string(view.Structured)
+	}
+	return fault.New(fault.Upstream, "%s: %s", ref, text)
+}
+
+// classify believes a tool's own hints for what may be rehearsed or repeated.
+func classify(w *host.World, args host.Args) host.Kind {
+	ref, err := refAt(args)
+	if err != nil || w.Tools == nil {
+		return host.Write
+	}
+	hints := hintsOf(w.Tools, ref)
+	switch {
+	case hints.ReadOnly:
+		return host.Read
+	case hints.Idempotent:
+		return host.Repeat
+	default:
+		return host.Write
+	}
+}
+
+// finder is a source that can look up one tool without listing all.
+type finder interface {
+	Find(ref tool.Ref) (tool.Info, bool)
+}
+
+func find(ctx context.Context, source tool.Source, ref tool.Ref) (tool.Info, bool) {
+	if f, ok := source.(finder); ok {
+		return f.Find(ref)
+	}
+	infos, err := source.Tools(ctx)
+	if err != nil {
+		return tool.Info{}, false
+	}
+	for _, info := range infos {
+		if info.Ref == ref {
+			return info, true
+		}
+	}
+	return tool.Info{}, false
+}
+
+func hintsOf(source tool.Source, ref tool.Ref) tool.Hints {
+	info, _ := find(context.Background(), source, ref)
+	return info.Hints
+}
+
+// has(namespace, tool?) tells whether there is such a namespace or tool.
+func has(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	space, err := args.String(1)
+	if err != nil || w.Tools == nil {
+		return []host.Value{false}, err
+	}
+	if args.At(2) != nil {
+		ref, err := refAt(args)
+		if err != nil {
+			return nil, err
+		}
+		_, ok := find(ctx, w.Tools, ref)
+		return []host.Value{ok}, nil
+	}
+	infos, err := w.Tools.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range infos {
+		if info.Space == space {
+			return []host.Value{true}, nil
+		}
+	}
+	return []host.Value{false}, nil
+}
+
+// namespaces() lists the namespaces.
+func namespaces(ctx context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+	names := []string{}
+	if w.Tools != nil {
+		infos, err := w.Tools.Tools(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range infos {
+			if info.Space != "" && (len(names) == 0 || names[len(names)-1] != info.Space) {
+				names = append(names, info.Space)
+			}
+		}
+	}
+	table, err := host.Table(names)
+	return []host.Value{table}, err
+}
+
+// tools(namespace) lists a namespace's tools with their descriptions.
+func tools(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	space, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	type entry struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	list := []entry{}
+	if w.Tools != nil {
+		infos, err := w.Tools.Tools(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, info := range infos {
+			if info.Space == space {
+				list = append(list, entry{info.Name, info.Description})
+			}
+		}
+	}
+	table, err := host.Table(list)
+	return []host.Value{table}, err
+}
+
+func refAt(args host.Args) (tool.Ref, error) {
+	space, err := args.String(1)
+	if err != nil {
+		return tool.Ref{}, err
+	}
+	name, err := args.String(2)
+	return tool.Ref{Space: space, Name: name}, err
+}

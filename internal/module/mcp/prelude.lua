@@ -1,0 +1,26 @@
+-- Namespaces and tools appear when they are first touched. A name that does not
+-- exist reads as nil, so that `if mcp.git then` works and a wrong call is the
+-- ordinary "attempt to call a nil value".
+local call, has = mcp.call, mcp.has
+
+local tool_of = {
+  __index = function(space, tool)
+    local namespace = rawget(space, 0)
+    if type(tool) ~= "string" or not has(namespace, tool) then return nil end
+    local function invoke(arguments)
+      return call(namespace, tool, arguments)
+    end
+    rawset(space, tool, invoke)
+    return invoke
+  end,
+  __name = "mcp.namespace",
+}
+
+setmetatable(mcp, {
+  __index = function(_, namespace)
+    if type(namespace) ~= "string" or not has(namespace) then return nil end
+    local space = setmetatable({ [0] = namespace }, tool_of)
+    rawset(mcp, namespace, space)
+    return space
+  end,
+})

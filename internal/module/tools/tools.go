@@ -1,0 +1,77 @@
+// Package tools is the tools module of scripts: which upstream servers there
+// are, and adding and removing them.
+package tools
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+)
+
+//go:embed tools.md
+var page string
+
+// Module is the global tools.
+func Module() host.Module {
+	return host.Module{Name: "tools", Page: page, Funcs: []host.Func{
+		{Name: "mcp_add", Kind: host.Repeat, Effect: add},
+		{Name: "mcp_remove", Kind: host.Repeat, Effect: remove},
+		{Name: "mcp_status", Kind: host.Read, Effect: status},
+		{Name: "mcp_list", Kind: host.Read, Effect: list},
+	}}
+}
+
+func add(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	name, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	url, err := args.String(2)
+	if err != nil {
+		return nil, err
+	}
+	if w.Upstreams == nil {
+		return nil, noUpstreams(args)
+	}
+	return nil, w.Upstreams.Add(ctx, name, url)
+}
+
+func remove(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	name, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	if w.Upstreams == nil {
+		return nil, noUpstreams(args)
+	}
+	removed, err := w.Upstreams.Remove(ctx, name)
+	return []host.Value{removed}, err
+}
+
+func status(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	name, err := args.String(1)
+	if err != nil || w.Upstreams == nil {
+		return []host.Value{nil}, err
+	}
+	found, ok := w.Upstreams.Status(name)
+	if !ok {
+		return []host.Value{nil}, nil
+	}
+	table, err := host.Table(found)
+	return []host.Value{table}, err
+}
+
+func list(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+	all := []host.UpstreamStatus{}
+	if w.Upstreams != nil {
+		all = append(all, w.Upstreams.List()...)
+	}
+	table, err := host.Table(all)
+	return []host.Value{table}, err
+}
+
+func noUpstreams(args host.Args) error {
+	return fault.New(fault.Unavailable, "%s: this run cannot change upstreams", args.Func)
+}
