@@ -1,0 +1,104 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+var errGivenUp = errors.New("the collector did not take it in time")
+
+// delivery is the sending of one signal. It keeps errors from the SDK, which
+// would hand each of them to a global handler that prints it, and complains
+// instead; the records are lost either way. And it can be given up, so that an
+// export which hangs does not outlive Shutdown.
+type delivery struct {
+	signal   string
+	complain *complaints
+	up       chan struct{} // closed when given up
+	once     sync.Once
+
+	mu   sync.Mutex
+	lost error // why the last attempt failed; nil if it did not
+}
+
+func newDelivery(signal string, complain *complaints) *delivery {
+	return &delivery{signal: signal, complain: complain, up: make(chan struct{})}
+}
+
+// try sends, unless and until the delivery is given up.
+func (d *delivery) try(ctx context.Context, send func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-d.up:
+			cancel(errGivenUp)
+		case <-ctx.Done():
+		}
+	})
+	err := send(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	if err != nil {
+		d.complain.about(d.signal, err)
+	}
+	d.note(err)
+	cancel(nil)
+	watch.Wait()
+	return nil
+}
+
+func (d *delivery) note(lost error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lost = lost
+}
+
+// end runs the shutdown of an SDK provider to its end. The provider is not told
+// of ctx, because it would leave its work to goroutines when ctx is done;
+// instead the delivery is given up then, and all that remains fails at once. It
+// returns why the last attempt failed.
+func (d *delivery) end(ctx context.Context, shutdown func(context.Context) error) error {
+	d.note(nil)
+	stop := context.AfterFunc(ctx, func() { d.once.Do(func() { close(d.up) }) })
+	defer stop()
+	err := shutdown(context.WithoutCancel(ctx))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(d.lost, err)
+}
+
+type spanDelivery struct {
+	sdktrace.SpanExporter
+	*delivery
+}
+
+func (d spanDelivery) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return d.try(ctx, func(ctx context.Context) error { return d.SpanExporter.ExportSpans(ctx, spans) })
+}
+
+type metricDelivery struct {
+	sdkmetric.Exporter
+	*delivery
+}
+
+func (d metricDelivery) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	return d.try(ctx, func(ctx context.Context) error { return d.Exporter.Export(ctx, m) })
+}
+
+type logDelivery struct {
+	sdklog.Exporter
+	*delivery
+}
+
+func (d logDelivery) Export(ctx context.Context, records []sdklog.Record) error {
+	return d.try(ctx, func(ctx context.Context) error { return d.Exporter.Export(ctx, records) })
+}
