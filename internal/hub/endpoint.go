@@ -114,7 +114,13 @@ func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error)
 		t.session.unwatch(uriOf(t.params))
 		return json.RawMessage("{}"), nil
 	}
-	return e.backend.serve(ctx, t)
+	result, err := e.backend.serve(ctx, t)
+	if t.era == wire.Modern && e.serverInfo() == nil {
+		// Every modern result is signed. A server that cannot tell its name now
+		// will tell it another time.
+		_, _ = e.describe(ctx)
+	}
+	return result, err
 }
 
 // describe asks the backend, and remembers its name for later results.
@@ -150,7 +156,11 @@ func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, er
 		e.backend.differs(ctx, kind) // from here on the client hears of changes
 	}
 	version := wire.Negotiate(requested)
-	t.session.initialize(version, fields[1])
+	caps := fields[1]
+	if !wire.IsObject(caps) {
+		caps = json.RawMessage("{}")
+	}
+	t.session.initialize(version, caps)
 	out := wire.AppendText([]byte(`{"protocolVersion":`), version)
 	out = append(append(out, `,"capabilities":`...), a.capabilities...)
 	out = append(append(out, `,"serverInfo":`...), a.info...)

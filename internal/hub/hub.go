@@ -152,7 +152,8 @@ type Hub struct {
 	own     *endpoint
 	closing chan struct{} // closed by Close: streams end, new requests are refused
 
-	work sync.WaitGroup // tasks and the janitor
+	work     sync.WaitGroup // tasks and the janitor
+	relaying sync.Mutex     // held while an upstream's endpoint is looked up or made; before mu
 
 	mu     sync.Mutex
 	closed bool

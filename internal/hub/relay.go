@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -29,26 +30,31 @@ func (h *Hub) relayTo(namespace string) (*endpoint, bool) {
 		return nil, false
 	}
 	peer, found := h.Upstreams.Peer(namespace)
+	h.relaying.Lock()
+	defer h.relaying.Unlock()
 	h.mu.Lock()
 	e := h.relays[namespace]
-	if e != nil && found && e.backend.(*relay).peer == peer {
-		h.mu.Unlock()
-		return e, true
+	if e != nil && (!found || e.backend.(*relay).peer != peer) {
+		delete(h.relays, namespace)
+		defer e.close()
+		e = nil
 	}
-	old := e
-	delete(h.relays, namespace)
-	if found && !h.closed {
-		e = newEndpoint(h, "/mcp/"+namespace, newRelay(h, namespace, peer))
+	h.mu.Unlock()
+	if e != nil || !found {
+		return e, found
+	}
+	e = newEndpoint(h, "/mcp/"+namespace, newRelay(h, namespace, peer))
+	e.stop = peer.Watch(e.relayed)
+	h.mu.Lock()
+	closed := h.closed
+	if !closed {
 		h.relays[namespace] = e
 	}
 	h.mu.Unlock()
-	if old != nil {
-		old.close()
-	}
-	if !found || e == old {
+	if closed {
+		e.stop()
 		return nil, false
 	}
-	e.stop = peer.Watch(e.relayed)
 	return e, true
 }
 
@@ -114,8 +120,14 @@ func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 	return result, nil
 }
 
+// setLevel tells the upstream. One that keeps no level still logs during calls,
+// and the session's own level picks out of that.
 func (r *relay) setLevel(ctx context.Context, name string) error {
 	_, err := r.peer.Request(ctx, wire.MethodSetLevel, wire.SetText(nil, "level", name), nil)
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Code == wire.CodeMethodNotFound {
+		return nil
+	}
 	return err
 }
 

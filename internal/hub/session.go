@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 type session struct {
 	id      string
 	who     string
+	born    time.Time
 	ep      *endpoint
 	shared  bool          // main carries answers too
 	main    *stream       // what is not part of a call's own stream
@@ -51,6 +53,7 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 	s := &session{
 		id:      rand.Text(), // 130 bits
 		who:     who,
+		born:    time.Now(),
 		ep:      ep,
 		shared:  shared,
 		main:    newStream(name),
@@ -224,6 +227,7 @@ func (s *session) end() {
 	s.watched, s.streams = nil, nil
 	s.mu.Unlock()
 	close(s.gone)
+	s.ep.hub.metrics.session.Record(context.Background(), time.Since(s.born).Seconds())
 	s.ep.hub.cancelTasks(errEnded, func(t *task) bool { return t.session == s })
 	for _, stop := range watched {
 		stop()
