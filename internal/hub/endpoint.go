@@ -114,13 +114,12 @@ func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error)
 		t.session.unwatch(uriOf(t.params))
 		return json.RawMessage("{}"), nil
 	}
-	result, err := e.backend.serve(ctx, t)
 	if t.era == wire.Modern && e.serverInfo() == nil {
 		// Every modern result is signed. A server that cannot tell its name now
 		// will tell it another time.
 		_, _ = e.describe(ctx)
 	}
-	return result, err
+	return e.backend.serve(ctx, t)
 }
 
 // describe asks the backend, and remembers its name for later results.
