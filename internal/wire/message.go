@@ -303,3 +303,23 @@ func Valid(data []byte) error {
 	}
 	return nil
 }
+
+// Depth is how deeply the arrays and objects of a valid value nest.
+func Depth(value json.RawMessage) int {
+	depth, deepest, quoted := 0, 0, false
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return deepest
+}

@@ -114,6 +114,15 @@ func TestAnswerCarriesErrors(t *testing.T) {
 	}
 }
 
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{`1`: 0, `"[[\"["`: 0, `{}`: 1, `{"a":[1,{"b":"]"}],"c":{}}`: 3} {
+		if got := wire.Depth(json.RawMessage(text)); got != want {
+			t.Errorf("Depth(%s) = %d, want %d", text, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":1e400}}}`,

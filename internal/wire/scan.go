@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// MaxDepth is how deeply arrays and objects may nest in one message. Deeper
-// ones are refused, so that nobody downstream has to recurse without end.
-const MaxDepth = 512
+// MaxDepth is how deeply arrays and objects may nest in one message, the same as
+// in encoding/json. What nests deeper is refused; Depth tells for stricter readers.
+const MaxDepth = 10_000
 
 var (
 	errEnd   = errors.New("unexpected end of JSON")

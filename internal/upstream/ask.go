@@ -1,0 +1,132 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// capabilityOf is the client capability a question of the server needs.
+func capabilityOf(method string) string {
+	switch method {
+	case wire.MethodElicit:
+		return "elicitation"
+	case wire.MethodSample:
+		return "sampling"
+	case wire.MethodRoots:
+		return "roots"
+	}
+	return ""
+}
+
+// answers tells whether a caller can be asked that. One that declares nothing
+// but has a way to be asked, as a script has, can be asked everything.
+func answers(c *tool.Caller, method string) bool {
+	if c == nil || c.Ask == nil {
+		return false
+	}
+	if c.Capabilities == nil {
+		return true
+	}
+	value, ok := wire.Get(c.Capabilities, capabilityOf(method))
+	return ok && wire.IsObject(value)
+}
+
+// allCapabilities is what we relay.
+const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+
+// capabilitiesOf is what a modern request declares: what its caller can do of
+// what we relay.
+func capabilitiesOf(c *tool.Caller) json.RawMessage {
+	switch {
+	case c == nil || c.Ask == nil:
+		return json.RawMessage(`{}`)
+	case c.Capabilities == nil:
+		return json.RawMessage(allCapabilities)
+	}
+	return wire.DeleteFunc(c.Capabilities, func(key string) bool {
+		return key != "elicitation" && key != "sampling" && key != "roots"
+	})
+}
+
+// asker returns what asks the caller of one call. The call's patience rests
+// while the caller thinks; asking ends with the call.
+func (s *session) asker(call context.Context, clock *patience, caller *tool.Caller) func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+	return func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stop := context.AfterFunc(call, func() { cancel(context.Cause(call)) })
+		defer stop()
+		clock.pause()
+		defer clock.resume()
+		replies, err := caller.Ask(ctx, questions)
+		if err != nil {
+			return nil, fmt.Errorf("ask the caller: %w", err)
+		}
+		if len(replies) != len(questions) {
+			return nil, fmt.Errorf("ask the caller: %d answers to %d questions", len(replies), len(questions))
+		}
+		return replies, nil
+	}
+}
+
+// askBack answers a modern result that asks for input: it returns the params of
+// the retry. A server that asks for nothing only wants us to come again later.
+func (s *session) askBack(ctx context.Context, clock *patience, r request, result json.RawMessage) (json.RawMessage, error) {
+	questions, err := inputRequests(result)
+	if err != nil {
+		return nil, err
+	}
+	params := r.params
+	if state, ok := wire.Get(result, "requestState"); ok {
+		params = wire.Set(params, "requestState", state)
+	}
+	if len(questions) == 0 {
+		return params, pause(ctx, backoff.Policy{First: 250 * time.Millisecond}.Delay(1))
+	}
+	for _, q := range questions {
+		if !answers(r.caller, q.Method) {
+			return nil, fmt.Errorf("server needs %s of the caller, which cannot give it", q.Method)
+		}
+	}
+	replies, err := s.asker(ctx, clock, r.caller)(ctx, questions)
+	if err != nil {
+		return nil, err
+	}
+	responses := json.RawMessage(`{}`)
+	for i, q := range questions {
+		responses = wire.Set(responses, q.Key, replies[i])
+	}
+	return wire.Set(params, "inputResponses", responses), nil
+}
+
+// inputRequests reads the questions of a result in their order.
+func inputRequests(result json.RawMessage) ([]tool.Question, error) {
+	raw, ok := wire.Get(result, "inputRequests")
+	if !ok {
+		return nil, nil
+	}
+	if !wire.IsObject(raw) {
+		return nil, errors.New("server asks for input in a way nobody understands")
+	}
+	var questions []tool.Question
+	wire.Each(raw, func(key string, value json.RawMessage) bool {
+		q := tool.Question{Key: key}
+		q.Method, _ = wire.GetText(value, "method")
+		q.Params, _ = wire.Get(value, "params")
+		questions = append(questions, q)
+		return len(questions) <= maxQuestions
+	})
+	if len(questions) > maxQuestions {
+		return nil, errors.New("server asks too many questions at once")
+	}
+	return questions, nil
+}
+
+const maxQuestions = 64

@@ -1,0 +1,200 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// call runs one of the server's tools.
+func (k *keeper) call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	name := call.Ref.Name
+	args := call.Args
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	params := append(make([]byte, 0, len(name)+len(args)+32), `{"name":`...)
+	params = append(wire.AppendText(params, name), `,"arguments":`...)
+	params = append(append(params, args...), '}')
+	result, err := k.callTool(ctx, name, args, request{
+		method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller,
+	})
+	return tool.Result{Raw: result}, err
+}
+
+// callTool makes a tools/call, counts it, and holds it to what the spec permits.
+func (k *keeper) callTool(ctx context.Context, name string, args json.RawMessage, r request) (json.RawMessage, error) {
+	hints, params, err := k.permit(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range params {
+		if value, ok := p.Value(args); ok {
+			r.headers = append(r.headers, Header{p.Header, value})
+		}
+	}
+	if r.caller == nil {
+		r.caller = &tool.Caller{} // nobody to talk to, but progress still counts
+	}
+	done := k.count(name)
+	result, err := k.request(ctx, r, name, hints.Repeatable())
+	done(err != nil || wire.GetBool(result, "isError"))
+	return result, err
+}
+
+// permit tells what is known of a tool, or that it does not exist for us.
+func (k *keeper) permit(name string) (tool.Hints, []wire.HeaderParam, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	info, known := k.find(name)
+	if !k.spec.permits(name) || k.spec.ReadOnly && !(known && info.Hints.ReadOnly) {
+		return tool.Hints{}, nil, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", k.spec.Name, name).
+			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", k.spec.Name)
+	}
+	return info.Hints, k.list.headers[name], nil
+}
+
+// find looks a tool up; k.mu is held.
+func (k *keeper) find(name string) (tool.Info, bool) {
+	tools := k.list.tools
+	low, high := 0, len(tools)
+	for low < high {
+		if mid := (low + high) / 2; tools[mid].Name < name {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low < len(tools) && tools[low].Name == name {
+		return tools[low], true
+	}
+	return tool.Info{}, false
+}
+
+// count begins a call in the statistics; what it returns ends it.
+func (k *keeper) count(name string) (done func(failed bool)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stats.Calls++
+	k.stats.InFlight++
+	k.stats.LastTool, k.stats.LastCall = name, time.Now()
+	return func(failed bool) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.stats.InFlight--
+		if failed {
+			k.stats.Errors++
+		}
+	}
+}
+
+// maxTries bounds how often a request is made whose outcome was unknown before.
+const maxTries = 3
+
+// request reaches the server, however long its spec lets a caller wait, and asks.
+// A request that cannot have been seen is made again as long as that wait lasts;
+// one that may have been seen only when repeatable. what names it in errors.
+func (k *keeper) request(ctx context.Context, r request, what string, repeatable bool) (json.RawMessage, error) {
+	spec := k.currentSpec()
+	r.timeout, r.maxTime = spec.timeout(), spec.maxTime()
+	ctx, end := k.trace(ctx, &r, what)
+	waitUntil := time.Time{}
+	for try := 1; ; try++ {
+		s, err := k.reach(ctx, &waitUntil)
+		if err != nil {
+			return nil, end(err)
+		}
+		result, err := s.perform(ctx, r)
+		if err == nil {
+			return result, end(nil)
+		}
+		again := k.judge(ctx, s, err)
+		if again == never || again == unsure && (!repeatable || try >= maxTries) {
+			return nil, end(k.explain(ctx, err, what))
+		}
+	}
+}
+
+// reach gives the session that serves, waking the server and waiting for it up
+// to until, which is set with the first wait.
+func (k *keeper) reach(ctx context.Context, until *time.Time) (*session, error) {
+	var timer *time.Timer
+	for {
+		k.mu.Lock()
+		s, state, told, spec := k.session, k.state, k.told, k.spec
+		k.used = time.Now()
+		k.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		if state == StateNeedsAuth {
+			return nil, k.away(0)
+		}
+		if timer == nil {
+			if until.IsZero() {
+				*until = time.Now().Add(k.patience(spec))
+			}
+			timer = time.NewTimer(time.Until(*until))
+			defer timer.Stop()
+		}
+		signal(k.wake)
+		select {
+		case <-told:
+		case <-timer.C:
+			return nil, k.away(k.patience(spec))
+		case <-k.life.ctx.Done():
+			return nil, fault.Wrap(fault.Unavailable, errRemoved, "reach %s", spec.Name)
+		case <-ctx.Done():
+			return nil, k.explain(ctx, context.Cause(ctx), "")
+		}
+	}
+}
+
+// patience is how long callers wait for a server that is away; one that is only
+// started when it is needed may take the time to start.
+func (k *keeper) patience(spec Spec) time.Duration {
+	if spec.lazy() {
+		return max(spec.wait(), k.opts.ConnectTime)
+	}
+	return spec.wait()
+}
+
+// again says whether a request may be made once more.
+type again uint8
+
+const (
+	never  again = iota // it has an answer, or nobody waits for one
+	unsure              // the server may have acted on it
+	safely              // the server cannot have seen it
+)
+
+// judge decides that for a request that ended in err, and starts healing what
+// err says is broken.
+func (k *keeper) judge(ctx context.Context, s *session, err error) again {
+	var answered *wire.Error
+	var status *statusError
+	switch {
+	case errors.As(err, &answered), errors.Is(err, wire.ErrTooLarge):
+		return never
+	case errors.Is(err, errImpatient), errors.Is(err, errOverdue):
+		signal(k.doubt)
+		return never
+	case ctx.Err() != nil:
+		return never
+	case errors.As(err, &status) && status.auth():
+		k.fail(s, err)
+		return never
+	case errors.As(err, &status) && status.Code < 500:
+		return never
+	case errors.Is(err, ErrNotSent):
+		k.fail(s, err)
+		return safely
+	}
+	signal(k.doubt)
+	return unsure
+}

@@ -1,0 +1,238 @@
+package upstream
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// child is a server process with its three streams.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  *os.File
+	stdout *os.File
+	stderr *os.File
+	exited chan struct{} // closed when the process is gone and waited for
+	state  error         // how it ended; read after exited
+}
+
+// inherited are the variables a child gets from us: what programs need to run at
+// all, and nothing that could be a secret.
+func inherited() []string {
+	return []string{
+		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "TMPDIR",
+		"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES",
+	}
+}
+
+// childEnv is a clean environment plus what the spec declares.
+func childEnv(spec Spec, getenv func(string) (string, bool)) []string {
+	var env []string
+	for _, name := range inherited() {
+		if _, declared := spec.Env[name]; declared {
+			continue
+		}
+		if value, ok := getenv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
+		env = append(env, name+"="+spec.Env[name])
+	}
+	return env
+}
+
+// startChild starts the command in a process group of its own.
+func startChild(spec Spec, env []string) (*child, error) {
+	program, err := lookPath(spec.Command, env)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+	}
+	c := &child{cmd: exec.Command(program, spec.Args...), exited: make(chan struct{})}
+	c.cmd.Args[0] = spec.Command
+	c.cmd.Env, c.cmd.Dir = env, spec.Cwd
+	isolate(c.cmd)
+	theirs, err := c.streams()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+	}
+	err = c.cmd.Start()
+	for _, end := range theirs {
+		end.Close()
+	}
+	if err != nil {
+		c.closeStreams()
+		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
+	}
+	go func() {
+		c.state = c.cmd.Wait()
+		close(c.exited)
+	}()
+	return c, nil
+}
+
+// streams makes the three pipes. They are ours rather than exec's, so that
+// reading can be ended though a grandchild keeps its end open.
+func (c *child) streams() (theirs []*os.File, err error) {
+	defer func() {
+		if err != nil {
+			c.closeStreams()
+			for _, end := range theirs {
+				end.Close()
+			}
+		}
+	}()
+	in, mine, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	c.stdin, theirs = mine, append(theirs, in)
+	mine, out, err := os.Pipe()
+	if err != nil {
+		return theirs, err
+	}
+	c.stdout, theirs = mine, append(theirs, out)
+	mine, errs, err := os.Pipe()
+	if err != nil {
+		return theirs, err
+	}
+	c.stderr, theirs = mine, append(theirs, errs)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, errs
+	return theirs, nil
+}
+
+func (c *child) closeStreams() {
+	for _, end := range []*os.File{c.stdin, c.stdout, c.stderr} {
+		if end != nil {
+			end.Close()
+		}
+	}
+}
+
+// stop asks the process to end by closing its input, then by a signal, then
+// forces it and everything it started. It returns when the process is gone.
+func (c *child) stop(grace time.Duration) {
+	c.stdin.Close()
+	if !c.gone(grace / 4) {
+		terminate(c.cmd)
+		if !c.gone(grace - grace/4) {
+			kill(c.cmd)
+		}
+	}
+	<-c.exited
+	kill(c.cmd) // what it left behind in its group
+	c.closeStreams()
+}
+
+func (c *child) gone(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// errProcess is in the chain of errors that come from the end of a process.
+var errProcess = errors.New("process ended")
+
+// obituary says why the process closed its output.
+func (c *child) obituary(stderr *tail) error {
+	if !c.gone(100 * time.Millisecond) {
+		return fmt.Errorf("%w: it closed its output", errProcess)
+	}
+	last := stderr.last()
+	if last != "" {
+		last = ": " + last
+	}
+	if c.state != nil {
+		return fmt.Errorf("%w: %w%s", errProcess, c.state, last)
+	}
+	return fmt.Errorf("%w%s", errProcess, last)
+}
+
+// lookPath finds the program in the PATH the child will have, not in ours.
+func lookPath(name string, env []string) (string, error) {
+	if strings.ContainsRune(name, os.PathSeparator) {
+		return name, nil
+	}
+	for _, entry := range env {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			return findIn(path, name)
+		}
+	}
+	return "", fmt.Errorf("no PATH to find it in: %w", exec.ErrNotFound)
+}
+
+func findIn(path, name string) (string, error) {
+	for _, dir := range strings.Split(path, string(os.PathListSeparator)) {
+		if dir == "" {
+			continue
+		}
+		if found, err := exec.LookPath(dir + string(os.PathSeparator) + name); err == nil {
+			return found, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// Limits of what we keep of standard error.
+const (
+	maxStderrLine = 8 << 10
+	keptStderr    = 5
+)
+
+// tail keeps the last lines of standard error, for obituaries.
+type tail struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lines = append(t.lines, line); len(t.lines) > keptStderr {
+		t.lines = t.lines[1:]
+	}
+}
+
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return excerpt([]byte(strings.Join(t.lines, " / ")))
+}
+
+// readStderr hands on lines, cut to maxStderrLine and to a number per second,
+// until the stream ends.
+func readStderr(in io.Reader, each func(line string)) {
+	const perSecond = 100
+	lines := bufio.NewReaderSize(in, maxStderrLine)
+	second, count := time.Now(), 0
+	for {
+		line, err := lines.ReadSlice('\n')
+		if text := clean(string(line)); text != "" {
+			if now := time.Now(); now.Sub(second) > time.Second {
+				if count > perSecond {
+					each(fmt.Sprintf("… %d more lines", count-perSecond))
+				}
+				second, count = now, 0
+			}
+			if count++; count <= perSecond {
+				each(text)
+			}
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// flight is a request under way, as far as the server talks about it before it
+// answers. What it says reaches the caller in order, and all of it before the
+// answer does.
+type flight struct {
+	caller *tool.Caller
+	clock  *patience
+	ask    func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error)
+
+	mu     sync.Mutex
+	last   float64
+	landed bool
+	queue  chan func()   // to the caller; nil when there is nothing to tell it
+	told   chan struct{} // closed when the queue is empty for good
+}
+
+// flightQueue is how much the caller may lag behind; what comes beyond is lost,
+// since nobody may hold up the server's stream.
+const flightQueue = 256
+
+func newFlight(caller *tool.Caller, clock *patience, ask func(context.Context, []tool.Question) ([]json.RawMessage, error)) *flight {
+	f := &flight{caller: caller, clock: clock, ask: ask, last: -1}
+	if caller == nil || caller.Progress == nil && caller.Log == nil {
+		return f
+	}
+	f.queue, f.told = make(chan func(), flightQueue), make(chan struct{})
+	go func() {
+		defer close(f.told)
+		for tell := range f.queue {
+			tell()
+		}
+	}()
+	return f
+}
+
+// progress passes on a notification, if it goes forward.
+func (f *flight) progress(params json.RawMessage) {
+	p, ok := parseProgress(params)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !ok || f.landed || p.Progress <= f.last {
+		return
+	}
+	f.last = p.Progress
+	f.clock.touch()
+	if f.caller != nil && f.caller.Progress != nil {
+		f.tell(func() { f.caller.Progress(p) })
+	}
+}
+
+// log passes on a log message.
+func (f *flight) log(params json.RawMessage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.landed || f.caller == nil || f.caller.Log == nil {
+		return
+	}
+	entry := tool.Log{}
+	entry.Level, _ = wire.GetText(params, "level")
+	entry.Logger, _ = wire.GetText(params, "logger")
+	entry.Data, _ = wire.Get(params, "data")
+	f.tell(func() { f.caller.Log(entry) })
+}
+
+// tell queues; f.mu is held.
+func (f *flight) tell(what func()) {
+	select {
+	case f.queue <- what:
+	default:
+	}
+}
+
+// land ends the talking and waits until the caller has heard all of it.
+func (f *flight) land() {
+	f.mu.Lock()
+	f.landed = true
+	if f.queue != nil {
+		close(f.queue)
+	}
+	f.mu.Unlock()
+	if f.told != nil {
+		<-f.told
+	}
+}
+
+func parseProgress(params json.RawMessage) (p tool.Progress, ok bool) {
+	raw, _ := wire.Get(params, "progress")
+	if p.Progress, ok = wire.Number(raw); !ok {
+		return p, false
+	}
+	if raw, found := wire.Get(params, "total"); found {
+		p.Total, _ = wire.Number(raw)
+	}
+	p.Message, _ = wire.GetText(params, "message")
+	return p, true
+}
+
+// Why patience ends.
+var (
+	errImpatient = errors.New("no answer and no progress in time")
+	errOverdue   = errors.New("not done in time, for all its progress")
+)
+
+// patience is how long a call may take: so long without a sign of progress, and
+// so long at all. Waiting for the caller's own answer does not count as silence.
+type patience struct {
+	limit   time.Duration
+	silence *time.Timer
+	total   *time.Timer
+	cancel  context.CancelCauseFunc
+}
+
+// newPatience returns a ctx that ends when patience does. The caller stops it.
+func newPatience(ctx context.Context, limit, total time.Duration) (context.Context, *patience) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &patience{limit: limit, cancel: cancel}
+	p.silence = time.AfterFunc(limit, func() { cancel(errImpatient) })
+	p.total = time.AfterFunc(total, func() { cancel(errOverdue) })
+	return ctx, p
+}
+
+func (p *patience) touch()  { p.silence.Reset(p.limit) }
+func (p *patience) pause()  { p.silence.Stop() }
+func (p *patience) resume() { p.silence.Reset(p.limit) }
+
+func (p *patience) stop() {
+	p.silence.Stop()
+	p.total.Stop()
+	p.cancel(context.Canceled)
+}

@@ -1,0 +1,315 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// httpLink is Streamable HTTP: every message is a POST, its answer a JSON body or
+// a stream of events. In the legacy era a GET stream brings what belongs to no
+// request, and a header names the session.
+type httpLink struct {
+	client *client
+	hooks  Hooks
+	limit  int
+
+	life *lifetime
+
+	mu       sync.Mutex
+	session  string
+	revision string
+	gone     bool
+}
+
+// dialHTTP prepares a link; nothing is sent before the first message.
+func (o *Options) dialHTTP(spec Spec, hooks Hooks) (Link, error) {
+	client, err := o.newClient(spec)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	return &httpLink{client: client, hooks: hooks, limit: o.MaxResult, life: newLifetime()}, nil
+}
+
+// Adopt implements Link.
+func (l *httpLink) Adopt(revision string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.revision = revision
+}
+
+// Done implements Link.
+func (l *httpLink) Done() <-chan struct{} { return l.life.ctx.Done() }
+
+// Err implements Link.
+func (l *httpLink) Err() error { return context.Cause(l.life.ctx) }
+
+func (l *httpLink) modern() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return wire.EraOf(l.revision) == wire.Modern
+}
+
+// Call implements Link.
+func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	ctx, release := l.life.bind(ctx)
+	response, err := l.post(ctx, out)
+	if err != nil {
+		release()
+		return wire.Message{}, err
+	}
+	m, rest, err := l.answer(ctx, out.Message.ID, response)
+	if err == nil && out.Message.Method == wire.MethodInitialize && m.Error == nil {
+		l.mu.Lock()
+		l.session = response.Header.Get(wire.HeaderSession)
+		l.mu.Unlock()
+	}
+	if rest == nil {
+		release()
+	} else {
+		l.drain(rest, release)
+	}
+	return m, err
+}
+
+// Send implements Link.
+func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
+	ctx, release := l.life.bind(ctx)
+	defer release()
+	response, err := l.post(ctx, Outgoing{Message: m})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := readBody(io.LimitReader(response.Body, maxExcerpt), maxExcerpt)
+	if response.StatusCode >= 300 {
+		return statusFault(response, body)
+	}
+	return err
+}
+
+// post sends one message. The response, whatever its status but a lost session
+// or wanting credentials, is the caller's to read and close.
+func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, error) {
+	request, err := l.request(ctx, http.MethodPost, out.Message.Append(nil))
+	if err != nil {
+		return nil, notSent(err)
+	}
+	request.Header.Set("Content-Type", wire.ContentJSON)
+	request.Header.Set("Accept", wire.ContentJSON+", "+wire.ContentEvent)
+	if l.modern() && out.Message.Method != "" {
+		request.Header.Set(wire.HeaderMethod, out.Message.Method)
+		if name, ok := wire.NameOf(out.Message.Method, out.Message.Params); ok {
+			request.Header.Set(wire.HeaderName, wire.EncodeHeader(name))
+		}
+	}
+	for _, h := range out.Headers {
+		request.Header.Set(h.Name, h.Value)
+	}
+	response, err := l.client.do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusNotFound && request.Header.Get(wire.HeaderSession) != "" {
+		response.Body.Close()
+		l.lose()
+		return nil, notSent(ErrGone)
+	}
+	return response, nil
+}
+
+// lose ends a link whose session is gone.
+func (l *httpLink) lose() {
+	l.mu.Lock()
+	l.gone = true
+	l.mu.Unlock()
+	l.life.end(ErrGone)
+}
+
+func (l *httpLink) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	request, err := l.client.request(ctx, method, l.client.url.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != "" {
+		request.Header.Set(wire.HeaderSession, l.session)
+	}
+	if l.revision != "" {
+		request.Header.Set(wire.HeaderRevision, l.revision)
+	}
+	return request, nil
+}
+
+// answer finds the response to the request id in an HTTP response. rest is what
+// is left to read of the body; nil when it is closed.
+func (l *httpLink) answer(ctx context.Context, id wire.ID, response *http.Response) (m wire.Message, rest io.ReadCloser, err error) {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if kind == wire.ContentEvent && response.StatusCode < 300 {
+		return l.streamed(ctx, id, response.Body)
+	}
+	defer response.Body.Close()
+	body, err := readBody(response.Body, l.limit)
+	if err != nil {
+		return wire.Message{}, nil, orCause(ctx, err)
+	}
+	if kind == wire.ContentJSON {
+		m, err := wire.Parse(tidy(body))
+		switch {
+		case err == nil && m.IsResponse() && (m.ID == id || m.ID == wire.NullID && m.Error != nil):
+			return m, nil, nil
+		case response.StatusCode < 300:
+			return wire.Message{}, nil, fmt.Errorf("answer is not a response to the request: %s", excerpt(body))
+		}
+	}
+	if response.StatusCode < 300 {
+		return wire.Message{}, nil, fmt.Errorf("answer is %q, not MCP: %s", kind, excerpt(body))
+	}
+	return wire.Message{}, nil, statusFault(response, body)
+}
+
+// streamed reads events up to the response. A stream that ends before is taken
+// up again where the server numbered its events.
+func (l *httpLink) streamed(ctx context.Context, id wire.ID, body io.ReadCloser) (wire.Message, io.ReadCloser, error) {
+	last := ""
+	for {
+		events := wire.NewEventReader(body, l.limit)
+		m, err := l.until(id, events)
+		if err == nil {
+			return m, body, nil
+		}
+		body.Close()
+		if events.LastID() != "" {
+			last = events.LastID()
+		}
+		if ctx.Err() != nil || last == "" || l.modern() || errors.Is(err, wire.ErrTooLarge) {
+			return wire.Message{}, nil, orCause(ctx, fmt.Errorf("answer broke off: %w", err))
+		}
+		if err := pause(ctx, positive(events.Retry(), 200*time.Millisecond)); err != nil {
+			return wire.Message{}, nil, err
+		}
+		if body, err = l.resume(ctx, last); err != nil {
+			return wire.Message{}, nil, orCause(ctx, fmt.Errorf("answer broke off: %w", unknown(err)))
+		}
+	}
+}
+
+// unknown takes the mark of ErrNotSent off an error: what was not sent was not
+// the request itself.
+func unknown(err error) error { return errors.New(err.Error()) }
+
+// until hands on what is on the stream before the response to id.
+func (l *httpLink) until(id wire.ID, events *wire.EventReader) (wire.Message, error) {
+	for {
+		e, err := events.Next()
+		if err != nil {
+			return wire.Message{}, err
+		}
+		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
+			continue
+		}
+		m, err := wire.Parse(tidy(e.Data))
+		switch {
+		case err != nil:
+			l.hooks.Garbage(excerpt(e.Data))
+		case !m.IsResponse():
+			l.hooks.Inbox(id, m)
+		case m.ID == id:
+			return m, nil
+		}
+	}
+}
+
+// resume opens the rest of a stream after the event last.
+func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, error) {
+	request, err := l.request(ctx, http.MethodGet, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", wire.ContentEvent)
+	if last != "" {
+		request.Header.Set(wire.HeaderLastEventID, last)
+	}
+	response, err := l.client.do(request)
+	if err != nil {
+		return nil, err
+	}
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if response.StatusCode != http.StatusOK || kind != wire.ContentEvent {
+		response.Body.Close()
+		return nil, statusFault(response, nil)
+	}
+	return response.Body, nil
+}
+
+// drain reads what little is left of a body, so that its connection can serve
+// the next request, and lets go of it after a second at most. It does not wait.
+func (l *httpLink) drain(body io.ReadCloser, release func()) {
+	ran := l.life.run(func(context.Context) {
+		timer := time.AfterFunc(time.Second, release)
+		_, _ = io.CopyN(io.Discard, body, 64<<10)
+		timer.Stop()
+		release()
+		body.Close()
+	})
+	if !ran {
+		release()
+		body.Close()
+	}
+}
+
+// Close ends the session at the server, as far as it can be told, and the link.
+func (l *httpLink) Close() {
+	l.mu.Lock()
+	leave := l.session != "" && !l.gone
+	l.gone = true
+	l.mu.Unlock()
+	l.life.end(errClosed)
+	if leave {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if request, err := l.request(ctx, http.MethodDelete, nil); err == nil {
+			if response, err := l.client.do(request); err == nil {
+				response.Body.Close()
+			}
+		}
+	}
+	l.life.wait()
+	l.client.close()
+}
+
+func readBody(body io.Reader, limit int) ([]byte, error) {
+	var buffer bytes.Buffer
+	n, err := buffer.ReadFrom(io.LimitReader(body, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if n > int64(limit) {
+		return nil, fmt.Errorf("read answer over %d bytes: %w", limit, wire.ErrTooLarge)
+	}
+	return buffer.Bytes(), nil
+}
+
+// pause waits for d or the end of ctx, whose cause it returns.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Hangup tells that giving up a Call is enough to cancel it at the server.
+func (l *httpLink) Hangup() bool { return l.modern() }

@@ -1,0 +1,167 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// client is HTTP to one server, with its credentials, and connections of its own.
+type client struct {
+	url     *url.URL
+	headers http.Header
+	http    *http.Client
+}
+
+func (o *Options) newClient(spec Spec) (*client, error) {
+	u, err := url.Parse(spec.URL)
+	if err != nil {
+		return nil, errors.New("url is not one")
+	}
+	if o.AllowURL != nil {
+		if err := o.AllowURL(u); err != nil {
+			return nil, fmt.Errorf("connect to %s: %w", u.Host, err)
+		}
+	}
+	headers, err := o.headers(spec)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.DialControl}
+	transport := &http.Transport{
+		Proxy:                  o.Proxy,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    5 * time.Second,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return &client{url: u, headers: headers, http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect}}, nil
+}
+
+func (o *Options) headers(spec Spec) (http.Header, error) {
+	headers := http.Header{"User-Agent": {o.ClientName + "/" + o.ClientVersion}}
+	for name, value := range spec.Headers {
+		headers.Set(name, value)
+	}
+	if spec.BearerEnv != "" {
+		token, ok := o.Getenv(spec.BearerEnv)
+		if !ok || token == "" {
+			return nil, fault.New(fault.NeedsAuth, "environment variable %s is not set", spec.BearerEnv).
+				WithHint("set %s to the bearer token of %s", spec.BearerEnv, spec.Name)
+		}
+		headers.Set("Authorization", "Bearer "+token)
+	}
+	return headers, nil
+}
+
+// checkRedirect follows only what keeps method and host: credentials must not
+// travel, and a POST that becomes a GET has lost its message.
+func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case len(via) > 5:
+		return errors.New("redirected too often")
+	case next.URL.Host != first.URL.Host || first.URL.Scheme == "https" && next.URL.Scheme != "https":
+		return fmt.Errorf("redirected to %s://%s: configure that url if it is meant", next.URL.Scheme, next.URL.Host)
+	case next.Method != first.Method:
+		return fmt.Errorf("redirected from %s to %s %s: configure that url if it is meant", first.Method, next.Method, next.URL.Path)
+	case o.AllowURL != nil:
+		return o.AllowURL(next.URL)
+	}
+	return nil
+}
+
+func (c *client) request(ctx context.Context, method, to string, body []byte) (*http.Request, error) {
+	var content io.Reader
+	if body != nil {
+		content = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, to, content)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range c.headers {
+		request.Header[name] = values
+	}
+	return request, nil
+}
+
+// do sends the request. Its errors tell whether the server can have seen it,
+// and name no more of the URL than its host.
+func (c *client) do(request *http.Request) (*http.Response, error) {
+	response, err := c.http.Do(request)
+	if err != nil {
+		if ctx := request.Context(); ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return nil, notSent(err)
+		}
+		return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Host, err)
+	}
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		defer response.Body.Close()
+		body, _ := readBody(io.LimitReader(response.Body, maxExcerpt), maxExcerpt)
+		return nil, notSent(statusFault(response, body))
+	}
+	return response, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// statusError is an HTTP status that is no answer.
+type statusError struct {
+	Code      int
+	Status    string
+	Challenge string // WWW-Authenticate
+	Body      string
+}
+
+func (e *statusError) Error() string {
+	text := "server answered " + e.Status
+	if e.Body != "" {
+		text += ": " + e.Body
+	}
+	return text
+}
+
+// auth tells whether the server wants credentials.
+func (e *statusError) auth() bool {
+	return e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden
+}
+
+func statusFault(response *http.Response, body []byte) error {
+	return &statusError{
+		Code:      response.StatusCode,
+		Status:    response.Status,
+		Challenge: clean(strings.Join(response.Header.Values("WWW-Authenticate"), ", ")),
+		Body:      excerpt(body),
+	}
+}
+
+// withPath adds /mcp to a URL without a path.
+func withPath(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Path != "" && u.Path != "/" {
+		return raw
+	}
+	u.Path = "/mcp"
+	return u.String()
+}

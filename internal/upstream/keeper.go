@@ -1,0 +1,306 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// keeper keeps one upstream connected. A single goroutine connects, tends the
+// connection and connects again; everybody else reads what it has published, and
+// may wake it. A keeper belongs to one generation of its spec: when the spec
+// changes so that the connection does, another keeper takes over, and whatever
+// the old one still finds out reaches nobody.
+type keeper struct {
+	opts       *Options
+	name       string
+	generation uint64
+	log        *slog.Logger
+	life       *lifetime
+	wake       chan struct{} // somebody needs the server now
+	doubt      chan struct{} // it may be gone
+	changed    chan struct{} // its tools may have changed
+	gone       chan struct{} // closed when nothing of it is left
+
+	mu        sync.Mutex
+	spec      Spec
+	retired   bool
+	state     State
+	since     time.Time
+	attempt   int
+	err       error
+	challenge string
+	next      time.Time
+	session   *session
+	told      chan struct{} // closed and replaced with every change of state
+	verdict   verdict
+	known     record
+	list      *listing
+	stale     bool
+	stats     Stats
+	used      time.Time
+	watchers  map[int]func(method string, params json.RawMessage)
+	follows   map[string]int // resources followed, with how many follow them
+	level     string         // log level asked for, "" for none
+
+	refreshing sync.Mutex // one list at a time
+}
+
+// newKeeper makes a keeper that starts with what the cache knows. run starts it.
+func newKeeper(opts *Options, spec Spec, generation uint64) *keeper {
+	k := &keeper{
+		opts: opts, name: spec.Name, spec: spec, generation: generation,
+		log:      opts.Log.With("upstream", spec.Name),
+		life:     newLifetime(),
+		wake:     make(chan struct{}, 1),
+		doubt:    make(chan struct{}, 1),
+		changed:  make(chan struct{}, 1),
+		gone:     make(chan struct{}),
+		state:    StateConnecting,
+		since:    time.Now(),
+		told:     make(chan struct{}),
+		list:     &listing{},
+		watchers: map[int]func(string, json.RawMessage){},
+		follows:  map[string]int{},
+	}
+	if known, ok := opts.loadRecord(spec); ok {
+		k.known, k.verdict, k.list, k.stale = known, known.Verdict, known.tools(spec.Name), true
+	}
+	if spec.lazy() {
+		k.state = StateAsleep
+	}
+	return k
+}
+
+// run keeps the upstream until its life ends, but not before after is closed.
+func (k *keeper) run(ctx context.Context, after <-chan struct{}) {
+	defer close(k.gone)
+	<-after
+	for ctx.Err() == nil {
+		if k.sleeps() && !k.sleep(ctx) {
+			return
+		}
+		s, err := k.connect(ctx)
+		served := time.Duration(0)
+		if err == nil {
+			began := time.Now()
+			err = k.tend(ctx, s)
+			served = time.Since(began)
+			k.withdraw(s)
+			s.close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errIdle):
+			k.doze()
+		default:
+			k.await(ctx, err, served)
+		}
+	}
+}
+
+// sleeps tells whether the server is not to run just now.
+func (k *keeper) sleeps() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state == StateAsleep
+}
+
+// sleep waits until somebody needs the server.
+func (k *keeper) sleep(ctx context.Context) bool {
+	k.publish(Asleep{Upstream: k.name})
+	select {
+	case <-k.wake:
+		k.change(func() { k.state, k.since = StateConnecting, time.Now() })
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (k *keeper) doze() {
+	k.change(func() {
+		drain(k.wake) // whoever still needs the server sees the change and wakes us again
+		k.state, k.since, k.err, k.attempt = StateAsleep, time.Now(), nil, 0
+	})
+}
+
+// connect makes one attempt, up to a list of tools.
+func (k *keeper) connect(ctx context.Context) (*session, error) {
+	k.mu.Lock()
+	spec, known, first := k.spec, k.verdict, k.attempt == 0
+	k.mu.Unlock()
+	if first {
+		k.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
+	}
+	o := opening{opts: k.opts, spec: spec, note: k.note, hooks: Hooks{
+		Doubt:   func() { signal(k.doubt) },
+		Stderr:  func(line string) { k.publish(Stderr{spec.Name, line}); k.log.Debug("stderr", "line", line) },
+		Garbage: func(text string) { k.publish(Garbage{spec.Name, text}); k.log.Debug("not a message", "text", text) },
+	}}
+	s, found, err := o.open(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	list, err := k.fetch(ctx, s)
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	drain(k.doubt) // of an earlier connection
+	k.present(s, found, list)
+	s.listen(func() { signal(k.doubt) })
+	k.restore(ctx, s)
+	return s, nil
+}
+
+// fetch lists the server's tools. One that has none, or refuses to list them, is
+// still a server.
+func (k *keeper) fetch(ctx context.Context, s *session) (*listing, error) {
+	list, err := s.list(ctx, k.name, k.opts.ConnectTime)
+	var refused *wire.Error
+	if errors.As(err, &refused) {
+		list = &listing{}
+		if s.has("tools") || refused.Code != wire.CodeMethodNotFound {
+			list.drop("tools cannot be listed: %v", refused)
+		}
+		return list, nil
+	}
+	return list, err
+}
+
+// present makes a session the one that serves.
+func (k *keeper) present(s *session, found verdict, list *listing) {
+	k.install(list, func() {
+		drain(k.wake)
+		k.session, k.verdict = s, found
+		k.state, k.since, k.err, k.next = StateConnected, time.Now(), nil, time.Time{}
+		k.used = time.Now()
+	})
+	k.publish(Connected{Upstream: k.name, ToolCount: len(list.tools), Era: s.era.String(), Revision: s.revision})
+	k.log.Info("connected", "era", s.era.String(), "tools", len(list.tools), "transport", s.way.Transport)
+}
+
+// withdraw ends the service of a session: nobody is given it any more.
+func (k *keeper) withdraw(s *session) {
+	k.mu.Lock()
+	serves := k.session == s
+	k.mu.Unlock()
+	if !serves {
+		return
+	}
+	k.change(func() {
+		k.session, k.stale = nil, true
+		k.state, k.since = StateReconnecting, time.Now()
+	})
+}
+
+// fail ends a session that a caller found broken.
+func (k *keeper) fail(s *session, err error) {
+	k.withdraw(s)
+	select {
+	case s.broken <- err:
+	default:
+	}
+}
+
+// await says how an attempt or a connection ended and waits until the next
+// attempt is due, or somebody needs the server. A connection that served for a
+// while makes the counting of failures begin anew; one that broke at once does not.
+func (k *keeper) await(ctx context.Context, err error, served time.Duration) {
+	challenge, auth := wantsAuth(err)
+	var delay time.Duration
+	attempt := 0
+	k.change(func() {
+		if served > time.Second {
+			k.attempt = 0
+		}
+		k.attempt++
+		attempt = k.attempt
+		k.state, k.since, k.err = StateReconnecting, time.Now(), err
+		delay = k.opts.Backoff.Delay(attempt)
+		if auth {
+			k.state, k.challenge, delay = StateNeedsAuth, challenge, k.opts.AuthRetry
+		}
+		k.next = time.Now().Add(delay)
+	})
+	k.log.Info("away", "attempt", attempt, "retry_in", delay, "error", err)
+	if auth {
+		k.publish(NeedsAuth{Upstream: k.name, Error: err.Error(), Challenge: challenge})
+	} else {
+		k.publish(Reconnecting{Upstream: k.name, Attempt: attempt, DelayMS: delay.Milliseconds(), Error: err.Error()})
+	}
+	k.rest(ctx, delay, auth)
+}
+
+// minRest keeps callers in a hurry from turning attempts into a busy loop.
+const minRest = 20 * time.Millisecond
+
+// rest waits for delay, or until somebody wakes us, which credentials that are
+// wanting do not heed.
+func (k *keeper) rest(ctx context.Context, delay time.Duration, deaf bool) {
+	if pause(ctx, min(minRest, delay)) != nil {
+		return
+	}
+	wake := k.wake
+	if deaf {
+		wake = nil
+	}
+	timer := time.NewTimer(max(delay-minRest, 0))
+	defer timer.Stop()
+	select {
+	case <-wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// change alters what others see, and tells those who wait for it.
+func (k *keeper) change(alter func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	alter()
+	close(k.told)
+	k.told = make(chan struct{})
+}
+
+// publish tells the house, unless another generation has taken over.
+func (k *keeper) publish(p event.Payload) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.retired {
+		k.opts.Events.Publish(p)
+	}
+}
+
+// retire makes the keeper end. It returns at once; done tells when it has.
+func (k *keeper) retire() {
+	k.mu.Lock()
+	k.retired = true
+	k.mu.Unlock()
+	k.life.end(errRemoved)
+}
+
+var errRemoved = errors.New("upstream was removed")
+
+// signal sets a flag that is a channel of one.
+func signal(flag chan struct{}) {
+	select {
+	case flag <- struct{}{}:
+	default:
+	}
+}
+
+func drain(flag chan struct{}) {
+	select {
+	case <-flag:
+	default:
+	}
+}

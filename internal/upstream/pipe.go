@@ -1,0 +1,194 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// pipe matches responses to requests on a link that has a single stream each
+// way. Its owner feeds it what arrives; it writes through one goroutine, so that
+// a server that does not read cannot hold a caller whose time is over.
+type pipe struct {
+	hooks Hooks
+	queue chan *parcel
+	done  chan struct{}
+	wg    sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting map[wire.ID]chan reply
+	err     error
+}
+
+// reply is how a call ended.
+type reply struct {
+	message wire.Message
+	err     error
+}
+
+// parcel is one message on its way out.
+type parcel struct {
+	ctx     context.Context // of whoever sends it: parcels nobody waits for are not sent
+	data    []byte
+	written atomic.Bool
+	sent    chan error // gets one value; nil when nobody asks
+}
+
+// newPipe starts writing through write, which is never called concurrently. The
+// owner calls fail when the stream ends, and then wait.
+func newPipe(hooks Hooks, write func(ctx context.Context, data []byte) error) *pipe {
+	p := &pipe{
+		hooks:   hooks,
+		queue:   make(chan *parcel, 16),
+		done:    make(chan struct{}),
+		waiting: make(map[wire.ID]chan reply),
+	}
+	p.wg.Go(func() { p.writeAll(write) })
+	return p
+}
+
+func (p *pipe) writeAll(write func(context.Context, []byte) error) {
+	for {
+		select {
+		case out := <-p.queue:
+			err := out.ctx.Err()
+			if err == nil {
+				// Set before, so that a write cut off halfway counts as seen.
+				out.written.Store(true)
+				if err = write(out.ctx, out.data); errors.Is(err, ErrNotSent) {
+					out.written.Store(false)
+				}
+			}
+			if out.sent != nil {
+				out.sent <- err
+			}
+			if err != nil && out.ctx.Err() == nil {
+				p.fail(fmt.Errorf("write: %w", err))
+			}
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// Call implements Link.
+func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	answer := make(chan reply, 1)
+	if err := p.await(out.Message.ID, answer); err != nil {
+		return wire.Message{}, err
+	}
+	defer p.forget(out.Message.ID)
+	letter := &parcel{ctx: ctx, data: out.Message.Append(nil)}
+	select {
+	case p.queue <- letter:
+	case <-p.done:
+		return wire.Message{}, notSent(p.Err())
+	case <-ctx.Done():
+		return wire.Message{}, notSent(context.Cause(ctx))
+	}
+	select {
+	case r := <-answer:
+		return r.message, r.err
+	case <-ctx.Done():
+		return wire.Message{}, context.Cause(ctx)
+	case <-p.done:
+	}
+	select {
+	case r := <-answer: // it came just before the end
+		return r.message, r.err
+	default:
+	}
+	if !letter.written.Load() {
+		return wire.Message{}, notSent(p.Err())
+	}
+	return wire.Message{}, p.Err()
+}
+
+// Send implements Link.
+func (p *pipe) Send(ctx context.Context, m wire.Message) error {
+	letter := &parcel{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
+	select {
+	case p.queue <- letter:
+	case <-p.done:
+		return notSent(p.Err())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-letter.sent:
+		return err
+	case <-p.done:
+		return p.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// receive takes one message off the stream. It reports whether it was one.
+func (p *pipe) receive(data []byte) bool {
+	m, err := wire.Parse(tidy(data))
+	if err != nil {
+		p.hooks.Garbage(excerpt(data))
+		return false
+	}
+	if !m.IsResponse() {
+		p.hooks.Inbox("", m)
+		return true
+	}
+	p.settle(m.ID, reply{message: m})
+	return true
+}
+
+// settle ends the call of that id.
+func (p *pipe) settle(id wire.ID, r reply) {
+	p.mu.Lock()
+	answer := p.waiting[id]
+	delete(p.waiting, id)
+	p.mu.Unlock()
+	if answer != nil {
+		answer <- r
+	}
+}
+
+func (p *pipe) await(id wire.ID, answer chan reply) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return notSent(p.err)
+	}
+	p.waiting[id] = answer
+	return nil
+}
+
+func (p *pipe) forget(id wire.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, id)
+}
+
+// fail ends the pipe; the first reason stays.
+func (p *pipe) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+		close(p.done)
+	}
+}
+
+// Done implements Link.
+func (p *pipe) Done() <-chan struct{} { return p.done }
+
+// Err implements Link.
+func (p *pipe) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Adopt implements Link: a stream has no header to say it in.
+func (p *pipe) Adopt(string) {}

@@ -1,0 +1,227 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// session is a server that has been greeted: requests in, answers out, and what
+// the server wants in between brought to whoever made the call.
+type session struct {
+	opts *Options
+	link Link
+	way  endpoint
+	note func(method string, params json.RawMessage) // what belongs to no call
+	life *lifetime
+	// broken takes why a caller found the session to be of no more use.
+	broken chan error
+
+	era          wire.Era
+	revision     string
+	capabilities json.RawMessage
+	serverInfo   json.RawMessage
+	instructions json.RawMessage
+
+	ids   atomic.Int64
+	heard atomic.Int64 // when the server last said something, in Unix nanoseconds
+	level atomic.Pointer[string]
+
+	mu      sync.Mutex
+	flights map[wire.ID]*flight
+	asks    map[wire.ID]context.CancelFunc // requests of the server we are answering
+	follow  map[string]bool                // resources to listen for, modern only
+	refocus context.CancelCauseFunc        // ends the subscription that is open; nil when none is
+}
+
+// request is one thing to ask of the server.
+type request struct {
+	method  string
+	params  json.RawMessage // without _meta
+	meta    json.RawMessage // the caller's, protocol keys removed
+	caller  *tool.Caller    // may be nil
+	headers []Header
+	timeout time.Duration // until a sign of progress
+	maxTime time.Duration // at all; zero means timeout
+	greets  bool          // belongs to the handshake: kept whole, and never cancelled
+}
+
+// maxRounds is how often a modern server may ask back within one call.
+const maxRounds = 16
+
+// do sends a request and waits for its result, answering what a modern server
+// asks back by asking the caller and sending the request again.
+func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
+	ctx, clock := newPatience(ctx, r.timeout, max(r.maxTime, r.timeout))
+	defer clock.stop()
+	params := r.params
+	for range maxRounds {
+		result, err := s.exchange(ctx, clock, r, params)
+		if err != nil {
+			return nil, err
+		}
+		switch kind, _ := wire.GetText(result, "resultType"); kind {
+		case wire.ResultInputRequired:
+			if params, err = s.askBack(ctx, clock, r, result); err != nil {
+				return nil, err
+			}
+		case wire.ResultTask:
+			return nil, errors.New("server answered with a task, which was not asked for")
+		default:
+			if r.greets {
+				return result, nil
+			}
+			return wire.StripProtocol(wire.Delete(result, "resultType")), nil
+		}
+	}
+	return nil, errors.New("server keeps asking for more input")
+}
+
+// exchange is one request and its response.
+func (s *session) exchange(ctx context.Context, clock *patience, r request, params json.RawMessage) (json.RawMessage, error) {
+	id := wire.IntID(s.ids.Add(1))
+	f := newFlight(r.caller, clock, s.asker(ctx, clock, r.caller))
+	s.depart(id, f)
+	defer s.land(id, f)
+
+	meta := s.meta(r, id)
+	out := Outgoing{
+		Message: wire.Request(id, r.method, wire.SetMeta(params, meta)),
+		Headers: append(traceHeaders(meta), r.headers...),
+	}
+	answer, err := s.link.Call(ctx, out)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.greets {
+			s.cancel(id)
+		}
+		return nil, err
+	}
+	s.heard.Store(time.Now().UnixNano())
+	if answer.Error != nil {
+		return nil, answer.Error
+	}
+	if !wire.IsObject(answer.Result) {
+		return nil, errors.New("result is not an object: " + excerpt(answer.Result))
+	}
+	return answer.Result, nil
+}
+
+// meta is what a request's _meta says on this hop.
+func (s *session) meta(r request, id wire.ID) json.RawMessage {
+	meta := wire.DeletePrefix(r.meta, wire.ProtocolPrefix)
+	if r.caller != nil {
+		meta = wire.Set(meta, wire.MetaProgressToken, json.RawMessage(id))
+	} else {
+		meta = wire.Delete(meta, wire.MetaProgressToken)
+	}
+	if s.era != wire.Modern {
+		return meta
+	}
+	meta = wire.SetText(meta, wire.MetaRevision, s.revision)
+	meta = wire.Set(meta, wire.MetaClientInfo, s.opts.clientInfo())
+	meta = wire.Set(meta, wire.MetaClientCapabilities, capabilitiesOf(r.caller))
+	if r.caller != nil && r.caller.Log != nil {
+		level := "info"
+		if set := s.level.Load(); set != nil {
+			level = *set
+		}
+		meta = wire.SetText(meta, wire.MetaLogLevel, level)
+	}
+	return meta
+}
+
+// traceHeaders says the trace context of meta in headers too, for servers that
+// look there.
+func traceHeaders(meta json.RawMessage) []Header {
+	var headers []Header
+	for _, key := range [3]string{wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage} {
+		if text, ok := wire.GetText(meta, key); ok && text != "" && wire.EncodeHeader(text) == text {
+			headers = append(headers, Header{key, text})
+		}
+	}
+	return headers
+}
+
+// cancel tells the server that nobody waits for that answer any more, where
+// hanging up does not tell it already.
+func (s *session) cancel(id wire.ID) {
+	if h, ok := s.link.(interface{ Hangup() bool }); ok && h.Hangup() {
+		return
+	}
+	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"the caller gave up"}`)
+	s.life.run(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		_ = s.link.Send(ctx, wire.Notification(wire.NoteCancelled, params)) // a lost one costs the server only work
+	})
+}
+
+// check asks the server for a sign of life. A server that answers with an error
+// is alive.
+func (s *session) check(ctx context.Context, limit time.Duration) error {
+	method := wire.MethodPing
+	if s.era == wire.Modern {
+		method = wire.MethodDiscover
+	}
+	_, err := s.do(ctx, request{method: method, params: json.RawMessage(`{}`), timeout: limit})
+	var answered *wire.Error
+	if errors.As(err, &answered) {
+		return nil
+	}
+	return err
+}
+
+// silence is how long the server has said nothing.
+func (s *session) silence() time.Duration { return time.Since(time.Unix(0, s.heard.Load())) }
+
+// busy is how many requests are under way for callers.
+func (s *session) busy() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, f := range s.flights {
+		if f.caller != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// has tells whether the server declared a capability, as in "tools" or
+// "tools.listChanged".
+func (s *session) has(name string, sub ...string) bool {
+	value, ok := wire.Get(s.capabilities, name)
+	for _, key := range sub {
+		if !ok {
+			return false
+		}
+		value, ok = wire.Get(value, key)
+	}
+	return ok && string(value) != "false" && string(value) != "null"
+}
+
+// close ends the session and waits for everything it started.
+func (s *session) close() {
+	s.life.end(errClosed)
+	s.link.Close()
+	s.life.wait()
+}
+
+func (s *session) depart(id wire.ID, f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flights[id] = f
+}
+
+func (s *session) land(id wire.ID, f *flight) {
+	s.mu.Lock()
+	delete(s.flights, id)
+	s.mu.Unlock()
+	f.land()
+}

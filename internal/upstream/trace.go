@@ -1,0 +1,68 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// trace begins the client span of a request and writes its context into the
+// request's _meta. What it returns ends the span and passes the error on.
+func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Context, func(error) error) {
+	if k.opts.Tracer == nil {
+		return ctx, func(err error) error { return err }
+	}
+	attributes := []attribute.KeyValue{
+		attribute.String("mcp.method.name", r.method),
+		attribute.String("luanette.upstream", k.name),
+	}
+	name := r.method
+	if what != "" {
+		name += " " + what
+		attributes = append(attributes, target(r.method, what)...)
+	}
+	ctx, span := k.opts.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+	if k.opts.Propagator != nil {
+		carrier := wire.Carrier{Meta: r.meta}
+		k.opts.Propagator.Inject(ctx, &carrier)
+		r.meta = carrier.Meta
+	}
+	return ctx, func(err error) error {
+		if err != nil {
+			span.SetStatus(codes.Error, err.Error())
+			span.SetAttributes(attribute.String("error.type", errorType(err)))
+		}
+		span.End()
+		return err
+	}
+}
+
+func target(method, what string) []attribute.KeyValue {
+	switch method {
+	case wire.MethodToolsCall:
+		return []attribute.KeyValue{
+			attribute.String("gen_ai.tool.name", what),
+			attribute.String("gen_ai.operation.name", "execute_tool"),
+		}
+	case wire.MethodPromptsGet:
+		return []attribute.KeyValue{attribute.String("gen_ai.prompt.name", what)}
+	case wire.MethodResourcesRead:
+		return []attribute.KeyValue{attribute.String("mcp.resource.uri", what)}
+	}
+	return nil
+}
+
+func errorType(err error) string {
+	var answered *wire.Error
+	if errors.As(err, &answered) {
+		return strconv.FormatInt(answered.Code, 10)
+	}
+	return string(fault.CodeOf(err))
+}

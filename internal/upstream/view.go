@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// What others see of a keeper, and what they may change without reconnecting.
+
+// status is how the upstream is just now.
+func (k *keeper) status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	st := Status{
+		Name: k.name, Target: k.spec.Target(), Generation: k.generation,
+		State: k.state, Since: k.since,
+		Transport: k.verdict.Way.Transport, Revision: k.known.Revision, ServerInfo: k.known.ServerInfo,
+		Tools: len(k.visible()), Stale: k.stale, Dropped: slices.Clone(k.list.dropped),
+		Stats: k.stats, Desired: k.spec.clone(),
+	}
+	if k.verdict.Era != 0 {
+		st.Era = k.verdict.Era.String()
+	}
+	if k.state != StateConnected {
+		st.Attempt, st.NextTry = k.attempt, k.next
+		if k.err != nil {
+			st.LastError = k.err.Error()
+		}
+	}
+	if k.state == StateNeedsAuth {
+		st.Challenge = k.challenge
+	}
+	return st
+}
+
+// tools lists what exists for us, in the order of names.
+func (k *keeper) tools() []tool.Info {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	visible := k.visible()
+	if !k.stale {
+		return visible
+	}
+	marked := slices.Clone(visible)
+	for i := range marked {
+		marked[i].Stale = true
+	}
+	return marked
+}
+
+// visible is the list without what the spec forbids; k.mu is held.
+func (k *keeper) visible() []tool.Info {
+	if len(k.spec.AllowedTools)+len(k.spec.DisabledTools) == 0 && !k.spec.ReadOnly {
+		return k.list.tools
+	}
+	var visible []tool.Info
+	for _, info := range k.list.tools {
+		if k.spec.permits(info.Name) && (!k.spec.ReadOnly || info.Hints.ReadOnly) {
+			visible = append(visible, info)
+		}
+	}
+	return visible
+}
+
+// adjust takes over what of a spec matters between calls.
+func (k *keeper) adjust(spec Spec) {
+	k.mu.Lock()
+	before := k.visible()
+	k.spec = spec
+	after := k.visible()
+	k.mu.Unlock()
+	added, removed, _ := diff(before, after)
+	if len(added)+len(removed) > 0 {
+		k.publish(ToolsRefreshed{Upstream: k.name, ToolCount: len(after), Added: added, Removed: removed})
+	}
+}
+
+// inherit takes over from the keeper of the generation before what callers have
+// asked for, and, when the server is the same, what is known of it.
+func (k *keeper) inherit(old *keeper) {
+	old.mu.Lock()
+	stats, follows, level := old.stats, maps.Clone(old.follows), old.level
+	same, found, known, list := old.spec.sameServer(k.currentSpec()), old.verdict, old.known, old.list
+	old.mu.Unlock()
+	k.change(func() {
+		stats.InFlight = 0
+		k.stats, k.follows, k.level = stats, follows, level
+		if same && k.session == nil {
+			k.verdict, k.known, k.list, k.stale = found, known, list, true
+		}
+	})
+}
+
+// watch sets or, with nil, removes a watcher.
+func (k *keeper) watch(id int, f func(string, json.RawMessage)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if f == nil {
+		delete(k.watchers, id)
+		return
+	}
+	k.watchers[id] = f
+}
