@@ -66,6 +66,9 @@ func (p *parser) musical(f *Field) {
 		ok = true
 		if !p.inBody {
 			p.out.Parts = f.Value
+			if _, fine := expandParts(f.Value); !fine {
+				p.diag.warn(f.Position, "P: %q is no order of parts and is not followed", f.Value)
+			}
 		}
 	}
 	if !ok {

@@ -97,7 +97,24 @@ func (s *scanner) ending(b *Bar, start int) {
 	}
 	b.Text = s.text[start:s.i]
 	b.Place = s.place("bar", start)
+	if !b.Line && s.joinEnding(b) {
+		return
+	}
 	s.p.add(b)
+}
+
+// joinEnding makes one bar line of a line and the ending right after it: :| [2.
+func (s *scanner) joinEnding(b *Bar) bool {
+	items := s.p.voice.Items
+	if len(items) == 0 {
+		return false
+	}
+	before, ok := items[len(items)-1].(*Bar)
+	if !ok || before.Ending != nil {
+		return false
+	}
+	before.Ending, before.Text, before.end = b.Ending, before.Text+b.Text, b.end
+	return true
 }
 
 // chord reads [CEG]2.

@@ -12,10 +12,11 @@ type Key struct {
 	Sharps int            `json:"sharps"`               // of the key signature; flats are negative
 	Extra  map[string]int `json:"accidentals,omitzero"` // letters with accidentals of their own
 
-	tonicStart, tonicEnd int      // byte offsets in the field's value; equal when there is no tonic
-	pipes                bool     // HP or Hp: the signature of bagpipes
-	explicit             bool     // exp: only the accidentals listed
-	listed               []global // the accidentals listed, for rewriting
+	tonicEnd int      // length of the tonic, with which the field's value begins
+	pipes    bool     // HP or Hp: the signature of bagpipes
+	explicit bool     // exp: only the accidentals listed
+	silent   bool     // the field is about the clef only and leaves the key as it is
+	listed   []global // the accidentals listed, for rewriting
 }
 
 // global is one accidental listed in a K: field, with its byte offsets in the value.
@@ -66,7 +67,7 @@ func parseKey(value string) (key Key, ok bool) {
 	rest := value
 	switch {
 	case strings.HasPrefix(value, "HP"), strings.HasPrefix(value, "Hp"):
-		key.pipes, key.Sharps = true, 2
+		key.pipes, key.Sharps, key.tonicEnd = true, 2, 2
 		rest = value[2:]
 	case value == "none" || strings.HasPrefix(value, "none "):
 		rest = value[4:]
@@ -74,7 +75,8 @@ func parseKey(value string) (key Key, ok bool) {
 		tonic, n := parseName(value)
 		if n == 0 {
 			key.list(value, 0)
-			return key, value == "" || len(key.listed) > 0 || isProperty(value)
+			key.silent = len(key.listed) == 0 && isProperty(value)
+			return key, value == "" || len(key.listed) > 0 || key.silent
 		}
 		mode, length, known := parseMode(value[n:])
 		if !known {
@@ -124,7 +126,8 @@ func (m mode) canonical() mode {
 
 // isProperty reports whether a K: value is about clefs and such only.
 func isProperty(value string) bool {
-	return strings.Contains(value, "=") || clefs[strings.TrimRight(strings.Fields(value + " ")[0], "+-8125")]
+	word, _, _ := strings.Cut(value, " ")
+	return strings.Contains(word, "=") || clefs[strings.TrimRight(word, "+-0123456789")]
 }
 
 // list reads "exp" and the accidentals after the mode; offset is where text

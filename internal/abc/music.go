@@ -135,6 +135,7 @@ func (s *scanner) note() *Note {
 	if alter, n := parseAccidental(s.text[s.i:]); n > 0 {
 		note.Accidental = &alter
 		s.i += n
+		s.microtone(start)
 	}
 	c := s.peek(0)
 	if !isNote(c) {
@@ -161,6 +162,13 @@ func (s *scanner) note() *Note {
 	note.Length = s.length()
 	note.Place = s.place("note", start)
 	return note
+}
+
+// microtone skips the fraction of an accidental such as ^/ or _3/4.
+func (s *scanner) microtone(start int) {
+	if s.take("0123456789/") > 0 {
+		s.p.diag.warn(s.at(start), "a microtone is played as a whole accidental")
+	}
 }
 
 // length reads 2, /2, 3/2, / or //.

@@ -66,7 +66,8 @@ func (e *partExpander) count() int {
 
 // perform lists the steps of a voice in the order they are played: parts in
 // the order the tune wants them, repeats written out. What stands before the
-// first part comes first. The list ends after limit steps.
+// first part comes first. An order of one part only is taken for a label that
+// stands too early, and not followed. The list ends after limit steps.
 func perform(tune *Tune, steps []step, limit int) []int {
 	order, ok := expandParts(tune.Parts)
 	sections := partSections(steps)

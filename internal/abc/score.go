@@ -28,8 +28,8 @@ type sound struct {
 // score works a voice out and tells what looks wrong in it.
 func score(tune *Tune, voice *Voice, diag *Diagnostics) []step {
 	r := &reader{
-		diag: diag, key: tune.Key, meter: tune.Meter, octave: voice.Octave, transpose: voice.Transpose,
-		scope: "pitch", barPlain: false,
+		diag: diag, meter: tune.Meter, octave: voice.Octave, transpose: voice.Transpose,
+		accidentals: accidentalMemory{key: tune.Key},
 	}
 	r.setUnit(tune.Unit)
 	for _, item := range tune.Header {
@@ -54,17 +54,14 @@ type reader struct {
 	diag  *Diagnostics
 	steps []step
 
-	key               Key
+	accidentals       accidentalMemory
 	meter             Meter
 	unit              Fraction
 	base              int64 // the unit note length in time units
 	octave, transpose int
-	scope             string // how far accidentals reach: not, octave or pitch
 
-	alters map[spelling]int // accidentals of this bar; keys have no alter, and no octave when the scope is pitch
-	tied   map[spelling]int // accidentals that a tie brings to the next note
-	graces []sound          // waiting for their note
-	prev   int              // index+1 of the last step with a length, for broken rhythms
+	graces []sound // waiting for their note
+	prev   int     // index+1 of the last step with a length, for broken rhythms
 
 	tuplet struct {
 		notes, with, left int
@@ -118,10 +115,10 @@ func (r *reader) field(f *Field) {
 		v := Voice{Octave: r.octave, Transpose: r.transpose}
 		v.apply(s)
 		r.octave, r.transpose = v.Octave, v.Transpose
-		if key.Tonic == "" && key.Extra == nil && !key.pipes && isProperty(f.Value) {
-			return // a clef alone leaves the key as it is
+		if key.silent {
+			return
 		}
-		r.key = key
+		r.accidentals.key = key
 		r.steps = append(r.steps, step{key: &key})
 	case "L":
 		unit, _ := parseUnit(f.Value)
@@ -141,7 +138,7 @@ func (r *reader) field(f *Field) {
 func (r *reader) directive(d *Directive) {
 	switch d.Name {
 	case "propagate-accidentals":
-		r.scope = d.Value
+		r.accidentals.scope = d.Value
 	case "MIDI":
 		words := strings.Fields(d.Value)
 		if len(words) == 2 && words[0] == "transpose" {
@@ -158,46 +155,13 @@ func (r *reader) directive(d *Directive) {
 func (r *reader) sound(notes []*Note, factor Fraction, tie bool) {
 	s := step{graces: r.graces}
 	r.graces = nil
-	tied := map[spelling]int{}
-	for _, n := range notes {
-		pitch := r.pitch(n)
+	pitches := r.accidentals.hear(notes, tie)
+	for i, n := range notes {
 		length := r.stretch(scale(scale(r.base, n.Length.Num, n.Length.Den), factor.Num, factor.Den))
-		s.sounds = append(s.sounds, sound{r.midi(pitch), length, tie || n.Tie})
-		if tie || n.Tie {
-			tied[spelling{letter: pitch.letter, octave: pitch.octave}] = pitch.alter
-		}
+		s.sounds = append(s.sounds, sound{r.midi(pitches[i]), length, tie || n.Tie})
 	}
-	r.tied = tied
 	s.length = s.sounds[0].length
 	r.advance(s)
-}
-
-// pitch works out how a note is spelled: its own accidental, or that of its
-// bar, or of the note tied to it, or of the key.
-func (r *reader) pitch(n *Note) spelling {
-	s := spelling{letter: n.Letter[0], octave: n.Octave}
-	k := s
-	if r.scope != "octave" {
-		k.octave = 0
-	}
-	if n.Accidental != nil {
-		s.alter = *n.Accidental
-		if r.scope != "not" {
-			if r.alters == nil {
-				r.alters = map[spelling]int{}
-			}
-			r.alters[k] = s.alter
-		}
-		return s
-	}
-	if alter, ok := r.alters[k]; ok {
-		s.alter = alter
-	} else if alter, ok := r.tied[s]; ok {
-		s.alter = alter
-	} else {
-		s.alter = r.key.alter(s.letter)
-	}
-	return s
 }
 
 func (r *reader) midi(s spelling) int { return s.midi() + 12*r.octave + r.transpose }
@@ -209,7 +173,7 @@ func (r *reader) rest(rest *Rest) {
 		r.prev = 0
 		return
 	}
-	r.tied = nil
+	r.accidentals.hear(nil, false)
 	r.advance(step{length: r.stretch(scale(r.base, rest.Length.Num, rest.Length.Den))})
 }
 
@@ -241,7 +205,7 @@ const graceDivider = 4
 func (r *reader) grace(g *Grace) {
 	for _, n := range g.Notes {
 		length := scale(r.base, n.Length.Num, n.Length.Den*graceDivider)
-		r.graces = append(r.graces, sound{midi: r.midi(r.pitch(n)), length: length})
+		r.graces = append(r.graces, sound{midi: r.midi(r.accidentals.pitch(n)), length: length})
 	}
 	if len(r.graces) > maxChord {
 		r.diag.fail(g.Position, "more than %d grace notes", maxChord)
@@ -312,7 +276,7 @@ func (r *reader) bar(b *Bar) {
 }
 
 func (r *reader) resetBar() {
-	r.alters = nil
+	r.accidentals.bar()
 	r.filled, r.prev = 0, 0
 }
 
