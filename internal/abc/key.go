@@ -110,7 +110,7 @@ func parseMode(text string) (m mode, n int, known bool) {
 			return m.canonical(), n, true
 		}
 	}
-	return modes[0], 0, spaces > 0 || word == ""
+	return modes[0], 0, spaces > 0 || trimmed == "" || strings.IndexByte("^_=", trimmed[0]) >= 0
 }
 
 // canonical gives the church names of major and minor their usual ones.
