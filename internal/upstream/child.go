@@ -34,20 +34,30 @@ func inherited() []string {
 }
 
 // childEnv is a clean environment plus what the spec declares.
-func childEnv(spec Spec, getenv func(string) (string, bool)) []string {
-	var env []string
+func childEnv(spec Spec, getenv func(string) (string, bool)) ([]string, error) {
+	vars := map[string]string{}
 	for _, name := range inherited() {
-		if _, declared := spec.Env[name]; declared {
-			continue
-		}
 		if value, ok := getenv(name); ok {
-			env = append(env, name+"="+value)
+			vars[name] = value
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
-		env = append(env, name+"="+spec.Env[name])
+	if spec.EnvFile != "" {
+		text, err := os.ReadFile(spec.EnvFile)
+		if err != nil {
+			return nil, fmt.Errorf("read env file: %w", err)
+		}
+		declared, err := parseEnvFile(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("read env file %s: %w", spec.EnvFile, err)
+		}
+		maps.Copy(vars, declared)
 	}
-	return env
+	maps.Copy(vars, spec.Env)
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env, nil
 }
 
 // startChild starts the command in a process group of its own.

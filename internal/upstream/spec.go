@@ -50,6 +50,7 @@ type Spec struct {
 	Command string
 	Args    []string
 	Env     map[string]string // added to the child's clean environment
+	EnvFile string            // NAME=value lines, read at every start; Env wins over them
 	Cwd     string            // where the child runs; empty means where we run
 
 	// Transport is Auto, HTTP, SSE, Stdio or the scheme of a Dialer; empty means Auto.
@@ -203,7 +204,7 @@ func (s Spec) Target() string {
 // things that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
 	return s.Name == other.Name && s.sameServer(other) &&
-		maps.Equal(s.Env, other.Env) && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
+		maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
 		s.lazy() == other.lazy()
 }
 

@@ -23,7 +23,11 @@ type stdioLink struct {
 
 // dialStdio starts the process of a spec.
 func (o *Options) dialStdio(spec Spec, hooks Hooks) (Link, error) {
-	child, err := startChild(spec, childEnv(spec, o.Getenv))
+	env, err := childEnv(spec, o.Getenv)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	child, err := startChild(spec, env)
 	if err != nil {
 		return nil, notSent(err)
 	}

@@ -1,0 +1,84 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+)
+
+// expander fills in variables as the clients do whose files we read: ${VAR},
+// ${VAR:-default} and ${env:VAR}. What is not set, and every other form, stays as
+// it is written and is warned about, by name only: values may be secrets.
+type expander struct {
+	getenv func(string) (string, bool)
+	warn   func(format string, args ...any)
+}
+
+func (e expander) expand(text string) string {
+	var out strings.Builder
+	for {
+		start := strings.Index(text, "${")
+		if start < 0 {
+			break
+		}
+		size := strings.IndexByte(text[start:], '}')
+		if size < 0 {
+			break
+		}
+		form := text[start : start+size+1]
+		out.WriteString(text[:start])
+		out.WriteString(e.variable(form))
+		text = text[start+size+1:]
+	}
+	out.WriteString(text)
+	return out.String()
+}
+
+// variable is what one form stands for.
+func (e expander) variable(form string) string {
+	inner := form[2 : len(form)-1]
+	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(inner, "env:"), ":-")
+	if !isVariable(name) {
+		e.warn("%s is not a form we know, it stays as it is written", form)
+		return form
+	}
+	value, ok := e.getenv(name)
+	switch {
+	case ok && (value != "" || !hasFallback):
+		return value
+	case hasFallback:
+		return fallback
+	}
+	e.warn("environment variable %s is not set, %s stays as it is written", name, "${"+inner+"}")
+	return form
+}
+
+func isVariable(name string) bool {
+	for i, r := range name {
+		if r != '_' && !(r >= 'a' && r <= 'z') && !(r >= 'A' && r <= 'Z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// parseEnvFile reads NAME=value lines; # begins a comment line, quotes around a
+// value are taken off.
+func parseEnvFile(text string) (map[string]string, error) {
+	env := map[string]string{}
+	for n, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || !isVariable(name) {
+			return nil, fmt.Errorf("line %d is not NAME=value", n+1)
+		}
+		if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+			value = value[1 : len(value)-1]
+		}
+		env[name] = value
+	}
+	return env, nil
+}
