@@ -1,0 +1,183 @@
+package js
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Options are the choices for an Engine.
+type Options struct {
+	CacheDir string // keeps compiled code between processes; "" compiles in each, for a second
+	Memory   int64  // bytes the memory of one script may have; 0 means 64 MiB
+	PoolSize int    // instances kept ready for the next script; 0 means 8, less means none
+}
+
+// Engine runs scripts, any number at the same time. Nothing is compiled before the first.
+type Engine struct {
+	options Options
+	pool    chan *instance
+	group   sync.WaitGroup // runs, and calls of hosts that did not listen
+
+	mu      sync.Mutex
+	machine *machine // nil before the first use
+	closed  bool
+}
+
+// Bounds of Options.Memory: what the realm itself needs, and what 32 bits can address.
+const (
+	leastMemory = 4 << 20
+	mostMemory  = 2 << 30
+)
+
+// NewEngine makes an engine. Its caller closes it.
+func NewEngine(options Options) (*Engine, error) {
+	if options.Memory == 0 {
+		options.Memory = 64 << 20
+	}
+	if options.Memory < leastMemory || options.Memory > mostMemory {
+		return nil, fault.New(fault.Config, "the memory of JavaScript is %d bytes", options.Memory).
+			WithHint("give it at least %d and at most %d", leastMemory, mostMemory)
+	}
+	options.Memory = (options.Memory + wasmPage - 1) / wasmPage * wasmPage
+	if options.PoolSize == 0 {
+		options.PoolSize = 8
+	}
+	return &Engine{options: options, pool: make(chan *instance, max(0, options.PoolSize))}, nil
+}
+
+// Close waits for runs and for calls of hosts that are still under way, then frees
+// everything.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.group.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	for len(e.pool) > 0 {
+		errs = append(errs, (<-e.pool).close(ctx))
+	}
+	if e.machine != nil {
+		errs = append(errs, e.machine.close(ctx))
+		e.machine = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Warm compiles the engine if that has not been done, so that the first script need not
+// wait for it.
+func (e *Engine) Warm(ctx context.Context) error {
+	_, err := e.enter(ctx)
+	if err == nil {
+		e.group.Done()
+	}
+	return err
+}
+
+// enter gives the machine to a run, which leaves by group.Done.
+func (e *Engine) enter(ctx context.Context) (*machine, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, fault.New(fault.Unavailable, "the JavaScript engine is closed")
+	}
+	if e.machine == nil {
+		m, err := newMachine(context.WithoutCancel(ctx), e.options.CacheDir, uint64(e.options.Memory))
+		if err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "prepare JavaScript")
+		}
+		e.machine = m
+	}
+	e.group.Add(1)
+	return e.machine, nil
+}
+
+// Run runs a program once, in a realm of its own. The outcome holds logs and counts also
+// when there is an error. Errors are faults: script_error with an *Error inside, timeout,
+// cancelled, limit_exceeded.
+func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, error) {
+	m, err := e.enter(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer e.group.Done()
+	outcome, _, err := e.execute(ctx, m, m.template, &run{program: &program, host: host, maps: sourceMaps{}}, false)
+	return outcome, err
+}
+
+// execute runs a program on an instance with the given image. If keep is set and the
+// program came to its own end, well or badly, it also gives the image it leaves.
+func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
+	r.limits = r.program.Limits.withDefaults(e.options.Memory)
+	in, err := e.take(ctx, m, img, uint64(r.limits.Memory))
+	if err != nil {
+		return Outcome{}, nil, fault.Wrap(fault.Internal, err, "start a JavaScript instance")
+	}
+	defer e.put(ctx, m, in)
+	started := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Time, errTime)
+	defer cancel()
+	r.prepare(in, newWatch(ctx), &e.group)
+	guest := in.bind(ctx)
+	result, err := r.execute(guest)
+	err = r.explain(ctx, err)
+	cancel()
+	r.calls.abandon()
+	if !in.dead {
+		r.releaseRejections(guest)
+	}
+	var left *image
+	if keep && !in.dead && !r.watch.stopped() {
+		left = m.template.capture(in, img)
+	}
+	in.run = nil
+	return Outcome{
+		Result: result, Logs: r.console.lines, Dropped: r.console.dropped,
+		Calls: r.calls.made, Memory: int64(in.memory.size), Took: time.Since(started),
+	}, left, err
+}
+
+func (r *run) prepare(in *instance, w watch, group *sync.WaitGroup) {
+	r.in, r.watch = in, w
+	r.console = console{room: r.limits.Logs}
+	r.calls = newCalls(r.host, r.limits, group)
+	in.run = r
+}
+
+// take gives an instance filled with an image: one from the pool, or a new one.
+func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64) (*instance, error) {
+	var in *instance
+	fresh := false
+	select {
+	case in = <-e.pool:
+	default:
+		var err error
+		if in, err = newInstance(ctx, m.wasm, m.compiled, m.limit); err != nil {
+			return nil, err
+		}
+		fresh = true
+	}
+	in.memory.limit = max(limit, m.template.size)
+	if err := m.restore(ctx, in, img, fresh); err != nil {
+		return nil, errors.Join(err, in.close(ctx))
+	}
+	return in, nil
+}
+
+// put takes an instance back. One that is dead, or has grown, is of no use: memory cannot
+// shrink, and would be lost to the next script.
+func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
+	if !in.dead && in.memory.size == m.template.size {
+		select {
+		case e.pool <- in:
+			return
+		default:
+		}
+	}
+	_ = in.close(ctx) // nothing is flushed or lost by closing memory
+}

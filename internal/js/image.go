@@ -1,0 +1,115 @@
+package js
+
+import (
+	"bytes"
+	"context"
+)
+
+const pageSize = 4 << 10
+
+// image is the memory of an instance at rest, as its differences from the template. It
+// never changes once made: sessions, forks and snapshots share images and their pages.
+type image struct {
+	size  uint64 // of the whole memory
+	pages []page // ascending
+	full  []byte // all bytes; only of the template
+}
+
+// page is one page that differs: pageSize bytes at index*pageSize.
+type page struct {
+	index uint32
+	data  []byte
+}
+
+var zeroPage [pageSize]byte
+
+// captureTemplate copies the whole memory. Its pages are those that are not all zero.
+func captureTemplate(in *instance) *image {
+	clear(in.view(in.stackFloor, stackSize))
+	t := &image{size: in.memory.size, full: bytes.Clone(in.memory.bytes())}
+	for i := range pageCount(t.size) {
+		if data := t.full[i*pageSize : (i+1)*pageSize]; !bytes.Equal(data, zeroPage[:]) {
+			t.pages = append(t.pages, page{i, data})
+		}
+	}
+	return t
+}
+
+func pageCount(size uint64) uint32 { return uint32(size / pageSize) }
+
+// page gives the template's bytes of a page: zero beyond its end.
+func (t *image) page(index uint32) []byte {
+	if index >= pageCount(t.size) {
+		return zeroPage[:]
+	}
+	return t.full[index*pageSize : (index+1)*pageSize]
+}
+
+// capture keeps what differs from the template. Nothing may be running: the C stack is
+// empty then and is left out. Pages that are as in before are shared with it.
+func (t *image) capture(in *instance, before *image) *image {
+	memory := in.memory.bytes()
+	img := &image{size: in.memory.size}
+	old := before.pages
+	for i := range pageCount(img.size) {
+		if at := i * pageSize; at >= in.stackFloor && at+pageSize <= in.stackTop {
+			continue
+		}
+		data := memory[i*pageSize : (i+1)*pageSize]
+		if bytes.Equal(data, t.page(i)) {
+			continue
+		}
+		for len(old) > 0 && old[0].index < i {
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].index == i && bytes.Equal(old[0].data, data) {
+			img.pages = append(img.pages, old[0])
+		} else {
+			img.pages = append(img.pages, page{i, bytes.Clone(data)})
+		}
+	}
+	return img
+}
+
+// restore fills an instance with an image. A fresh instance has zero memory and takes
+// only the pages that matter; a used one must have the template's size.
+func (m *machine) restore(ctx context.Context, in *instance, img *image, fresh bool) error {
+	t := m.template
+	if !fresh {
+		copy(in.memory.bytes(), t.full)
+	}
+	if err := in.grow(max(t.size, img.size)); err != nil {
+		return err
+	}
+	memory := in.memory.bytes()
+	if fresh {
+		t.overlay(memory)
+	}
+	if img != t {
+		img.overlay(memory)
+	}
+	in.handles = m.handles
+	in.memory.refused = false
+	in.setStack()
+	return nil
+}
+
+func (img *image) overlay(memory []byte) {
+	for _, p := range img.pages {
+		copy(memory[int(p.index)*pageSize:], p.data)
+	}
+}
+
+// grow makes the memory size bytes large.
+func (in *instance) grow(size uint64) error {
+	if in.memory.size >= size {
+		return nil
+	}
+	if _, ok := in.module.Memory().Grow(uint32((size - in.memory.size) / wasmPage)); !ok {
+		return errNoGuestMemory
+	}
+	return nil
+}
+
+// bytes is what the image costs in memory, shared pages included.
+func (img *image) bytes() int { return len(img.pages) * pageSize }

@@ -1,0 +1,292 @@
+package js
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	_ "embed"
+
+	quickjs "github.com/aperturerobotics/go-quickjs-wasi-reactor"
+	"github.com/tetratelabs/wazero"
+)
+
+//go:embed prelude.js
+var prelude string
+
+// preludeName marks frames of the prelude in stacks, so that they can be hidden.
+const preludeName = "<luanette>"
+
+const (
+	stackSize    = 512 << 10 // of the C stack, in guest memory
+	stackReserve = 48 << 10  // kept for native code when scripts meet RangeError
+	headroom     = 512 << 10 // free heap in the template: most scripts never grow memory
+)
+
+// machine is the engine compiled, with the image all instances start from.
+type machine struct {
+	wasm        wazero.Runtime
+	cache       wazero.CompilationCache // nil without a directory
+	compiled    wazero.CompiledModule
+	table       rewritten // without its bytes
+	limit       uint64    // most memory any instance may have
+	template    *image
+	handles     handles
+	fingerprint [sha256.Size]byte // of everything an image depends on
+}
+
+// newMachine compiles the engine and builds the template. This takes a second, or a
+// tenth of it when the compilation cache in cacheDir is warm.
+func newMachine(ctx context.Context, cacheDir string, limit uint64) (_ *machine, err error) {
+	m := &machine{limit: limit}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close(ctx))
+		}
+	}()
+	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(limit / wasmPage))
+	if cacheDir != "" {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+			return nil, fmt.Errorf("open the compilation cache: %w", err)
+		}
+		config = config.WithCompilationCache(m.cache)
+	}
+	m.wasm = wazero.NewRuntimeWithConfig(ctx, config)
+	if err := m.compile(ctx); err != nil {
+		return nil, fmt.Errorf("compile the JavaScript engine: %w", err)
+	}
+	if err := m.build(ctx); err != nil {
+		return nil, fmt.Errorf("start the JavaScript engine: %w", err)
+	}
+	return m, nil
+}
+
+// close releases everything; no instance may be in use.
+func (m *machine) close(ctx context.Context) error {
+	var errs []error
+	if m.wasm != nil {
+		errs = append(errs, m.wasm.Close(ctx))
+	}
+	if m.cache != nil {
+		errs = append(errs, m.cache.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *machine) compile(ctx context.Context) error {
+	table, err := rewrite(quickjs.QuickJSWASM)
+	if err != nil {
+		return err
+	}
+	if err := serveWASI(ctx, m.wasm); err != nil {
+		return err
+	}
+	m.compiled, err = m.wasm.CompileModule(ctx, table.bytes)
+	h := sha256.New()
+	h.Write(table.bytes)
+	h.Write([]byte(prelude))
+	h.Sum(m.fingerprint[:0])
+	table.bytes = nil
+	m.table = table
+	return err
+}
+
+// build boots a first instance and keeps its memory as the template.
+func (m *machine) build(ctx context.Context) error {
+	in, err := newInstance(ctx, m.wasm, m.compiled, m.limit)
+	if err != nil {
+		return err
+	}
+	defer in.close(ctx)
+	ctx = in.bind(ctx)
+	if err := in.boot(ctx, m.table); err != nil {
+		return err
+	}
+	m.handles = in.handles
+	m.template = captureTemplate(in)
+	h := sha256.New()
+	h.Write(m.fingerprint[:])
+	h.Write(in.memory.bytes())
+	h.Sum(m.fingerprint[:0])
+	return nil
+}
+
+// boot builds a realm from nothing: the C stack, the runtime, the prelude. It is
+// deterministic, so that images fit into every process that runs the same module.
+func (in *instance) boot(ctx context.Context, table rewritten) error {
+	b := &booter{in: in}
+	b.call(ctx, fnInitialize)
+	stack := uint32(b.call(ctx, fnMalloc, stackSize))
+	in.stackFloor, in.stackTop = stack, (stack+stackSize)&^15
+	in.setStack()
+	in.scratch = uint32(b.call(ctx, fnCalloc, 1, 64))
+	in.runtime = b.call(ctx, fnNewRuntime)
+	b.armStackCheck(ctx)
+	b.call(ctx, fnSetCanBlock, in.runtime, 0)
+	in.context = b.call(ctx, fnNewContext, in.runtime)
+	b.call(ctx, fnSetInterruptHandler, in.runtime, uint64(table.interrupt), 0)
+	b.call(ctx, fnSetRejectionTracker, in.runtime, uint64(table.reject), 0)
+	b.locate(ctx)
+	b.prelude(ctx, table)
+	b.call(ctx, fnFree, b.call(ctx, fnMalloc, headroom))
+	return b.err
+}
+
+// booter keeps the first error of a boot.
+type booter struct {
+	in  *instance
+	err error
+}
+
+func (b *booter) call(ctx context.Context, fn function, args ...uint64) uint64 {
+	if b.err != nil {
+		return 0
+	}
+	var v uint64
+	v, b.err = b.in.call(ctx, fn, args...)
+	return v
+}
+
+// armStackCheck writes the limit that this build of QuickJS leaves at zero: with it deep
+// recursion is an ordinary RangeError instead of a trap. The field is found by a mark.
+func (b *booter) armStackCheck(ctx context.Context) {
+	const mark = 0x5a171e57
+	b.call(ctx, fnSetMaxStackSize, b.in.runtime, mark)
+	if b.err != nil {
+		return
+	}
+	fields := b.in.view(uint32(b.in.runtime), 4096)
+	for i := 0; i+12 <= len(fields); i += 4 { // stack_size, stack_top, stack_limit
+		if binary.LittleEndian.Uint32(fields[i:]) == mark {
+			binary.LittleEndian.PutUint32(fields[i:], stackSize-stackReserve)
+			binary.LittleEndian.PutUint32(fields[i+8:], b.in.stackFloor+stackReserve)
+			return
+		}
+	}
+	b.err = errors.New("the stack limit was not found")
+}
+
+// locate finds two fields of the context that no function gives: the object that holds
+// top-level lexical variables, right behind the global object, and the state of
+// Math.random, which is the clock at birth.
+func (b *booter) locate(ctx context.Context) {
+	global := b.call(ctx, fnGlobalObject, b.in.context)
+	b.call(ctx, fnFreeValue, b.in.context, global)
+	if b.err != nil {
+		return
+	}
+	fields := b.in.view(uint32(b.in.context), 1024)
+	for i := 0; i+16 <= len(fields); i += 8 {
+		switch v := binary.LittleEndian.Uint64(fields[i:]); {
+		case v == global:
+			b.in.lexicals = value(binary.LittleEndian.Uint64(fields[i+8:]))
+		case v == birth/1000:
+			b.in.seed = uint32(b.in.context) + uint32(i)
+		}
+	}
+	if b.in.lexicals == 0 || b.in.seed == 0 {
+		b.err = errors.New("fields of the context were not found")
+	}
+}
+
+// prelude evaluates prelude.js, hands it the host functions, and keeps what it returns.
+func (b *booter) prelude(ctx context.Context, table rewritten) {
+	if b.err != nil {
+		return
+	}
+	var install value
+	if install, b.err = b.in.compileAndRun(ctx, prelude, preludeName); b.err != nil {
+		return
+	}
+	natives := make([]value, magicCount)
+	for magic := range natives {
+		natives[magic] = value(b.call(ctx, fnNewCFunction, b.in.context, uint64(table.call),
+			uint64(b.in.scratch), 0, 1, uint64(magic))) // the name is the empty string in scratch
+	}
+	if b.err != nil {
+		return
+	}
+	var made value
+	made, b.err = b.in.invoke(ctx, install, natives...)
+	if b.err == nil && made.isException() {
+		b.err = b.in.plainException(ctx)
+	}
+	for name, at := range map[string]*value{
+		"begin": &b.in.begin, "settle": &b.in.settle, "encode": &b.in.encode,
+		"describe": &b.in.describe, "finish": &b.in.finish,
+	} {
+		if b.err == nil {
+			*at, b.err = b.in.property(ctx, made, name)
+		}
+	}
+	if b.err == nil {
+		b.err = b.in.freeValue(ctx, append(natives, made, install)...)
+	}
+}
+
+// compileAndRun evaluates a plain script of our own.
+func (in *instance) compileAndRun(ctx context.Context, source, name string) (value, error) {
+	code, err := in.compile(ctx, source, name, 0)
+	if err != nil {
+		return 0, err
+	}
+	if code.isException() {
+		return 0, in.plainException(ctx)
+	}
+	return in.evaluate(ctx, code)
+}
+
+// plainException gives the pending exception as an error without any finesse.
+func (in *instance) plainException(ctx context.Context) error {
+	v, err := in.exception(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := in.text(ctx, v, 64<<10)
+	if err != nil {
+		return err
+	}
+	stack, err := in.property(ctx, v, "stack")
+	if err != nil {
+		return err
+	}
+	at, err := in.text(ctx, stack, 64<<10)
+	return errors.Join(errors.New(s+"\n"+at), err, in.freeValue(ctx, v, stack))
+}
+
+// Flags of JS_Eval.
+const (
+	evalCompileOnly = 1 << 5
+	evalAsync       = 1 << 7
+)
+
+// compile turns source into a function that evaluate runs. The result may be an
+// exception: a syntax error. flags may be evalAsync, for top-level await.
+func (in *instance) compile(ctx context.Context, source, name string, flags uint64) (value, error) {
+	text, err := in.place(ctx, source)
+	if err != nil {
+		return 0, err
+	}
+	file, err := in.place(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	v, err := in.call(ctx, fnEval, in.context, text, uint64(len(source)), file, flags|evalCompileOnly)
+	if err != nil {
+		return 0, err
+	}
+	for _, at := range []uint64{text, file} {
+		if _, err := in.call(ctx, fnFree, at); err != nil {
+			return 0, err
+		}
+	}
+	return value(v), nil
+}
+
+// evaluate runs compiled code and uses it up.
+func (in *instance) evaluate(ctx context.Context, code value) (value, error) {
+	v, err := in.call(ctx, fnEvalFunction, in.context, uint64(code))
+	return value(v), err
+}

@@ -1,0 +1,50 @@
+package js
+
+import (
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+const wasmPage = 64 << 10
+
+// region is the linear memory of one instance: reserved once, growing in place up to a
+// limit. QuickJS ignores its own memory limit in this build, so the limit lives here:
+// a refused growth becomes an out-of-memory exception inside the script.
+type region struct {
+	buf     []byte // the reservation; released by Free
+	size    uint64 // what the module sees
+	limit   uint64 // growing beyond is refused; at most len(buf)
+	refused bool   // a growth was refused since the last reset
+}
+
+// newRegion reserves room for limit bytes, of which nothing is used yet.
+func newRegion(limit uint64) (*region, error) {
+	buf, err := reserve(int(limit))
+	if err != nil {
+		return nil, err
+	}
+	return &region{buf: buf, limit: limit}, nil
+}
+
+// Allocate gives the region itself: each instance is made with its own allocator.
+func (r *region) Allocate(_, _ uint64) experimental.LinearMemory { return r }
+
+// Reallocate grows in place, or refuses with nil.
+func (r *region) Reallocate(size uint64) []byte {
+	if size > r.limit || size > uint64(len(r.buf)) {
+		r.refused = true
+		return nil
+	}
+	r.size = size
+	return r.buf[:size:size]
+}
+
+// Free gives the reservation back. wazero calls it when the instance closes.
+func (r *region) Free() {
+	if r.buf != nil {
+		release(r.buf)
+		r.buf = nil
+	}
+}
+
+// bytes is the memory in use. It is valid until Free.
+func (r *region) bytes() []byte { return r.buf[:r.size] }

@@ -1,0 +1,306 @@
+// The part of the engine that lives inside the script's realm. It is evaluated once, into
+// the template image. What it needs of the language is captured before any script runs, so
+// that a script which breaks built-ins breaks only itself. Go keeps the functions returned.
+(function (hostCall, hostSync, hostLog, hostSeed) {
+  'use strict';
+
+  const { bind, call: invoke } = Function.prototype;
+  const uncurry = bind.bind(invoke); // uncurry(method)(receiver, ...args)
+  const { apply, ownKeys, getPrototypeOf, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+  const { create, freeze } = Object;
+  const { isArray } = Array;
+  const { isFinite, isSafeInteger } = Number;
+  const { parse, stringify, rawJSON } = JSON;
+  const { Promise, Proxy, Error, TypeError, RangeError, BigInt, String, Symbol, Map, Set, Date, RegExp } = globalThis;
+  const join = uncurry(Array.prototype.join);
+  const push = uncurry(Array.prototype.push);
+  const split = uncurry(String.prototype.split);
+  const slice = uncurry(String.prototype.slice);
+  const charAt = uncurry(String.prototype.charCodeAt);
+  const bigText = uncurry(BigInt.prototype.toString);
+  const symbolText = uncurry(Symbol.prototype.toString);
+  const dateText = uncurry(Date.prototype.toISOString);
+  const dateTime = uncurry(Date.prototype.getTime);
+  const regText = uncurry(RegExp.prototype.toString);
+  const mapEach = uncurry(Map.prototype.forEach);
+  const setEach = uncurry(Set.prototype.forEach);
+  const seenHas = uncurry(Set.prototype.has);
+  const seenAdd = uncurry(Set.prototype.add);
+  const seenDrop = uncurry(Set.prototype.delete);
+  const bigPrototype = BigInt.prototype;
+  const nativeRandom = Math.random;
+
+  const hide = (object, key, value) =>
+    defineProperty(object, key, { value, writable: true, enumerable: false, configurable: true });
+
+  // ---- values as JSON: integers stay integers, also those beyond 2^53
+
+  function bigToJSON() { return rawJSON(bigText(this)); }
+
+  function encode(value) {
+    const ours = getOwnPropertyDescriptor(bigPrototype, 'toJSON') === undefined;
+    if (ours) hide(bigPrototype, 'toJSON', bigToJSON);
+    try {
+      return stringify(value);
+    } finally {
+      if (ours) deleteProperty(bigPrototype, 'toJSON');
+    }
+  }
+
+  function isInteger(text) {
+    for (let i = charAt(text, 0) === 45 ? 1 : 0; i < text.length; i++) {
+      const c = charAt(text, i);
+      if (c < 48 || c > 57) return false;
+    }
+    return true;
+  }
+
+  const revive = (_, value, context) =>
+    typeof value === 'number' && !isSafeInteger(value) && isInteger(context.source) ? BigInt(context.source) : value;
+
+  // An answer of the host: its first letter says what follows.
+  function decode(answer) {
+    const text = slice(answer, 1);
+    switch (answer[0]) {
+      case 'v': return parse(text);
+      case 'b': return parse(text, revive);
+      default: return undefined;
+    }
+  }
+
+  // ---- calls
+
+  let pending = create(null);
+  let last = 0;
+
+  // The error is made where the script calls, so that its stack shows the script's line.
+  function blame(error, answer) {
+    const { message, code, hint } = parse(slice(answer, 1));
+    hide(error, 'message', message);
+    if (code) error.code = code;
+    if (hint) error.hint = hint;
+    return error;
+  }
+
+  function callAsync(name, args) {
+    const error = new Error();
+    return new Promise((resolve, reject) => {
+      const id = ++last;
+      const refused = hostCall(id, name, encode(args));
+      if (refused !== undefined) reject(blame(error, refused));
+      else pending[id] = { resolve, reject, error };
+    });
+  }
+
+  function callSync(name, args) {
+    const answer = hostSync(name, encode(args));
+    if (answer[0] === 'e') throw blame(new Error(), answer);
+    return decode(answer);
+  }
+
+  function settle(id, answer) {
+    const waiting = pending[id];
+    if (waiting === undefined) return;
+    delete pending[id];
+    if (answer[0] === 'e') waiting.reject(blame(waiting.error, answer));
+    else waiting.resolve(decode(answer));
+  }
+
+  const makeFunction = (name, target, sync) => {
+    const f = sync ? (...args) => callSync(target, args) : (...args) => callAsync(target, args);
+    defineProperty(f, 'name', { value: name, configurable: true });
+    return f;
+  };
+
+  // A namespace resolves nothing: any path below it is a function of the host, made when
+  // it is looked at. 'then' is kept free, or awaiting a namespace would call it.
+  const plainKeys = freeze({ __proto__: null, then: 1, toJSON: 1, prototype: 1, constructor: 1 });
+
+  function makeNamespace(path, fixed) {
+    const refuse = () => { throw new TypeError(path + ' cannot be changed'); };
+    return new Proxy(() => {}, {
+      __proto__: null,
+      get(_, key) {
+        if (typeof key === 'symbol') return key === Symbol.toStringTag ? path : undefined;
+        if (fixed !== undefined && fixed[key] !== undefined) return fixed[key];
+        if (key === 'toString' || key === 'valueOf') return () => '[' + path + ']';
+        return plainKeys[key] === 1 ? undefined : makeNamespace(path + '.' + key);
+      },
+      apply: (_, __, args) => callAsync(path, args),
+      ownKeys: () => [],
+      set: refuse, defineProperty: refuse, deleteProperty: refuse, setPrototypeOf: refuse, preventExtensions: refuse,
+    });
+  }
+
+  // ---- what begins a run
+
+  let spaces = create(null); // namespace → the functions that are fixed in it
+
+  function addNamespace(name) {
+    spaces[name] = create(null);
+    hide(globalThis, name, makeNamespace(name, spaces[name]));
+  }
+
+  // A dotted name is a function in objects, which are made as needed.
+  function addFunction(path, value) {
+    const names = split(path, '.');
+    let object = globalThis;
+    for (let i = 0; i < names.length - 1; i++) {
+      let next = i === 0 ? spaces[names[0]] : undefined;
+      next ??= getOwnPropertyDescriptor(object, names[i])?.value;
+      if (next === undefined) hide(object, names[i], next = {});
+      object = next;
+    }
+    hide(object, names[names.length - 1], value);
+  }
+
+  let seeded = false;
+  let result;
+
+  function begin(text) {
+    pending = create(null);
+    last = 0;
+    seeded = false;
+    result = undefined;
+    if (text === '') return;
+    const { namespaces, funcs, globals } = decode(text);
+    for (let i = 0; i < namespaces.length; i++) addNamespace(namespaces[i]);
+    for (let i = 0; i < funcs.length; i++) {
+      const { name, target, sync } = funcs[i];
+      addFunction(name, makeFunction(name, target, sync));
+    }
+    const names = ownKeys(globals);
+    for (let i = 0; i < names.length; i++) hide(globalThis, names[i], globals[names[i]]);
+  }
+
+  defineProperty(globalThis, '__result__', {
+    get: () => result,
+    set: (value) => { result = value; },
+    enumerable: false,
+    configurable: true,
+  });
+
+  // The result: what was put into __result__, else the value of the script itself.
+  const finish = (lexical, completion) => {
+    if (result !== undefined) completion = result;
+    else if (lexical !== undefined) completion = lexical;
+    return encode(completion);
+  };
+
+  // ---- errors
+
+  const text = (value) => (value === undefined || value === null ? '' : typeof value === 'string' ? value : inspect(value, 2));
+
+  function describe(error) {
+    try {
+      if (typeof error !== 'object' || error === null) return stringify({ message: inspect(error, 2) });
+      const { name, message, stack, code, hint } = error;
+      if (stack === undefined && message === undefined) return stringify({ message: inspect(error, 2) });
+      return stringify({
+        name: slice(text(name), 0, 200),
+        message: slice(text(message), 0, 64 * 1024),
+        stack: slice(text(stack), 0, 64 * 1024),
+        code: slice(text(code), 0, 200),
+        hint: slice(text(hint), 0, 2000),
+      });
+    } catch {
+      return '{"message":"an error that cannot be read"}';
+    }
+  }
+
+  // ---- console
+
+  const lineLimit = 16 * 1024;
+
+  function inspectEntries(open, close, entries, more) {
+    if (more > 0) push(entries, '… ' + more + ' more');
+    return entries.length === 0 ? open + close : open + ' ' + join(entries, ', ') + ' ' + close;
+  }
+
+  const most = 100; // entries shown of one object
+
+  function inspectObject(value, depth, seen) {
+    const below = (v) => inspect(v, depth - 1, seen, true);
+    const entries = [];
+    if (isArray(value)) {
+      const length = value.length < most ? value.length : most;
+      for (let i = 0; i < length; i++) push(entries, below(value[i]));
+      return inspectEntries('[', ']', entries, value.length - length);
+    }
+    let count = 0;
+    if (value instanceof Map) {
+      mapEach(value, (v, k) => { if (count++ < most) push(entries, below(k) + ' => ' + below(v)); });
+      return inspectEntries('Map {', '}', entries, count - most);
+    }
+    if (value instanceof Set) {
+      setEach(value, (v) => { if (count++ < most) push(entries, below(v)); });
+      return inspectEntries('Set {', '}', entries, count - most);
+    }
+    const keys = ownKeys(value);
+    for (let i = 0; i < keys.length; i++) {
+      const property = getOwnPropertyDescriptor(value, keys[i]);
+      if (property === undefined || !property.enumerable || count++ >= most) continue;
+      const key = typeof keys[i] === 'symbol' ? '[' + symbolText(keys[i]) + ']' : keys[i];
+      push(entries, key + ': ' + ('value' in property ? below(property.value) : '[getter]'));
+    }
+    const maker = getPrototypeOf(value)?.constructor?.name;
+    const title = typeof maker === 'string' && maker !== 'Object' && maker !== '' ? maker + ' ' : '';
+    return inspectEntries(title + '{', '}', entries, count - most);
+  }
+
+  // inspect shows any value to people. It ends for cyclic and deep ones.
+  function inspect(value, depth = 4, seen = new Set(), quoted = false) {
+    switch (typeof value) {
+      case 'string': return quoted ? stringify(slice(value, 0, lineLimit)) : value;
+      case 'bigint': return bigText(value) + 'n';
+      case 'symbol': return symbolText(value);
+      case 'function': return '[function ' + String(getOwnPropertyDescriptor(value, 'name')?.value ?? '') + ']';
+      case 'object': break;
+      default: return String(value);
+    }
+    if (value === null) return 'null';
+    if (value instanceof Error) return String(value.name) + ': ' + String(value.message);
+    if (value instanceof Promise) return '[promise]';
+    if (value instanceof Date) return isFinite(dateTime(value)) ? dateText(value) : 'invalid date';
+    if (value instanceof RegExp) return regText(value);
+    if (seenHas(seen, value)) return '[circular]';
+    if (depth <= 0) return isArray(value) ? '[…]' : '{…}';
+    seenAdd(seen, value);
+    try {
+      return inspectObject(value, depth, seen);
+    } finally {
+      seenDrop(seen, value);
+    }
+  }
+
+  function write(level, args) {
+    const parts = [];
+    for (let i = 0; i < args.length; i++) push(parts, slice(inspect(args[i]), 0, lineLimit));
+    hostLog(level, slice(join(parts, ' '), 0, lineLimit));
+  }
+
+  const console = {};
+  const lines = { debug: 'debug', log: 'log', info: 'info', warn: 'warn', error: 'error', trace: 'debug', dir: 'log', table: 'log', group: 'log' };
+  for (const name of ownKeys(lines)) hide(console, name, { [name](...args) { write(lines[name], args); } }[name]);
+  hide(console, 'groupEnd', () => {});
+  hide(console, 'assert', (ok, ...args) => { if (!ok) write('error', ['assertion failed', ...args]); });
+  hide(globalThis, 'console', console);
+  hide(globalThis, 'print', (...args) => write('log', args));
+
+  // ---- time and chance come from the host
+
+  hide(Math, 'random', { random() {
+    if (!seeded) {
+      hostSeed();
+      seeded = true;
+    }
+    return nativeRandom();
+  } }.random);
+
+  hide(globalThis, 'sleep', { sleep(ms) {
+    if (typeof ms !== 'number' || !(ms >= 0)) throw new TypeError('sleep takes a number of milliseconds');
+    return callAsync('sleep', [ms]);
+  } }.sleep);
+
+  return { begin, settle, encode, describe, finish };
+})

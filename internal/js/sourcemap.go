@@ -1,0 +1,106 @@
+package js
+
+import (
+	"errors"
+	"strings"
+)
+
+// lead is put before every source: the engine counts the columns of the first line wrongly.
+const lead = "\n"
+
+// sourceMaps lead from the code that ran back to the sources as written, by file name.
+type sourceMaps map[string]sourceMap
+
+// sourceMap leads from one text back to another. Its zero value knows of lead only.
+type sourceMap struct {
+	// Wrapped is the length of what was put before the first line of the code that ran.
+	Wrapped int `json:"wrapped,omitempty"`
+	// Mappings is in the format of source maps, revision 3; "" maps nothing.
+	Mappings string `json:"mappings,omitempty"`
+	// Shifted is the length of what was put before the first line of the source that
+	// Mappings lead to.
+	Shifted int `json:"shifted,omitempty"`
+}
+
+// original moves a frame to where it stands in the source. Frames of other files, such as
+// those of eval, stay.
+func (maps sourceMaps) original(f Frame) Frame {
+	m, ok := maps[f.File]
+	if !ok {
+		return f
+	}
+	f.Line -= len(lead)
+	if f.Line == 1 {
+		f.Column = max(1, f.Column-m.Wrapped)
+	}
+	if m.Mappings != "" {
+		f.Line, f.Column = m.lookup(f.Line, f.Column)
+	}
+	if f.Line == 1 {
+		f.Column = max(1, f.Column-m.Shifted)
+	}
+	return f
+}
+
+// wraps tells whether a function was put around the source.
+func (m sourceMap) wraps() bool { return m.Wrapped+m.Shifted > 0 }
+
+// lookup finds the last mapping at or before a position of the generated text, and moves
+// the rest of the way along. Lines and columns count from 1.
+func (m sourceMap) lookup(line, column int) (int, int) {
+	var d mappingDecoder
+	bestLine, bestColumn := line, column
+	for n, text := range strings.Split(m.Mappings, ";") {
+		if n >= line {
+			break
+		}
+		d.column = 0
+		for segment := range strings.SplitSeq(text, ",") {
+			if segment == "" || d.next(segment) != nil {
+				continue
+			}
+			if n == line-1 && d.column <= column-1 {
+				bestLine, bestColumn = d.sourceLine+1, d.sourceColumn+1+(column-1-d.column)
+			}
+		}
+	}
+	return bestLine, bestColumn
+}
+
+// mappingDecoder adds up the differences that source maps are written in.
+type mappingDecoder struct{ column, source, sourceLine, sourceColumn int }
+
+func (d *mappingDecoder) next(segment string) error {
+	for _, field := range []*int{&d.column, &d.source, &d.sourceLine, &d.sourceColumn} {
+		if segment == "" {
+			return nil // a segment may end after its column
+		}
+		v, rest, err := decodeVLQ(segment)
+		if err != nil {
+			return err
+		}
+		*field += v
+		segment = rest
+	}
+	return nil
+}
+
+const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// decodeVLQ reads one number: base-64 digits of five bits, least first, the sign lowest.
+func decodeVLQ(s string) (v int, rest string, err error) {
+	for i := range len(s) {
+		digit := strings.IndexByte(base64Digits, s[i])
+		if digit < 0 || i > 6 {
+			break
+		}
+		v |= (digit & 31) << (5 * i)
+		if digit < 32 {
+			if v&1 != 0 {
+				return -(v >> 1), s[i+1:], nil
+			}
+			return v >> 1, s[i+1:], nil
+		}
+	}
+	return 0, "", errors.New("broken source map")
+}
