@@ -1,0 +1,77 @@
+// Package builtin holds our own tools, one file per family: how each is called,
+// what it answers, and its description for models in a Markdown file of its name.
+// The work itself is done in the rooms below, which every family reaches through
+// a small interface it states; a tool here only translates.
+//
+// Around the tools, for the MCP server: resources that show what there is,
+// completions, and the instructions that teach a model to use the hub.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Set is our own tools as a source. It is never changed.
+type Set struct {
+	tools map[string]Tool
+	list  []tool.Info
+}
+
+// NewSet makes a set of several families' tools. Two of one name are a mistake of
+// the program: it panics.
+func NewSet(families ...[]Tool) *Set {
+	s := &Set{tools: map[string]Tool{}}
+	for _, t := range slices.Concat(families...) {
+		if _, twice := s.tools[t.info.Name]; twice {
+			panic(fmt.Sprintf("builtin: two tools are named %s", t.info.Name))
+		}
+		s.tools[t.info.Name] = t
+		s.list = append(s.list, t.info)
+	}
+	slices.SortFunc(s.list, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+	return s
+}
+
+// Tools lists the set, by name.
+func (s *Set) Tools(context.Context) ([]tool.Info, error) { return s.list, nil }
+
+// Call runs a tool of the set. A tool that fails answers a result that says so;
+// an error means that there is no such tool or that the arguments do not fit.
+func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	t, ok := s.tools[call.Ref.Name]
+	if !ok || call.Ref.Space != "" {
+		return tool.Result{}, s.missing(call.Ref)
+	}
+	return t.run(ctx, call)
+}
+
+// Mend puts right what models commonly get wrong in the arguments of our tools.
+func (s *Set) Mend(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
+	t, ok := s.tools[ref.Name]
+	if !ok || ref.Space != "" {
+		return nil, false
+	}
+	return mend(t.info.Input, args)
+}
+
+func (s *Set) missing(ref tool.Ref) error {
+	known := make([]string, len(s.list))
+	for i, info := range s.list {
+		known[i] = info.Name
+	}
+	err := fault.New(fault.ToolNotFound, "no tool %q", ref)
+	if close := nearest.Names(ref.Name, known, 3); len(close) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
+	}
+	return err.WithHint("available: %s", strings.Join(known, ", "))
+}
+
+var _ tool.Source = (*Set)(nil)

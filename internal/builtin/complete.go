@@ -1,0 +1,74 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// mostCompletions is MCP's bound of one answer.
+const mostCompletions = 100
+
+// Candidates are the values an argument may have just now.
+type Candidates func(ctx context.Context) []string
+
+// Completions suggests values for arguments of prompts and resource templates,
+// by the name of the argument.
+type Completions map[string]Candidates
+
+// NamespaceCompletions knows the arguments that name servers and tools.
+func NamespaceCompletions(c Catalog) Completions {
+	tools := func(ctx context.Context) []string {
+		var names []string
+		for _, namespace := range append([]string{""}, c.Namespaces(ctx)...) {
+			found, _ := c.In(ctx, namespace)
+			for i := range found {
+				names = append(names, found[i].Ref.String())
+			}
+		}
+		return names
+	}
+	return Completions{"namespace": c.Namespaces, "name": c.Namespaces, "tool": tools, "names": tools}
+}
+
+// completionParams is what of completion/complete is looked at.
+type completionParams struct {
+	Argument struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	} `json:"argument"`
+}
+
+// Complete takes the params of completion/complete and answers its result: the
+// candidates that begin with what was typed, in either case, and after them
+// those that contain it.
+func (c Completions) Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	var p completionParams
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "read completion request")
+	}
+	var candidates []string
+	if f := c[p.Argument.Name]; f != nil {
+		candidates = f(ctx)
+	}
+	values := matching(candidates, strings.ToLower(p.Argument.Value))
+	total := len(values)
+	return json.Marshal(map[string]any{"completion": map[string]any{
+		"values": values[:min(total, mostCompletions)], "total": total, "hasMore": total > mostCompletions,
+	}})
+}
+
+func matching(candidates []string, typed string) []string {
+	begin, contain := []string{}, []string{}
+	for _, c := range candidates {
+		folded := strings.ToLower(c)
+		if strings.HasPrefix(folded, typed) {
+			begin = append(begin, c)
+		} else if strings.Contains(folded, typed) {
+			contain = append(contain, c)
+		}
+	}
+	return append(begin, contain...)
+}

@@ -1,0 +1,167 @@
+package builtin
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+//go:embed *.md
+var texts embed.FS
+
+// Tool is one of our own: its definition and what it does.
+type Tool struct {
+	info tool.Info
+	run  func(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// Texter is an output that can say itself to people. Others are shown as JSON.
+type Texter interface {
+	Text() string
+}
+
+// Define makes a tool of a function. Its schemas are derived from In and Out,
+// which are structs with json tags; a field's jsonschema tag describes it, enum,
+// min and max tags bound it, and omitempty or omitzero makes it optional. Title
+// and description stand in <name>.md. A type that cannot be described panics, at
+// start, where it is noticed.
+func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
+	info := describe(name, hints)
+	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
+	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		in, err := decode[In](info, call.Args)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		out, err := do(ctx, call, in)
+		if err != nil {
+			return failure(err), nil
+		}
+		return tool.Output(textOf(out), out)
+	}}
+}
+
+// Relay makes a tool whose result is another tool's, handed on as it is. It has
+// no output schema, since nobody knows it beforehand.
+func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	info := describe(name, hints)
+	info.Input = inputSchema[In](name)
+	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		in, err := decode[In](info, call.Args)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		result, err := do(ctx, call, in)
+		if err != nil {
+			return failure(err), nil
+		}
+		return result, nil
+	}}
+}
+
+// describe reads title and description of a tool from its Markdown file: a
+// heading, then the text.
+func describe(name string, hints tool.Hints) tool.Info {
+	raw, err := texts.ReadFile(name + ".md")
+	if err != nil {
+		panic(fmt.Sprintf("builtin: tool %s has no description: %v", name, err))
+	}
+	heading, text, _ := strings.Cut(string(raw), "\n")
+	title, ok := strings.CutPrefix(heading, "# ")
+	if !ok {
+		panic(fmt.Sprintf("builtin: %s.md does not begin with a heading", name))
+	}
+	return tool.Info{
+		Ref: tool.Ref{Name: name}, Title: title, Description: strings.TrimSpace(text), Hints: hints,
+	}
+}
+
+// definition is a tool in MCP's words.
+type definition struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"inputSchema"`
+	Output      json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations annotations     `json:"annotations"`
+}
+
+// annotations are a tool's hints in MCP's words.
+type annotations struct {
+	ReadOnly    bool `json:"readOnlyHint"`
+	Destructive bool `json:"destructiveHint"`
+	Idempotent  bool `json:"idempotentHint"`
+	OpenWorld   bool `json:"openWorldHint"`
+}
+
+func annotationsOf(h tool.Hints) annotations {
+	return annotations{
+		ReadOnly: h.ReadOnly, Destructive: !h.ReadOnly && !h.NonDestructive,
+		Idempotent: h.Idempotent || h.ReadOnly, OpenWorld: !h.ClosedWorld,
+	}
+}
+
+// define writes the tool's definition down.
+func define(info tool.Info) tool.Info {
+	raw, err := json.Marshal(definition{
+		Name: info.Name, Title: info.Title, Description: info.Description,
+		Input: info.Input, Output: info.Output, Annotations: annotationsOf(info.Hints),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("builtin: define %s: %v", info.Name, err))
+	}
+	info.Raw = raw
+	return info
+}
+
+// decode reads arguments. The catalog has checked and mended them before; called
+// directly, they are mended here.
+func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
+	var in In
+	if len(args) == 0 {
+		return in, nil
+	}
+	err := json.Unmarshal(args, &in)
+	if err != nil {
+		if mended, ok := mend(info.Input, args); ok {
+			in = *new(In)
+			err = json.Unmarshal(mended, &in)
+		}
+	}
+	if err != nil {
+		return in, fault.Wrap(fault.InvalidParams, err, "read the arguments of %s", info.Name)
+	}
+	return in, nil
+}
+
+func textOf(out any) string {
+	if t, ok := out.(Texter); ok {
+		return t.Text()
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Sprint(out)
+	}
+	return string(raw)
+}
+
+// metaError is the key of a failed result's _meta under which programs find the
+// fault. It does not stand in the structured content: clients hold that against
+// the tool's output schema, also when the tool failed, and refuse what differs.
+const metaError = "luanette/error"
+
+// failure is the result of a tool that failed: message and hint as text.
+func failure(err error) tool.Result {
+	raw := wire.Delete(tool.Failure(err).Raw, "structuredContent")
+	f, encodeErr := json.Marshal(fault.From(err))
+	if encodeErr != nil {
+		return tool.Result{Raw: raw}
+	}
+	return tool.Result{Raw: wire.SetMeta(raw, wire.Set(nil, metaError, f))}
+}

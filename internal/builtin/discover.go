@@ -1,0 +1,257 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// Catalog is all tools, as these tools need them.
+type Catalog interface {
+	Search(ctx context.Context, q catalog.Query) (hits []catalog.Hit, total int)
+	// Resolve finds a tool by any way to write its name.
+	Resolve(ctx context.Context, name string) (tool.Info, error)
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	Namespaces(ctx context.Context) []string
+	In(ctx context.Context, namespace string) (tools []tool.Info, ok bool)
+}
+
+// Discovery makes the tools that find and call other tools.
+func Discovery(c Catalog) []Tool {
+	d := discovery{c}
+	return []Tool{
+		Define("search_tools", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.search),
+		Define("get_tool_definitions", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.definitions),
+		Relay("call_tool", tool.Hints{}, d.call),
+	}
+}
+
+type discovery struct{ catalog Catalog }
+
+type searchIn struct {
+	Query     string `json:"query" jsonschema:"words for what the tool should do; an empty string lists tools" max:"1000"`
+	Namespace string `json:"namespace,omitempty" jsonschema:"search only this server's tools"`
+	Limit     int    `json:"limit,omitempty" jsonschema:"how many at most (10 when left out)" min:"1" max:"100"`
+}
+
+// Found is what search_tools answers.
+type Found struct {
+	Tools []FoundTool `json:"tools" jsonschema:"best match first"`
+	Total int         `json:"total" jsonschema:"how many tools matched"`
+}
+
+// FoundTool is one tool found, in short.
+type FoundTool struct {
+	Name        string `json:"name" jsonschema:"for get_tool_definitions and call_tool"`
+	Signature   string `json:"signature" jsonschema:"arguments it takes; a question mark marks optional ones"`
+	Description string `json:"description" jsonschema:"beginning of the description"`
+	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it claims to change nothing"`
+	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is away just now"`
+}
+
+// Text lists the tools, a paragraph each.
+func (f Found) Text() string {
+	if len(f.Tools) == 0 {
+		return "No tool matches. Try other words, or mcp_list_upstreams."
+	}
+	var b strings.Builder
+	if f.Total > len(f.Tools) {
+		fmt.Fprintf(&b, "%d of %d that match:\n", len(f.Tools), f.Total)
+	}
+	for _, t := range f.Tools {
+		fmt.Fprintf(&b, "%s%s\n  %s\n", t.Name, t.Signature, t.Description)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found, error) {
+	if in.Namespace != "" {
+		if _, ok := d.catalog.In(ctx, in.Namespace); !ok {
+			return Found{}, d.unknownNamespace(ctx, in.Namespace)
+		}
+	}
+	hits, total := d.catalog.Search(ctx, catalog.Query{Text: in.Query, Namespace: in.Namespace, Limit: in.Limit})
+	f := Found{Tools: make([]FoundTool, len(hits)), Total: total}
+	for i, h := range hits {
+		f.Tools[i] = FoundTool{
+			Name: h.Ref.String(), Signature: catalog.Signature(h.Input), Description: brief(h.Description),
+			ReadOnly: h.Hints.ReadOnly, Stale: h.Stale,
+		}
+	}
+	return f, nil
+}
+
+func (d discovery) unknownNamespace(ctx context.Context, namespace string) error {
+	known := d.catalog.Namespaces(ctx)
+	err := fault.New(fault.InvalidParams, "no namespace %q", namespace).WithDetails(map[string]any{"available": known})
+	if close := nearest.Names(namespace, known, 3); len(close) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
+	}
+	return err.WithHint("available: %s", strings.Join(known, ", "))
+}
+
+type definitionsIn struct {
+	Names []string `json:"names" jsonschema:"names as search_tools gives them" min:"1" max:"100"`
+}
+
+// Definitions is what get_tool_definitions answers. Every name asked for stands
+// in one of the two lists.
+type Definitions struct {
+	Tools   []Definition `json:"tools"`
+	Unknown []Unknown    `json:"unknown" jsonschema:"names that stand for no tool"`
+}
+
+// Definition is all there is to know of a tool before calling it.
+type Definition struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description"`
+	LuaPath     string `json:"lua_path" jsonschema:"the function in Lua scripts"`
+	Input       Object `json:"input_schema"`
+	Output      Object `json:"output_schema,omitempty"`
+	Annotations Object `json:"annotations,omitempty"`
+	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is away just now"`
+}
+
+// Unknown is a name that stands for no tool.
+type Unknown struct {
+	Name       string   `json:"name"`
+	DidYouMean []string `json:"did_you_mean"`
+}
+
+// Text shows the definitions in full, since there is no shorter way to say them.
+func (d Definitions) Text() string {
+	var b strings.Builder
+	for _, t := range d.Tools {
+		fmt.Fprintf(&b, "%s\n%s\ninput: %s\n", t.Name, t.Description, t.Input)
+		if len(t.Output) > 0 {
+			fmt.Fprintf(&b, "output: %s\n", t.Output)
+		}
+		b.WriteByte('\n')
+	}
+	for _, u := range d.Unknown {
+		fmt.Fprintf(&b, "no tool %q", u.Name)
+		if len(u.DidYouMean) > 0 {
+			fmt.Fprintf(&b, "; did you mean %s?", strings.Join(u.DidYouMean, " or "))
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsIn) (Definitions, error) {
+	all := Definitions{Tools: []Definition{}, Unknown: []Unknown{}}
+	seen := map[string]bool{}
+	for _, name := range in.Names {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		info, err := d.catalog.Resolve(ctx, name)
+		if err != nil {
+			all.Unknown = append(all.Unknown, Unknown{name, suggestions(err)})
+			continue
+		}
+		all.Tools = append(all.Tools, definitionOf(&info))
+	}
+	return all, nil
+}
+
+// suggestions are what a tool_not_found suggests instead.
+func suggestions(err error) []string {
+	var details struct {
+		DidYouMean []string `json:"did_you_mean"`
+	}
+	if json.Unmarshal(fault.From(err).Details, &details) != nil || details.DidYouMean == nil {
+		return []string{}
+	}
+	return details.DidYouMean
+}
+
+func definitionOf(info *tool.Info) Definition {
+	d := Definition{
+		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: luaPath(info.Ref),
+		Input: Object(info.Input), Output: Object(info.Output), Stale: info.Stale,
+	}
+	if raw, ok := wire.Get(info.Raw, "annotations"); ok && wire.IsObject(raw) {
+		d.Annotations = Object(raw)
+	}
+	return d
+}
+
+// luaPath is how a script writes the tool: mcp.fs.read, mcp.fs["read-file"].
+func luaPath(ref tool.Ref) string {
+	path := "mcp"
+	for _, part := range []string{ref.Space, ref.Name} {
+		switch {
+		case part == "":
+		case isLuaName(part):
+			path += "." + part
+		default:
+			path += fmt.Sprintf("[%q]", part)
+		}
+	}
+	return path
+}
+
+func isLuaName(name string) bool {
+	for i, c := range name {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return !luaWords[name]
+}
+
+var luaWords = map[string]bool{
+	"and": true, "break": true, "do": true, "else": true, "elseif": true, "end": true, "false": true, "for": true,
+	"function": true, "goto": true, "if": true, "in": true, "local": true, "nil": true, "not": true, "or": true,
+	"repeat": true, "return": true, "then": true, "true": true, "until": true, "while": true,
+}
+
+type callIn struct {
+	Name      string `json:"name" jsonschema:"tool to call, as search_tools gives it: namespace.tool" min:"1"`
+	Arguments Object `json:"arguments,omitempty" jsonschema:"arguments as the tool's input schema asks for"`
+}
+
+func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Result, error) {
+	info, err := d.catalog.Resolve(ctx, in.Name)
+	ref := info.Ref
+	if err != nil {
+		// The owner of a namespace that has not told its tools yet may wait for them.
+		space, name, found := strings.Cut(strings.TrimPrefix(in.Name, "mcp."), ".")
+		if tools, ok := d.catalog.In(ctx, space); !found || !ok || len(tools) > 0 {
+			return tool.Result{}, err
+		}
+		ref = tool.Ref{Space: space, Name: name}
+	}
+	return d.catalog.Call(ctx, tool.Call{
+		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: call.Meta, Caller: call.Caller,
+	})
+}
+
+// brief is the first paragraph of a description, at most 240 bytes.
+func brief(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= 240 {
+		return text
+	}
+	end := 240
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	if space := strings.LastIndexByte(text[:end], ' '); space > 120 {
+		end = space
+	}
+	return text[:end] + " …"
+}

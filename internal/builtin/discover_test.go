@@ -1,0 +1,102 @@
+package builtin_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+func TestSearchTools(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	var found builtin.Found
+	view := h.mustCall(t, "search_tools", `{"query":"read a file","namespace":"fs","limit":1}`, &found)
+	if found.Total != 2 || len(found.Tools) != 1 || found.Tools[0].Name != "fs.read_file" || found.Tools[0].Signature != "(path: string, head?: integer)" {
+		t.Errorf("found %+v", found)
+	}
+	if want := "1 of 2 that match:\nfs.read_file(path: string, head?: integer)\n  Does read file."; view.Text() != want {
+		t.Errorf("text %q", view.Text())
+	}
+	h.mustCall(t, "search_tools", `{"query":"zzzzzz"}`, &found)
+	if found.Tools == nil || len(found.Tools) != 0 {
+		t.Errorf("found %+v", found)
+	}
+	if view, _ := h.call(t, "search_tools", `{"query":"x","namespace":"fss"}`); !strings.Contains(view.Text(), "did you mean fs?") {
+		t.Errorf("unknown namespace: %s", view.Text())
+	}
+}
+
+func TestGetToolDefinitions(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	var got builtin.Definitions
+	view := h.mustCall(t, "get_tool_definitions",
+		`{"names":["fs.read_file","fs__write-file","fs.raed_file","search_tools","nothing like it","fs.read_file"]}`, &got)
+	var names []string
+	for _, d := range got.Tools {
+		names = append(names, d.Name+" "+d.LuaPath)
+	}
+	if want := []string{"fs.read_file mcp.fs.read_file", `fs.write-file mcp.fs["write-file"]`, "search_tools mcp.search_tools"}; !slices.Equal(names, want) {
+		t.Errorf("tools %v, want %v", names, want)
+	}
+	if string(got.Tools[0].Annotations) != `{"readOnlyHint":true}` || !strings.Contains(string(got.Tools[0].Input), `"required":["path"]`) {
+		t.Errorf("definition %s %s", got.Tools[0].Annotations, got.Tools[0].Input)
+	}
+	if len(got.Unknown) != 2 || !slices.Equal(got.Unknown[0].DidYouMean, []string{"fs.read_file"}) || got.Unknown[1].Name != "nothing like it" {
+		t.Errorf("unknown %+v", got.Unknown)
+	}
+	if !strings.Contains(view.Text(), `no tool "fs.raed_file"; did you mean fs.read_file?`) {
+		t.Errorf("text %s", view.Text())
+	}
+	many, _ := json.Marshal(map[string]any{"names": slices.Repeat([]string{"x"}, 101)})
+	if _, err := h.call(t, "get_tool_definitions", string(many)); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("101 names: %v", err)
+	}
+}
+
+func TestCallTool(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for _, args := range []string{
+		`{"name":"fs.read_file","arguments":{"path":"x","big":9007199254740993}}`,
+		`{"name":"fs__read_file","arguments":{"path":"x","big":9007199254740993}}`,
+		`{"name":"mcp.fs.read_file","arguments":"{\"path\":\"x\",\"big\":9007199254740993}"}`,
+	} {
+		result, err := h.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "call_tool"}, Args: json.RawMessage(args)})
+		want := `{"content":[{"type":"text","text":"fs.read_file"}],"structuredContent":{"path":"x","big":9007199254740993},"x-unknown":9007199254740993}`
+		if err != nil || string(result.Raw) != want {
+			t.Errorf("%s: %s, %v", args, result.Raw, err)
+		}
+	}
+	for args, want := range map[string]string{
+		`{"name":"fs.read_file","arguments":{}}`:              "path: required but missing",
+		`{"name":"fs.read_file"}`:                             "path: required but missing",
+		`{"name":"fs.raed_file"}`:                             "did you mean fs.read_file?",
+		`{"name":"nobody.knows"}`:                             "namespaces: fs, music",
+		`{"name":"call_tool","arguments":{"name":"zzz.zzz"}}`: "namespaces: fs, music",
+	} {
+		view, err := h.call(t, "call_tool", args)
+		if err != nil || !view.IsError || !strings.Contains(view.Text(), want) {
+			t.Errorf("%s: %v, %q, want %q", args, err, view.Text(), want)
+		}
+	}
+}
+
+// A server that was added but has not shown its tools yet answers for itself.
+func TestCallToolOfAServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.servers.away["slow"] = "connecting"
+	if err := h.servers.Add(t.Context(), builtin.Upstream{Namespace: "slow"}); err != nil {
+		t.Fatal(err)
+	}
+	view, err := h.call(t, "call_tool", `{"name":"slow.anything"}`)
+	if err != nil || !strings.Contains(view.Text(), "unavailable: call slow.anything: connecting") {
+		t.Errorf("%v, %s", err, view.Text())
+	}
+}

@@ -1,0 +1,215 @@
+package builtin_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// servers are upstreams that live in the test: both their manager and their tools.
+type servers struct {
+	mu     sync.Mutex
+	wanted map[string]builtin.Upstream
+	fixed  map[string]bool
+	offers map[string][]tool.Info // what a server has once it is connected
+	away   map[string]string      // and why one cannot be
+	tools  []tool.Info
+	awaits int
+}
+
+func newServers() *servers {
+	return &servers{
+		wanted: map[string]builtin.Upstream{}, fixed: map[string]bool{},
+		offers: map[string][]tool.Info{}, away: map[string]string{},
+	}
+}
+
+// offer says which tools a server has, by name and input schema.
+func (s *servers) offer(namespace string, tools map[string]string) *servers {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offers[namespace] = nil
+	for name, schema := range tools {
+		s.offers[namespace] = append(s.offers[namespace], tool.Info{
+			Ref: tool.Ref{Space: namespace, Name: name}, Description: "Does " + strings.ReplaceAll(name, "_", " ") + ".",
+			Input: json.RawMessage(schema),
+			Raw:   json.RawMessage(`{"name":"` + name + `","annotations":{"readOnlyHint":true}}`),
+		})
+	}
+	slices.SortFunc(s.offers[namespace], func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	return s
+}
+
+func (s *servers) Add(_ context.Context, u builtin.Upstream) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wanted[u.Namespace] = u
+	s.list()
+	return nil
+}
+
+func (s *servers) Remove(_ context.Context, namespace string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, had := s.wanted[namespace]
+	delete(s.wanted, namespace)
+	s.list()
+	return had, nil
+}
+
+// list makes the list of tools anew; mu is held.
+func (s *servers) list() {
+	s.tools = nil
+	for namespace := range s.wanted {
+		if s.away[namespace] == "" {
+			s.tools = append(s.tools, s.offers[namespace]...)
+		}
+	}
+}
+
+func (s *servers) Namespaces() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name := range s.wanted {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *servers) List() []builtin.UpstreamStatus {
+	all := []builtin.UpstreamStatus{}
+	for _, name := range s.Namespaces() {
+		status, _ := s.Status(name)
+		all = append(all, status)
+	}
+	return all
+}
+
+func (s *servers) Status(namespace string) (builtin.UpstreamStatus, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ok := s.wanted[namespace]
+	if !ok {
+		return builtin.UpstreamStatus{}, false
+	}
+	status := builtin.UpstreamStatus{
+		Namespace: namespace, Endpoint: u.URL, Transport: "http", State: "connected",
+		Tools: len(s.offers[namespace]), Fixed: s.fixed[namespace],
+	}
+	if trouble := s.away[namespace]; trouble != "" {
+		status.State, status.Error, status.Attempt, status.Tools = "reconnecting", trouble, 2, 0
+	}
+	return status, true
+}
+
+func (s *servers) Await(context.Context, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaits++
+}
+
+func (s *servers) Refresh(_ context.Context, namespace string) ([]tool.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if trouble := s.away[namespace]; trouble != "" {
+		return nil, fault.New(fault.Unavailable, "refresh %s: %s", namespace, trouble)
+	}
+	s.list()
+	return s.offers[namespace], nil
+}
+
+func (s *servers) Tools(context.Context) ([]tool.Info, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tools, nil
+}
+
+func (s *servers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if trouble := s.away[call.Ref.Space]; trouble != "" {
+		return tool.Result{}, fault.New(fault.Unavailable, "call %s: %s", call.Ref, trouble)
+	}
+	if call.Args == nil {
+		call.Args = json.RawMessage("{}")
+	}
+	return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"` + call.Ref.String() + `"}],"structuredContent":` +
+		string(call.Args) + `,"x-unknown":9007199254740993}`)}, nil
+}
+
+// house is our tools in a catalog with some servers behind it.
+type house struct {
+	servers *servers
+	catalog *catalog.Catalog
+	set     *builtin.Set
+}
+
+func open(t *testing.T) house {
+	t.Helper()
+	s := newServers().
+		offer("fs", map[string]string{
+			"read_file":  `{"type":"object","properties":{"path":{"type":"string"},"head":{"type":"integer"}},"required":["path"]}`,
+			"write-file": `{"type":"object"}`,
+		}).
+		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
+	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
+	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c))
+	c.Add(set)
+	for _, name := range []string{"fs", "music"} {
+		if err := s.Add(t.Context(), builtin.Upstream{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return house{s, c, set}
+}
+
+// call runs one of our tools through the catalog, as the hub does, and takes the
+// result apart.
+func (h house) call(t *testing.T, name, args string) (tool.View, error) {
+	t.Helper()
+	result, err := h.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args)})
+	if err != nil {
+		return tool.View{}, err
+	}
+	view, err := result.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !view.IsError {
+		h.checkOutput(t, name, view)
+	}
+	return view, nil
+}
+
+// mustCall is call where nothing may fail; it decodes the structured result.
+func (h house) mustCall(t *testing.T, name, args string, out any) tool.View {
+	t.Helper()
+	view, err := h.call(t, name, args)
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, args, err)
+	}
+	if view.IsError {
+		t.Fatalf("%s %s: %s", name, args, view.Text())
+	}
+	if out != nil {
+		if err := json.Unmarshal(view.Structured, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return view
+}

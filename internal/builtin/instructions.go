@@ -1,0 +1,9 @@
+package builtin
+
+import _ "embed"
+
+//go:embed instructions.md
+var instructions string
+
+// Instructions teach a model how to use the hub. They are sent with the greeting.
+func Instructions() string { return instructions }

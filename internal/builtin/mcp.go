@@ -1,0 +1,259 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Upstreams are the tool servers behind the hub, as these tools need them.
+type Upstreams interface {
+	// Add makes u wanted and returns at once; connecting goes on by itself. The
+	// same again changes nothing, another URL under the same name reconnects.
+	Add(ctx context.Context, u Upstream) error
+	// Remove tells whether there was one.
+	Remove(ctx context.Context, namespace string) (removed bool, err error)
+	// List is sorted by name.
+	List() []UpstreamStatus
+	Status(namespace string) (status UpstreamStatus, ok bool)
+	// Await returns when namespace is connected, is removed or needs somebody's
+	// help, or when ctx is done.
+	Await(ctx context.Context, namespace string)
+	// Refresh fetches the list of tools anew and returns it.
+	Refresh(ctx context.Context, namespace string) ([]tool.Info, error)
+}
+
+// Upstream is a tool server to connect to: over the network, never a command.
+type Upstream struct {
+	Namespace string
+	URL       string
+	Transport string // "", "http" or "sse"
+	Protocol  string // "", "legacy" or "modern"
+	Headers   map[string]string
+}
+
+// UpstreamStatus is how a tool server is doing.
+type UpstreamStatus struct {
+	Namespace string
+	Endpoint  string // URL or command, without secrets
+	Transport string
+	Protocol  string // the revision spoken, when connected
+	State     string // connecting, connected, reconnecting, needs_auth …
+	Tools     int
+	Stale     bool // the list is from before the connection was lost
+	Error     string
+	Attempt   int // failures in a row
+	NextTry   time.Time
+	Fixed     bool // it comes from configuration, so a tool may not point it elsewhere
+}
+
+// Counts tells what was counted of a namespace's calls.
+type Counts interface {
+	Stats(ctx context.Context, namespace string) (catalog.Stats, bool)
+}
+
+// MCP makes the tools that manage upstreams. The policy decides which URLs may be
+// connected to; nil allows loopback only.
+func MCP(u Upstreams, counts Counts, policy Policy) []Tool {
+	if policy == nil {
+		policy = AllowHosts(nil)
+	}
+	m := mcpTools{u, counts, policy}
+	return []Tool{
+		Define("mcp_connect", tool.Hints{NonDestructive: true, Idempotent: true}, m.connect),
+		Define("mcp_disconnect", tool.Hints{Idempotent: true, ClosedWorld: true}, m.disconnect),
+		Define("mcp_list_upstreams", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.list),
+		Define("mcp_status", tool.Hints{ReadOnly: true, ClosedWorld: true}, m.status),
+		Define("tools_refresh", tool.Hints{NonDestructive: true, Idempotent: true}, m.refresh),
+	}
+}
+
+type mcpTools struct {
+	upstreams Upstreams
+	counts    Counts
+	policy    Policy
+}
+
+// defaultWait is how long mcp_connect waits for the connection by default.
+const defaultWait = 2 * time.Second
+
+type connectIn struct {
+	Namespace string            `json:"namespace" jsonschema:"name for the server: a letter, then letters, digits, _ or -"`
+	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server" min:"8" max:"2048"`
+	Transport string            `json:"transport,omitempty" jsonschema:"how to reach it; auto tries http, then sse" enum:"auto,http,sse"`
+	Protocol  string            `json:"protocol,omitempty" jsonschema:"which protocol era to speak; auto finds out" enum:"auto,legacy,modern"`
+	Headers   map[string]string `json:"headers,omitempty" jsonschema:"HTTP headers to send with every request, sent as they are"`
+	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (2000 when left out); connecting goes on in any case" min:"0" max:"30000"`
+}
+
+var namespacePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
+	if !namespacePattern.MatchString(in.Namespace) {
+		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a name", in.Namespace).
+			WithHint("use a letter, then at most 63 letters, digits, _ or -")
+	}
+	target, err := m.target(ctx, in.URL)
+	if err != nil {
+		return UpstreamView{}, err
+	}
+	if known, ok := m.upstreams.Status(in.Namespace); ok && known.Fixed && known.Endpoint != target {
+		return UpstreamView{}, fault.New(fault.Conflict, "namespace %s belongs to the configuration", in.Namespace).
+			WithHint("choose another namespace for %s", in.URL)
+	}
+	u := Upstream{Namespace: in.Namespace, URL: target, Headers: in.Headers}
+	if in.Transport != "auto" {
+		u.Transport = in.Transport
+	}
+	if in.Protocol != "auto" {
+		u.Protocol = in.Protocol
+	}
+	if err := m.upstreams.Add(ctx, u); err != nil {
+		return UpstreamView{}, err
+	}
+	wait := defaultWait
+	if in.WaitMS != nil {
+		wait = time.Duration(*in.WaitMS) * time.Millisecond
+	}
+	waiting, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	m.upstreams.Await(waiting, in.Namespace)
+	return m.view(ctx, in.Namespace)
+}
+
+// target checks a URL and returns it as it will be used.
+func (m mcpTools) target(ctx context.Context, raw string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	switch {
+	case err != nil:
+		return "", fault.New(fault.InvalidParams, "url %q is not a URL", raw)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "", fault.New(fault.InvalidParams, "url %q does not begin with http:// or https:// and a host", raw).
+			WithHint("servers that are started by a command are added in luanette.toml or on the command line, not here")
+	case u.User != nil:
+		return "", fault.New(fault.InvalidParams, "url contains a user name or password").
+			WithHint("send credentials in headers")
+	}
+	u.Fragment = ""
+	if err := m.policy(ctx, u); err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
+type namespaceIn struct {
+	Namespace string `json:"namespace" jsonschema:"name of the server, as mcp_list_upstreams shows it" min:"1"`
+}
+
+// Disconnected is what mcp_disconnect answers.
+type Disconnected struct {
+	Namespace string `json:"namespace"`
+	Removed   bool   `json:"removed" jsonschema:"false when there was no such server"`
+}
+
+// Text says what happened.
+func (d Disconnected) Text() string {
+	if !d.Removed {
+		return fmt.Sprintf("There was no upstream %s.", d.Namespace)
+	}
+	return fmt.Sprintf("Disconnected %s.", d.Namespace)
+}
+
+func (m mcpTools) disconnect(ctx context.Context, _ tool.Call, in namespaceIn) (Disconnected, error) {
+	removed, err := m.upstreams.Remove(ctx, in.Namespace)
+	return Disconnected{in.Namespace, removed}, err
+}
+
+type nothing struct{}
+
+// UpstreamList is what mcp_list_upstreams answers.
+type UpstreamList struct {
+	Upstreams []UpstreamView `json:"upstreams"`
+	Total     int            `json:"total"`
+}
+
+// Text lists them as people read it.
+func (l UpstreamList) Text() string {
+	if l.Total == 0 {
+		return "No upstreams. mcp_connect adds one."
+	}
+	parts := make([]string, len(l.Upstreams))
+	for i, u := range l.Upstreams {
+		parts[i] = u.Text()
+	}
+	return strings.Join(parts, "\n")
+}
+
+func (m mcpTools) list(ctx context.Context, _ tool.Call, _ nothing) (UpstreamList, error) {
+	all := m.upstreams.List()
+	l := UpstreamList{Upstreams: make([]UpstreamView, len(all)), Total: len(all)}
+	for i, s := range all {
+		l.Upstreams[i] = viewOf(ctx, s, m.counts)
+	}
+	return l, nil
+}
+
+func (m mcpTools) status(ctx context.Context, _ tool.Call, in namespaceIn) (UpstreamView, error) {
+	return m.view(ctx, in.Namespace)
+}
+
+func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, error) {
+	s, ok := m.upstreams.Status(namespace)
+	if !ok {
+		return UpstreamView{}, m.unknown(namespace)
+	}
+	return viewOf(ctx, s, m.counts), nil
+}
+
+// Refreshed is what tools_refresh answers.
+type Refreshed struct {
+	Namespace string   `json:"namespace"`
+	ToolCount int      `json:"tool_count"`
+	Tools     []string `json:"tools"`
+}
+
+// Text says how many there are, and which.
+func (r Refreshed) Text() string {
+	return fmt.Sprintf("%s has %s: %s", r.Namespace, count(r.ToolCount, "tool"), strings.Join(r.Tools, ", "))
+}
+
+func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
+	if _, ok := m.upstreams.Status(in.Namespace); !ok {
+		return Refreshed{}, m.unknown(in.Namespace)
+	}
+	tools, err := m.upstreams.Refresh(ctx, in.Namespace)
+	if err != nil {
+		return Refreshed{}, err
+	}
+	r := Refreshed{Namespace: in.Namespace, ToolCount: len(tools), Tools: make([]string, len(tools))}
+	for i := range tools {
+		r.Tools[i] = tools[i].Name
+	}
+	return r, nil
+}
+
+// unknown says that there is no such upstream, and which there are.
+func (m mcpTools) unknown(namespace string) error {
+	all := m.upstreams.List()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Namespace
+	}
+	err := fault.New(fault.InvalidParams, "no upstream %q", namespace).WithDetails(map[string]any{"available": names})
+	switch close := nearest.Names(namespace, names, 3); {
+	case len(names) == 0:
+		return err.WithHint("there are none; mcp_connect adds one")
+	case len(close) > 0:
+		return err.WithHint("did you mean %s? available: %s", strings.Join(close, " or "), strings.Join(names, ", "))
+	default:
+		return err.WithHint("available: %s", strings.Join(names, ", "))
+	}
+}

@@ -1,0 +1,220 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Resource is something to read under an address, or under many: in a template
+// one {variable} at the end stands for the part that differs.
+type Resource struct {
+	URI         string
+	Name        string
+	Title       string
+	Description string
+	MIMEType    string
+	// Read gives the text; variable is what stands in the place of a template's,
+	// decoded. A fault.NotFound says that there is none.
+	Read func(ctx context.Context, variable string) (text string, err error)
+}
+
+// template splits a template's address before its variable.
+func (r Resource) template() (prefix string, ok bool) {
+	prefix, _, ok = strings.Cut(r.URI, "{")
+	return prefix, ok
+}
+
+// Resources serves resources to the MCP server, in MCP's own form.
+type Resources struct{ all []Resource }
+
+// NewResources joins several families' resources.
+func NewResources(families ...[]Resource) *Resources {
+	r := &Resources{}
+	for _, f := range families {
+		r.all = append(r.all, f...)
+	}
+	return r
+}
+
+// listing is a resource or a template in MCP's words.
+type listing struct {
+	URI         string `json:"uri,omitempty"`
+	Template    string `json:"uriTemplate,omitempty"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+}
+
+// ListResources lists those with one address.
+func (r *Resources) ListResources(context.Context) ([]json.RawMessage, error) { return r.list(false) }
+
+// ListTemplates lists those with many.
+func (r *Resources) ListTemplates(context.Context) ([]json.RawMessage, error) { return r.list(true) }
+
+func (r *Resources) list(templates bool) ([]json.RawMessage, error) {
+	found := []json.RawMessage{}
+	for _, one := range r.all {
+		l := listing{Name: one.Name, Title: one.Title, Description: one.Description, MIMEType: one.MIMEType}
+		if _, isTemplate := one.template(); isTemplate != templates {
+			continue
+		} else if isTemplate {
+			l.Template = one.URI
+		} else {
+			l.URI = one.URI
+		}
+		raw, err := json.Marshal(l)
+		if err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "list resources")
+		}
+		found = append(found, raw)
+	}
+	return found, nil
+}
+
+// ReadResource answers MCP's ReadResourceResult.
+func (r *Resources) ReadResource(ctx context.Context, uri string, _ *tool.Caller) (json.RawMessage, error) {
+	one, variable, err := r.find(uri)
+	if err != nil {
+		return nil, err
+	}
+	text, err := one.Read(ctx, variable)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]any{
+		"contents": []map[string]string{{"uri": uri, "mimeType": one.MIMEType, "text": text}},
+	})
+}
+
+func (r *Resources) find(uri string) (Resource, string, error) {
+	for _, one := range r.all {
+		if one.URI == uri {
+			return one, "", nil
+		}
+	}
+	for _, one := range r.all {
+		prefix, ok := one.template()
+		if !ok {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(uri, prefix); ok && rest != "" && !strings.Contains(rest, "/") {
+			if variable, err := url.PathUnescape(rest); err == nil {
+				return one, variable, nil
+			}
+		}
+	}
+	known := make([]string, len(r.all))
+	for i, one := range r.all {
+		known[i] = one.URI
+	}
+	return Resource{}, "", fault.New(fault.NotFound, "no resource %q", uri).
+		WithHint("there are %s", strings.Join(known, ", "))
+}
+
+// Overview makes the resources that show which tools and servers there are.
+func Overview(c Catalog, u Upstreams, counts Counts) []Resource {
+	o := overview{c, u, counts}
+	const mime = "application/json"
+	return []Resource{
+		{URI: "lua://tools", Name: "tools", Title: "All tools", MIMEType: mime, Read: o.tools,
+			Description: "Every tool of every connected server, with its path in Lua scripts"},
+		{URI: "lua://namespaces", Name: "namespaces", Title: "All servers", MIMEType: mime, Read: o.namespaces,
+			Description: "Every connected server with its state"},
+		{URI: "lua://tools/{namespace}", Name: "namespace-tools", Title: "Tools of a server", MIMEType: mime, Read: o.toolsIn,
+			Description: "Complete definitions of one server's tools"},
+		{URI: "lua://namespaces/{name}", Name: "namespace", Title: "A server", MIMEType: mime, Read: o.namespace,
+			Description: "State of one server and the names of its tools"},
+	}
+}
+
+type overview struct {
+	catalog   Catalog
+	upstreams Upstreams
+	counts    Counts
+}
+
+// toolEntry is a tool in the list of all.
+type toolEntry struct {
+	Name        string `json:"name"`
+	Namespace   string `json:"namespace,omitempty"`
+	LuaPath     string `json:"lua_path"`
+	Description string `json:"description"`
+}
+
+func (o overview) tools(ctx context.Context, _ string) (string, error) {
+	entries := []toolEntry{}
+	for _, namespace := range append([]string{""}, o.catalog.Namespaces(ctx)...) {
+		tools, _ := o.catalog.In(ctx, namespace)
+		for i := range tools {
+			entries = append(entries, toolEntry{
+				Name: tools[i].Name, Namespace: namespace,
+				LuaPath: luaPath(tools[i].Ref), Description: brief(tools[i].Description),
+			})
+		}
+	}
+	return asJSON(map[string]any{"tools": entries, "total": len(entries)})
+}
+
+func (o overview) toolsIn(ctx context.Context, namespace string) (string, error) {
+	tools, ok := o.catalog.In(ctx, namespace)
+	if !ok {
+		return "", o.unknown(ctx, namespace)
+	}
+	definitions := make([]Definition, len(tools))
+	for i := range tools {
+		definitions[i] = definitionOf(&tools[i])
+	}
+	return asJSON(map[string]any{"namespace": namespace, "tools": definitions, "total": len(definitions)})
+}
+
+func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
+	views := []UpstreamView{}
+	for _, s := range o.upstreams.List() {
+		views = append(views, viewOf(ctx, s, o.counts))
+	}
+	return asJSON(map[string]any{"namespaces": views, "total": len(views)})
+}
+
+// namespaceView is a server with the names of its tools.
+type namespaceView struct {
+	UpstreamView
+	URL   string   `json:"url,omitempty"`
+	Tools []string `json:"tools"`
+}
+
+func (o overview) namespace(ctx context.Context, name string) (string, error) {
+	tools, known := o.catalog.In(ctx, name)
+	status, connected := o.upstreams.Status(name)
+	if !known && !connected {
+		return "", o.unknown(ctx, name)
+	}
+	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}
+	if connected {
+		v.UpstreamView = viewOf(ctx, status, o.counts)
+		v.URL = status.Endpoint
+	}
+	for i := range tools {
+		v.Tools[i] = tools[i].Name
+	}
+	return asJSON(v)
+}
+
+func (o overview) unknown(ctx context.Context, namespace string) error {
+	return fault.New(fault.NotFound, "no namespace %q", namespace).
+		WithHint("available: %s", strings.Join(o.catalog.Namespaces(ctx), ", "))
+}
+
+func asJSON(v any) (string, error) {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return "", fmt.Errorf("encode resource: %w", err)
+	}
+	return string(raw), nil
+}

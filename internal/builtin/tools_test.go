@@ -1,0 +1,242 @@
+package builtin_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+const longestDescription = 600 // models read all of them with every request
+
+func TestEveryToolKeepsTheRules(t *testing.T) {
+	t.Parallel()
+	tools, _ := open(t).set.Tools(t.Context())
+	for _, info := range tools {
+		t.Run(info.Name, func(t *testing.T) {
+			t.Parallel()
+			if n := len(info.Description); n == 0 || n > longestDescription {
+				t.Errorf("description has %d bytes, want 1 to %d", n, longestDescription)
+			}
+			if info.Title == "" || len(info.Name) > 48 {
+				t.Errorf("title %q, name of %d characters", info.Title, len(info.Name))
+			}
+			checkSchema(t, "input", info.Input)
+			if info.Output == nil {
+				if info.Name != "call_tool" {
+					t.Error("no output schema")
+				}
+			} else {
+				checkSchema(t, "output", info.Output)
+			}
+			checkDefinition(t, info)
+		})
+	}
+}
+
+// checkSchema holds a schema against the rules of the strictest clients.
+func checkSchema(t *testing.T, what string, raw json.RawMessage) {
+	t.Helper()
+	compileSchema(t, raw)
+	var s map[string]any
+	if err := json.Unmarshal(raw, &s); err != nil {
+		t.Fatal(err)
+	}
+	if s["type"] != "object" {
+		t.Errorf("%s: type is %v", what, s["type"])
+	}
+	if _, ok := s["required"].([]any); !ok {
+		t.Errorf("%s: required is %v, want an array", what, s["required"])
+	}
+	checkStrict(t, what, s, what == "input")
+}
+
+func checkStrict(t *testing.T, place string, s map[string]any, described bool) {
+	t.Helper()
+	for _, forbidden := range []string{"$schema", "format", "default", "$ref", "anyOf", "oneOf", "allOf", "not"} {
+		if _, found := s[forbidden]; found {
+			t.Errorf("%s: has %s", place, forbidden)
+		}
+	}
+	if s["type"] == nil {
+		t.Errorf("%s: has no type", place)
+	}
+	properties, _ := s["properties"].(map[string]any)
+	required, _ := s["required"].([]any)
+	for name, p := range properties {
+		inner, ok := p.(map[string]any)
+		if !ok {
+			t.Errorf("%s.%s: is %v, want a schema object", place, name, p)
+			continue
+		}
+		if described && inner["description"] == nil {
+			t.Errorf("%s.%s: has no description", place, name)
+		}
+		if inner["type"] == "object" && !slices.Contains(required, any(name)) {
+			t.Errorf("%s.%s: an optional object that may not be null", place, name)
+		}
+		checkStrict(t, place+"."+name, inner, false)
+	}
+	if items, found := s["items"]; found {
+		inner, _ := items.(map[string]any)
+		checkStrict(t, place+"[]", inner, false)
+	}
+}
+
+func checkDefinition(t *testing.T, info tool.Info) {
+	t.Helper()
+	var d struct {
+		Name, Title, Description  string
+		InputSchema, OutputSchema json.RawMessage
+		Annotations               map[string]bool
+	}
+	if err := json.Unmarshal(info.Raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Name != info.Name || d.Title != info.Title || d.Description != info.Description ||
+		!bytes.Equal(d.InputSchema, info.Input) || !bytes.Equal(d.OutputSchema, info.Output) {
+		t.Errorf("definition differs: %s", info.Raw)
+	}
+	a := d.Annotations
+	if len(a) != 4 || a["readOnlyHint"] && (a["destructiveHint"] || !a["idempotentHint"]) || a["readOnlyHint"] != info.Hints.ReadOnly {
+		t.Errorf("annotations %v of %+v", a, info.Hints)
+	}
+}
+
+// compileSchema has a schema judged by a library that did not make it.
+func compileSchema(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("tool:schema", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("tool:schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checkOutput holds a result against the tool's output schema.
+func (h house) checkOutput(t *testing.T, name string, view tool.View) {
+	t.Helper()
+	info, err := h.catalog.Resolve(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view.Text() == "" {
+		t.Errorf("%s: no text", name)
+	}
+	if info.Output == nil {
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(view.Structured))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compileSchema(t, info.Output).Validate(value); err != nil {
+		t.Errorf("%s answers %s: %v", name, view.Structured, err)
+	}
+}
+
+func TestInstructionsAreShort(t *testing.T) {
+	t.Parallel()
+	text := builtin.Instructions()
+	if n := strings.Count(text, "\n"); n > 15 || len(text) > 2000 {
+		t.Errorf("%d lines, %d bytes", n, len(text))
+	}
+	for _, name := range []string{"search_tools", "get_tool_definitions", "call_tool", "mcp_connect"} {
+		if !strings.Contains(text, name) {
+			t.Errorf("%s is not mentioned", name)
+		}
+	}
+}
+
+// The page about our tools says what the tools say. UPDATE=1 writes it.
+func TestPageOfTools(t *testing.T) {
+	t.Parallel()
+	tools, _ := open(t).set.Tools(t.Context())
+	var page bytes.Buffer
+	page.WriteString("# Tools\n\nWhat the hub offers to every MCP client. Made from the tools' own definitions by `make golden`.\n")
+	for _, info := range tools {
+		writeTool(&page, info)
+	}
+	path := filepath.Join("..", "..", "docs", "tools.md")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, page.Bytes()) {
+		t.Error("docs/tools.md is out of date: run UPDATE=1 go test ./internal/builtin")
+	}
+}
+
+func writeTool(page *bytes.Buffer, info tool.Info) {
+	fmt.Fprintf(page, "\n## %s\n\n**%s.** %s\n", info.Name, info.Title, info.Description)
+	var traits []string
+	for trait, has := range map[string]bool{
+		"changes nothing": info.Hints.ReadOnly, "may be repeated": info.Hints.Idempotent, "reaches outside": !info.Hints.ClosedWorld,
+	} {
+		if has {
+			traits = append(traits, trait)
+		}
+	}
+	slices.Sort(traits)
+	if len(traits) > 0 {
+		fmt.Fprintf(page, "\nIt %s.\n", strings.Join(traits, ", "))
+	}
+	writeFields(page, "Argument", info.Input)
+	writeFields(page, "Result", info.Output)
+}
+
+func writeFields(page *bytes.Buffer, heading string, schema json.RawMessage) {
+	var s struct {
+		Properties map[string]struct {
+			Type        any
+			Description string
+			Enum        []string
+		}
+		Required []string
+	}
+	if json.Unmarshal(schema, &s) != nil || len(s.Properties) == 0 {
+		return
+	}
+	fmt.Fprintf(page, "\n| %s | Type | Meaning |\n|---|---|---|\n", heading)
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := s.Properties[name]
+		kind := strings.Trim(fmt.Sprint(p.Type), "[]")
+		if len(p.Enum) > 0 {
+			kind = strings.Join(p.Enum, ", ")
+		}
+		if !slices.Contains(s.Required, name) {
+			name += "?"
+		}
+		fmt.Fprintf(page, "| %s | %s | %s |\n", name, strings.ReplaceAll(kind, " null", ""), p.Description)
+	}
+}

@@ -1,0 +1,89 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// UpstreamView is how mcp_status and others show an upstream.
+type UpstreamView struct {
+	Namespace  string  `json:"namespace"`
+	Endpoint   string  `json:"endpoint"`
+	Transport  string  `json:"transport,omitempty"`
+	Protocol   string  `json:"protocol,omitempty" jsonschema:"protocol revision spoken with it"`
+	State      string  `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth or idle"`
+	ToolCount  int     `json:"tool_count"`
+	Stale      bool    `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
+	Error      string  `json:"error,omitempty" jsonschema:"what went wrong last"`
+	Attempt    int     `json:"attempt,omitempty" jsonschema:"failures in a row"`
+	NextTryMS  int64   `json:"next_try_ms,omitempty" jsonschema:"milliseconds until it is tried again"`
+	CallCount  int     `json:"call_count"`
+	ErrorCount int     `json:"error_count"`
+	InFlight   int     `json:"in_flight"`
+	LastTool   string  `json:"last_tool,omitempty"`
+	P50MS      float64 `json:"p50_ms,omitempty" jsonschema:"half of the calls took no longer"`
+	P99MS      float64 `json:"p99_ms,omitempty" jsonschema:"99 of 100 calls took no longer"`
+	RefusingMS int64   `json:"refusing_ms,omitempty" jsonschema:"calls are refused for so long after too many failures"`
+}
+
+// viewOf joins what is known of an upstream with what was counted of its calls.
+func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
+	v := UpstreamView{
+		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
+		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
+	}
+	c, ok := counts.Stats(ctx, s.Namespace)
+	if !ok {
+		return v
+	}
+	v.CallCount, v.ErrorCount, v.InFlight, v.LastTool = int(c.Calls), int(c.Errors), c.InFlight, c.LastTool
+	v.P50MS, v.P99MS = ms(c.P50), ms(c.P99)
+	if c.Open {
+		v.RefusingMS = msUntil(c.RetryAt)
+	}
+	return v
+}
+
+// Text is the upstream in two to four lines.
+func (v UpstreamView) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", v.Namespace, v.State)
+	switch {
+	case v.Attempt > 0:
+		fmt.Fprintf(&b, " (attempt %d)", v.Attempt)
+	case v.State == "connected":
+		fmt.Fprintf(&b, " (%s)", count(v.ToolCount, "tool"))
+	}
+	fmt.Fprintf(&b, "\n  %s", v.Endpoint)
+	if v.Stale {
+		fmt.Fprintf(&b, "\n  %s last known", count(v.ToolCount, "tool"))
+	}
+	if v.CallCount > 0 {
+		fmt.Fprintf(&b, "\n  %s, last: %s", count(v.CallCount, "call"), v.LastTool)
+	}
+	if v.Error != "" {
+		fmt.Fprintf(&b, "\n  Error: %s", v.Error)
+	}
+	if v.NextTryMS > 0 {
+		fmt.Fprintf(&b, "\n  next try in %v", time.Duration(v.NextTryMS)*time.Millisecond)
+	}
+	return b.String()
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func msUntil(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(time.Until(t).Milliseconds(), 0)
+}
