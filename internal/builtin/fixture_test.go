@@ -145,6 +145,9 @@ func (s *servers) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 	if trouble := s.away[call.Ref.Space]; trouble != "" {
 		return tool.Result{}, fault.New(fault.Unavailable, "call %s: %s", call.Ref, trouble)
 	}
+	if _, ok := s.wanted[call.Ref.Space]; !ok {
+		return tool.Result{}, fault.New(fault.NotFound, "no upstream %q", call.Ref.Space)
+	}
 	if call.Args == nil {
 		call.Args = json.RawMessage("{}")
 	}

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -143,7 +144,13 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return c.serve(ctx, e, call)
+	result, err := c.serve(ctx, e, call)
+	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {
+		if v := c.refresh(ctx); v.shelves[call.Ref.Space] == nil || e.info.Input != nil && v.find(call.Ref) == nil {
+			return tool.Result{}, v.missing(call.Ref) // it went since we looked
+		}
+	}
+	return result, err
 }
 
 // find looks a tool up in the picture we have, and in a new one before it gives

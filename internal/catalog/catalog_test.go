@@ -98,6 +98,22 @@ func TestANamespaceWithoutToolsYetIsAsked(t *testing.T) {
 	}
 }
 
+// A tool that went since we last looked is missed in our words, with suggestions.
+func TestAToolThatWent(t *testing.T) {
+	t.Parallel()
+	m := newMemory().with("a", "old_name", "", fail(fault.NotFound)).with("a", "kept", "", fail(fault.NotFound))
+	c := open(catalog.Options{}, m)
+	_ = listed(t, c)
+	m.without(ref("a", "old_name"))
+	m.with("a", "old_names", "", nil)
+	_, err := c.Call(t.Context(), call("a", "old_name", ""))
+	if f := wantFault(t, err, fault.ToolNotFound); !strings.Contains(f.Hint, "did you mean a.old_names?") {
+		t.Errorf("hint %q", f.Hint)
+	}
+	_, err = c.Call(t.Context(), call("a", "kept", ""))
+	wantFault(t, err, fault.NotFound) // its own
+}
+
 func TestAPanickingToolIsAFault(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "x", "", func(context.Context, tool.Call) (tool.Result, error) { panic("ouch") })
