@@ -6,8 +6,8 @@ package abc
 import "strings"
 
 // MaxText is the longest text the package takes, in bytes. A tune has rarely
-// more than a hundredth of it.
-const MaxText = 512 << 10
+// more than a hundredth of it; the longest takes some 200 MB to work on.
+const MaxText = 256 << 10
 
 // Tune is one tune, taken apart. Key, Meter, Unit and Tempo are what the header
 // says; the body may change them.
@@ -104,7 +104,7 @@ func (v *Voice) count() (notes, bars int) {
 				filled = item.Length.Num
 			}
 		case *Bar:
-			if item.Line {
+			if item.line {
 				bars += filled
 				filled = 0
 			}

@@ -66,6 +66,8 @@ func TestDiagnostics(t *testing.T) {
 		{"huge division", tuneOf("C" + strings.Repeat("/", 40)), []string{"line 6, column 2: //"}, nil},
 		{"far octave", tuneOf("C,,,,,,,"), []string{"line 6, column 1: a note -7 octaves away"}, nil},
 		{"broken alone", tuneOf(">C"), []string{"line 6, column 1: a broken rhythm without a note before it"}, nil},
+		{"broken at the end", tuneOf("C D>"), nil, []string{"line 6, column 4: a broken rhythm without a note after it"}},
+		{"empty line in the middle", "X:1\nT:t\nK:C\n\nCDEF|\n", nil, []string{"line 4, column 1: the tune has no notes: this empty line ends it before line 5"}},
 		{"broken too often", tuneOf("C>>>>D"), []string{"line 6, column 2: a rhythm broken 4 times"}, nil},
 		{"short tuplet", tuneOf("(3CD"), nil, []string{"line 6, column 1: the tuplet lacks 1 notes"}},
 		{"big tuplet", tuneOf("(99CD"), []string{"line 6, column 1: (99 is no tuplet"}, nil},
@@ -82,7 +84,7 @@ func TestDiagnostics(t *testing.T) {
 		{"pickup and split bars", tuneOf("C2 | D8 | E6 :| F2 | G8 | A6 |]"), nil, nil},
 		{"nameless voice", tuneOf("V:\nC"), []string{"line 6, column 1: V: names no voice"}, nil},
 		{"two tunes", tuneOf("C8") + "\nX:2\nK:C\nC\n", nil, []string{"line 8, column 1: only the first tune"}},
-		{"long text", strings.Repeat("C", MaxText+1), []string{"line 1, column 1: a text of 524289 bytes"}, nil},
+		{"long text", strings.Repeat("C", MaxText+1), []string{"line 1, column 1: a text of 262145 bytes"}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,6 +118,18 @@ func TestDiagnosticsAreBounded(t *testing.T) {
 	diag := Validate(tuneOf(strings.Repeat("} * ", 10_000)))
 	if len(diag.Errors) != maxDiagnostics || len(diag.Warnings) != maxDiagnostics {
 		t.Errorf("got %d errors, %d warnings", len(diag.Errors), len(diag.Warnings))
+	}
+}
+
+// TestLongLines would take minutes if the place of an item cost a walk along its line.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	for _, item := range []string{"[CEG]", "{c}C", "(3CDE", "é", "|1"} {
+		text := tuneOf(strings.Repeat(item, MaxText/len(item)-20))
+		tune, _ := Parse(text)
+		if tune.Number != "1" {
+			t.Errorf("%s: got %+v", item, tune)
+		}
 	}
 }
 

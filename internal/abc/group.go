@@ -41,7 +41,7 @@ const maxRepeats = 16
 // bar reads a bar line with its repeats and its ending: :|2 or |: or ||.
 func (s *scanner) bar() {
 	start := s.i
-	b := &Bar{Line: true}
+	b := &Bar{line: true}
 	b.Ends = s.take(":")
 	if s.peek(0) == '[' && (s.peek(1) == '|' || s.peek(1) == ']') {
 		s.i++
@@ -97,7 +97,7 @@ func (s *scanner) ending(b *Bar, start int) {
 	}
 	b.Text = s.text[start:s.i]
 	b.Place = s.place("bar", start)
-	if !b.Line && s.joinEnding(b) {
+	if !b.line && s.joinEnding(b) {
 		return
 	}
 	s.p.add(b)

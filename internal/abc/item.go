@@ -78,7 +78,8 @@ type Bar struct {
 	Begins int    `json:"begins,omitempty"` // the same, at the start of a section
 	Double bool   `json:"double,omitempty"` // thin-thin, thin-thick or thick-thin
 	Ending []int  `json:"ending,omitempty"` // the passes that play what follows
-	Line   bool   `json:"-"`                // false for an ending that begins within a bar
+
+	line bool // false for an ending that begins within a bar
 }
 
 // Tuplet says that the next Count notes take the time of With in place of Notes.

@@ -25,13 +25,14 @@ func (p *parser) music(l line) {
 	}
 }
 
-// at is the position of a byte. Bytes are asked for mostly in order, so that
-// counting the characters of a line takes linear time.
+// at is the position of a byte. It counts from the byte last asked for, which
+// is never far, so that a line takes linear time however long it is.
 func (s *scanner) at(i int) Position {
 	if i < s.columnAt {
-		s.columnAt, s.column = 0, 1
+		s.column -= utf8.RuneCountInString(s.text[i:s.columnAt])
+	} else {
+		s.column += utf8.RuneCountInString(s.text[s.columnAt:i])
 	}
-	s.column += utf8.RuneCountInString(s.text[s.columnAt:i])
 	s.columnAt = i
 	return Position{s.line.number, s.column}
 }

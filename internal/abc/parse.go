@@ -25,7 +25,7 @@ func newParser(text string) *parser {
 }
 
 func newTune() *Tune {
-	return &Tune{Meter: Meter{Text: "", Beat: 0}, Unit: Fraction{1, 8}, Voices: []*Voice{{ID: "1"}}}
+	return &Tune{Unit: Fraction{1, 8}, Voices: []*Voice{{ID: "1"}}}
 }
 
 // more reports whether another tune follows, and skips what is before it.
@@ -39,9 +39,8 @@ func (p *parser) more() bool {
 // tune reads the next tune: from its first field to the next empty line or the
 // next X: field.
 func (p *parser) tune() {
-	p.out = newTune()
+	*p = parser{lines: p.lines, diag: p.diag, out: newTune()}
 	p.out.Voices = nil
-	p.voice, p.inBody, p.implicit, p.unitSet, p.sawMusic, p.slurs = nil, false, false, false, false, 0
 	first := p.begin()
 	for len(p.lines) > 0 {
 		l := p.lines[0]
@@ -57,12 +56,12 @@ func (p *parser) tune() {
 // begin skips what is before the tune and reads the file header, whose fields
 // hold for every tune.
 func (p *parser) begin() (first line) {
-	whole := p.lines
+	all := p.lines
 	if p.more() {
-		p.fileHeader(whole[:len(whole)-len(p.lines)])
+		p.fileHeader(all[:len(all)-len(p.lines)])
 		return p.lines[0]
 	}
-	p.lines = whole
+	p.lines = all
 	for len(p.lines) > 0 && (p.lines[0].blank() || strings.HasPrefix(p.lines[0].text, "%") && !strings.HasPrefix(p.lines[0].text, "%%")) {
 		p.lines = p.lines[1:]
 	}
@@ -158,7 +157,7 @@ func (p *parser) end(first line) {
 		p.diag.warn(first.at(0), "the tune has no title: a T: field should follow X:")
 	}
 	if !p.sawMusic {
-		p.diag.warn(first.at(0), "the tune has no notes")
+		p.silent(first)
 	}
 	if p.slurs > 0 {
 		p.diag.warn(first.at(0), "%d slurs are not closed", p.slurs)
@@ -166,4 +165,19 @@ func (p *parser) end(first line) {
 	for _, v := range p.out.Voices {
 		v.steps = score(p.out, v, &p.diag)
 	}
+}
+
+// silent warns of a tune without notes. Often they are there, but after an
+// empty line.
+func (p *parser) silent(first line) {
+	for i, l := range p.lines {
+		if _, _, _, field := l.field(); !l.blank() && !field {
+			p.diag.warn(p.lines[0].at(0), "the tune has no notes: this empty line ends it before line %d", p.lines[i].number)
+			return
+		}
+		if strings.HasPrefix(l.text, "X:") {
+			break
+		}
+	}
+	p.diag.warn(first.at(0), "the tune has no notes")
 }

@@ -46,6 +46,9 @@ func score(tune *Tune, voice *Voice, diag *Diagnostics) []step {
 	if r.tuplet.left > 0 {
 		diag.warn(r.tuplet.at, "the tuplet lacks %d notes", r.tuplet.left)
 	}
+	if r.broken.Den > 0 {
+		diag.warn(r.brokenAt, "a broken rhythm without a note after it")
+	}
 	return r.steps
 }
 
@@ -72,7 +75,6 @@ type reader struct {
 
 	filled   int64 // time of this bar so far
 	barPlain bool  // the bar began at a plain bar line
-	barAt    Position
 }
 
 func (r *reader) setUnit(unit Fraction) {
@@ -264,7 +266,7 @@ func (r *reader) breakRhythm(b *Broken) {
 // bar ends a bar: its accidentals are over, and its length is checked.
 func (r *reader) bar(b *Bar) {
 	r.steps = append(r.steps, step{bar: b})
-	if !b.Line {
+	if !b.line {
 		return
 	}
 	plain := b.Ends == 0 && b.Begins == 0 && !b.Double && len(b.Ending) == 0

@@ -121,7 +121,7 @@ func (w *rewriter) item(item Item) error {
 	case *Rest:
 		w.from.tied, w.to.tied = nil, nil
 	case *Bar:
-		if item.Line {
+		if item.line {
 			w.from.bar()
 			w.to.bar()
 		}
