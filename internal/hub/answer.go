@@ -105,8 +105,11 @@ func (t *task) adapt(ctx context.Context, err error) error {
 		e.Code = wire.CodeInvalidParams
 	case t.era == wire.Modern && e.Code == wire.CodeURLElicitationMissing:
 		e.Code = wire.CodeInternal
-	case t.era == wire.Legacy && t.method == wire.MethodResourcesRead && fault.CodeOf(err) == fault.NotFound:
-		e.Code = wire.CodeResourceNotFound
+	case t.method == wire.MethodResourcesRead && fault.CodeOf(err) == fault.NotFound:
+		e.Data = wire.SetText(e.Data, "uri", t.name)
+		if t.era == wire.Legacy {
+			e.Code = wire.CodeResourceNotFound
+		}
 	}
 	if e.Code == wire.CodeInternal && ctx.Err() == nil {
 		t.ep.hub.log.WarnContext(ctx, "request failed", "method", t.method, "name", t.name, "error", err)

@@ -3,7 +3,10 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -55,26 +58,109 @@ func (t *task) askByRequest(ctx context.Context, questions []tool.Question) ([]j
 	return answers, group.Wait()
 }
 
+// inquiry is one set of questions on its way to being answered by parking.
+type inquiry struct {
+	questions []tool.Question
+	answers   []json.RawMessage
+}
+
+// inquiries are those of one task. Only who has the turn puts questions, its own
+// and those that others wait for.
+type inquiries struct {
+	turn chan struct{} // holds one token
+	mu   sync.Mutex
+	open []*inquiry
+}
+
+func newInquiries() *inquiries {
+	return &inquiries{turn: make(chan struct{}, 1)}
+}
+
+// gatherTime is how long a question waits for others to go with it, when its
+// asker may have more that it asks at the same time but one by one.
+const gatherTime = 20 * time.Millisecond
+
 // askByParking answers the round with the questions and waits for the client to
 // come back with the answers, until it has sent all of them.
 func (t *task) askByParking(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
-	t.asking.Lock()
-	defer t.asking.Unlock()
+	own := &inquiry{questions: questions, answers: make([]json.RawMessage, len(questions))}
+	all := t.inquiries()
+	all.mu.Lock()
+	all.open = append(all.open, own)
+	all.mu.Unlock()
+	defer func() {
+		all.mu.Lock()
+		all.open = slices.DeleteFunc(all.open, func(i *inquiry) bool { return i == own })
+		all.mu.Unlock()
+	}()
+	select {
+	case all.turn <- struct{}{}:
+		defer func() { <-all.turn }()
+	case <-ctx.Done():
+		return nil, waitFault(ctx)
+	}
+	if !slices.ContainsFunc(own.answers, isMissing) {
+		return own.answers, nil // somebody before us asked for us too
+	}
+	if len(questions) == 1 && questions[0].Key == "" {
+		wait(ctx, gatherTime)
+	}
+	return own.answers, t.askAll(ctx, all)
+}
+
+func (t *task) inquiries() *inquiries {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.asked == nil {
+		t.asked = newInquiries()
+	}
+	return t.asked
+}
+
+// askAll puts the questions of all open inquiries until they are answered.
+func (t *task) askAll(ctx context.Context, all *inquiries) error {
+	all.mu.Lock()
+	open := slices.Clone(all.open)
+	all.mu.Unlock()
+	var questions []tool.Question
+	var answers []json.RawMessage
+	for _, i := range open {
+		questions = append(questions, i.questions...)
+		answers = append(answers, i.answers...)
+	}
 	keys := questionKeys(questions)
-	answers := make([]json.RawMessage, len(questions))
 	fillAnswers(answers, keys, t.supplied)
 	t.supplied = nil
 	for {
-		open := inputRequests(questions, keys, answers)
-		if open == nil {
-			return answers, nil
+		requests := inputRequests(questions, keys, answers)
+		if requests == nil {
+			break
 		}
-		back, err := t.park(ctx, open)
+		back, err := t.park(ctx, requests)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		fillAnswers(answers, keys, back)
 	}
+	for _, i := range open {
+		answers = answers[copy(i.answers, answers):]
+	}
+	return nil
+}
+
+func isMissing(answer json.RawMessage) bool { return answer == nil }
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func waitFault(ctx context.Context) error {
+	return fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
 }
 
 // park settles the round with what is to be asked and waits for the next one.
@@ -96,7 +182,7 @@ func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.R
 	if !lot.remove(p) {
 		<-p.back // the client came back at the last moment: its round gets the error
 	}
-	return nil, fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
+	return nil, waitFault(ctx)
 }
 
 // resume gives a parked task its next round and the answers it waits for.
@@ -118,7 +204,8 @@ func questionKeys(questions []tool.Question) []string {
 	for i, q := range questions {
 		key := q.Key
 		for n := 1; key == "" || taken[key]; n++ {
-			key = "question-" + strconv.Itoa(i+n)
+			kind, _, _ := strings.Cut(q.Method, "/")
+			key = kind + "-" + strconv.Itoa(n)
 		}
 		keys[i] = key
 		taken[key] = true
@@ -226,6 +313,6 @@ func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q 
 	case <-ctx.Done():
 		params := append(append([]byte(`{"requestId":`), id...), '}')
 		say(wire.Notification(wire.NoteCancelled, params), false)
-		return nil, fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
+		return nil, waitFault(ctx)
 	}
 }

@@ -53,8 +53,8 @@ type Completer interface {
 
 // Upstreams are the servers behind /mcp/{namespace}.
 type Upstreams interface {
-	// Peer finds one. The hub asks again for every request, and takes a peer
-	// that is not equal to the last one for another server.
+	// Peer finds one. It stays good while the name is in use; the hub asks again
+	// for every request, to learn when it is not.
 	Peer(namespace string) (Peer, bool)
 	Namespaces() []string
 }

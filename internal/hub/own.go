@@ -75,7 +75,7 @@ func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 		return o.prompt(ctx, t)
 	case wire.MethodComplete:
 		if o.hub.Completer != nil {
-			return o.hub.Completer.Complete(ctx, stripParams(t.params))
+			return o.hub.Completer.Complete(ctx, o.hub.stripParams(t.params))
 		}
 	}
 	return nil, errNoMethod(t.method)
@@ -92,7 +92,7 @@ func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
 	result, err := o.hub.Tools.Call(ctx, tool.Call{
 		Ref:    tool.Ref{Name: t.name},
 		Args:   args,
-		Meta:   callerMeta(fields[1]),
+		Meta:   o.hub.callerMeta(fields[1]),
 		Caller: t.caller(),
 	})
 	if err != nil {
@@ -139,21 +139,24 @@ func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
 }
 
 // hopKey tells the keys of a request's _meta that belong to this hop: the
-// protocol's own, and the trace context, which travels in ctx.
-func hopKey(key string) bool {
+// protocol's own, and the trace context where we read it, as it then travels in
+// the call's context.
+func (h *Hub) hopKey(key string) bool {
 	switch key {
-	case wire.MetaProgressToken, wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
+	case wire.MetaProgressToken:
 		return true
+	case wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
+		return h.Propagator != nil
 	}
 	return strings.HasPrefix(key, wire.ProtocolPrefix)
 }
 
 // callerMeta is what is left of a request's _meta for whoever serves it, or nil.
-func callerMeta(meta json.RawMessage) json.RawMessage {
+func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
 	if !wire.IsObject(meta) {
 		return nil
 	}
-	rest := wire.DeleteFunc(meta, hopKey)
+	rest := wire.DeleteFunc(meta, h.hopKey)
 	if string(rest) == "{}" {
 		return nil
 	}
@@ -161,14 +164,14 @@ func callerMeta(meta json.RawMessage) json.RawMessage {
 }
 
 // stripParams are a request's params without what belongs to this hop.
-func stripParams(params json.RawMessage) json.RawMessage {
+func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
 	var fields [3]json.RawMessage
 	wire.Pick(params, []string{"_meta", "inputResponses", "requestState"}, fields[:])
 	if fields[1] != nil || fields[2] != nil {
 		params = wire.DeleteFunc(params, func(key string) bool { return key == "inputResponses" || key == "requestState" })
 	}
 	if fields[0] != nil {
-		params = wire.SetMeta(params, callerMeta(fields[0]))
+		params = wire.SetMeta(params, h.callerMeta(fields[0]))
 	}
 	return params
 }

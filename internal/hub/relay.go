@@ -23,8 +23,8 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	e.ServeHTTP(w, r)
 }
 
-// relayTo is the endpoint of an upstream, made when it is first asked for and
-// again when another server took the name.
+// relayTo is the endpoint of an upstream: made when it is first asked for, and
+// closed when somebody asks for one that is gone.
 func (h *Hub) relayTo(namespace string) (*endpoint, bool) {
 	if h.Upstreams == nil {
 		return nil, false
@@ -34,7 +34,7 @@ func (h *Hub) relayTo(namespace string) (*endpoint, bool) {
 	defer h.relaying.Unlock()
 	h.mu.Lock()
 	e := h.relays[namespace]
-	if e != nil && (!found || e.backend.(*relay).peer != peer) {
+	if e != nil && !found {
 		delete(h.relays, namespace)
 		defer e.close()
 		e = nil
@@ -108,10 +108,14 @@ func relayable(capabilities json.RawMessage) json.RawMessage {
 }
 
 func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
-	result, err := r.peer.Request(ctx, t.method, stripParams(t.params), t.caller())
+	result, err := r.peer.Request(ctx, t.method, r.hub.stripParams(t.params), t.caller())
 	switch {
 	case err != nil && t.method == wire.MethodToolsCall:
 		return toolFailure(ctx, t.name, err)
+	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(t.method):
+		// Servers refuse methods they never heard of in ways of their own, below
+		// JSON-RPC.
+		return nil, errNoMethod(t.method)
 	case err != nil:
 		return nil, err
 	case !wire.IsObject(result):
@@ -129,6 +133,20 @@ func (r *relay) setLevel(ctx context.Context, name string) error {
 		return nil
 	}
 	return err
+}
+
+func isProtocolError(err error) bool {
+	var e *wire.Error
+	return errors.As(err, &e)
+}
+
+// isCore tells the methods of MCP itself that are relayed.
+func isCore(method string) bool {
+	switch method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodComplete:
+		return true
+	}
+	return cacheable(method)
 }
 
 func (r *relay) subscribe(ctx context.Context, uri string) error {

@@ -43,11 +43,11 @@ type task struct {
 
 	cancel   context.CancelCauseFunc
 	finished chan struct{} // closed when it ran; made by start
-	asking   sync.Mutex    // one set of questions at a time
 
 	mu    sync.Mutex
 	round *round // nil while parked
 	pace  pace
+	asked *inquiries // made when first needed
 }
 
 type taskKey struct{}

@@ -1,0 +1,96 @@
+// Command conformance lets the official MCP conformance suite judge the hub: its
+// own server directly, and, through the hub, a reference server of either era.
+// It writes what came out to docs/conformance.md.
+//
+//	go run ./test/conformance                     judge and write the table
+//	go run ./test/conformance -serve 127.0.0.1:0  only serve the fixture at /mcp
+//	… -upstream URL                               and another server at /mcp/up
+//
+// The suite is a Node program; it is installed with npm into -suite when it is
+// not there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+)
+
+func main() {
+	var (
+		out   = flag.String("out", "docs/conformance.md", "where to write the table")
+		dir   = flag.String("suite", filepath.Join("build", "conformance"), "where the suite is, or is installed")
+		serve = flag.String("serve", "", "serve the fixture at this address and do nothing else")
+		up    = flag.String("upstream", "", "with -serve: a server to show at /mcp/up")
+		log   = flag.Bool("v", false, "log what the servers do")
+	)
+	flag.Parse()
+	level := slog.LevelError
+	if *log {
+		level = slog.LevelDebug
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if err := run(ctx, *serve, *up, *dir, *out, logger); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, serve, up, dir, out string, log *slog.Logger) error {
+	if serve != "" {
+		s, err := startOwn(ctx, serve, up, log)
+		if err != nil {
+			return err
+		}
+		fmt.Println(s.url)
+		<-ctx.Done()
+		return s.close()
+	}
+	suite, err := findSuite(ctx, dir)
+	if err != nil {
+		return err
+	}
+	subjects, err := startAll(ctx, log)
+	defer func() {
+		for _, s := range subjects {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	var scores []score
+	for _, s := range subjects {
+		for _, revision := range revisions {
+			fmt.Printf("%s, %s … ", s.name, revision)
+			got, err := suite.judge(ctx, s, revision)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%d passed, %d failed of what is scored\n", got.passed, got.failed)
+			scores = append(scores, got)
+		}
+	}
+	if err := os.WriteFile(out, report(scores), 0o644); err != nil {
+		return err
+	}
+	return verdict(scores)
+}
+
+// verdict is an error when our own server failed something that is scored.
+func verdict(scores []score) error {
+	var failed []error
+	for _, s := range scores {
+		if s.subject.kind == own && s.failed > 0 {
+			failed = append(failed, fmt.Errorf("%s fails %d checks of %s", s.subject.name, s.failed, s.revision))
+		}
+	}
+	return errors.Join(failed...)
+}
