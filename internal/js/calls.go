@@ -59,6 +59,9 @@ func (c *calls) start(ctx context.Context, q request) error {
 	if err := c.count(); err != nil {
 		return err
 	}
+	if !json.Valid(q.args) {
+		return errTooDeep
+	}
 	if c.bytes+int64(len(q.args)) > c.limits.Memory {
 		return fault.New(fault.Limit, "the arguments of calls in flight are more than %d bytes", c.limits.Memory).
 			WithHint("await some calls before starting more")
@@ -133,6 +136,9 @@ func (c *calls) names() string {
 func (c *calls) sync(ctx context.Context, name string, args json.RawMessage) string {
 	if err := c.count(); err != nil {
 		return encodeAnswer(nil, err)
+	}
+	if !json.Valid(args) {
+		return encodeAnswer(nil, errTooDeep)
 	}
 	done := make(chan string, 1)
 	c.group.Go(func() {

@@ -147,6 +147,7 @@ func (r *run) settleNext(ctx context.Context) error {
 	for {
 		a, err := r.calls.next(ctx)
 		if err != nil {
+			r.watch.stop(ctx, false)
 			return r.stopped(ctx, nil)
 		}
 		if err := r.settle(ctx, a); err != nil {
@@ -207,8 +208,15 @@ func (r *run) finish(ctx context.Context, completion value) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
+	if !json.Valid([]byte(text)) {
+		return nil, errTooDeep
+	}
 	return json.RawMessage(text), r.in.freeValue(ctx, v, lexical, completion)
 }
+
+// errTooDeep is the one way in which JSON of the engine's making is none for Go.
+var errTooDeep = fault.New(fault.Script, "turn a value into JSON: it nests more than 10,000 levels deep").
+	WithHint("return and pass flatter data")
 
 // serve answers one of the host functions that the prelude has.
 func (r *run) serve(ctx context.Context, magic uint32, args []value) value {

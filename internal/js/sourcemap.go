@@ -45,8 +45,8 @@ func (maps sourceMaps) original(f Frame) Frame {
 // wraps tells whether a function was put around the source.
 func (m sourceMap) wraps() bool { return m.Wrapped+m.Shifted > 0 }
 
-// lookup finds the last mapping at or before a position of the generated text, and moves
-// the rest of the way along. Lines and columns count from 1.
+// lookup finds the last mapping at or before a position of the generated text. Lines and
+// columns count from 1.
 func (m sourceMap) lookup(line, column int) (int, int) {
 	var d mappingDecoder
 	bestLine, bestColumn := line, column
@@ -60,7 +60,7 @@ func (m sourceMap) lookup(line, column int) (int, int) {
 				continue
 			}
 			if n == line-1 && d.column <= column-1 {
-				bestLine, bestColumn = d.sourceLine+1, d.sourceColumn+1+(column-1-d.column)
+				bestLine, bestColumn = d.sourceLine+1, d.sourceColumn+1
 			}
 		}
 	}

@@ -1,0 +1,2 @@
+// ends: timeout
+throw {get message() { for (;;) {} }, stack: ''}

@@ -1,0 +1,2 @@
+// ends: timeout
+Error.prepareStackTrace = () => { for (;;) {} }; null.x

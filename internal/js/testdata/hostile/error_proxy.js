@@ -1,0 +1,2 @@
+// ends: script_error
+throw new Proxy({}, {get() { throw 1 }})

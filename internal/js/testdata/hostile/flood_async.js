@@ -1,0 +1,3 @@
+// ends: script_error
+async function f() { await f() }
+await f()

@@ -1,0 +1,2 @@
+// ends: timeout
+const f = () => queueMicrotask(f); f()

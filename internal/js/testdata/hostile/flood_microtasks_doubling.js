@@ -1,0 +1,2 @@
+// ends: timeout,limit_exceeded
+const f = () => { queueMicrotask(f); queueMicrotask(f) }; f()

@@ -1,0 +1,2 @@
+// ends: timeout,limit_exceeded
+for (;;) Promise.reject(new Error('x'))

@@ -1,0 +1,2 @@
+// ends: timeout
+await {then(resolve) { resolve(this) }}

@@ -1,0 +1,2 @@
+// ends: timeout
+mcp.a.b({toJSON() { for (;;) {} }})

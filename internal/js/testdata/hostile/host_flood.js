@@ -1,0 +1,2 @@
+// ends: limit_exceeded,script_error
+for (;;) await mcp.a.b()

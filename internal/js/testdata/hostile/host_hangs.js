@@ -1,0 +1,2 @@
+// ends: timeout
+await mcp.a.hang()

@@ -1,0 +1,2 @@
+// ends: timeout
+await sleep(1e15)

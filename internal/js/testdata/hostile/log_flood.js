@@ -1,0 +1,2 @@
+// ends: timeout
+for (;;) console.log('x'.repeat(1000))

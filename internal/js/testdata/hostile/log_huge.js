@@ -1,0 +1,2 @@
+// ends: timeout
+const s = 'x'.repeat(1e6); for (;;) console.log(s, s, s)

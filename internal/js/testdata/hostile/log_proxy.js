@@ -1,0 +1,2 @@
+// ends: timeout
+console.log(new Proxy([], {get(t, k) { for (;;) {} }}))

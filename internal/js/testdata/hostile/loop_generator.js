@@ -1,0 +1,3 @@
+// ends: timeout
+function* g() { while (true) yield 1 }
+for (const x of g()) {}

@@ -1,0 +1,2 @@
+// ends: timeout
+a: for (;;) { b: for (;;) { continue a } }

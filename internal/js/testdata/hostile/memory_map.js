@@ -1,0 +1,2 @@
+// ends: limit_exceeded,timeout
+const m = new Map(); for (let i = 0; ; i++) m.set(i, {i})

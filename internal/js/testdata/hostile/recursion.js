@@ -1,0 +1,3 @@
+// ends: script_error
+function f() { return f() + 1 }
+f()

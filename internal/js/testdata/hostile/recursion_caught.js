@@ -1,0 +1,3 @@
+// ends: timeout
+function f() { try { f() } finally { f() } }
+f()

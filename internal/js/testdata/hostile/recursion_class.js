@@ -1,0 +1,3 @@
+// ends: script_error,limit_exceeded
+class A { constructor() { new A() } }
+new A()

@@ -1,0 +1,3 @@
+// ends: script_error,limit_exceeded
+function* g() { yield* g() }
+[...g()]

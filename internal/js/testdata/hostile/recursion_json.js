@@ -1,0 +1,2 @@
+// ends: script_error,limit_exceeded
+JSON.parse('['.repeat(1e6))

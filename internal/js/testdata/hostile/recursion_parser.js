@@ -1,0 +1,2 @@
+// ends: script_error,limit_exceeded
+eval('('.repeat(1e6))

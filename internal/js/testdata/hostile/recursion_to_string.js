@@ -1,0 +1,2 @@
+// ends: script_error
+const o = {toString() { return `${o}` }}; `${o}`

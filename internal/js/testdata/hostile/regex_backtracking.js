@@ -1,0 +1,2 @@
+// ends: timeout
+/^(a+)+$/.test('a'.repeat(40) + 'b')

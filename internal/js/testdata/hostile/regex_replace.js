@@ -1,0 +1,2 @@
+// ends: timeout
+'a'.repeat(30000).replace(/(a*)*b/g, '')

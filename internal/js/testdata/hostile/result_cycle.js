@@ -1,0 +1,2 @@
+// ends: script_error
+const a = []; a.push({a}); a

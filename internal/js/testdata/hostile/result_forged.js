@@ -1,0 +1,2 @@
+// ends: timeout
+Object.defineProperty(globalThis, '__result__', {get() { for (;;) {} }}); __result__

@@ -1,0 +1,2 @@
+// ends: limit_exceeded
+'x'.repeat(5e6)

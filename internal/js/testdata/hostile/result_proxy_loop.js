@@ -1,0 +1,2 @@
+// ends: timeout
+new Proxy({}, {ownKeys() { for (;;) {} }})

@@ -1,0 +1,2 @@
+// ends: timeout
+Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)

@@ -1,0 +1,2 @@
+// ends: timeout,limit_exceeded
+new Array(2 ** 32 - 1).join('')
