@@ -30,7 +30,8 @@ type Options struct {
 }
 
 // ToMIDI plays a tune into a format 0 file: repeats and parts written out, all
-// voices together, with title, tempo, meter and key.
+// voices together, with title, tempo, meter, key and the words of the first
+// voice that has any. Dynamics such as !p! and !f! change the velocity.
 func ToMIDI(tune *Tune, opts Options) (*smf.File, error) {
 	opts.Velocity = cmp.Or(opts.Velocity, 80)
 	opts.TicksPerBeat = cmp.Or(opts.TicksPerBeat, smf.DefaultTicksPerBeat)
@@ -68,6 +69,7 @@ type band struct {
 	events []smf.Event
 	left   int // steps that may still be played
 	notes  int
+	sung   bool  // a voice with words was played
 	end    int64 // in units
 }
 
@@ -118,8 +120,12 @@ func (b *band) play(index int, voice *Voice) error {
 	if b.left -= len(order); b.left < 0 {
 		return tooLong()
 	}
+	verses := make([]int, len(voice.steps))
 	for _, i := range order {
-		p.step(&voice.steps[i], index == 0)
+		s := &voice.steps[i]
+		p.step(s, index == 0)
+		p.sing(s, verses[i])
+		verses[i]++
 		if p.now > maxUnits || b.notes > maxNotes {
 			return tooLong()
 		}
@@ -128,6 +134,7 @@ func (b *band) play(index int, voice *Voice) error {
 		b.sound(t)
 	}
 	b.end = max(b.end, p.now)
+	b.sung = b.sung || p.singing
 	return nil
 }
 
@@ -155,7 +162,7 @@ func (b *band) channel(index int, voice *Voice) uint8 {
 func (b *band) sound(t *tone) {
 	start, end := b.tick(t.start), b.tick(t.end)
 	b.events = append(b.events,
-		smf.Note(start, t.channel, t.note, uint8(b.opts.Velocity)),
+		smf.Note(start, t.channel, t.note, uint8(min(max(b.opts.Velocity+t.louder, 1), 127))),
 		smf.Release(max(end, start+1), t.channel, t.note))
 }
 
@@ -194,12 +201,14 @@ type player struct {
 	longest int64 // the end of the longest overlay in it
 	tones   []*tone
 	ties    map[int]*tone // tones that wait for their tied note, by pitch
+	singing bool
 }
 
 // tone is a note as it sounds: tied notes are one.
 type tone struct {
 	start, end    int64 // in units
 	note, channel uint8
+	louder        int
 }
 
 func (p *player) step(s *step, first bool) {
@@ -237,22 +246,22 @@ func (p *player) sounds(s *step) {
 		if grace > s.length/2 {
 			length = g.length * (s.length / 2) / grace
 		}
-		p.tone(g.midi, start, length)
+		p.tone(g.midi, start, length, s.louder)
 		start += length
 	}
 	for _, n := range s.sounds {
-		p.sound(n, start)
+		p.sound(n, start, s.louder)
 	}
 }
 
 // sound plays a note, or prolongs the one tied to it.
-func (p *player) sound(n sound, start int64) {
+func (p *player) sound(n sound, start int64, louder int) {
 	end := max(p.now+n.length, start+1)
 	t, tied := p.ties[n.midi]
 	if tied && t.end == p.now {
 		t.end = end
 	} else {
-		t = p.tone(n.midi, start, end-start)
+		t = p.tone(n.midi, start, end-start, louder)
 	}
 	delete(p.ties, n.midi)
 	if n.tie {
@@ -260,14 +269,26 @@ func (p *player) sound(n sound, start int64) {
 	}
 }
 
-func (p *player) tone(midi int, start, length int64) *tone {
+func (p *player) tone(midi int, start, length int64, louder int) *tone {
 	if p.channel != drums {
 		midi += p.opts.Transpose
 	}
-	t := &tone{start, start + length, uint8(min(max(midi, 0), 127)), p.channel}
+	t := &tone{start, start + length, uint8(min(max(midi, 0), 127)), p.channel, louder}
 	p.tones = append(p.tones, t)
 	p.notes++
 	return t
+}
+
+// sing writes the syllable of a verse, or of the last there is, where the step
+// that was just played began. The words of one voice are enough.
+func (p *player) sing(s *step, verse int) {
+	if len(s.words) == 0 || p.sung {
+		return
+	}
+	p.singing = true
+	if text := s.words[min(verse, len(s.words)-1)]; text != "" {
+		p.events = append(p.events, smf.Words(p.tick(p.now-s.length), smf.Lyric, text))
+	}
 }
 
 // directive obeys %%MIDI program and channel, which count channels from 1.

@@ -65,6 +65,47 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestDynamics(t *testing.T) {
+	t.Parallel()
+	var got []uint8
+	for _, e := range played(t, tuneOf("C !p!D E !fff!F !mf!G2 [A!f!c]"), Options{}).Tracks[0].Events {
+		if e.Starts() {
+			got = append(got, e.Data2)
+		}
+	}
+	if want := []uint8{80, 50, 50, 125, 80, 95, 95}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestLyrics(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, music, want string }{
+		{"plain", "CDEF|\nw:one two-three four", "one |two-|three |four "},
+		{"skips and holds", "CDEF GA|\nw:a * b_ c", "a |b |c "},
+		{"hyphens", "CDE|\nw:well\\-known~thing- - all", "well-known thing-|all "},
+		{"bars", "CD|EF|\nw:a | b c", "a |b |c "},
+		{"rests, chords and grace notes have no part", "C z {g}[CE] D|\nw:a b c d", "a |b |c "},
+		{"line by line", "CD|\nw:a b\nEF|\nw:c d", "a |b |c |d "},
+		{"verses", "|: CD :|\nw:a b\nw:c d", "a |b |c |d "},
+		{"one voice sings", "[V:1] C|\nw:a\n[V:2] D|\nw:b", "a "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, e := range played(t, tuneOf(test.music), Options{}).Tracks[0].Events {
+				if e.Is(smf.Lyric) {
+					got = append(got, string(e.Bytes))
+				}
+			}
+			if strings.Join(got, "|") != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{Velocity: 128}, {Velocity: -1}, {Channel: 16}, {Channel: -1}, {TicksPerBeat: 40000}, {Tempo: -1}, {Tempo: 1e9}} {

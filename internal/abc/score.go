@@ -5,9 +5,11 @@ import "strings"
 // step is an item of a voice with its pitches and times worked out. What is
 // not about sound has no step.
 type step struct {
-	sounds []sound // of a note or chord
-	graces []sound // before them
-	length int64   // time it takes, in units; of rests too
+	sounds []sound  // of a note or chord
+	graces []sound  // before them
+	length int64    // time it takes, in units; of rests too
+	louder int      // what dynamics add to the velocity
+	words  []string // the syllable of each verse
 
 	bar       *Bar
 	overlay   bool
@@ -73,6 +75,9 @@ type reader struct {
 	broken   Fraction // what a broken rhythm does to the next note; zero: nothing
 	brokenAt Position
 
+	louder int
+	lyrics lyrics
+
 	filled   int64 // time of this bar so far
 	barPlain bool  // the bar began at a plain bar line
 }
@@ -101,11 +106,20 @@ func (r *reader) item(item Item) {
 	case *Overlay:
 		r.resetBar()
 		r.steps = append(r.steps, step{overlay: true})
+	case *Mark:
+		if louder, ok := dynamics[item.Text]; ok && item.Class == "decoration" {
+			r.louder = louder
+		}
 	case *Field:
 		r.field(item)
 	case *Directive:
 		r.directive(item)
 	}
+}
+
+// dynamics are the marks of loudness, by what they add to the velocity.
+var dynamics = map[string]int{
+	"pppp": -70, "ppp": -60, "pp": -45, "p": -30, "mp": -15, "mf": 0, "f": 15, "ff": 30, "fff": 45, "ffff": 47,
 }
 
 // field takes in what a field of the body changes. Malformed ones never get here.
@@ -134,6 +148,8 @@ func (r *reader) field(f *Field) {
 		r.steps = append(r.steps, step{tempo: &tempo})
 	case "P":
 		r.steps = append(r.steps, step{part: f.Value})
+	case "w":
+		r.lyrics.sing(r.steps, f.Value)
 	}
 }
 
@@ -155,7 +171,8 @@ func (r *reader) directive(d *Directive) {
 
 // sound works out a note or chord.
 func (r *reader) sound(notes []*Note, factor Fraction, tie bool) {
-	s := step{graces: r.graces}
+	r.lyrics.music(len(r.steps))
+	s := step{graces: r.graces, louder: r.louder}
 	r.graces = nil
 	pitches := r.accidentals.hear(notes, tie)
 	for i, n := range notes {
