@@ -141,8 +141,10 @@ func (k *keeper) reach(ctx context.Context, until *time.Time) (*session, error) 
 			}
 			timer = time.NewTimer(time.Until(*until))
 			defer timer.Stop()
+			signal(k.wake)
+		} else if state == StateAsleep {
+			signal(k.wake)
 		}
-		signal(k.wake)
 		select {
 		case <-told:
 		case <-timer.C:

@@ -96,8 +96,11 @@ func (l *sseLink) send(ctx context.Context, data []byte) error {
 	}
 	_, _ = io.CopyN(io.Discard, response.Body, 4<<10)
 	response.Body.Close()
-	if response.StatusCode >= 300 {
-		return notSent(statusFault(response, nil))
+	switch {
+	case response.StatusCode == http.StatusNotFound:
+		return notSent(ErrGone)
+	case response.StatusCode >= 300:
+		return statusFault(response, nil)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ type keeper struct {
 	retired   bool
 	state     State
 	since     time.Time
-	attempt   int
+	attempt   int // failures in a row
+	pace      int // failures since somebody last was in a hurry; decides the delay
 	err       error
 	challenge string
 	next      time.Time
@@ -220,12 +221,13 @@ func (k *keeper) await(ctx context.Context, err error, served time.Duration) {
 	attempt := 0
 	k.change(func() {
 		if served > time.Second {
-			k.attempt = 0
+			k.attempt, k.pace = 0, 0
 		}
 		k.attempt++
+		k.pace++
 		attempt = k.attempt
 		k.state, k.since, k.err = StateReconnecting, time.Now(), err
-		delay = k.opts.Backoff.Delay(attempt)
+		delay = max(k.opts.Backoff.Delay(k.pace), floor(attempt))
 		if auth {
 			k.state, k.challenge, delay = StateNeedsAuth, challenge, k.opts.AuthRetry
 		}
@@ -237,26 +239,30 @@ func (k *keeper) await(ctx context.Context, err error, served time.Duration) {
 	} else {
 		k.publish(Reconnecting{Upstream: k.name, Attempt: attempt, DelayMS: delay.Milliseconds(), Error: err.Error()})
 	}
-	k.rest(ctx, delay, auth)
+	k.rest(ctx, delay, floor(attempt), auth)
 }
 
-// minRest keeps callers in a hurry from turning attempts into a busy loop.
-const minRest = 20 * time.Millisecond
+// floor is the shortest rest after so many failures in a row: callers in a hurry
+// must not turn attempts into a busy loop, nor into a storm of processes.
+func floor(attempt int) time.Duration {
+	return min(time.Duration(attempt)*20*time.Millisecond, 500*time.Millisecond)
+}
 
-// rest waits for delay, or until somebody wakes us, which credentials that are
-// wanting do not heed.
-func (k *keeper) rest(ctx context.Context, delay time.Duration, deaf bool) {
-	if pause(ctx, min(minRest, delay)) != nil {
+// rest waits for delay, or, past least, until somebody wakes us: then the delays
+// begin anew with the shortest. Credentials that are wanting make us deaf to that.
+func (k *keeper) rest(ctx context.Context, delay, least time.Duration, deaf bool) {
+	if pause(ctx, min(least, delay)) != nil {
 		return
 	}
 	wake := k.wake
 	if deaf {
 		wake = nil
 	}
-	timer := time.NewTimer(max(delay-minRest, 0))
+	timer := time.NewTimer(max(delay-least, 0))
 	defer timer.Stop()
 	select {
 	case <-wake:
+		k.change(func() { k.pace = 0 })
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -35,7 +35,11 @@ type parcel struct {
 	ctx     context.Context // of whoever sends it: parcels nobody waits for are not sent
 	data    []byte
 	written atomic.Bool
-	sent    chan error // gets one value; nil when nobody asks
+	sent    chan error // gets one value
+}
+
+func newParcel(ctx context.Context, m wire.Message) *parcel {
+	return &parcel{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
 }
 
 // newPipe starts writing through write, which is never called concurrently. The
@@ -63,10 +67,9 @@ func (p *pipe) writeAll(write func(context.Context, []byte) error) {
 					out.written.Store(false)
 				}
 			}
-			if out.sent != nil {
-				out.sent <- err
-			}
-			if err != nil && out.ctx.Err() == nil {
+			out.sent <- err
+			var refused *statusError // only this message was not to its liking
+			if err != nil && out.ctx.Err() == nil && !errors.As(err, &refused) {
 				p.fail(fmt.Errorf("write: %w", err))
 			}
 		case <-p.done:
@@ -82,7 +85,7 @@ func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 		return wire.Message{}, err
 	}
 	defer p.forget(out.Message.ID)
-	letter := &parcel{ctx: ctx, data: out.Message.Append(nil)}
+	letter := newParcel(ctx, out.Message)
 	select {
 	case p.queue <- letter:
 	case <-p.done:
@@ -90,12 +93,21 @@ func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 	case <-ctx.Done():
 		return wire.Message{}, notSent(context.Cause(ctx))
 	}
-	select {
-	case r := <-answer:
-		return r.message, r.err
-	case <-ctx.Done():
-		return wire.Message{}, context.Cause(ctx)
-	case <-p.done:
+	sent := letter.sent
+	for over := false; !over; {
+		select {
+		case r := <-answer:
+			return r.message, r.err
+		case <-ctx.Done():
+			return wire.Message{}, context.Cause(ctx)
+		case err := <-sent:
+			if err != nil {
+				return wire.Message{}, err
+			}
+			sent = nil
+		case <-p.done:
+			over = true
+		}
 	}
 	select {
 	case r := <-answer: // it came just before the end
@@ -110,7 +122,7 @@ func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 
 // Send implements Link.
 func (p *pipe) Send(ctx context.Context, m wire.Message) error {
-	letter := &parcel{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
+	letter := newParcel(ctx, m)
 	select {
 	case p.queue <- letter:
 	case <-p.done:

@@ -108,4 +108,9 @@ func (o *Options) dial(ctx context.Context, spec Spec, way endpoint, hooks Hooks
 }
 
 // notSent marks err as the fate of a request the server never saw.
-func notSent(err error) error { return fmt.Errorf("%w: %w", ErrNotSent, err) }
+func notSent(err error) error {
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotSent, err)
+}
