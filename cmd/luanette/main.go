@@ -29,6 +29,7 @@ const (
 // Run method and one line here.
 type cli struct {
 	Serve   serveCommand   `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
+	Stdio   stdioCommand   `cmd:"" help:"Run the MCP server on standard input and output."`
 	Config  configCommand  `cmd:"" help:"Look at the configuration."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -2,6 +2,10 @@ package main
 
 import (
 	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
 	"github.com/luanette/luanette/internal/app"
 )
@@ -31,5 +35,25 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer stop()
+	work.Go(func() { reloadOnHangup(ctx, house) })
 	return house.Serve(ctx)
+}
+
+// reloadOnHangup reads the configuration again when told so by SIGHUP.
+func reloadOnHangup(ctx context.Context, house *app.House) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-hangups:
+			house.Reload(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -5,16 +5,23 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/telemetry"
+	"github.com/luanette/luanette/internal/upstream"
 )
 
 // Options is what the process hands to the house beside its configuration.
@@ -24,7 +31,9 @@ type Options struct {
 	Env     Environment // for variables that parts of the configuration name
 }
 
-// House is the whole program, built and ready to run.
+// House is the whole program, built and running except for its doors. Serve or
+// ServeStdio opens them; both close the house when they return, and so must
+// whoever opens neither.
 type House struct {
 	config    *Loaded
 	options   Options
@@ -32,11 +41,16 @@ type House struct {
 	log       *slog.Logger
 	store     *db.DB
 	bus       *event.Bus
+	upstreams *upstreams
+	catalog   *catalog.Catalog
+	hub       *hub.Hub
 	started   time.Time
+
+	stop context.CancelFunc // ends what runs in the background
+	work sync.WaitGroup     // which is waited for here
 }
 
-// Build makes every part and starts nothing that listens. The caller runs the
-// house or closes it.
+// Build makes every part and lets upstreams connect in the background.
 func Build(ctx context.Context, config *Loaded, options Options) (*House, error) {
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
 		Service:   "luanette",
@@ -55,10 +69,35 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		bus:     event.New(event.BusOptions{}),
 		started: time.Now(),
 	}
-	if err := h.openStore(ctx); err != nil {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	h.stop = stop
+	if err := h.furnish(ctx); err != nil {
 		return nil, errors.Join(err, h.Close(ctx))
 	}
+	h.work.Go(func() { h.upstreams.follow(background) })
+	h.work.Go(func() { h.watchConfig(background) })
 	return h, nil
+}
+
+// furnish opens what is kept and puts the rooms and doors in place.
+func (h *House) furnish(ctx context.Context) error {
+	if err := h.openStore(ctx); err != nil {
+		return err
+	}
+	h.connectRooms()
+	specs, warnings, err := h.config.specs(h.options.Env)
+	if err != nil {
+		return err
+	}
+	for _, warning := range warnings {
+		h.log.WarnContext(ctx, "imported MCP servers", "warning", warning)
+	}
+	if err := h.upstreams.configure(specs); err != nil {
+		return err
+	}
+	h.catalog.Refresh(ctx)
+	h.hangDoors()
+	return nil
 }
 
 func (h *House) openStore(ctx context.Context) error {
@@ -74,6 +113,48 @@ func (h *House) openStore(ctx context.Context) error {
 	return nil
 }
 
+// connectRooms makes the connection manager, the catalog over it, and our own
+// tools over both.
+func (h *House) connectRooms() {
+	manager := upstream.New(upstream.Options{
+		Log: h.log, Events: h.bus,
+		ClientVersion: h.options.Version,
+		CacheDir:      filepath.Join(h.config.Data, "upstreams"),
+		Getenv:        h.options.Env.Lookup,
+		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
+	})
+	h.catalog = catalog.New(catalog.Options{
+		Bus: h.bus, Log: h.log,
+		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
+	})
+	h.upstreams = &upstreams{manager: manager, catalog: h.catalog, bus: h.bus}
+	h.catalog.Add(builtin.NewSet(
+		builtin.MCP(h.upstreams, h.catalog, builtin.AllowHosts(h.config.MCP.AllowedHosts)),
+		builtin.Discovery(h.catalog),
+	))
+	h.catalog.Add(manager)
+}
+
+// hangDoors makes the MCP server in front of it all.
+func (h *House) hangDoors() {
+	exposed := h.catalog.Exposed()
+	h.hub = hub.New(hub.Options{
+		Name: "luanette", Title: "Luanette", Version: h.options.Version,
+		Instructions: builtin.Instructions(),
+		Tools:        exposed,
+		Resources:    builtin.NewResources(builtin.Overview(h.catalog, h.upstreams, h.catalog)),
+		Completer:    builtin.NamespaceCompletions(h.catalog),
+		Upstreams:    h.upstreams,
+		Changes: func(notify func(method string, params json.RawMessage)) (stop func()) {
+			return exposed.Watch(func() { notify("notifications/tools/list_changed", nil) })
+		},
+		Origins: h.config.MCP.AllowedOrigins,
+		Limits:  hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
+		Log:     h.log,
+		Tracer:  h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+	})
+}
+
 // logLevel reads a level that check has seen to be one.
 func logLevel(name string) slog.Level {
 	var level slog.Level
@@ -83,9 +164,19 @@ func logLevel(name string) slog.Level {
 
 // Close gives back what Build took, in the opposite order.
 func (h *House) Close(ctx context.Context) error {
-	var err error
-	if h.store != nil {
-		err = h.store.Close()
+	var failed []error
+	if h.hub != nil {
+		failed = append(failed, h.hub.Close(ctx))
 	}
-	return errors.Join(err, h.telemetry.Shutdown(ctx))
+	h.stop()
+	h.work.Wait()
+	if h.upstreams != nil {
+		h.upstreams.manager.Close()
+	}
+	h.bus.Close()
+	if h.store != nil {
+		failed = append(failed, h.store.Close())
+	}
+	failed = append(failed, h.telemetry.Shutdown(ctx))
+	return errors.Join(failed...)
 }

@@ -10,15 +10,32 @@ import (
 func (h *House) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", h.health)
+	mcp := h.hub.Handler()
+	mux.Handle("/mcp", mcp)
+	mux.Handle("/mcp/", mcp)
+	mux.Handle("/.well-known/", mcp)
 	return h.telemetry.Handler(mux)
 }
 
-// health answers load balancers and people: alive, which version, since when.
+// health answers load balancers and people: alive, which version, since when,
+// and how the servers behind us are doing. An upstream that is away does not make
+// us unhealthy: everything else goes on.
 func (h *House) health(w http.ResponseWriter, _ *http.Request) {
+	type upstreamHealth struct {
+		State string `json:"state"`
+		Tools int    `json:"tools"`
+		Error string `json:"error,omitempty"`
+	}
+	behind := map[string]upstreamHealth{}
+	for _, s := range h.upstreams.List() {
+		behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error}
+	}
 	writeJSON(w, http.StatusOK, map[string]any{
 		"status":      "healthy",
 		"version":     h.options.Version,
 		"uptime_secs": int64(time.Since(h.started).Seconds()),
+		"sessions":    h.hub.Sessions(),
+		"upstreams":   behind,
 	})
 }
 

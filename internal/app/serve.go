@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -49,6 +50,16 @@ func (h *House) Serve(ctx context.Context) error {
 	return errors.Join(err, h.leave(ctx))
 }
 
+// ServeStdio answers one MCP client on in and out until it hangs up or ctx ends,
+// then closes the house.
+func (h *House) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := h.hub.ServeStdio(ctx, in, out)
+	if ctx.Err() != nil {
+		err = nil // told to stop
+	}
+	return errors.Join(err, h.leave(ctx))
+}
+
 // drain stops accepting, gives requests under way a moment, then ends them.
 func drain(ctx context.Context, server *http.Server, endRequests context.CancelFunc) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -73,6 +84,7 @@ func (h *House) greet(addr net.Addr) {
 	base := "http://" + addr.String()
 	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
 	for _, line := range [][2]string{
+		{"MCP", base + "/mcp"},
 		{"health", base + "/health"},
 		{"data", h.config.Data},
 		{"config", orNone(h.config.File)},

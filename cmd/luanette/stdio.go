@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/app"
+)
+
+// stdioCommand is `luanette stdio`.
+type stdioCommand struct {
+	settingFlags
+}
+
+// Help is shown by `luanette stdio --help`.
+func (stdioCommand) Help() string {
+	return `For clients that start their MCP servers themselves. In an mcpServers file:
+
+  "luanette": { "command": "luanette", "args": ["stdio"] }`
+}
+
+// Run serves the client on standard input and output.
+func (c *stdioCommand) Run(ctx context.Context, world *process) error {
+	loaded, err := c.load(world, nil)
+	if err != nil {
+		return err
+	}
+	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env})
+	if err != nil {
+		return err
+	}
+	return house.ServeStdio(ctx, world.Stdin, world.Stdout)
+}

@@ -1,0 +1,179 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/upstream"
+)
+
+// upstreams ties the connection manager to those who use it. It remembers which
+// upstreams the configuration wants and which were added while running, so that
+// a change of the one leaves the other alone.
+type upstreams struct {
+	manager *upstream.Manager
+	catalog *catalog.Catalog
+	bus     *event.Bus
+
+	mu         sync.Mutex
+	configured map[string]upstream.Spec
+	added      map[string]upstream.Spec
+}
+
+// configure makes specs what the configuration wants; what is not in it any more
+// goes, what did not change stays connected.
+func (u *upstreams) configure(specs []upstream.Spec) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	configured := map[string]upstream.Spec{}
+	for _, spec := range specs {
+		configured[spec.Name] = spec
+	}
+	wanted := maps.Clone(u.added)
+	if wanted == nil {
+		wanted = map[string]upstream.Spec{}
+	}
+	maps.Copy(wanted, configured)
+	if err := u.manager.Set(slices.Collect(maps.Values(wanted))); err != nil {
+		return err
+	}
+	for name := range u.configured {
+		u.catalog.Expose(name, catalog.Exposure{})
+	}
+	for name, spec := range configured {
+		u.catalog.Expose(name, exposure(spec))
+	}
+	u.configured = configured
+	return nil
+}
+
+func exposure(spec upstream.Spec) catalog.Exposure {
+	if slices.Contains(spec.Expose, exposeAll) {
+		return catalog.Exposure{All: true}
+	}
+	return catalog.Exposure{Names: spec.Expose}
+}
+
+// Add connects an upstream at somebody's wish.
+func (u *upstreams) Add(_ context.Context, want builtin.Upstream) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, fixed := u.configured[want.Namespace]; fixed {
+		return nil // the tool has seen to it that it is the same
+	}
+	spec := upstream.Spec{
+		Name: want.Namespace, URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
+	}
+	if err := u.manager.Add(spec); err != nil {
+		return err
+	}
+	if u.added == nil {
+		u.added = map[string]upstream.Spec{}
+	}
+	u.added[spec.Name] = spec
+	return nil
+}
+
+// Remove disconnects an upstream until it is added again or the server restarts.
+func (u *upstreams) Remove(_ context.Context, name string) (bool, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.added, name)
+	return u.manager.Remove(name), nil
+}
+
+// List is every upstream, sorted by name.
+func (u *upstreams) List() []builtin.UpstreamStatus {
+	all := u.manager.List()
+	list := make([]builtin.UpstreamStatus, len(all))
+	for i, s := range all {
+		list[i] = u.status(s)
+	}
+	return list
+}
+
+// Status is one upstream.
+func (u *upstreams) Status(name string) (builtin.UpstreamStatus, bool) {
+	s, ok := u.manager.Status(name)
+	if !ok {
+		return builtin.UpstreamStatus{}, false
+	}
+	return u.status(s), true
+}
+
+func (u *upstreams) status(s upstream.Status) builtin.UpstreamStatus {
+	u.mu.Lock()
+	_, fixed := u.configured[s.Name]
+	u.mu.Unlock()
+	return builtin.UpstreamStatus{
+		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
+		State: string(s.State), Tools: s.Tools, Stale: s.Stale,
+		Error: s.LastError, Attempt: s.Attempt, NextTry: s.NextTry, Fixed: fixed,
+	}
+}
+
+// Await returns when the upstream has come to rest: connected, asleep, in need
+// of credentials, or gone.
+func (u *upstreams) Await(ctx context.Context, name string) {
+	sub := u.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	defer sub.Close()
+	for {
+		s, ok := u.manager.Status(name)
+		if !ok || s.State == upstream.StateConnected || s.State == upstream.StateNeedsAuth || s.State == upstream.StateAsleep {
+			return
+		}
+		if _, err := sub.Next(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// Refresh fetches the upstream's list anew.
+func (u *upstreams) Refresh(ctx context.Context, name string) ([]tool.Info, error) {
+	if err := u.manager.Refresh(ctx, name); err != nil {
+		return nil, err
+	}
+	u.catalog.Refresh(ctx)
+	tools, ok := u.catalog.In(ctx, name)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "no upstream %q", name)
+	}
+	return tools, nil
+}
+
+// Peer is one upstream seen whole, for the hub.
+func (u *upstreams) Peer(name string) (hub.Peer, bool) {
+	peer, ok := u.manager.Peer(name)
+	if !ok {
+		return nil, false // not a typed nil
+	}
+	return peer, true
+}
+
+// Namespaces are the names of all upstreams.
+func (u *upstreams) Namespaces() []string { return u.manager.Namespaces() }
+
+// follow keeps the catalog up to date with the upstreams until ctx ends.
+func (u *upstreams) follow(ctx context.Context) {
+	sub := u.bus.Subscribe(event.Options{Types: []string{"upstream.connected", "upstream.tools_refreshed", "upstream.removed"}, Mode: event.Latest})
+	defer sub.Close()
+	for {
+		if _, err := sub.Next(ctx); err != nil {
+			return
+		}
+		u.catalog.Refresh(ctx)
+	}
+}
+
+var (
+	_ builtin.Upstreams = (*upstreams)(nil)
+	_ hub.Upstreams     = (*upstreams)(nil)
+)
