@@ -1,0 +1,236 @@
+package lua
+
+import "math"
+
+// ArithOp is an arithmetic or bitwise operator.
+type ArithOp uint8
+
+// The operators of Call.Arith.
+const (
+	OpAdd ArithOp = iota
+	OpSub
+	OpMul
+	OpMod
+	OpPow
+	OpDiv
+	OpIDiv
+	OpBand
+	OpBor
+	OpBxor
+	OpShl
+	OpShr
+	OpUnm
+	OpBnot
+)
+
+func (op ArithOp) event() event  { return evAdd + event(op) }
+func (op ArithOp) bitwise() bool { return op >= OpBand && op <= OpShr || op == OpBnot }
+
+// arith computes a op b for host functions.
+func (s *State) arith(op ArithOp, a, b Value) (Value, error) {
+	if op >= OpUnm {
+		b = a
+	}
+	if r, ok, err := s.rawArith(op, a, b); ok || err != nil {
+		return r, err
+	}
+	h := s.binaryHandler(op.event(), a, b)
+	if h.p == nil {
+		return Nil, s.arithError(op, a, b)
+	}
+	return s.callBack(h, a, b)
+}
+
+func (s *State) binaryHandler(ev event, a, b Value) Value {
+	if h := s.metamethod(a, ev); h.p != nil {
+		return h
+	}
+	return s.metamethod(b, ev)
+}
+
+// rawArith computes a op b when both are numbers, and strings are not
+// converted; ok is false when a metamethod has to decide.
+func (s *State) rawArith(op ArithOp, a, b Value) (r Value, ok bool, err error) {
+	if !a.isNumber() || !b.isNumber() {
+		return Nil, false, nil
+	}
+	if op.bitwise() {
+		x, ok1 := a.AsInt()
+		y, ok2 := b.AsInt()
+		if !ok1 || !ok2 {
+			return Nil, false, nil
+		}
+		return Int(intBitwise(op, x, y)), true, nil
+	}
+	if a.isInt() && b.isInt() && op != OpDiv && op != OpPow {
+		if b.n == 0 && (op == OpMod || op == OpIDiv) {
+			if op == OpMod {
+				return Nil, false, s.runtimeError("attempt to perform 'n%%%%0'")
+			}
+			return Nil, false, s.runtimeError("attempt to perform 'n//0'")
+		}
+		return Int(intArith(op, a.int(), b.int())), true, nil
+	}
+	x, _ := a.AsFloat()
+	y, _ := b.AsFloat()
+	return Float(floatArith(op, x, y)), true, nil
+}
+
+// intArith computes on integers; divisors are not zero.
+func intArith(op ArithOp, x, y int64) int64 {
+	switch op {
+	case OpAdd:
+		return x + y
+	case OpSub:
+		return x - y
+	case OpMul:
+		return x * y
+	case OpMod:
+		return intMod(x, y)
+	case OpIDiv:
+		return intDiv(x, y)
+	}
+	return -x // OpUnm
+}
+
+func intBitwise(op ArithOp, x, y int64) int64 {
+	switch op {
+	case OpBand:
+		return x & y
+	case OpBor:
+		return x | y
+	case OpBxor:
+		return x ^ y
+	case OpShl:
+		return shiftLeft(x, y)
+	case OpShr:
+		return shiftRight(x, y)
+	}
+	return ^x // OpBnot
+}
+
+func floatArith(op ArithOp, x, y float64) float64 {
+	switch op {
+	case OpAdd:
+		return x + y
+	case OpSub:
+		return x - y
+	case OpMul:
+		return x * y
+	case OpMod:
+		return floatMod(x, y)
+	case OpPow:
+		return floatPow(x, y)
+	case OpDiv:
+		return x / y
+	case OpIDiv:
+		return math.Floor(x / y)
+	}
+	return -x // OpUnm
+}
+
+// intDiv rounds towards minus infinity; y is not 0.
+func intDiv(x, y int64) int64 {
+	if y == -1 {
+		return -x // also for the smallest integer, whose quotient wraps
+	}
+	q := x / y
+	if x%y != 0 && (x^y) < 0 {
+		q--
+	}
+	return q
+}
+
+// intMod has the sign of y, which is not 0.
+func intMod(x, y int64) int64 {
+	if y == -1 {
+		return 0
+	}
+	m := x % y
+	if m != 0 && (m^y) < 0 {
+		m += y
+	}
+	return m
+}
+
+func floatMod(x, y float64) float64 {
+	m := math.Mod(x, y)
+	if m*y < 0 {
+		m += y
+	}
+	return m
+}
+
+func floatPow(x, y float64) float64 {
+	if y == 2 {
+		return x * x
+	}
+	return math.Pow(x, y)
+}
+
+func shiftLeft(x, n int64) int64 {
+	switch {
+	case n <= -64 || n >= 64:
+		return 0
+	case n >= 0:
+		return int64(uint64(x) << uint(n))
+	default:
+		return int64(uint64(x) >> uint(-n))
+	}
+}
+
+func shiftRight(x, n int64) int64 {
+	if n == math.MinInt64 {
+		return 0
+	}
+	return shiftLeft(x, -n)
+}
+
+// toNumber converts numeric strings; numbers stay as they are.
+func toNumber(v Value) (Value, bool) {
+	if v.isNumber() {
+		return v, true
+	}
+	if v.isString() {
+		return parseNumber(v.str().s)
+	}
+	return Nil, false
+}
+
+// toInteger converts numbers and numeric strings with an exact integer value.
+func toInteger(v Value) (int64, bool) {
+	if v.isInt() {
+		return v.int(), true
+	}
+	n, ok := toNumber(v)
+	if !ok {
+		return 0, false
+	}
+	return n.AsInt()
+}
+
+// arithError tells why a op b cannot be.
+func (s *State) arithError(op ArithOp, a, b Value) error {
+	if op.bitwise() {
+		if a.isNumber() && b.isNumber() {
+			return s.integerError(a, b)
+		}
+		return s.operandError("perform bitwise operation on", a, b)
+	}
+	return s.operandError("perform arithmetic on", a, b)
+}
+
+// operandError blames the first operand unless it is a number.
+func (s *State) operandError(what string, a, b Value) error {
+	if a.isNumber() {
+		a = b
+	}
+	return s.typeError(what, a)
+}
+
+func (s *State) integerError(a, b Value) error {
+	if _, ok := a.AsInt(); ok {
+		a = b
+	}
+	return s.runtimeError("number%s has no integer representation", s.variableInfo(a))
+}

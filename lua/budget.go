@@ -1,0 +1,155 @@
+package lua
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Budget limits what a state may use. Zero fields do not limit.
+type Budget struct {
+	// Steps bounds backward jumps, calls, and the units of work of library
+	// functions, counted from the SetBudget that set it.
+	Steps int64
+	// Memory bounds the bytes the state may hold. Garbage does not count:
+	// before the limit is enforced what is reachable is measured.
+	Memory int64
+	// Deadline is when the state must stop.
+	Deadline time.Time
+}
+
+// Usage tells what a state has used.
+type Usage struct {
+	// Steps since the last SetBudget.
+	Steps int64
+	// Memory is the estimate of bytes held; it includes garbage produced
+	// since the last measurement.
+	Memory int64
+}
+
+// fuelSlice is how many steps pass between two looks at the clock and the
+// context: well under a millisecond of work.
+const fuelSlice = 10000
+
+// account is the part of a state that counts. The loop of the machine takes
+// steps from fuel and asks refuel for more when it has run out.
+type account struct {
+	fuel    int64
+	granted int64 // of the current slice
+	spent   int64 // steps of slices that are over
+	budget  Budget
+	ctx     context.Context
+	// done is ctx's channel, nil when it can never be cancelled.
+	done <-chan struct{}
+
+	memory     int64 // bytes charged since the last measurement, plus what it found
+	memoryNext int64 // measure when memory passes this
+}
+
+// SetBudget replaces the budget and starts counting steps anew.
+func (s *State) SetBudget(b Budget) {
+	s.account.budget = b
+	s.account.spent, s.account.granted, s.account.fuel = 0, 0, 0
+	s.account.memoryNext = s.nextMeasure()
+}
+
+// Usage returns what the state has used so far.
+func (s *State) Usage() Usage {
+	a := &s.account
+	return Usage{Steps: a.spent + a.granted - max(a.fuel, 0), Memory: a.memory}
+}
+
+// step charges n units of work.
+func (s *State) step(n int) error {
+	s.account.fuel -= int64(n)
+	if s.account.fuel < 0 {
+		return s.refuel()
+	}
+	return nil
+}
+
+// refuel looks at every limit and, when none is reached, grants a new slice.
+func (s *State) refuel() error {
+	a := &s.account
+	a.spent += a.granted - a.fuel
+	a.granted = fuelSlice
+	if limit := a.budget.Steps; limit > 0 {
+		if a.spent > limit {
+			a.granted, a.fuel = 0, 0
+			return &BudgetError{Limit: LimitSteps, Used: a.spent, Allowed: limit}
+		}
+		a.granted = min(fuelSlice, limit-a.spent)
+	}
+	a.fuel = a.granted
+	if err := s.checkTime(); err != nil {
+		return err
+	}
+	if len(s.gc.pending) > 0 {
+		return s.finalize()
+	}
+	return nil
+}
+
+func (s *State) checkTime() error {
+	a := &s.account
+	if a.done != nil {
+		select {
+		case <-a.done:
+			return &BudgetError{Limit: LimitContext, Cause: context.Cause(a.ctx)}
+		default:
+		}
+	}
+	if !a.budget.Deadline.IsZero() && time.Now().After(a.budget.Deadline) {
+		return &BudgetError{Limit: LimitDeadline}
+	}
+	return nil
+}
+
+// alloc charges bytes about to be allocated.
+func (s *State) alloc(bytes int) error {
+	s.account.memory += int64(bytes)
+	if s.account.memory > s.account.memoryNext {
+		return s.measure(int64(bytes))
+	}
+	return nil
+}
+
+// nextMeasure returns the amount of memory at which reachable objects are
+// measured next: never, unless there is a limit, or weak tables or finalizers
+// depend on it.
+func (s *State) nextMeasure() int64 {
+	next := int64(math.MaxInt64)
+	if s.collects() {
+		next = max(2*s.account.memory, minCollect)
+	}
+	if limit := s.account.budget.Memory; limit > 0 {
+		next = min(next, limit)
+	}
+	return next
+}
+
+// measure re-measures what is reachable and raises an error when that is over
+// the limit. The bytes asked for are already on the account.
+func (s *State) measure(asked int64) error {
+	a := &s.account
+	live := s.collect()
+	a.memory = live + asked
+	if len(s.gc.pending) > 0 { // run finalizers at the next safe point
+		a.granted -= max(a.fuel, 0)
+		a.fuel = min(a.fuel, 0)
+	}
+	limit := a.budget.Memory
+	if limit > 0 && a.memory > limit {
+		used := a.memory
+		a.memory = live
+		a.memoryNext = limit
+		return &BudgetError{Limit: LimitMemory, Used: used, Allowed: limit}
+	}
+	a.memoryNext = s.nextMeasure()
+	if limit > 0 {
+		// Close under the limit a walk would run for every small allocation.
+		// Letting a sixteenth pass unmeasured bounds what walks cost.
+		a.memoryNext = max(a.memoryNext, a.memory+limit/16)
+	}
+	return nil
+}

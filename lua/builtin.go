@@ -1,0 +1,120 @@
+package lua
+
+// builtin marks the library functions the machine knows: iterators it steps
+// itself, and functions that switch frames or threads and therefore cannot be
+// plain Go functions.
+type builtin uint8
+
+const (
+	builtinNone builtin = iota
+	builtinNext
+	builtinIpairs // the iterator ipairs returns
+	// From here on the function is carried out by startBuiltin.
+	builtinPcall
+	builtinXpcall
+	builtinYield
+	builtinResume
+	builtinWrapped // what coroutine.wrap returns
+	builtinPairs
+	builtinDofile
+
+	firstFrameBuiltin = builtinPcall
+)
+
+// builtins are found by the names they are registered under.
+var builtins = map[string]builtin{
+	"next": builtinNext, "pcall": builtinPcall, "xpcall": builtinXpcall, "pairs": builtinPairs,
+	"dofile":          builtinDofile,
+	"coroutine.yield": builtinYield, "coroutine.resume": builtinResume,
+}
+
+// The phases of a builtin function's frame.
+const (
+	phaseCalled uint8 = iota // the function it called runs
+	phaseFailed              // the call failed, variables are being closed
+)
+
+// startBuiltin begins a builtin function, whose frame is the top of t.
+func (s *State) startBuiltin(t *Thread, f *Function, at, nargs int) (exit bool, err error) {
+	switch f.host.builtin {
+	case builtinPcall:
+		return s.startPcall(t, at, nargs)
+	case builtinXpcall:
+		return s.startXpcall(t, at, nargs)
+	case builtinYield:
+		return s.yield(t, at, nargs)
+	case builtinResume:
+		return s.startResume(t, at, nargs)
+	case builtinPairs:
+		return s.startPairs(t, at, nargs)
+	case builtinDofile:
+		return s.startDofile(t, at, nargs)
+	default:
+		return s.resume(t, (*Thread)(f.bound[0].p), at+1, nargs)
+	}
+}
+
+// resumeBuiltin goes on with the builtin function whose frame is the top of t
+// after the function it called has returned, with results up to t.top.
+func (s *State) resumeBuiltin(t *Thread) (exit bool, err error) {
+	f := t.frame()
+	at := int(f.fn)
+	switch t.stack[at].function().host.builtin {
+	case builtinPcall:
+		if f.phase == phaseFailed {
+			return s.closeProtected(t, at+1)
+		}
+		t.stack[at] = Bool(true)
+		return s.ret(t, at, t.top-at)
+	case builtinXpcall:
+		if f.phase == phaseFailed {
+			return s.closeProtected(t, at+2)
+		}
+		t.stack[at+1] = Bool(true)
+		return s.ret(t, at+1, t.top-at-1)
+	case builtinPairs:
+		return s.ret(t, at+1, 3)
+	default: // dofile
+		return s.ret(t, at+1, t.top-at-1)
+	}
+}
+
+// argCheck builds the Call that argument errors of a builtin need.
+func (s *State) argCheck(t *Thread, at, nargs int) *Call {
+	return &Call{state: s, thread: t, fn: t.stack[at].function(), args: t.stack[at+1 : at+1+nargs]}
+}
+
+func (s *State) startPcall(t *Thread, at, nargs int) (exit bool, err error) {
+	if nargs == 0 {
+		return false, s.argCheck(t, at, nargs).CheckAny(1)
+	}
+	t.frame().flags |= frameProtected
+	return s.call(t, at+1, nargs-1, -1, frameCallback, contResults, 0)
+}
+
+// startXpcall swaps function and handler, so that the function is followed by
+// its arguments.
+func (s *State) startXpcall(t *Thread, at, nargs int) (exit bool, err error) {
+	if _, err := s.argCheck(t, at, nargs).CheckFunction(2); err != nil {
+		return false, err
+	}
+	t.stack[at+1], t.stack[at+2] = t.stack[at+2], t.stack[at+1]
+	t.frame().flags |= frameProtected
+	return s.call(t, at+2, nargs-2, -1, frameCallback, contResults, 0)
+}
+
+func (s *State) startPairs(t *Thread, at, nargs int) (exit bool, err error) {
+	if nargs == 0 {
+		return false, s.argCheck(t, at, nargs).CheckAny(1)
+	}
+	if err := t.reserve(at + 4); err != nil {
+		return false, err
+	}
+	v := t.stack[at+1]
+	if h := s.metamethod(v, evPairs); h.p != nil {
+		t.stack[at+1], t.stack[at+2] = h, v
+		return s.call(t, at+1, 1, 3, frameCallback, contResults, 0)
+	}
+	t.stack[at], t.stack[at+1], t.stack[at+2] = s.nextFunction, v, Nil
+	return s.ret(t, at, 3)
+}

@@ -1,0 +1,170 @@
+package lua
+
+import (
+	"context"
+	"unsafe"
+)
+
+func pointer(s *Str) unsafe.Pointer { return unsafe.Pointer(s) }
+
+// Call is a host function's view of being called. It is valid until the
+// function returns; the engine reuses it.
+type Call struct {
+	state  *State
+	thread *Thread
+	fn     *Function
+	args   []Value
+	rets   []Value
+	back   []Value // results of the last call back into Lua
+	next   *Call   // in the list of free ones
+}
+
+// State returns the state the function runs in.
+func (c *Call) State() *State { return c.state }
+
+// Context returns the context of the State.Call that led here.
+func (c *Call) Context() context.Context { return c.state.account.ctx }
+
+// NArgs returns the number of arguments.
+func (c *Call) NArgs() int { return len(c.args) }
+
+// Arg returns argument i, counted from 1, or Nil when it is absent.
+func (c *Call) Arg(i int) Value {
+	if uint(i-1) < uint(len(c.args)) {
+		return c.args[i-1]
+	}
+	return Nil
+}
+
+// Args returns all arguments. The slice is the engine's: read it only, and
+// only until the function returns.
+func (c *Call) Args() []Value { return c.args }
+
+// Upvalue returns value i, counted from 1, that Bind gave the function.
+func (c *Call) Upvalue(i int) Value { return c.fn.bound[i-1] }
+
+// SetUpvalue replaces value i that Bind gave the function.
+func (c *Call) SetUpvalue(i int, v Value) { c.fn.bound[i-1] = v }
+
+// Function returns the function being called.
+func (c *Call) Function() *Function { return c.fn }
+
+// Return sets the results, replacing earlier ones, and returns nil so that a
+// function can end with it.
+func (c *Call) Return(vals ...Value) error {
+	c.rets = append(c.rets[:0], vals...)
+	return nil
+}
+
+// Push adds one result.
+func (c *Call) Push(v Value) { c.rets = append(c.rets, v) }
+
+// Step charges n units of work to the budget. Every loop whose length a
+// script can choose calls it, before or while it runs.
+func (c *Call) Step(n int) error {
+	c.state.account.fuel -= int64(n)
+	if c.state.account.fuel < 0 {
+		return c.state.refuel()
+	}
+	return nil
+}
+
+// Alloc charges bytes that are about to be allocated. An allocation whose size
+// a script can choose is charged before it is made.
+func (c *Call) Alloc(bytes int) error { return c.state.alloc(bytes) }
+
+// NewString charges and returns a string value with a copy of b.
+func (c *Call) NewString(b []byte) (Value, error) {
+	if err := c.state.alloc(strOverhead + len(b)); err != nil {
+		return Nil, err
+	}
+	return stringOf(b), nil
+}
+
+// NewTable charges and returns an empty table with room for the given numbers
+// of array elements and other entries.
+func (c *Call) NewTable(array, entries int) (*Table, error) {
+	n := tableSize + array*int(valueSize) + entriesSize(entryCap(entries))
+	if err := c.state.alloc(n); err != nil {
+		return nil, err
+	}
+	return NewTable(array, entries), nil
+}
+
+// SetRaw stores v at k in t without metamethods, charging its growth.
+func (c *Call) SetRaw(t *Table, k, v Value) error { return t.set(c.state, k, v) }
+
+// SetRawInt stores v at the integer key i of t, charging its growth.
+func (c *Call) SetRawInt(t *Table, i int64, v Value) error { return t.setInt(c.state, i, v) }
+
+// Call calls back into Lua. The results are valid until the next Call of c.
+// Coroutines cannot yield across it.
+func (c *Call) Call(fn Value, args ...Value) ([]Value, error) {
+	t := c.thread
+	at := int(t.frame().top)
+	if err := t.reserve(at + len(args) + 1); err != nil {
+		return nil, err
+	}
+	t.stack[at] = fn
+	copy(t.stack[at+1:], args)
+	if err := c.state.callNested(t, at, len(args)); err != nil {
+		return nil, err
+	}
+	c.back = append(c.back[:0], t.stack[at:t.top]...)
+	return c.back, nil
+}
+
+// call1 is Call for exactly one result.
+func (c *Call) call1(fn Value, args ...Value) (Value, error) {
+	rets, err := c.Call(fn, args...)
+	if err != nil || len(rets) == 0 {
+		return Nil, err
+	}
+	return rets[0], nil
+}
+
+// Index returns v[k], with metamethods.
+func (c *Call) Index(v, k Value) (Value, error) { return c.state.index(v, k) }
+
+// SetIndex does v[k] = x, with metamethods.
+func (c *Call) SetIndex(v, k, x Value) error { return c.state.setIndex(v, k, x) }
+
+// Len returns #v, with metamethods, which must give an integer.
+func (c *Call) Len(v Value) (int64, error) {
+	if t, ok := v.AsTable(); ok && t.meta == nil {
+		return int64(t.Len()), nil
+	}
+	n, err := c.state.length(v)
+	if err != nil {
+		return 0, err
+	}
+	i, ok := n.AsInt()
+	if !ok {
+		return 0, c.Errorf("object length is not an integer")
+	}
+	return i, nil
+}
+
+// ToString converts v as tostring does, with __tostring and __name.
+func (c *Call) ToString(v Value) (string, error) { return c.state.display(v) }
+
+// Equal returns a == b, with metamethods.
+func (c *Call) Equal(a, b Value) (bool, error) { return c.state.equals(a, b) }
+
+// Less returns a < b, with metamethods.
+func (c *Call) Less(a, b Value) (bool, error) { return c.state.less(a, b) }
+
+// Arith computes a op b, with metamethods and without converting strings; the
+// unary operators ignore b.
+func (c *Call) Arith(op ArithOp, a, b Value) (Value, error) { return c.state.arith(op, a, b) }
+
+// Metafield returns the field of v's metatable, or Nil.
+func (c *Call) Metafield(v Value, name string) Value {
+	if m := c.state.metatable(v); m != nil {
+		return m.GetString(name)
+	}
+	return Nil
+}
+
+// Metatable returns v's metatable, or nil.
+func (c *Call) Metatable(v Value) *Table { return c.state.metatable(v) }

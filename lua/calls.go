@@ -1,0 +1,234 @@
+package lua
+
+import (
+	"context"
+	"errors"
+)
+
+// maxDepth bounds how deep host functions that call back into Lua may nest.
+const maxDepth = 195
+
+// Call calls a function and returns its results. The context is seen by host
+// functions and stops the script when it is done. An error is a *Error, or a
+// *BudgetError when a limit was reached.
+func (s *State) Call(ctx context.Context, fn Value, args ...Value) ([]Value, error) {
+	a := &s.account
+	outer, outerDone := a.ctx, a.done
+	a.ctx, a.done = ctx, ctx.Done()
+	defer func() { a.ctx, a.done = outer, outerDone }()
+	if err := s.checkTime(); err != nil {
+		return nil, err
+	}
+	t := s.cur
+	at := s.scratch(t)
+	if err := t.reserve(at + len(args) + 1); err != nil {
+		return nil, err
+	}
+	t.stack[at] = fn
+	copy(t.stack[at+1:], args)
+	if err := s.callNested(t, at, len(args)); err != nil {
+		return nil, err
+	}
+	return append([]Value(nil), t.stack[at:t.top]...), nil
+}
+
+// callNested calls the function at a stack position from Go and leaves its
+// results there, up to t.top.
+func (s *State) callNested(t *Thread, at, nargs int) error {
+	if s.depth >= maxDepth {
+		return s.depthError()
+	}
+	s.depth++
+	t.pinned++
+	below := len(t.frames)
+	exit, err := s.call(t, at, nargs, -1, frameFresh, contResults, 0)
+	if err != nil && len(t.frames) == below {
+		err = s.handle(t, err)
+	} else if err != nil || !exit {
+		err = s.exec(err)
+	}
+	t.pinned--
+	s.depth--
+	return err
+}
+
+// depthError reports too deep nesting, leaving some room for handlers.
+func (s *State) depthError() error {
+	if s.depth >= maxDepth+maxDepth/10 {
+		return &Error{Value: String("error in error handling"), handled: true}
+	}
+	s.depth += maxDepth / 10
+	err := s.runtimeError("C stack overflow")
+	s.depth -= maxDepth / 10
+	return err
+}
+
+// call begins the call of the value at a stack position with the arguments
+// behind it. A Lua function gets a frame, to be run by exec; a host function
+// runs at once. Exit is set when a frame entered from Go has returned.
+func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
+	for chain := 0; !t.stack[at].isFunction(); chain++ {
+		h := s.metamethod(t.stack[at], evCall)
+		if h.p == nil || chain > maxDepth {
+			return false, s.typeErrorAt("call", t.stack[at], at)
+		}
+		if err := t.reserve(at + nargs + 2); err != nil {
+			return false, err
+		}
+		copy(t.stack[at+1:at+nargs+2], t.stack[at:at+nargs+1])
+		t.stack[at] = h
+		nargs++
+	}
+	s.account.fuel--
+	if s.account.fuel < 0 {
+		if err := s.refuel(); err != nil {
+			return false, err
+		}
+	}
+	f := t.stack[at].function()
+	if f.proto == nil {
+		return s.callHost(t, f, at, nargs, want, flags, cont, a)
+	}
+	p := f.proto
+	top := at + 1 + int(p.maxStack)
+	if err := t.reserve(max(top, at+1+nargs)); err != nil {
+		return false, err
+	}
+	for i := nargs; i < int(p.params); i++ {
+		t.stack[at+1+i] = Nil
+	}
+	*t.pushFrame() = frame{
+		fn: int32(at), ret: int32(at), top: int32(top), want: int32(want), extra: int32(nargs),
+		cont: cont, flags: flags, a: a,
+	}
+	if t.hook != nil {
+		return false, s.callHook(t, flags&frameTail != 0)
+	}
+	return false, nil
+}
+
+func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
+	if err := t.reserve(at + nargs + 1); err != nil {
+		return false, err
+	}
+	*t.pushFrame() = frame{
+		fn: int32(at), ret: int32(at), top: int32(at + 1 + nargs), want: int32(want), extra: int32(nargs),
+		cont: cont, flags: flags | frameHost, a: a,
+	}
+	if t.hook != nil {
+		if err := s.callHook(t, flags&frameTail != 0); err != nil {
+			return false, err
+		}
+	}
+	if f.host.builtin >= firstFrameBuiltin {
+		return s.startBuiltin(t, f, at, nargs)
+	}
+	c := s.freeCall
+	if c == nil {
+		c = &Call{state: s}
+	} else {
+		s.freeCall = c.next
+	}
+	c.thread, c.fn, c.args, c.rets = t, f, t.stack[at+1:at+1+nargs:at+1+nargs], c.rets[:0]
+	err = f.host.fn(c)
+	n := len(c.rets)
+	if err == nil {
+		if at+n > len(t.stack) {
+			err = t.reserve(at + n)
+		}
+		if err == nil {
+			copy(t.stack[at:], c.rets)
+		}
+	} else {
+		err = s.fromHost(t, err)
+	}
+	c.fn, c.args = nil, nil
+	if cap(c.rets) > 64 {
+		c.rets, c.back = nil, nil
+	}
+	c.next = s.freeCall
+	s.freeCall = c
+	if err != nil {
+		return false, err
+	}
+	return s.ret(t, at, n)
+}
+
+// fromHost gives an error of a host function the form of a Lua error.
+func (s *State) fromHost(t *Thread, err error) error {
+	switch e := err.(type) {
+	case *Error, *BudgetError:
+		return err
+	case keyError:
+		return &Error{Value: String(string(e))}
+	}
+	if isFatal(err) {
+		return err
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return &Error{Value: String(s.where(t, 1) + err.Error()), Cause: err}
+	}
+	return &Error{Value: String(s.where(t, 1) + err.Error()), Cause: err}
+}
+
+// ret ends the running frame of t, whose n results begin at a stack position,
+// and hands them to its caller.
+func (s *State) ret(t *Thread, first, n int) (exit bool, err error) {
+	if t.hook != nil {
+		if err := s.returnHook(t, first, n); err != nil {
+			return false, err
+		}
+	}
+	f := *t.frame()
+	t.frames = t.frames[:len(t.frames)-1]
+	dst := int(f.ret)
+	switch f.cont {
+	case contResults:
+		if f.want < 0 {
+			copy(t.stack[dst:], t.stack[first:first+n])
+			t.top = dst + n
+		} else {
+			m := copy(t.stack[dst:dst+int(f.want)], t.stack[first:first+n])
+			clear(t.stack[dst+m : dst+int(f.want)])
+		}
+	case contStore:
+		t.stack[t.frame().fn+1+f.a] = t.first(first, n)
+	case contCompare:
+		s.finishCompare(t, t.first(first, n).Truthy())
+	case contConcat:
+		if err := s.finishConcat(t, t.first(first, n), int(f.a)); err != nil {
+			return false, err
+		}
+	}
+	if f.flags&frameFresh != 0 {
+		return true, nil
+	}
+	if len(t.frames) == 0 {
+		return s.finishThread(t, dst, n)
+	}
+	return false, nil
+}
+
+// first returns the first of n values, or Nil.
+func (t *Thread) first(at, n int) Value {
+	if n == 0 {
+		return Nil
+	}
+	return t.stack[at]
+}
+
+// invoke calls a metamethod on behalf of the running Lua function; cont and a
+// say what becomes of the result.
+func (s *State) invoke(t *Thread, cont continuation, a int, h Value, args ...Value) error {
+	return s.invokeAt(t, int(t.frame().top), cont, a, h, args...)
+}
+
+func (s *State) invokeAt(t *Thread, at int, cont continuation, a int, h Value, args ...Value) error {
+	if err := t.reserve(at + 1 + len(args)); err != nil {
+		return err
+	}
+	t.stack[at] = h
+	copy(t.stack[at+1:], args)
+	_, err := s.call(t, at, len(args), 1, 0, cont, int32(a))
+	return err
+}

@@ -1,0 +1,122 @@
+package lua
+
+// resume continues the coroutine co on behalf of t, whose running frame is
+// coroutine.resume or a function made by coroutine.wrap. The values to pass
+// are on t's stack.
+func (s *State) resume(t, co *Thread, first, n int) (exit bool, err error) {
+	if msg := s.cannotResume(t, co); msg != "" {
+		return s.deliverFailure(t, &Error{Value: String(msg)})
+	}
+	co.resumer, co.resumes = t, t.resumes+1
+	t.status, co.status = normal, running
+	s.cur = co
+	at := 0
+	if len(co.frames) > 0 {
+		at = int(co.frame().fn) // that of yield
+	}
+	if err := co.reserve(at + n + 1); err != nil {
+		return false, err
+	}
+	if len(co.frames) == 0 {
+		copy(co.stack[1:], t.stack[first:first+n])
+		return s.call(co, 0, n, -1, 0, contResults, 0)
+	}
+	copy(co.stack[at:], t.stack[first:first+n])
+	return s.ret(co, at, n)
+}
+
+func (s *State) cannotResume(t, co *Thread) string {
+	switch {
+	case co.status == dead || co.status == failed:
+		return "cannot resume dead coroutine"
+	case co.status != suspended:
+		return "cannot resume non-suspended coroutine"
+	case t.resumes+s.depth >= maxDepth:
+		return "C stack overflow"
+	}
+	return ""
+}
+
+func (s *State) startResume(t *Thread, at, nargs int) (exit bool, err error) {
+	c := s.argCheck(t, at, nargs)
+	co, ok := c.Arg(1).AsThread()
+	if !ok {
+		return false, c.TypeError(1, "coroutine")
+	}
+	return s.resume(t, co, at+2, nargs-1)
+}
+
+// yield suspends t, handing its arguments to whoever resumed it.
+func (s *State) yield(t *Thread, at, nargs int) (exit bool, err error) {
+	if t == s.main {
+		return false, s.runtimeError("attempt to yield from outside a coroutine")
+	}
+	if t.pinned > 0 {
+		return false, s.runtimeError("attempt to yield across a C-call boundary")
+	}
+	r := t.resumer
+	t.status, t.resumer = suspended, nil
+	s.cur, r.status = r, running
+	return s.deliver(r, t.stack[at+1:at+1+nargs])
+}
+
+// deliver ends the running frame of t, a resume, with the values of the
+// coroutine.
+func (s *State) deliver(t *Thread, vals []Value) (exit bool, err error) {
+	f := t.frame()
+	at := int(f.fn)
+	if err := t.reserve(at + 1 + len(vals)); err != nil {
+		return false, err
+	}
+	n := 0
+	if t.stack[at].function().host.builtin == builtinResume {
+		t.stack[at] = Bool(true)
+		n = 1
+	}
+	copy(t.stack[at+n:], vals)
+	return s.ret(t, at, n+len(vals))
+}
+
+// deliverFailure ends a resume with an error: as values, or raised in t.
+func (s *State) deliverFailure(t *Thread, e *Error) (exit bool, err error) {
+	at := int(t.frame().fn)
+	if t.stack[at].function().host.builtin == builtinResume {
+		if err := t.reserve(at + 2); err != nil {
+			return false, err
+		}
+		t.stack[at], t.stack[at+1] = Bool(false), e.Value
+		return s.ret(t, at, 2)
+	}
+	if text, ok := e.Value.AsString(); ok {
+		return false, &Error{Value: String(s.where(t, 1) + text), Cause: e.Cause}
+	}
+	return false, &Error{Value: e.Value, Cause: e.Cause}
+}
+
+// finishThread ends a coroutine whose function has returned.
+func (s *State) finishThread(t *Thread, first, n int) (exit bool, err error) {
+	r := t.resumer
+	t.status, t.resumer = dead, nil
+	s.cur, r.status = r, running
+	return s.deliver(r, t.stack[first:first+n])
+}
+
+// killThread ends a coroutine by an error nothing in it caught. Its frames
+// stay for tracebacks; variables are closed only by coroutine.close and by
+// functions made with coroutine.wrap.
+func (s *State) killThread(t *Thread, e *Error) (exit bool, err error) {
+	r := t.resumer
+	t.status, t.resumer, t.failure = failed, nil, e.Value
+	s.cur, r.status = r, running
+	at := int(r.frame().fn)
+	if r.stack[at].function().host.builtin == builtinWrapped {
+		v, err := s.closeAll(t, 0, e.Value)
+		if err != nil {
+			return false, err
+		}
+		if v != e.Value {
+			e = &Error{Value: v}
+		}
+	}
+	return s.deliverFailure(r, e)
+}

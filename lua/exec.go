@@ -1,0 +1,1565 @@
+package lua
+
+import (
+	"math"
+	"sync/atomic"
+	"unsafe"
+)
+
+// exec runs the current thread until the innermost frame entered from Go
+// returns. It starts by raising err if that is not nil.
+//
+// The loop keeps what it needs of the running frame in variables: the base of
+// the registers (regs), constants (consts), code and pc. Whatever may push or
+// pop a frame, move the stack or switch threads goes to reload, which reads
+// them anew; before that, pc is stored in the frame. Operands are addressed by
+// offsets in bytes, cut out of the instruction with one shift and one mask.
+func (s *State) exec(err error) error {
+	var (
+		t      *Thread
+		fr     *frame
+		fn     *Function
+		regs   unsafe.Pointer
+		consts unsafe.Pointer
+		code   unsafe.Pointer
+		hints  unsafe.Pointer
+		pc     int
+		i      instruction
+		exit   bool
+	)
+	if err != nil {
+		goto fail
+	}
+reload:
+	t = s.cur
+	fr = &t.frames[len(t.frames)-1]
+	if fr.flags&frameHost != 0 {
+		exit, err = s.resumeBuiltin(t)
+		if err != nil {
+			goto fail
+		}
+		if exit {
+			return nil
+		}
+		goto reload
+	}
+	fn = (*Function)(t.stack[fr.fn].p)
+	regs = unsafe.Pointer(&t.stack[fr.fn+1])
+	consts = unsafe.Pointer(unsafe.SliceData(fn.proto.constants))
+	hints = unsafe.Pointer(unsafe.SliceData(fn.proto.hints))
+	code = unsafe.Pointer(unsafe.SliceData(fn.proto.code))
+	if t.hook != nil {
+		code = s.trapCode(t, fn.proto)
+	}
+	pc = int(fr.pc)
+	for {
+		i = *(*instruction)(unsafe.Add(code, pc*8))
+		pc++
+	dispatch:
+		ra := (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
+		switch opcode(i) {
+		case opMove:
+			*ra = *(*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+		case opLoadI:
+			ra.n = uint64(int64(int32(i >> 32)))
+			if ra.p != unsafe.Pointer(&intHeader) {
+				ra.p = unsafe.Pointer(&intHeader)
+			}
+		case opLoadK:
+			*ra = *(*Value)(unsafe.Add(consts, uintptr(i>>32)*valueSize))
+		case opLoadNil:
+			for n := uintptr(i>>16) & 0xffff; ; n-- {
+				*ra = Value{}
+				if n == 0 {
+					break
+				}
+				ra = (*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize))
+			}
+		case opLoadTrue:
+			*ra = Value{unsafe.Pointer(&boolHeader), 1}
+		case opLoadFalse:
+			*ra = Value{unsafe.Pointer(&boolHeader), 0}
+		case opFalseSkip:
+			*ra = Value{unsafe.Pointer(&boolHeader), 0}
+			pc++
+		case opGetUpval:
+			*ra = *fn.upvalues[uint8(i>>16)].v
+		case opSetUpval:
+			*fn.upvalues[uint8(i>>16)].v = *ra
+		case opGetTabUp:
+			b := fn.upvalues[uint8(i>>16)].v
+			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0)).p)
+			if b.p != nil && (*header)(b.p).kind == KindTable {
+				tb := (*Table)(b.p)
+				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
+				if at := atomic.LoadUint32(hint); at < tb.elen {
+					if e := (*entry)(unsafe.Add(tb.ents, uintptr(at)*entrySize)); e.k.p == unsafe.Pointer(k) && e.v.p != nil {
+						*ra = e.v
+						continue
+					}
+				}
+				if v, ok := tb.field(k, hint); ok {
+					*ra = v
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.indexOp(t, *b, Value{unsafe.Pointer(k), 0}, i.a()); err != nil {
+				goto fail
+			}
+			goto reload
+		case opGetField:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0)).p)
+			if b.p != nil && (*header)(b.p).kind == KindTable {
+				tb := (*Table)(b.p)
+				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
+				if at := atomic.LoadUint32(hint); at < tb.elen {
+					if e := (*entry)(unsafe.Add(tb.ents, uintptr(at)*entrySize)); e.k.p == unsafe.Pointer(k) && e.v.p != nil {
+						*ra = e.v
+						continue
+					}
+				}
+				if v, ok := tb.field(k, hint); ok {
+					*ra = v
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.indexOp(t, *b, Value{unsafe.Pointer(k), 0}, i.a()); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSelf:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0)).p)
+			obj := *b
+			if obj.p != nil {
+				if (*header)(obj.p).kind == KindTable {
+					tb := (*Table)(obj.p)
+					hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
+					if v, ok := tb.method(k, hint); ok {
+						*ra = v
+						*(*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)) = obj
+						continue
+					}
+				} else if m := s.metas[KindString]; (*header)(obj.p).kind == KindString && m != nil {
+					if h := m.handler(evIndex); h.isTable() {
+						hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
+						if v, ok := h.table().method(k, hint); ok {
+							*ra = v
+							*(*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)) = obj
+							continue
+						}
+					}
+				}
+			}
+			fr.pc = int32(pc)
+			*(*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)) = obj
+			if err = s.indexOp(t, obj, Value{unsafe.Pointer(k), 0}, i.a()); err != nil {
+				goto fail
+			}
+			goto reload
+		case opGetTable:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p != nil && (*header)(b.p).kind == KindTable {
+				tb := (*Table)(b.p)
+				if c.p == unsafe.Pointer(&intHeader) {
+					if at := c.n - 1; at < uint64(tb.alen) {
+						if v := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); v.p != nil {
+							*ra = *v
+							continue
+						}
+					}
+				}
+				if v := tb.get(*c); v.p != nil || tb.meta == nil {
+					*ra = v
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.indexOp(t, *b, *c, i.a()); err != nil {
+				goto fail
+			}
+			goto reload
+		case opGetInt:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if b.p != nil && (*header)(b.p).kind == KindTable {
+				tb := (*Table)(b.p)
+				n := uint64(i>>32) & 0xffff
+				if at := n - 1; at < uint64(tb.alen) {
+					if v := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); v.p != nil {
+						*ra = *v
+						continue
+					}
+				}
+				if v := tb.getInt(int64(n)); v.p != nil || tb.meta == nil {
+					*ra = v
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.indexOp(t, *b, Int(int64(i.c())), i.a()); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSetTabUp:
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			if i&(0xff00<<32) != 0 {
+				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			}
+			b := fn.upvalues[uint8(i>>8)].v
+			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0)).p)
+			if b.p != nil && (*header)(b.p).kind == KindTable {
+				tb := (*Table)(b.p)
+				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
+				if at := atomic.LoadUint32(hint); at < tb.elen && tb.bits&bitCopyOnWrite == 0 {
+					if e := (*entry)(unsafe.Add(tb.ents, uintptr(at)*entrySize)); e.k.p == unsafe.Pointer(k) && e.v.p != nil {
+						e.v.n = c.n
+						if e.v.p != c.p {
+							e.v.p = c.p
+						}
+						continue
+					}
+				}
+				var done bool
+				if done, err = tb.setField(s, k, *c, hint); err != nil {
+					fr.pc = int32(pc)
+					goto fail
+				}
+				if done {
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.assignOp(t, *b, Value{unsafe.Pointer(k), 0}, *c); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSetField:
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			if i&(0xff00<<32) != 0 {
+				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			}
+			b := ra
+			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0)).p)
+			if b.p != nil && (*header)(b.p).kind == KindTable {
+				tb := (*Table)(b.p)
+				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
+				if at := atomic.LoadUint32(hint); at < tb.elen && tb.bits&bitCopyOnWrite == 0 {
+					if e := (*entry)(unsafe.Add(tb.ents, uintptr(at)*entrySize)); e.k.p == unsafe.Pointer(k) && e.v.p != nil {
+						e.v.n = c.n
+						if e.v.p != c.p {
+							e.v.p = c.p
+						}
+						continue
+					}
+				}
+				var done bool
+				if done, err = tb.setField(s, k, *c, hint); err != nil {
+					fr.pc = int32(pc)
+					goto fail
+				}
+				if done {
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.assignOp(t, *b, Value{unsafe.Pointer(k), 0}, *c); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSetTable:
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			if i&(0xff00<<32) != 0 {
+				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			}
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if ra.p != nil && (*header)(ra.p).kind == KindTable {
+				tb := (*Table)(ra.p)
+				if b.p == unsafe.Pointer(&intHeader) && tb.bits&bitCopyOnWrite == 0 {
+					at := b.n - 1
+					if at < uint64(tb.alen) && c.p != nil {
+						if d := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); tb.meta == nil || d.p != nil {
+							d.n = c.n
+							if d.p != c.p {
+								d.p = c.p
+							}
+							continue
+						}
+					} else if at == uint64(tb.alen) && at < uint64(tb.acap) && tb.elen == 0 && tb.meta == nil && c.p != nil {
+						*(*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))) = *c
+						tb.alen++
+						continue
+					}
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.assignOp(t, *ra, *b, *c); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSetInt:
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			if i&(0xff00<<32) != 0 {
+				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			}
+			if ra.p != nil && (*header)(ra.p).kind == KindTable {
+				tb := (*Table)(ra.p)
+				if at := uint64(uint16(i>>16)) - 1; at < uint64(tb.alen) && c.p != nil && tb.bits&bitCopyOnWrite == 0 {
+					if d := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); tb.meta == nil || d.p != nil {
+						*d = *c
+						continue
+					}
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.assignOp(t, *ra, Int(int64(i.b())), *c); err != nil {
+				goto fail
+			}
+			goto reload
+		case opNewTable:
+			tb := &Table{header: header{kind: KindTable}}
+			size := tableSize
+			if n := uint32(uint16(i >> 16)); n != 0 {
+				tb.makeArray(n)
+				size += int(n) * int(valueSize)
+			}
+			if n := int(uint16(i >> 32)); n != 0 {
+				tb.makeEntries(entryCap(n))
+				size += entriesSize(tb.ecap)
+			}
+			*ra = Value{unsafe.Pointer(tb), 0}
+			s.account.memory += int64(size)
+			if s.account.memory > s.account.memoryNext {
+				fr.pc = int32(pc)
+				if err = s.measure(int64(size)); err != nil {
+					goto fail
+				}
+			}
+		case opAdd:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n + c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				if c.p == unsafe.Pointer(&floatHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) + math.Float64frombits(c.n))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+				if c.p == unsafe.Pointer(&intHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) + float64(int64(c.n)))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(float64(int64(b.n)) + math.Float64frombits(c.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpAdd, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSub:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n - c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				if c.p == unsafe.Pointer(&floatHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) - math.Float64frombits(c.n))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+				if c.p == unsafe.Pointer(&intHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) - float64(int64(c.n)))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(float64(int64(b.n)) - math.Float64frombits(c.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpSub, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opMul:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n * c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				if c.p == unsafe.Pointer(&floatHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) * math.Float64frombits(c.n))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+				if c.p == unsafe.Pointer(&intHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) * float64(int64(c.n)))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(float64(int64(b.n)) * math.Float64frombits(c.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpMul, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opDiv:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			var x, y float64
+			if b.p == unsafe.Pointer(&floatHeader) {
+				x = math.Float64frombits(b.n)
+			} else if b.p == unsafe.Pointer(&intHeader) {
+				x = float64(int64(b.n))
+			} else {
+				goto slowDiv
+			}
+			if c.p == unsafe.Pointer(&floatHeader) {
+				y = math.Float64frombits(c.n)
+			} else if c.p == unsafe.Pointer(&intHeader) {
+				y = float64(int64(c.n))
+			} else {
+				goto slowDiv
+			}
+			ra.n = math.Float64bits(x / y)
+			if ra.p != unsafe.Pointer(&floatHeader) {
+				ra.p = unsafe.Pointer(&floatHeader)
+			}
+			continue
+		slowDiv:
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpDiv, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opMod:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
+				ra.n = uint64(intMod(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(floatArith(OpMod, math.Float64frombits(b.n), math.Float64frombits(c.n)))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpMod, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opIDiv:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
+				ra.n = uint64(intDiv(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(floatArith(OpIDiv, math.Float64frombits(b.n), math.Float64frombits(c.n)))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpIDiv, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opPow:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(floatPow(math.Float64frombits(b.n), math.Float64frombits(c.n)))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpPow, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBand:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n & c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBand, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBor:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n | c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBor, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBxor:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n ^ c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBxor, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opShl:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = uint64(shiftLeft(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpShl, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opShr:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = uint64(shiftRight(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpShr, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opAddK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n + c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				if c.p == unsafe.Pointer(&floatHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) + math.Float64frombits(c.n))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+				if c.p == unsafe.Pointer(&intHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) + float64(int64(c.n)))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(float64(int64(b.n)) + math.Float64frombits(c.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpAdd, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opSubK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n - c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				if c.p == unsafe.Pointer(&floatHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) - math.Float64frombits(c.n))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+				if c.p == unsafe.Pointer(&intHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) - float64(int64(c.n)))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(float64(int64(b.n)) - math.Float64frombits(c.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpSub, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opMulK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n * c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				if c.p == unsafe.Pointer(&floatHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) * math.Float64frombits(c.n))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+				if c.p == unsafe.Pointer(&intHeader) {
+					ra.n = math.Float64bits(math.Float64frombits(b.n) * float64(int64(c.n)))
+					if ra.p != unsafe.Pointer(&floatHeader) {
+						ra.p = unsafe.Pointer(&floatHeader)
+					}
+					continue
+				}
+			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(float64(int64(b.n)) * math.Float64frombits(c.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpMul, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opDivK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			var x, y float64
+			if b.p == unsafe.Pointer(&floatHeader) {
+				x = math.Float64frombits(b.n)
+			} else if b.p == unsafe.Pointer(&intHeader) {
+				x = float64(int64(b.n))
+			} else {
+				goto slowDivK
+			}
+			if c.p == unsafe.Pointer(&floatHeader) {
+				y = math.Float64frombits(c.n)
+			} else if c.p == unsafe.Pointer(&intHeader) {
+				y = float64(int64(c.n))
+			} else {
+				goto slowDivK
+			}
+			ra.n = math.Float64bits(x / y)
+			if ra.p != unsafe.Pointer(&floatHeader) {
+				ra.p = unsafe.Pointer(&floatHeader)
+			}
+			continue
+		slowDivK:
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpDiv, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opModK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
+				ra.n = uint64(intMod(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(floatArith(OpMod, math.Float64frombits(b.n), math.Float64frombits(c.n)))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpMod, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opIDivK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
+				ra.n = uint64(intDiv(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(floatArith(OpIDiv, math.Float64frombits(b.n), math.Float64frombits(c.n)))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpIDiv, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opPowK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(floatPow(math.Float64frombits(b.n), math.Float64frombits(c.n)))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpPow, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBandK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n & c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBand, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBorK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n | c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBor, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBxorK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = b.n ^ c.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBxor, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opShlK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = uint64(shiftLeft(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpShl, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opShrK:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
+				ra.n = uint64(shiftRight(int64(b.n), int64(c.n)))
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpShr, *b, *c, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opUnm:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) {
+				ra.n = -b.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			if b.p == unsafe.Pointer(&floatHeader) {
+				ra.n = math.Float64bits(-math.Float64frombits(b.n))
+				if ra.p != unsafe.Pointer(&floatHeader) {
+					ra.p = unsafe.Pointer(&floatHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpUnm, *b, *b, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opBnot:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if b.p == unsafe.Pointer(&intHeader) {
+				ra.n = ^b.n
+				if ra.p != unsafe.Pointer(&intHeader) {
+					ra.p = unsafe.Pointer(&intHeader)
+				}
+				continue
+			}
+			fr.pc = int32(pc)
+			if err = s.arithOp(t, OpBnot, *b, *b, i); err != nil {
+				goto fail
+			}
+			goto reload
+		case opNot:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			*ra = Bool(b.p == nil || (b.p == unsafe.Pointer(&boolHeader) && b.n == 0))
+		case opLen:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if b.p != nil {
+				if kind := (*header)(b.p).kind; kind == KindTable {
+					if tb := (*Table)(b.p); tb.meta == nil {
+						ra.n = uint64(tb.alen)
+						if ra.p != unsafe.Pointer(&intHeader) {
+							ra.p = unsafe.Pointer(&intHeader)
+						}
+						continue
+					}
+				} else if kind == KindString {
+					ra.n = uint64(len((*Str)(b.p).s))
+					if ra.p != unsafe.Pointer(&intHeader) {
+						ra.p = unsafe.Pointer(&intHeader)
+					}
+					continue
+				}
+			}
+			fr.pc = int32(pc)
+			if err = s.lengthOp(t, *b, i.a()); err != nil {
+				goto fail
+			}
+			goto reload
+		case opConcat:
+			fr.pc = int32(pc)
+			depth := len(t.frames)
+			if err = s.concat(t, i.a(), i.b()); err != nil {
+				goto fail
+			}
+			if s.account.fuel < 0 {
+				if err = s.refuel(); err != nil {
+					goto fail
+				}
+			}
+			if len(t.frames) != depth || s.cur != t {
+				goto reload
+			}
+		case opJump:
+			j := int(int32(i >> 32))
+			if j < 0 {
+				s.account.fuel--
+				if s.account.fuel < 0 {
+					fr.pc = int32(pc)
+					if err = s.refuel(); err != nil {
+						goto fail
+					}
+				}
+			}
+			pc += j
+		case opEq:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			var eq bool
+			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+				eq = ra.n == b.n
+			} else if ra.p != nil && b.p != nil {
+				if h := s.equalHandler(*ra, *b); h.p != nil {
+					fr.pc = int32(pc)
+					if err = s.invoke(t, contCompare, 0, h, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+				eq = RawEqual(*ra, *b)
+			}
+			if eq {
+				pc += int(int32(i >> 32))
+			}
+		case opNe:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			var eq bool
+			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+				eq = ra.n == b.n
+			} else if ra.p != nil && b.p != nil {
+				if h := s.equalHandler(*ra, *b); h.p != nil {
+					fr.pc = int32(pc)
+					if err = s.invoke(t, contCompare, 0, h, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+				eq = RawEqual(*ra, *b)
+			}
+			if !eq {
+				pc += int(int32(i >> 32))
+			}
+		case opEqK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var eq bool
+			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+				eq = ra.n == b.n
+			} else if ra.p != nil && b.p != nil {
+				eq = RawEqual(*ra, *b)
+			}
+			if eq {
+				pc += int(int32(i >> 32))
+			}
+		case opNeK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var eq bool
+			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+				eq = ra.n == b.n
+			} else if ra.p != nil && b.p != nil {
+				eq = RawEqual(*ra, *b)
+			}
+			if !eq {
+				pc += int(int32(i >> 32))
+			}
+		case opLt:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) < int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLess(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if yes {
+				pc += int(int32(i >> 32))
+			}
+		case opNotLt:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) < int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLess(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if !yes {
+				pc += int(int32(i >> 32))
+			}
+		case opLe:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) <= int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLessEqual(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if yes {
+				pc += int(int32(i >> 32))
+			}
+		case opNotLe:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) <= int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLessEqual(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if !yes {
+				pc += int(int32(i >> 32))
+			}
+		case opLtK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) < int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLess(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if yes {
+				pc += int(int32(i >> 32))
+			}
+		case opNotLtK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) < int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLess(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if !yes {
+				pc += int(int32(i >> 32))
+			}
+		case opLeK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) <= int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLessEqual(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if yes {
+				pc += int(int32(i >> 32))
+			}
+		case opNotLeK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) <= int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLessEqual(*ra, *b); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if !yes {
+				pc += int(int32(i >> 32))
+			}
+		case opGtK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) > int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) > math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLess(*b, *ra); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLt, *b, *ra); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if yes {
+				pc += int(int32(i >> 32))
+			}
+		case opNotGtK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) > int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) > math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLess(*b, *ra); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLt, *b, *ra); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if !yes {
+				pc += int(int32(i >> 32))
+			}
+		case opGeK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) >= int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) >= math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLessEqual(*b, *ra); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLe, *b, *ra); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if yes {
+				pc += int(int32(i >> 32))
+			}
+		case opNotGeK:
+			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
+			var yes bool
+			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
+				yes = int64(ra.n) >= int64(b.n)
+			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
+				yes = math.Float64frombits(ra.n) >= math.Float64frombits(b.n)
+			} else {
+				var ok bool
+				if yes, ok = rawLessEqual(*b, *ra); !ok {
+					fr.pc = int32(pc)
+					if err = s.compareOp(t, evLe, *b, *ra); err != nil {
+						goto fail
+					}
+					goto reload
+				}
+			}
+			if !yes {
+				pc += int(int32(i >> 32))
+			}
+		case opTest:
+			if ra.p != nil && (ra.p != unsafe.Pointer(&boolHeader) || ra.n != 0) {
+				pc += int(int32(i >> 32))
+			}
+		case opTestNot:
+			if ra.p == nil || (ra.p == unsafe.Pointer(&boolHeader) && ra.n == 0) {
+				pc += int(int32(i >> 32))
+			}
+		case opTestSet:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if b.p != nil && (b.p != unsafe.Pointer(&boolHeader) || b.n != 0) {
+				*ra = *b
+				pc += int(int32(i >> 32))
+			}
+		case opTestNotSet:
+			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
+			if b.p == nil || (b.p == unsafe.Pointer(&boolHeader) && b.n == 0) {
+				*ra = *b
+				pc += int(int32(i >> 32))
+			}
+		case opCall:
+			at := int(fr.fn) + 1 + i.a()
+			nargs := i.b() - 1
+			if nargs < 0 {
+				nargs = t.top - at - 1
+			}
+			fr.pc = int32(pc)
+			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
+				callee := (*Function)(ra.p)
+				if p := callee.proto; p != nil {
+					if top := at + 1 + int(p.maxStack); top <= t.limit {
+						s.account.fuel--
+						if s.account.fuel < 0 {
+							if err = s.refuel(); err != nil {
+								goto fail
+							}
+						}
+						n := len(t.frames)
+						if n == cap(t.frames) {
+							t.pushFrame()
+						} else {
+							t.frames = t.frames[:n+1]
+						}
+						fr = &t.frames[n]
+						fr.fn, fr.ret, fr.top, fr.pc = int32(at), int32(at), int32(top), 0
+						fr.want, fr.extra = int32(uint16(i>>32))-1, int32(nargs)
+						fr.cont, fr.flags, fr.phase, fr.closing = 0, 0, 0, 0
+						fn = callee
+						regs = unsafe.Add(unsafe.Pointer(ra), valueSize)
+						for ; nargs < int(p.params); nargs++ {
+							*(*Value)(unsafe.Add(regs, nargs*int(valueSize))) = Value{}
+						}
+						consts = unsafe.Pointer(unsafe.SliceData(p.constants))
+						hints = unsafe.Pointer(unsafe.SliceData(p.hints))
+						code = unsafe.Pointer(unsafe.SliceData(p.code))
+						pc = 0
+						continue
+					}
+				}
+			}
+			if _, err = s.call(t, at, nargs, i.c()-1, 0, contResults, 0); err != nil {
+				goto fail
+			}
+			goto reload
+		case opTailCall:
+			fr.pc = int32(pc)
+			at := int(fr.fn) + 1 + i.a()
+			nargs := i.b() - 1
+			if nargs < 0 {
+				nargs = t.top - at - 1
+			}
+			if i>>48 != 0 {
+				t.closeUpvalues(int(fr.fn) + 1)
+			}
+			if err = s.tailCall(t, at, nargs); err != nil {
+				goto fail
+			}
+			goto reload
+		case opReturn:
+			first := int(fr.fn) + 1 + i.a()
+			n := i.b() - 1
+			if n < 0 {
+				n = t.top - first
+			}
+			fr.pc = int32(pc)
+			if i>>48 != 0 && (t.open != nil || len(t.pending) != 0) {
+				if fr.closing != 0 {
+					n = int(fr.closing) - 1
+				}
+				fr.closing = int32(n) + 1
+				var again bool
+				if again, err = s.closeOne(t, int(fr.fn)+1, max(first+n, int(fr.top))); err != nil {
+					goto fail
+				}
+				if again {
+					goto reload
+				}
+			} else if fr.closing != 0 {
+				n = int(fr.closing) - 1
+			}
+			exit, err = s.ret(t, first, n)
+			if err != nil {
+				goto fail
+			}
+			if exit {
+				return nil
+			}
+			goto reload
+		case opReturn0, opReturn1:
+			fr.pc = int32(pc)
+			n := int(uint8(i>>16)) - 1
+			if fr.flags != 0 || fr.cont != 0 || t.hook != nil || len(t.frames) == 1 {
+				exit, err = s.ret(t, int(fr.fn)+1+i.a(), n)
+				if err != nil {
+					goto fail
+				}
+				if exit {
+					return nil
+				}
+				goto reload
+			}
+			dst := (*Value)(unsafe.Add(regs, (int(fr.ret)-int(fr.fn)-1)*int(valueSize)))
+			if n != 0 {
+				*dst = *ra
+			}
+			if want := int(fr.want); want != n {
+				if want < 0 {
+					t.top = int(fr.ret) + n
+				} else {
+					for ; n < want; n++ {
+						*(*Value)(unsafe.Add(unsafe.Pointer(dst), n*int(valueSize))) = Value{}
+					}
+				}
+			}
+			t.frames = t.frames[:len(t.frames)-1]
+			back := (*frame)(unsafe.Add(unsafe.Pointer(fr), -int(frameSize)))
+			regs = unsafe.Add(regs, (int(back.fn)-int(fr.fn))*int(valueSize))
+			fr = back
+			fn = (*Function)((*Value)(unsafe.Add(regs, -int(valueSize))).p)
+			consts = unsafe.Pointer(unsafe.SliceData(fn.proto.constants))
+			hints = unsafe.Pointer(unsafe.SliceData(fn.proto.hints))
+			code = unsafe.Pointer(unsafe.SliceData(fn.proto.code))
+			pc = int(fr.pc)
+		case opForPrep:
+			fr.pc = int32(pc)
+			var skip bool
+			if skip, err = s.forPrep(t, ra); err != nil {
+				goto fail
+			}
+			if skip {
+				pc += int(int32(i >> 32))
+			}
+		case opForLoop:
+			s.account.fuel--
+			if s.account.fuel < 0 {
+				fr.pc = int32(pc)
+				if err = s.refuel(); err != nil {
+					goto fail
+				}
+			}
+			limit := (*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize))
+			step := (*Value)(unsafe.Add(unsafe.Pointer(ra), 2*valueSize))
+			v := (*Value)(unsafe.Add(unsafe.Pointer(ra), 3*valueSize))
+			if step.p == unsafe.Pointer(&intHeader) {
+				if limit.n > 0 {
+					limit.n--
+					ra.n += step.n
+					v.n = ra.n
+					if v.p != unsafe.Pointer(&intHeader) {
+						v.p = unsafe.Pointer(&intHeader)
+					}
+					pc += int(int32(i >> 32))
+				}
+				continue
+			}
+			x, d := math.Float64frombits(ra.n)+math.Float64frombits(step.n), math.Float64frombits(step.n)
+			if l := math.Float64frombits(limit.n); d > 0 && x <= l || d <= 0 && l <= x {
+				ra.n = math.Float64bits(x)
+				*v = Float(x)
+				pc += int(int32(i >> 32))
+			}
+		case opTForPrep:
+			fr.pc = int32(pc)
+			if err = s.markPending(t, int(fr.fn)+1+i.a()+3); err != nil {
+				goto fail
+			}
+			pc += int(int32(i >> 32))
+		case opTForCall:
+			fr.pc = int32(pc)
+			if ra.p != nil && (*header)(ra.p).kind == KindFunction && t.hook == nil {
+				if host := (*Function)(ra.p).host; host != nil && host.builtin != builtinNone && host.builtin < firstFrameBuiltin && i.c() <= 2 {
+					if tb := (*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)); tb.isTable() {
+						if host.builtin == builtinNext {
+							if err = s.iterNext(tb.table(), ra); err != nil {
+								goto fail
+							}
+							continue
+						}
+						if iterIpairs(tb.table(), ra) {
+							continue
+						}
+					}
+				}
+			}
+			args := (*[3]Value)(unsafe.Pointer(ra))
+			call := (*[3]Value)(unsafe.Add(unsafe.Pointer(ra), 4*valueSize))
+			*call = *args
+			call[0].n = 0
+			if _, err = s.call(t, int(fr.fn)+1+i.a()+4, 2, i.c(), 0, contResults, 0); err != nil {
+				goto fail
+			}
+			goto reload
+		case opTForLoop:
+			s.account.fuel--
+			if s.account.fuel < 0 {
+				fr.pc = int32(pc)
+				if err = s.refuel(); err != nil {
+					goto fail
+				}
+			}
+			v := (*Value)(unsafe.Add(unsafe.Pointer(ra), 4*valueSize))
+			if v.p != nil {
+				*(*Value)(unsafe.Add(unsafe.Pointer(ra), 2*valueSize)) = *v
+				pc += int(int32(i >> 32))
+			}
+		case opSetList:
+			fr.pc = int32(pc)
+			if err = s.setList(t, i); err != nil {
+				goto fail
+			}
+		case opClosure:
+			fr.pc = int32(pc)
+			p := fn.proto.protos[i>>32]
+			*ra = s.newClosure(t, fn, p, int(fr.fn)+1).Value()
+			if s.account.memory > s.account.memoryNext {
+				if err = s.measure(int64(closureSize)); err != nil {
+					goto fail
+				}
+			}
+		case opVararg:
+			fr.pc = int32(pc)
+			if err = s.varargs(t, i.a(), i.c()-1); err != nil {
+				goto fail
+			}
+			goto reload
+		case opVarargPrep:
+			fr.pc = int32(pc)
+			if err = s.prepareVarargs(t, fn.proto); err != nil {
+				goto fail
+			}
+			goto reload
+		case opClose:
+			fr.pc = int32(pc)
+			if t.open != nil || len(t.pending) != 0 {
+				if _, err = s.closeOne(t, int(fr.fn)+1+i.a(), int(fr.top)); err != nil {
+					goto fail
+				}
+				goto reload
+			}
+		case opToClose:
+			fr.pc = int32(pc)
+			if err = s.markPending(t, int(fr.fn)+1+i.a()); err != nil {
+				goto fail
+			}
+		case opTrap:
+			fr.pc = int32(pc)
+			if err = s.trap(t); err != nil {
+				goto fail
+			}
+			// The hook may have switched hooks off or grown the stack.
+			fr = t.frame()
+			regs = unsafe.Pointer(&t.stack[fr.fn+1])
+			if t.hook == nil {
+				code = unsafe.Pointer(unsafe.SliceData(fn.proto.code))
+			}
+			i = fn.proto.code[pc-1]
+			goto dispatch
+		}
+	}
+fail:
+	exit, err = s.unwind(err)
+	if err != nil {
+		return err
+	}
+	if exit {
+		return nil
+	}
+	goto reload
+}
+
+const frameSize = unsafe.Sizeof(frame{})

@@ -1,0 +1,105 @@
+package lua
+
+// Library is a set of host functions that states open together. A library is
+// built once, never changes afterwards, and is shared by all states: opening
+// it copies nothing until a script changes the library's table.
+type Library struct {
+	// name is the global the library is reachable by; "" puts the functions
+	// among the globals.
+	name     string
+	template *Table
+	setup    func(s *State, t *Table) error
+}
+
+// Reg names a function of a library.
+type Reg struct {
+	Name string
+	Fn   Func
+}
+
+// Const names a constant of a library, such as math.pi.
+type Const struct {
+	Name  string
+	Value Value
+}
+
+// NewLibrary returns a library reachable as the global name, or whose
+// functions are globals when name is "". Functions are registered as
+// "name.function". Setup, which may be nil, runs each time a state opens the
+// library and may put into t what is particular to the state.
+func NewLibrary(name string, funcs []Reg, consts []Const, setup func(s *State, t *Table) error) *Library {
+	t := NewTable(0, len(funcs)+len(consts))
+	for i, r := range funcs {
+		full := r.Name
+		if name != "" {
+			full = name + "." + r.Name
+		}
+		f := NewFunc(full, r.Fn)
+		f.host.builtin = builtins[full]
+		f.bits |= bitShared
+		f.id = libraryID(full, i)
+		_ = t.setStr(nil, newConstant(r.Name), f.Value())
+	}
+	for _, c := range consts {
+		v := c.Value
+		if s, ok := v.AsString(); ok {
+			v = newConstant(s).value()
+		}
+		_ = t.setStr(nil, newConstant(c.Name), v)
+	}
+	return &Library{name: name, template: t, setup: setup}
+}
+
+// libraryID numbers library functions the same way in every process, far
+// above the numbers states give out.
+func libraryID(name string, i int) uint32 {
+	h := uint32(2166136261)
+	for _, c := range []byte(name) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return 0x80000000 | h&0x7fffff00 | uint32(i&0xff)
+}
+
+// Name returns the global the library is reachable by, or "" for globals.
+func (l *Library) Name() string { return l.name }
+
+// Function returns a function of the library by its short name.
+func (l *Library) Function(name string) (*Function, bool) {
+	return l.template.GetString(name).AsFunction()
+}
+
+// Open makes libraries available to scripts of s.
+func (s *State) Open(libs ...*Library) error {
+	for _, l := range libs {
+		if err := s.open(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) open(l *Library) error {
+	s.libs = append(s.libs, l)
+	t := s.globals
+	if l.name != "" {
+		t = l.template.borrow()
+		if err := s.globals.setStr(s, s.intern(l.name), t.Value()); err != nil {
+			return err
+		}
+		s.loaded.SetString(l.name, t.Value())
+	} else if t.elen == 0 {
+		meta := t.meta
+		*t = *l.template.borrow()
+		t.meta = meta
+	} else {
+		for k, v := range l.template.All() {
+			if err := t.set(s, k, v); err != nil {
+				return err
+			}
+		}
+	}
+	if l.setup != nil {
+		return l.setup(s, t)
+	}
+	return nil
+}

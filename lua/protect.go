@@ -1,0 +1,221 @@
+package lua
+
+// handle lets the message handler of the nearest xpcall on the thread see an
+// error where it was raised, and notes the traceback of one nobody catches.
+func (s *State) handle(t *Thread, err error) error {
+	if isFatal(err) {
+		return err
+	}
+	e := s.asError(err)
+	if e.handled {
+		return e
+	}
+	i := t.nearest(frameProtected)
+	if i < 0 {
+		if t == s.main && e.Traceback == "" {
+			e.Traceback = s.Traceback(t, "", 0)
+		}
+		return e
+	}
+	f := &t.frames[i]
+	fn := t.stack[f.fn].function()
+	if fn.host.builtin != builtinXpcall {
+		return e
+	}
+	e = &Error{Value: e.Value, Cause: e.Cause, handled: true}
+	v, err := s.callBackAt(t, t.stack[f.fn+1], e.Value)
+	if err != nil {
+		if isFatal(err) {
+			return err
+		}
+		v = s.asError(err).Value
+	}
+	e.Value = v
+	return e
+}
+
+// callBackAt is callBack on a given thread.
+func (s *State) callBackAt(t *Thread, fn Value, args ...Value) (Value, error) {
+	cur := s.cur
+	s.cur = t
+	v, err := s.callBack(fn, args...)
+	s.cur = cur
+	return v, err
+}
+
+// nearest returns the index of the topmost frame with any of the flags, or -1.
+func (t *Thread) nearest(flags frameFlags) int {
+	for i := len(t.frames) - 1; i >= 0; i-- {
+		if t.frames[i].flags&flags != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// unwind carries an error from the running thread to whoever catches it. It
+// returns nil when the machine goes on with the frame that did, exit when that
+// ended a call from Go, and the error when it leaves the machine.
+func (s *State) unwind(err error) (exit bool, _ error) {
+	if isFatal(err) {
+		s.abandon(err)
+		return false, err
+	}
+	err = s.handle(s.cur, err)
+	for {
+		if isFatal(err) {
+			s.abandon(err)
+			return false, err
+		}
+		t, e := s.cur, s.asError(err)
+		i := t.nearest(frameProtected | frameFresh)
+		if i < 0 {
+			exit, err = s.killThread(t, e)
+			if err == nil {
+				return exit, nil
+			}
+			err = s.handle(s.cur, err)
+			continue
+		}
+		f := &t.frames[i]
+		if f.flags&frameProtected == 0 {
+			return false, s.leaveFresh(t, i, e)
+		}
+		exit, err = s.catch(t, i, e)
+		if err == nil {
+			return exit, nil
+		}
+		err = s.handle(t, err)
+	}
+}
+
+// catch makes the protected call at frame i end with an error, once variables
+// are closed.
+func (s *State) catch(t *Thread, i int, e *Error) (exit bool, err error) {
+	t.frames = t.frames[:i+1]
+	f := &t.frames[i]
+	f.phase = phaseFailed
+	slot := int(f.fn) + 1
+	if t.stack[f.fn].function().host.builtin == builtinXpcall {
+		slot++
+	}
+	t.stack[slot] = e.Value
+	if t.overflowed {
+		t.recoverOverflow(slot + 1)
+	}
+	return s.closeProtected(t, slot)
+}
+
+// recoverOverflow gives the memory of an overflown stack back.
+func (t *Thread) recoverOverflow(used int) {
+	for _, at := range t.pending {
+		used = max(used, int(at)+1)
+	}
+	if t.open != nil {
+		used = max(used, t.open.at+1)
+	}
+	used += stackReserve
+	if used >= maxStack/2 {
+		return
+	}
+	t.overflowed = false
+	stack := make([]Value, used)
+	copy(stack, t.stack)
+	t.state.account.memory -= int64(len(t.stack)-used) * int64(valueSize)
+	t.stack = stack
+	if t.limit != 0 {
+		t.limit = used
+	}
+	for u := t.open; u != nil; u = u.next {
+		u.v = &stack[u.at]
+	}
+}
+
+// closeProtected closes the next variable of a failed protected call, or ends
+// the call when there is none. The error is in the slot.
+func (s *State) closeProtected(t *Thread, slot int) (exit bool, err error) {
+	for {
+		at := t.popPending(slot + 1)
+		if at < 0 {
+			t.closeUpvalues(slot + 1)
+			f := t.frame()
+			f.flags &^= frameProtected
+			v := t.stack[slot]
+			t.stack[slot-1], t.stack[slot] = Bool(false), v
+			if slot-1 == int(f.fn) {
+				return s.ret(t, slot-1, 2)
+			}
+			return s.ret(t, slot-1, 2)
+		}
+		h, err := s.closeHandler(t, at)
+		if err != nil {
+			return false, err
+		}
+		if h.p == nil {
+			continue
+		}
+		depth := len(t.frames)
+		if err := s.invokeCallback(t, at+1, h, t.stack[at], t.stack[slot]); err != nil {
+			return false, err
+		}
+		if len(t.frames) > depth || s.cur != t {
+			return false, nil // goes on in resumeBuiltin
+		}
+	}
+}
+
+// invokeCallback calls a function on behalf of a builtin one, dropping its
+// results.
+func (s *State) invokeCallback(t *Thread, at int, h Value, args ...Value) error {
+	if err := t.reserve(at + 1 + len(args)); err != nil {
+		return err
+	}
+	t.stack[at] = h
+	copy(t.stack[at+1:], args)
+	_, err := s.call(t, at, len(args), 0, frameCallback, contDiscard, 0)
+	return err
+}
+
+// leaveFresh removes the frames of a call from Go that failed, closing their
+// variables.
+func (s *State) leaveFresh(t *Thread, i int, e *Error) error {
+	level := int(t.frames[i].ret)
+	t.frames = t.frames[:i]
+	v, err := s.closeAll(t, level, e.Value)
+	if err != nil {
+		return err
+	}
+	if v != e.Value {
+		e = &Error{Value: v, handled: e.handled, Traceback: e.Traceback}
+	}
+	if t.overflowed {
+		t.recoverOverflow(level)
+	}
+	return e
+}
+
+// abandon removes what a budget error leaves behind up to the innermost call
+// from Go: no Lua code runs, threads on the way are dead.
+func (s *State) abandon(err error) {
+	if b, ok := err.(*BudgetError); ok && b.Traceback == "" {
+		b.Traceback = s.Traceback(s.cur, "", 0)
+	}
+	for {
+		t := s.cur
+		if i := t.nearest(frameFresh); i >= 0 {
+			level := int(t.frames[i].ret)
+			t.frames = t.frames[:i]
+			t.closeUpvalues(level)
+			for t.popPending(level) >= 0 {
+			}
+			return
+		}
+		t.status = failed
+		t.failure = Nil
+		t.pending = nil
+		t.closeUpvalues(0)
+		s.cur = t.resumer
+		s.cur.status = running
+		t.resumer = nil
+	}
+}

@@ -1,0 +1,186 @@
+package lua
+
+import (
+	"context"
+	"io"
+)
+
+// Options configure a state. The zero value is a state without output.
+type Options struct {
+	// Stdout takes what print and io write. Nil discards it.
+	Stdout io.Writer
+	// Stderr takes warnings. Nil discards them.
+	Stderr io.Writer
+	// Stdin is what io.read reads. Nil is empty.
+	Stdin io.Reader
+	// Loader finds modules for require. Nil finds none.
+	Loader Loader
+	// Seed seeds math.random, so that a host can replay a run. Zero draws a
+	// random seed.
+	Seed uint64
+	// BinaryChunks lets load accept what string.dump wrote. Off, such chunks
+	// are refused.
+	BinaryChunks bool
+}
+
+// Loader finds the source of a module. It returns the text of the chunk and
+// the name for its error messages (beginning with "@" for a file), or ok =
+// false and a message such as "\n\tno file 'x.lua'" that tells where it looked.
+type Loader func(ctx context.Context, module string) (source, chunkname string, ok bool, err error)
+
+// State is an independent Lua world: globals, libraries, threads, budgets.
+// It is used by one goroutine at a time.
+type State struct {
+	globals *Table
+	loaded  *Table // what require keeps
+	preload *Table
+	// registry is the table debug.getregistry shows.
+	registry *Table
+	main     *Thread
+	cur      *Thread // running
+	libs     []*Library
+	// strings are the interned constants of chunks compiled here.
+	strings map[string]*Str
+	// metas are the metatables of types that have one for all their values.
+	metas   [kindLight + 1]*Table
+	account account
+	// depth counts host functions that call back into Lua, and parsers.
+	depth      int
+	freeCall   *Call
+	lastID     uint32
+	opts       Options
+	warnings   warnings
+	gc         collector
+	gcSettings gcSettings
+	// random is the generator of math.random; forks and snapshots carry it.
+	random random
+	// patterns are those compiled last; nil until the first.
+	patterns *patternCache
+	// nextFunction is the next of the base library, for pairs.
+	nextFunction Value
+	// packageTable is the table package, once opened.
+	packageTable *Table
+	// traps is code that stops at each instruction, for hooks.
+	traps []instruction
+	// values of libraries, by their own keys; see Store.
+	store map[any]any
+}
+
+// New returns a state without any library.
+func New(opts Options) *State {
+	s := &State{globals: NewTable(0, 0), loaded: NewTable(0, 0), opts: opts}
+	s.main = newThread(s)
+	s.main.status = running
+	s.cur = s.main
+	s.account.memoryNext = s.nextMeasure()
+	s.account.ctx = context.Background()
+	s.loaded.SetString("_G", s.globals.Value())
+	return s
+}
+
+// Globals returns the table of global variables.
+func (s *State) Globals() *Table { return s.globals }
+
+// Options returns what the state was made with.
+func (s *State) Options() Options { return s.opts }
+
+// StringMetatable returns the metatable all strings share, or nil.
+func (s *State) StringMetatable() *Table { return s.metas[KindString] }
+
+// SetStringMetatable sets the metatable all strings share.
+func (s *State) SetStringMetatable(t *Table) { s.metas[KindString] = t }
+
+// Stored returns what a library keeps with the state under a key of its own
+// type, or nil. Forks and snapshots do not carry it.
+func (s *State) Stored(key any) any { return s.store[key] }
+
+// Store keeps a Go value of a library with the state.
+func (s *State) Store(key, value any) {
+	if s.store == nil {
+		s.store = map[any]any{}
+	}
+	s.store[key] = value
+}
+
+// stdout, stderr and stdin never return nil.
+func (s *State) stdout() io.Writer {
+	if s.opts.Stdout == nil {
+		return io.Discard
+	}
+	return s.opts.Stdout
+}
+
+func (s *State) stderr() io.Writer {
+	if s.opts.Stderr == nil {
+		return io.Discard
+	}
+	return s.opts.Stderr
+}
+
+func (s *State) stdin() io.Reader {
+	if s.opts.Stdin == nil {
+		return eof{}
+	}
+	return s.opts.Stdin
+}
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+// intern returns the one string object the state uses for the constant text.
+// Library names come first, so that field accesses find them by identity.
+func (s *State) intern(text string) *Str {
+	if o := s.strings[text]; o != nil {
+		return o
+	}
+	o := s.libraryName(text)
+	if o == nil {
+		o = newConstant(text)
+	}
+	if s.strings == nil {
+		s.strings = map[string]*Str{}
+	}
+	s.strings[text] = o
+	return o
+}
+
+func (s *State) libraryName(text string) *Str {
+	if o := eventNames[text]; o != nil {
+		return o
+	}
+	key := Str{header: header{kind: KindString}, s: text}
+	for _, l := range s.libs {
+		if l.name == text && l.name != "" {
+			continue
+		}
+		if e := l.template.findStr(&key); e != nil {
+			return e.k.str()
+		}
+	}
+	return nil
+}
+
+// value returns the string as a value.
+func (s *Str) value() Value { return Value{p: pointer(s)} }
+
+// identify returns v's number, giving it one at the first time.
+func (s *State) identify(v Value) uint32 {
+	slot := idSlot(v)
+	if slot == nil {
+		return 0
+	}
+	if *slot == 0 {
+		s.lastID++
+		*slot = s.lastID
+	}
+	return *slot
+}
+
+// tostring formats v without metamethods, numbering objects.
+func (s *State) tostring(v Value) string {
+	if id := s.identify(v); id != 0 {
+		return formatObject(v, id)
+	}
+	return v.String()
+}

@@ -1,0 +1,201 @@
+package lua
+
+import "unsafe"
+
+// Thread is a coroutine: a stack of values and a stack of frames, nothing
+// else, so that a suspended one can be copied and saved.
+type Thread struct {
+	header
+	id     uint32
+	status status
+	stack  []Value
+	frames []frame
+	// limit is the part of the stack Lua calls may use without asking: its
+	// length, or 0 when calls must take the slow path because of hooks.
+	limit int
+	// top is the end of a variable number of values: arguments or results of
+	// an instruction that left their count open.
+	top int
+	// open is the topmost open upvalue.
+	open *Upvalue
+	// pending are the stack positions of to-be-closed variables.
+	pending []int32
+	// resumer is the thread that resumed this one, while it runs.
+	resumer *Thread
+	// pinned counts the host calls that must return before a yield.
+	pinned int
+	// resumes counts the resumes this thread is nested in.
+	resumes int
+	// failure is the error that killed the thread, for coroutine.close.
+	failure Value
+	hook    *hook
+	// overflowed is set while a stack overflow is being handled.
+	overflowed bool
+	state      *State
+}
+
+// status of a thread, as coroutine.status tells them apart.
+type status uint8
+
+const (
+	suspended status = iota
+	running
+	normal
+	dead
+	failed // dead by an error; its stack is kept for tracebacks
+)
+
+// frame is one call on a thread. Frames hold no pointers: the function is on
+// the stack, at fn, with its registers or arguments right behind it.
+type frame struct {
+	fn  int32 // stack position of the function
+	ret int32 // stack position for the results
+	top int32 // end of the registers or arguments
+	pc  int32 // next instruction
+	// want is the number of results the caller takes; -1 takes all.
+	want int32
+	// extra is the number of arguments until a vararg function has begun,
+	// then that of its variable arguments, which lie below fn.
+	extra int32
+	cont  continuation
+	flags frameFlags
+	phase uint8 // of a builtin function
+	// The following are only meaningful when cont, phase or a return that
+	// closes variables says so.
+	a       int32 // operand of the continuation
+	closing int32 // 1 + number of results held back by a return
+}
+
+type frameFlags uint8
+
+const (
+	// frameHost is a call of a host function.
+	frameHost frameFlags = 1 << iota
+	// frameFresh was entered from Go: its return leaves the machine's loop.
+	frameFresh
+	// frameTail replaced its caller.
+	frameTail
+	// frameProtected stops errors: pcall and xpcall.
+	frameProtected
+	// frameCallback was called by a builtin function, whose frame is below.
+	frameCallback
+	// frameHook is the call of a hook, frameFinalizer that of a finalizer.
+	frameHook
+	frameFinalizer
+)
+
+// continuation says what happens with the results when a frame returns.
+type continuation uint8
+
+const (
+	contResults continuation = iota // to fn and up, as many as wanted
+	contStore                       // the first to register a of the caller
+	contCompare                     // the first decides the caller's conditional jump
+	contDiscard                     // none
+	contConcat                      // the first is an operand of the caller's concatenation
+)
+
+const (
+	firstStack = 40
+	// maxStack is the largest stack of a thread, in values.
+	maxStack = 1000000
+	// stackReserve is what handlers of a stack overflow may use beyond that.
+	stackReserve = 2000
+	threadSize   = int(unsafe.Sizeof(Thread{})) + firstStack*int(valueSize)
+)
+
+func newThread(s *State) *Thread {
+	t := &Thread{header: header{kind: KindThread}, state: s}
+	t.stack = make([]Value, firstStack)
+	t.frames = make([]frame, 0, 4)
+	t.limit = firstStack
+	return t
+}
+
+// Value returns t as a value.
+func (t *Thread) Value() Value { return Value{unsafe.Pointer(t), 0} }
+
+// frame returns the running frame.
+func (t *Thread) frame() *frame { return &t.frames[len(t.frames)-1] }
+
+// function returns the function a frame runs.
+func (t *Thread) function(f *frame) *Function { return t.stack[f.fn].function() }
+
+func (t *Thread) pushFrame() *frame {
+	n := len(t.frames)
+	if n == cap(t.frames) {
+		t.frames = append(t.frames, frame{})
+	} else {
+		t.frames = t.frames[:n+1]
+	}
+	return &t.frames[n]
+}
+
+// reserve makes the stack at least n values long.
+func (t *Thread) reserve(n int) error {
+	if n <= len(t.stack) {
+		return nil
+	}
+	return t.growStack(n)
+}
+
+// growStack makes room for n values. Past the limit it raises an error, and
+// leaves some room for handlers of that error.
+func (t *Thread) growStack(n int) error {
+	if n <= maxStack {
+		return t.resizeStack(min(max(n+8, 2*len(t.stack)), maxStack))
+	}
+	if t.overflowed && n <= maxStack+stackReserve {
+		return t.resizeStack(maxStack + stackReserve)
+	}
+	if t.overflowed {
+		return &Error{Value: String("error in error handling"), handled: true}
+	}
+	t.overflowed = true
+	return t.state.runtimeError("stack overflow")
+}
+
+func (t *Thread) resizeStack(size int) error {
+	if size <= len(t.stack) {
+		return nil
+	}
+	if err := t.state.alloc((size - len(t.stack)) * int(valueSize)); err != nil {
+		return err
+	}
+	stack := make([]Value, size)
+	copy(stack, t.stack)
+	t.stack = stack
+	if t.limit != 0 {
+		t.limit = size
+	}
+	for u := t.open; u != nil; u = u.next {
+		u.v = &stack[u.at]
+	}
+	return nil
+}
+
+// findUpvalue returns the open upvalue for a stack position, shared by all
+// closures that capture it.
+func (t *Thread) findUpvalue(at int) *Upvalue {
+	link := &t.open
+	for *link != nil && (*link).at > at {
+		link = &(*link).next
+	}
+	if u := *link; u != nil && u.at == at {
+		return u
+	}
+	u := &Upvalue{header: header{kind: kindLight}, v: &t.stack[at], thread: t, at: at, next: *link}
+	*link = u
+	return u
+}
+
+// closeUpvalues gives the open upvalues at or above a stack position their own
+// values.
+func (t *Thread) closeUpvalues(at int) {
+	for u := t.open; u != nil && u.at >= at; u = t.open {
+		t.open = u.next
+		u.close = *u.v
+		u.v = &u.close
+		u.thread, u.next = nil, nil
+	}
+}
