@@ -71,7 +71,7 @@ func parseUnit(value string) (f Fraction, ok bool) {
 	var okNum, okDen bool
 	f.Num, okNum = parseInt(strings.TrimSpace(num))
 	f.Den, okDen = parseInt(strings.TrimSpace(den))
-	return f, okNum && okDen && f.Num > 0 && powerOfTwo(f.Den)
+	return f, okNum && okDen && f.Num > 0 && f.Num <= 64 && powerOfTwo(f.Den)
 }
 
 func powerOfTwo(n int) bool { return n > 0 && n&(n-1) == 0 && n <= 512 }

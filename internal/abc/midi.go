@@ -10,11 +10,13 @@ import (
 	"github.com/luanette/luanette/internal/smf"
 )
 
-// maxSteps bounds how many steps all voices of a tune may play, and maxNotes
-// how many notes that may be.
+// maxSteps bounds how many steps all voices of a tune may play, maxNotes how
+// many notes that may be, and maxTicks the time: no two events can be further
+// apart in a file.
 const (
 	maxSteps = 1 << 19
 	maxNotes = 1 << 19
+	maxTicks = 1<<28 - 1
 )
 
 // drums is the channel of percussion.
@@ -45,7 +47,11 @@ func ToMIDI(tune *Tune, opts Options) (*smf.File, error) {
 			return nil, err
 		}
 	}
-	return b.file(), nil
+	file := b.file()
+	if file.Tracks[0].End() > maxTicks {
+		return nil, tooLong()
+	}
+	return file, nil
 }
 
 func (o Options) check() error {

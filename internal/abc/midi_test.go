@@ -185,6 +185,7 @@ func TestLimits(t *testing.T) {
 	tests := map[string]string{
 		"steps":   "X:1\nT:t\nP:(A99)99\nK:C\nP:A\n" + strings.Repeat("C", 100),
 		"repeats": tuneOf("|" + strings.Repeat(":", 15) + strings.Repeat("[CEGceg]", 10_000) + strings.Repeat(":", 15) + "|"),
+		"ticks":   "X:1\nT:t\nL:64\nK:C\n[C9999E9999]|",
 		"time":    tuneOf(strings.Repeat("C9999", 5000) + "|" + strings.Repeat("Z1000", 2000)),
 	}
 	for name, text := range tests {
@@ -196,6 +197,15 @@ func TestLimits(t *testing.T) {
 				t.Errorf("got %v, want %s", err, fault.Limit)
 			}
 		})
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := tuneOf(strings.Repeat("|: CDEF GABc | c2B2 A2G2 | [CEG]4 (3ABc d2 |1 C8 :|2 c8 |]\n", 50))
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		Parse(text)
 	}
 }
 
