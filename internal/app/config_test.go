@@ -145,3 +145,15 @@ env = { TOKEN = "hunter2" }
 		}
 	}
 }
+
+// rewrite changes a file as an editor does: a new one takes its place.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		t.Fatal(err)
+	}
+}

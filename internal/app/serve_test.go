@@ -1,0 +1,167 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/luanette/luanette/internal/telemetry/otlptest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// banner collects standard error and tells when the server says where it is.
+type banner struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	url  chan string
+	once sync.Once
+}
+
+var listening = regexp.MustCompile(`is listening on (\S+)`)
+
+func (b *banner) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.Write(p)
+	if m := listening.FindSubmatch(b.text.Bytes()); m != nil {
+		b.once.Do(func() { b.url <- string(m[1]) })
+	}
+	return len(p), nil
+}
+
+// start serves a house until the test ends, and returns where it is.
+func start(t *testing.T, sources Sources) (url string, house *House) {
+	t.Helper()
+	if sources.Flags == nil {
+		sources.Flags = map[string]string{}
+	}
+	sources.Flags["listen"] = "127.0.0.1:0"
+	sources.Flags["data"] = t.TempDir()
+	loaded, err := Load(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := &banner{url: make(chan string, 1)}
+	house, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Env: sources.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- house.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	select {
+	case url = <-stderr.url:
+		return url, house
+	case err := <-ended:
+		t.Fatalf("Serve: %v\n%s", err, &stderr.text)
+		return "", nil
+	}
+}
+
+func get(t *testing.T, url string, header http.Header) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, Sources{})
+	status, body := get(t, url+"/health", nil)
+	var health struct {
+		Status  string
+		Version string
+		Uptime  *int64 `json:"uptime_secs"`
+	}
+	if err := json.Unmarshal(body, &health); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	if health.Status != "healthy" || health.Version != "test" || health.Uptime == nil {
+		t.Errorf("health = %s", body)
+	}
+}
+
+func TestARequestsSpanReachesTheCollector(t *testing.T) {
+	t.Parallel()
+	sink := otlptest.Start(t)
+	url, _ := start(t, Sources{Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	get(t, url+"/health", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}})
+	span := sink.AwaitSpan(t, "GET /health")
+	if got := span.TraceID; !strings.EqualFold(got, trace) {
+		t.Errorf("the span's trace is %s, want the client's %s", got, trace)
+	}
+}
+
+func TestADeadCollectorHurtsNobody(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, Sources{Flags: map[string]string{"telemetry.otlp_endpoint": "http://127.0.0.1:1"}})
+	for range 20 {
+		if status, _ := get(t, url+"/health", nil); status != http.StatusOK {
+			t.Fatalf("status %d", status)
+		}
+	}
+}
+
+func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
+	_, house := start(t, Sources{File: file})
+	before, _ := house.upstreams.manager.Status("a")
+	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
+	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
+	if after, _ := house.upstreams.manager.Status("a"); after.Generation != before.Generation {
+		t.Error("an upstream that did not change was connected anew")
+	}
+	rewrite(t, file, "[upstreams.c]\nurl = 7\n")
+	house.Reload(t.Context())
+	if got := strings.Join(house.upstreams.Namespaces(), " "); got != "a c" {
+		t.Errorf("a broken file changed the upstreams to %s", got)
+	}
+}
+
+// await polls what has no event of its own.
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("it did not happen")
+		}
+	}
+}
