@@ -98,7 +98,7 @@ func From(err error) *Error {
 	}
 	var f *Error
 	if errors.As(err, &f) {
-		if error(f) == err {
+		if error(f) == err { //nolint:errorlint // asks whether err itself is the fault, not one within it
 			return f
 		}
 		return &Error{Code: f.Code, Hint: f.Hint, Details: f.Details, Err: err}

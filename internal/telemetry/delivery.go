@@ -23,9 +23,6 @@ type delivery struct {
 	complain *complaints
 	up       chan struct{} // closed when given up
 	once     sync.Once
-
-	mu   sync.Mutex
-	lost error // why the last attempt failed; nil if it did not
 }
 
 func newDelivery(signal string, complain *complaints) *delivery {
@@ -50,30 +47,18 @@ func (d *delivery) try(ctx context.Context, send func(context.Context) error) er
 	if err != nil {
 		d.complain.about(d.signal, err)
 	}
-	d.note(err)
 	cancel(nil)
 	watch.Wait()
 	return nil
 }
 
-func (d *delivery) note(lost error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.lost = lost
-}
-
 // end runs the shutdown of an SDK provider to its end. The provider is not told
 // of ctx, because it would leave its work to goroutines when ctx is done;
-// instead the delivery is given up then, and all that remains fails at once. It
-// returns why the last attempt failed.
+// instead the delivery is given up then, and all that remains fails at once.
 func (d *delivery) end(ctx context.Context, shutdown func(context.Context) error) error {
-	d.note(nil)
 	stop := context.AfterFunc(ctx, func() { d.once.Do(func() { close(d.up) }) })
 	defer stop()
-	err := shutdown(context.WithoutCancel(ctx))
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return errors.Join(d.lost, err)
+	return shutdown(context.WithoutCancel(ctx))
 }
 
 type spanDelivery struct {

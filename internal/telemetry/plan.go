@@ -40,7 +40,7 @@ func (r route) none() bool { return r.protocol == "" }
 // whoever chooses them. (The contrib package that does the same can write to
 // standard output, which belongs to protocols, and reports errors globally.)
 func planExport(endpoint string) (p plan, err error) {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+	if strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
 		return plan{}, nil
 	}
 	for s, r := range map[signal]*route{traces: &p.traces, metrics: &p.metrics, logs: &p.logs} {
@@ -85,14 +85,14 @@ func routeOf(s signal, endpoint string) (route, error) {
 // none is, if there is a place to send it to.
 func chosenExporter(s signal, endpoint string) (bool, error) {
 	variable := "OTEL_" + s.env + "_EXPORTER"
-	switch name := os.Getenv(variable); name {
+	switch name := env(variable); name {
 	case "otlp":
 		return true, nil
 	case "none":
 		return false, nil
 	case "":
-		return endpoint != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
-			os.Getenv("OTEL_EXPORTER_OTLP_"+s.env+"_ENDPOINT") != "", nil
+		return endpoint != "" || env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
+			env("OTEL_EXPORTER_OTLP_"+s.env+"_ENDPOINT") != "", nil
 	default:
 		return false, fault.New(fault.Config, "%s: unknown exporter %q", variable, name).
 			WithHint("use otlp or none; standard output belongs to protocols, so there is no console exporter")
@@ -102,7 +102,7 @@ func chosenExporter(s signal, endpoint string) (bool, error) {
 // protocolOf is the protocol that a variable asks for, if any, and which does.
 func protocolOf(s signal) (protocol, variable string) {
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_" + s.env + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
-		if protocol := os.Getenv(variable); protocol != "" {
+		if protocol := env(variable); protocol != "" {
 			return protocol, variable
 		}
 	}
@@ -145,3 +145,7 @@ func badEndpoint(endpoint string) error {
 	return fault.New(fault.Config, "OTLP endpoint %q is not an address", endpoint).
 		WithHint("use http://host:4318 for HTTP, or grpc://host:4317 for gRPC")
 }
+
+// env looks into the process itself, because the exporters do: a variable that
+// only one of us sees would be worse.
+func env(name string) string { return os.Getenv(name) } //nolint:forbidigo // see above

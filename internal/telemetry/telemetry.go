@@ -113,8 +113,8 @@ func (t *Telemetry) http() []otelhttp.Option {
 }
 
 // Shutdown delivers what is still held back and stops exporting. It takes at
-// most two seconds, or less if ctx ends sooner; an error says that something
-// was not delivered.
+// most two seconds, or less if ctx ends sooner. A collector that does not take
+// the rest is complained about like any other time; it is no error of ours.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownLimit)
 	defer cancel()
@@ -125,8 +125,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return fault.Wrap(fault.Unavailable, err, "deliver the last telemetry").
-			WithHint("check that the collector is running and reachable")
+		return fault.Wrap(fault.Internal, err, "shut down telemetry")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func setup(t *testing.T, o telemetry.Options) *telemetry.Telemetry {
 
 // request serves one HTTP request through tel's handler and transport, within
 // which a log line is written and a counter counted, and shuts tel down.
-func request(t *testing.T, tel *telemetry.Telemetry) error {
+func request(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
 	counter, err := tel.Meter("test").Int64Counter("tea.cups")
 	if err != nil {
@@ -76,7 +76,9 @@ func request(t *testing.T, tel *telemetry.Telemetry) error {
 	}
 	_, _ = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close()
-	return tel.Shutdown(t.Context())
+	if err := tel.Shutdown(t.Context()); err != nil {
+		t.Errorf("Shutdown: %v", err)
+	}
 }
 
 // wantAll checks that the request of that name is in the sink with its trace,
@@ -114,9 +116,7 @@ func TestRequestReachesTheCollector(t *testing.T) {
 			if !tel.Exporting() {
 				t.Error("Exporting = false with an endpoint")
 			}
-			if err := request(t, tel); err != nil {
-				t.Errorf("Shutdown: %v", err)
-			}
+			request(t, tel)
 			wantAll(t, sink)
 		})
 	}
@@ -133,9 +133,7 @@ func TestStandardVariables(t *testing.T) { // not parallel: the environment is o
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
 			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
 			t.Setenv("OTEL_SERVICE_NAME", "tearoom")
-			if err := request(t, setup(t, telemetry.Options{Service: "overridden", Version: "1.2.3"})); err != nil {
-				t.Errorf("Shutdown: %v", err)
-			}
+			request(t, setup(t, telemetry.Options{Service: "overridden", Version: "1.2.3"}))
 			wantAll(t, sink)
 		})
 	}
@@ -145,9 +143,7 @@ func TestOneSignalCanBeOff(t *testing.T) {
 	sink := otlptest.Start(t)
 	t.Setenv("OTEL_LOGS_EXPORTER", "none")
 	t.Setenv("OTEL_METRICS_EXPORTER", "none")
-	if err := request(t, setup(t, telemetry.Options{Endpoint: sink.HTTP})); err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
+	request(t, setup(t, telemetry.Options{Endpoint: sink.HTTP}))
 	sink.AwaitSpan(t, "GET /tea/{kind}")
 	if logs, metrics := sink.Logs(), sink.Metrics(); len(logs)+len(metrics) != 0 {
 		t.Errorf("logs %v and metrics %v arrived all the same", logs, metrics)
@@ -172,9 +168,7 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 			if span.IsRecording() || span.SpanContext().IsValid() {
 				t.Error("a span is recorded that nobody will see")
 			}
-			if err := request(t, tel); err != nil {
-				t.Errorf("Shutdown: %v", err)
-			}
+			request(t, tel)
 		})
 	}
 }
@@ -252,8 +246,8 @@ func TestDeadCollector(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
-				if err := tel.Shutdown(ctx); fault.CodeOf(err) != fault.Unavailable {
-					t.Errorf("Shutdown = %v, want to hear that not all was delivered", err)
+				if err := tel.Shutdown(ctx); err != nil {
+					t.Errorf("Shutdown: %v", err)
 				}
 				if n := strings.Count(stderr.String(), "telemetry is not delivered"); n != 1 {
 					t.Errorf("%d complaints on standard error, want one", n)
@@ -294,10 +288,7 @@ func TestRefusingCollectorIsMentionedOnce(t *testing.T) {
 	defer refusing.Close()
 	var stderr console
 	tel := setup(t, telemetry.Options{Endpoint: refusing.URL, Stderr: &stderr, LogFormat: "json"})
-	err := request(t, tel) // its log line is the first on standard error
-	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "403") {
-		t.Errorf("Shutdown = %v, want unavailable and why", err)
-	}
+	request(t, tel) // its log line is the first on standard error
 	lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[1], "telemetry is not delivered") || !strings.Contains(lines[1], "403") {
 		t.Errorf("standard error:\n%s\nwant the log line and one complaint", stderr.String())
