@@ -57,6 +57,7 @@ type Catalog struct {
 	bus     *event.Bus
 	limits  func(string) Limits
 	schemas *schemas
+	lexicon *lexicon
 	meters  *meters
 	serve   handler
 	calls   atomic.Uint64 // numbers calls, for events
@@ -84,6 +85,7 @@ func New(o Options) *Catalog {
 	c := &Catalog{
 		log: o.Log, bus: o.Bus, limits: o.Limits,
 		schemas:  newSchemas(o.Log),
+		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),
 		exposure: map[string]Exposure{},
 		names:    newNames(o.NameLength),

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -215,4 +216,25 @@ func TestASourceMayMendArguments(t *testing.T) {
 	}
 	_, err := c.Call(t.Context(), call("", "x", `{"m":1}`))
 	wantFault(t, err, fault.InvalidParams)
+}
+
+// Whatever schema and arguments are, a call either goes through or is refused.
+func FuzzCheck(f *testing.F) {
+	f.Add(searchSchema, `{"query":"ab","limit":"x","shape":{}}`)
+	f.Add(`{"$ref":"#/$defs/a","$defs":{"a":{"items":{"$ref":"#"}}}}`, `{"a":[[[]]]}`)
+	f.Add(`{"properties":{"a":{"multipleOf":1e-300}}}`, `{"a":1e300}`)
+	f.Add(`{"$dynamicRef":"#x","$dynamicAnchor":"x"}`, `{"a":1}`)
+	f.Add(`{"unevaluatedProperties":{"not":{}},"dependentSchemas":{"a":{"required":["b"]}}}`, `{"a":null}`)
+	f.Fuzz(func(t *testing.T, schema, args string) {
+		if !json.Valid([]byte(schema)) {
+			t.Skip()
+		}
+		c := open(catalog.Options{}, newMemory().with("a", "x", schema, func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Output("done", nil)
+		}))
+		_, err := c.Call(t.Context(), tool.Call{Ref: ref("a", "x"), Args: json.RawMessage(args)})
+		if err != nil && fault.CodeOf(err) != fault.InvalidParams {
+			t.Fatal(err)
+		}
+	})
 }

@@ -43,10 +43,9 @@ const (
 // index is the searchable form of one namespace's tools: for every word the
 // tools that contain it with the weight it has there. It is never changed.
 type index struct {
-	words    []string  // sorted
-	outlines []outline // of words
-	postings [][]posting
-	joined   []string // per tool: its name as one lower-case word
+	words    []string    // sorted
+	postings [][]posting // of each word
+	joined   []string    // per tool: its name as one lower-case word
 }
 
 // posting is one tool that contains a word. weight is BM25's term weight, its
@@ -56,7 +55,7 @@ type posting struct {
 	weight float32
 }
 
-// newIndex reads the tools' definitions. It takes about 25 µs per tool.
+// newIndex reads the tools' definitions, which takes tens of microseconds each.
 func newIndex(tools []tool.Info) *index {
 	b := builder{ids: map[string]uint32{}}
 	x := &index{joined: make([]string, len(tools))}
@@ -64,10 +63,8 @@ func newIndex(tools []tool.Info) *index {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
 	}
 	x.words = slices.Sorted(maps.Keys(b.ids))
-	x.outlines = make([]outline, len(x.words))
 	x.postings = make([][]posting, len(x.words))
 	for i, word := range x.words {
-		x.outlines[i] = outlineOf(word)
 		x.postings[i] = b.postings[b.ids[word]]
 	}
 	return x

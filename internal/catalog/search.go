@@ -47,19 +47,23 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 		q.Limit = DefaultHits
 	}
 	v := c.refresh(ctx)
-	s := search{limit: q.Limit}
+	s := search{limit: q.Limit, lexicon: c.lexicon}
 	for _, name := range v.spaces {
 		if shelf := v.shelves[name]; q.Namespace == "" || q.Namespace == name {
-			s.parts = append(s.parts, part{shelf.tools, shelf.index()})
+			s.parts = append(s.parts, part{shelf.tools, shelf.index(c.lexicon)})
 		}
+	}
+	if q.Namespace == "" {
+		c.lexicon.keep(s.parts)
 	}
 	return s.run(q.Text)
 }
 
 // search is one question over the indexes of several namespaces.
 type search struct {
-	parts []part
-	limit int
+	parts   []part
+	lexicon *lexicon
+	limit   int
 }
 
 // part is one namespace's tools and their index.
@@ -113,32 +117,54 @@ type match struct {
 	factor float32
 }
 
+// probe looks a word up: as it is, the last one also as a beginning, and when
+// nobody has it, as a misspelt one.
 func (s *search) probe(word queryWord, last bool) probe {
-	matches := make([][]match, len(s.parts))
-	tools, holders := 0, 0
-	for i, p := range s.parts {
-		tools += len(p.tools)
-		matches[i] = p.index.exact(word.stem)
-		holders += p.index.holders(matches[i])
-	}
-	expand := func(by func(*index) []match) {
-		found := 0
-		for i, p := range s.parts {
-			more := by(p.index)
-			found += p.index.holders(more)
-			matches[i] = append(matches[i], more...)
-		}
-		if holders == 0 { // the word as it was typed decides how rare it is
-			holders = found
-		}
-	}
+	p := probe{matches: make([][]match, len(s.parts))}
+	holders := s.collect(&p, func(x *index) []match { return x.exact(word.stem, 1) })
 	if last && len(word.stem) >= shortestPrefix {
-		expand(func(x *index) []match { return x.beginning(word.stem) })
+		begun := s.collect(&p, func(x *index) []match { return x.beginning(word.stem) })
+		if holders == 0 { // otherwise the word as it was typed decides how rare it is
+			holders = begun
+		}
 	}
 	if holders == 0 {
-		expand(func(x *index) []match { return x.misspelt(word) })
+		holders = s.misspelt(&p, word)
 	}
-	return probe{matches, rarity(tools, holders)}
+	p.rarity = rarity(s.tools(), holders)
+	return p
+}
+
+// misspelt adds the words that may have been meant, the nearest of them.
+func (s *search) misspelt(p *probe, word queryWord) (holders int) {
+	used := 0
+	for _, candidate := range s.lexicon.near(word) {
+		factor := float32(math.Pow(float64(factorSlip), float64(candidate.slips)))
+		found := s.collect(p, func(x *index) []match { return x.exact(candidate.word, factor) })
+		holders += found
+		if used += min(found, 1); used == mostExpansions {
+			break
+		}
+	}
+	return holders
+}
+
+// collect adds what find finds in each part, and returns how many tools hold it.
+func (s *search) collect(p *probe, find func(*index) []match) (holders int) {
+	for i, part := range s.parts {
+		found := find(part.index)
+		p.matches[i] = append(p.matches[i], found...)
+		holders += part.index.holders(found)
+	}
+	return holders
+}
+
+func (s *search) tools() int {
+	n := 0
+	for _, p := range s.parts {
+		n += len(p.tools)
+	}
+	return n
 }
 
 // rarity is BM25's inverse document frequency.
@@ -147,9 +173,9 @@ func rarity(tools, holders int) float32 {
 	return float32(math.Log1p((float64(tools) - h + 0.5) / (h + 0.5)))
 }
 
-func (x *index) exact(word string) []match {
+func (x *index) exact(word string, factor float32) []match {
 	if i, ok := slices.BinarySearch(x.words, word); ok {
-		return []match{{i, 1}}
+		return []match{{i, factor}}
 	}
 	return nil
 }
@@ -163,32 +189,6 @@ func (x *index) beginning(prefix string) []match {
 	}
 	for ; i < len(x.words) && strings.HasPrefix(x.words[i], prefix) && len(found) < mostExpansions; i++ {
 		found = append(found, match{i, factorPrefix})
-	}
-	return found
-}
-
-// misspelt matches the words that are a few slips away from what was typed or
-// from its stem, which need not be the stem of what was meant.
-func (x *index) misspelt(word queryWord) []match {
-	found := x.slipped(word.stem, nil)
-	if word.typed != word.stem {
-		found = x.slipped(word.typed, found)
-	}
-	return found
-}
-
-func (x *index) slipped(word string, found []match) []match {
-	limit, look := slipsAllowed(len(word)), outlineOf(word)
-	if limit == 0 {
-		return found
-	}
-	for i, other := range x.outlines {
-		if !other.near(look, limit) || len(found) >= mostExpansions {
-			continue
-		}
-		if n := slips(word, x.words[i], limit); n <= limit {
-			found = append(found, match{i, float32(math.Pow(float64(factorSlip), float64(n)))})
-		}
 	}
 	return found
 }

@@ -186,6 +186,21 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
+// What finding out that nothing has changed costs with a source that puts its
+// list together anew each time.
+func BenchmarkUnchanged(b *testing.B) {
+	for name, source := range map[string]tool.Source{
+		"shared": manyTools(10_000, 100), "copied": forgetful{manyTools(10_000, 100)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := open(catalog.Options{}, source)
+			for b.Loop() {
+				c.Refresh(b.Context())
+			}
+		})
+	}
+}
+
 func BenchmarkIndex(b *testing.B) {
 	m := manyTools(10_000, 100)
 	b.Run("all", func(b *testing.B) {

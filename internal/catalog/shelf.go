@@ -79,9 +79,13 @@ func sameTool(a, b *tool.Info) bool {
 		bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output) && bytes.Equal(a.Raw, b.Raw)
 }
 
-// index is the shelf's search index, made at the first use.
-func (s *shelf) index() *index {
-	s.search.once.Do(func() { s.search.index = newIndex(s.tools) })
+// index is the shelf's search index, made at the first use, its words being
+// entered in the lexicon.
+func (s *shelf) index(l *lexicon) *index {
+	s.search.once.Do(func() {
+		s.search.index = newIndex(s.tools)
+		l.add(s.search.index.words)
+	})
 	return s.search.index
 }
 

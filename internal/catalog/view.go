@@ -38,12 +38,23 @@ func read(ctx context.Context, s tool.Source) listing {
 	return l
 }
 
-// same tells whether nothing can have changed between two listings. It is a
-// matter of nanoseconds for sources that hand out one shared slice until
-// something changes; for others the difference is looked for shelf by shelf.
+// same tells whether two listings say the same. For a source that hands out one
+// shared slice until something changes it takes nanoseconds; for one that puts a
+// new slice together each time, some tens of nanoseconds per tool, since what the
+// slices point to is the same.
 func (l listing) same(other listing) bool {
-	return l.err == nil && other.err == nil && len(l.tools) == len(other.tools) &&
-		(len(l.tools) == 0 || &l.tools[0] == &other.tools[0]) && slices.Equal(l.spaces, other.spaces)
+	if l.err != nil || other.err != nil || len(l.tools) != len(other.tools) || !slices.Equal(l.spaces, other.spaces) {
+		return false
+	}
+	if len(l.tools) == 0 || &l.tools[0] == &other.tools[0] {
+		return true
+	}
+	for i := range l.tools {
+		if a, b := &l.tools[i], &other.tools[i]; a.Stale != b.Stale || !sameTool(a, b) {
+			return false
+		}
+	}
+	return true
 }
 
 // view is a picture of all tools at one moment. It is never changed.

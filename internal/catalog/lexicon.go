@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// lexicon knows every indexed word of every namespace once, so that a misspelt
+// one is looked for among all words a single time. Words of indexes that are gone
+// stay until they are too many.
+type lexicon struct {
+	mu       sync.RWMutex
+	known    map[string]struct{}
+	words    []string
+	outlines []outline
+}
+
+func newLexicon() *lexicon { return &lexicon{known: map[string]struct{}{}} }
+
+// add takes in the words of an index.
+func (l *lexicon) add(words []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, word := range words {
+		if _, known := l.known[word]; !known {
+			l.known[word] = struct{}{}
+			l.words = append(l.words, word)
+			l.outlines = append(l.outlines, outlineOf(word))
+		}
+	}
+}
+
+// keep forgets all words but those of the given indexes, once it knows far more
+// words than they have.
+func (l *lexicon) keep(parts []part) {
+	living := 0
+	for _, p := range parts {
+		living += len(p.index.words)
+	}
+	l.mu.RLock()
+	tooMany := len(l.words) > 2*living+50_000
+	l.mu.RUnlock()
+	if !tooMany {
+		return
+	}
+	fresh := newLexicon()
+	for _, p := range parts {
+		fresh.add(p.index.words)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known, l.words, l.outlines = fresh.known, fresh.words, fresh.outlines
+}
+
+// slipped is a word that may have been meant.
+type slipped struct {
+	word  string
+	slips int
+}
+
+// near finds the words that are a few slips away from what was typed or from its
+// stem, which need not be the stem of what was meant; nearest first.
+func (l *lexicon) near(word queryWord) []slipped {
+	limit := slipsAllowed(len(word.typed))
+	if limit == 0 {
+		return nil
+	}
+	typed, stem := outlineOf(word.typed), outlineOf(word.stem)
+	var found []slipped
+	l.mu.RLock()
+	for i, other := range l.outlines {
+		if !other.near(typed, limit) && !other.near(stem, limit) {
+			continue
+		}
+		if n := min(slips(word.typed, l.words[i], limit), slips(word.stem, l.words[i], limit)); n <= limit {
+			found = append(found, slipped{l.words[i], n})
+		}
+	}
+	l.mu.RUnlock()
+	slices.SortFunc(found, func(a, b slipped) int {
+		return cmp.Or(cmp.Compare(a.slips, b.slips), cmp.Compare(a.word, b.word))
+	})
+	return found
+}
