@@ -13,7 +13,7 @@ type UpstreamView struct {
 	Endpoint   string  `json:"endpoint"`
 	Transport  string  `json:"transport,omitempty"`
 	Protocol   string  `json:"protocol,omitempty" jsonschema:"protocol revision spoken with it"`
-	State      string  `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth or idle"`
+	State      string  `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth or asleep (started by the first call)"`
 	ToolCount  int     `json:"tool_count"`
 	Stale      bool    `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
 	Error      string  `json:"error,omitempty" jsonschema:"what went wrong last"`
