@@ -45,7 +45,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-func protocolTools() tools {
+func protocolTools() tools { // made anew for each test
 	return tools{
 		"ask":  asks(askName),
 		"echo": echo,
