@@ -99,6 +99,16 @@ func TestViolationsAreBoundedAndInDetails(t *testing.T) {
 	}
 }
 
+func TestErrorsStayReadable(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long", 5000)
+	m := newMemory().with("a", "x", `{"properties":{"`+long+`":{"type":"string"}},"additionalProperties":false}`, nil)
+	_, err := open(catalog.Options{}, m).Call(t.Context(), call("a", "x", `{"`+long+`1":"`+long+`","`+long+`":5}`))
+	if f := wantFault(t, err, fault.InvalidParams); len(f.Msg)+len(f.Hint) > 3000 {
+		t.Errorf("message of %d bytes, hint of %d", len(f.Msg), len(f.Hint))
+	}
+}
+
 // Whatever an upstream calls a schema, its tool stays callable, quickly.
 func TestStrangeSchemasCheckNothing(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,10 @@ import (
 	"github.com/luanette/luanette/internal/wire"
 )
 
-const mostShownParams = 30
+const (
+	mostShownParams  = 30
+	longestSignature = 1000
+)
 
 // Signature writes what a tool takes on one line: required arguments first, then
 // the optional ones marked with a question mark: "(path: string, head?: integer)".
@@ -32,7 +35,7 @@ func Signature(schema json.RawMessage) string {
 	if len(all) > mostShownParams {
 		all = append(all[:mostShownParams], "…")
 	}
-	return "(" + strings.Join(all, ", ") + ")"
+	return "(" + cutText(strings.Join(all, ", "), longestSignature) + ")"
 }
 
 // typeOf names what a schema takes: its type, its few allowed values, or "any".

@@ -44,6 +44,9 @@ func violations(e *jsonschema.ValidationError, value any, root *jsonschema.Schem
 	}
 	slices.SortStableFunc(all, func(a, b Violation) int { return strings.Compare(a.Argument, b.Argument) })
 	all = slices.Compact(all)
+	for i := range all { // names and messages may quote at any length
+		all[i].Argument, all[i].Problem = cutText(all[i].Argument, 160), cutText(all[i].Problem, 320)
+	}
 	if more := len(all) - mostViolations; more > 0 {
 		all = append(all[:mostViolations], Violation{Problem: fmt.Sprintf("and %d more", more)})
 	}
