@@ -2,18 +2,28 @@ package db
 
 import (
 	"context"
+	"database/sql/driver"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"modernc.org/sqlite"
 )
 
-// crowd lets the named writers queue in order behind one that holds the turn,
-// all of which insert their name and then do what do says, and returns the
-// errors they got and the rows there are in the end.
-func crowd(t *testing.T, do map[string]string, names ...string) (errs map[string]error, rows []string) {
+// writing is what a writer of a crowd does besides inserting its name.
+type writing struct {
+	ctx    context.Context // nil means the test's
+	before func()          // called when its turn has come; may be nil
+	more   string          // SQL that follows the insert
+}
+
+// crowd lets the named writers queue in order while the first holds the turn, and
+// returns the errors they got and the rows there are in the end.
+func crowd(t *testing.T, special map[string]writing, names ...string) (errs map[string]error, rows []string) {
 	t.Helper()
 	ctx := t.Context()
 	d, err := Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), Options{})
@@ -29,12 +39,20 @@ func crowd(t *testing.T, do map[string]string, names ...string) (errs map[string
 	var all sync.WaitGroup
 	hold := make(chan struct{})
 	for i, name := range names {
+		w := special[name]
+		if w.ctx == nil {
+			w.ctx = ctx
+		}
 		all.Go(func() {
-			err := d.Write(ctx, func(tx *Tx) error {
+			err := d.Write(w.ctx, func(tx *Tx) error {
 				if i == 0 {
 					<-hold
 				}
-				_, err := tx.Exec(ctx, "INSERT INTO r (v) VALUES ($1);"+do[name], name)
+				if w.before != nil {
+					w.before()
+					synctest.Wait() // let it have its consequences
+				}
+				_, err := tx.Exec(w.ctx, "INSERT INTO r (v) VALUES ($1);"+w.more, name)
 				return err
 			})
 			mu.Lock()
@@ -58,7 +76,7 @@ func crowd(t *testing.T, do map[string]string, names ...string) (errs map[string
 func TestGroupKeepsOrderAndOmitsWhoFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		errs, rows := crowd(t, map[string]string{"b": "INSERT INTO nowhere VALUES (1)"}, "a", "b", "c")
+		errs, rows := crowd(t, map[string]writing{"b": {more: "INSERT INTO nowhere VALUES (1)"}}, "a", "b", "c")
 		if want := []string{"a", "c"}; !slices.Equal(rows, want) {
 			t.Errorf("rows %q, want %q", rows, want)
 		}
@@ -73,7 +91,7 @@ func TestGroupKeepsOrderAndOmitsWhoFails(t *testing.T) {
 func TestGroupThatIsLostTellsEverybody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		errs, rows := crowd(t, map[string]string{"c": "ROLLBACK"}, "a", "b", "c", "d")
+		errs, rows := crowd(t, map[string]writing{"c": {more: "ROLLBACK"}}, "a", "b", "c", "d")
 		if want := []string{"d"}; !slices.Equal(rows, want) {
 			t.Errorf("rows %q, want %q", rows, want)
 		}
@@ -117,6 +135,45 @@ func TestGroupSharesOneCommit(t *testing.T) {
 		all.Wait()
 		if len(groups) != 1 {
 			t.Errorf("20 waiting writers made %d commits, want 1", len(groups))
+		}
+	})
+}
+
+// interruption is what the SQL function interrupt_test calls. SQL functions
+// belong to the process, so there is one.
+var interruption atomic.Pointer[func()]
+
+// A cancel in the middle of a statement must not interrupt it: SQLite would undo
+// the whole transaction, and with it what others have written.
+func TestCancelInsideAStatementHurtsNobody(t *testing.T) {
+	_ = sqlite.RegisterScalarFunction("interrupt_test", 0, // an error means that it is registered already
+		func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
+			(*interruption.Load())()
+			return "x", nil
+		})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := func() { cancel() }
+		interruption.Store(&stop)
+		errs, rows := crowd(t, map[string]writing{
+			"b": {ctx: ctx, more: `INSERT INTO r SELECT interrupt_test() UNION ALL SELECT * FROM (
+				WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < 200000) SELECT i FROM n WHERE i < 0)`},
+		}, "a", "b", "c")
+		if want := []string{"a", "b", "c", "x"}; !slices.Equal(rows, want) {
+			t.Errorf("rows %q, want %q; errors %v", rows, want, errs)
+		}
+	})
+}
+
+// The first writer of a group may lose interest before the commit; it has done
+// its part, and so have the others.
+func TestGroupOutlivesItsFirstContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		errs, rows := crowd(t, map[string]writing{"a": {ctx: ctx}, "b": {before: cancel}}, "a", "b")
+		if want := []string{"a", "b"}; !slices.Equal(rows, want) {
+			t.Errorf("rows %q, want %q; errors %v", rows, want, errs)
 		}
 	})
 }

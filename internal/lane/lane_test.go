@@ -199,6 +199,32 @@ func TestNothingExpires(t *testing.T) {
 	})
 }
 
+// A waiter that gives up at the very moment its turn comes must hand it on.
+func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
+	t.Parallel()
+	for range 50 { // each time the waiter takes either way by chance
+		synctest.Test(t, func(t *testing.T) {
+			l := New(Options{})
+			if err := l.enter(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			waiting := make(chan error)
+			go func() { waiting <- l.Do(ctx, "k", func(context.Context) error { return nil }) }()
+			synctest.Wait()
+			l.mu.Lock() // what leave does, with the cancel in the middle of it
+			cancel()
+			waiters := l.busy["k"]
+			close(waiters.Remove(waiters.Front()).(chan struct{}))
+			l.mu.Unlock()
+			<-waiting
+			if n := l.Len("k"); n != 0 {
+				t.Fatalf("%d in a lane that everybody has left", n)
+			}
+		})
+	}
+}
+
 // Waiters whose context ends just as their turn comes: run with -race this
 // walks through the hand-over from all sides.
 func TestStorm(t *testing.T) {
