@@ -28,10 +28,13 @@ const (
 // cli is the whole command line. A subcommand is a struct in its own file with a
 // Run method and one line here.
 type cli struct {
-	Serve   serveCommand   `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
-	Stdio   stdioCommand   `cmd:"" help:"Run the MCP server on standard input and output."`
-	Config  configCommand  `cmd:"" help:"Look at the configuration."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve    serveCommand    `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
+	Stdio    stdioCommand    `cmd:"" help:"Run the MCP server on standard input and output."`
+	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
+	Call     callCommand     `cmd:"" help:"Call a tool."`
+	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
+	Config   configCommand   `cmd:"" help:"Look at the configuration."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // process is the outside world as commands see it; tests give them another.

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// callCommand is `luanette call`.
+type callCommand struct {
+	deskFlags
+	Tool string   `arg:"" help:"The tool, as NAMESPACE.TOOL."`
+	Args []string `arg:"" optional:"" name:"key=value" help:"Arguments: key=value, or key:=JSON."`
+	Raw  string   `name:"args" placeholder:"JSON" help:"All arguments as one JSON object; - reads it from standard input."`
+}
+
+// Help is shown by `luanette call --help`.
+func (callCommand) Help() string {
+	return `A value is read as the type the tool's schema gives its argument, so that
+n=4 is a number where one is wanted and a string otherwise. key:=JSON passes
+JSON as it is: tags:='["a","b"]'.`
+}
+
+// Run calls the tool and prints its answer.
+func (c *callCommand) Run(ctx context.Context, world *process) error {
+	desk, err := c.open(ctx, world)
+	if err != nil {
+		return err
+	}
+	defer desk.Close(ctx)
+	arguments, err := c.arguments(ctx, world, desk)
+	if err != nil {
+		return err
+	}
+	view, err := callTool(ctx, world, desk, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
+	if err != nil {
+		return err
+	}
+	if !c.JSON && view.Text() != "" {
+		_, err := fmt.Fprintln(world.Stdout, view.Text())
+		return err
+	}
+	return printJSON(world.Stdout, view.Value())
+}
+
+// arguments joins --args and the pairs, which win.
+func (c *callCommand) arguments(ctx context.Context, world *process, desk app.Desk) (map[string]json.RawMessage, error) {
+	arguments := map[string]json.RawMessage{}
+	if c.Raw != "" {
+		text := []byte(c.Raw)
+		if c.Raw == "-" {
+			read, err := io.ReadAll(world.Stdin)
+			if err != nil {
+				return nil, err
+			}
+			text = read
+		}
+		if err := json.Unmarshal(text, &arguments); err != nil {
+			return nil, fault.Wrap(fault.InvalidParams, err, "read --args").WithHint(`it must be a JSON object, such as {"n": 4}`)
+		}
+	}
+	if len(c.Args) == 0 {
+		return arguments, nil
+	}
+	types, err := argumentTypes(ctx, world, desk, c.Tool)
+	if err != nil {
+		return nil, err
+	}
+	for _, pair := range c.Args {
+		key, value, err := readPair(pair, types)
+		if err != nil {
+			return nil, err
+		}
+		arguments[key] = value
+	}
+	return arguments, nil
+}
+
+// readPair reads key=value by the argument's type, and key:=JSON as it is.
+func readPair(pair string, types map[string]string) (string, json.RawMessage, error) {
+	key, value, ok := strings.Cut(pair, "=")
+	if !ok || key == "" {
+		return "", nil, fault.New(fault.InvalidParams, "argument %q", pair).WithHint("write key=value, or key:=JSON")
+	}
+	if bare, raw := strings.CutSuffix(key, ":"); raw {
+		if !json.Valid([]byte(value)) {
+			return "", nil, fault.New(fault.InvalidParams, "argument %s: %q is not JSON", bare, value)
+		}
+		return bare, json.RawMessage(value), nil
+	}
+	if kind := types[key]; kind != "" && kind != "string" && json.Valid([]byte(value)) {
+		return key, json.RawMessage(value), nil
+	}
+	quoted, err := json.Marshal(value)
+	return key, quoted, err
+}
+
+// argumentTypes asks for the tool's schema; arguments of several types have none.
+func argumentTypes(ctx context.Context, world *process, desk app.Desk, name string) (map[string]string, error) {
+	view, err := callTool(ctx, world, desk, "get_tool_definitions", map[string]any{"names": []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Tools []struct {
+			Input struct {
+				Properties map[string]struct{ Type any }
+			} `json:"input_schema"`
+		}
+	}
+	if err := json.Unmarshal(view.Structured, &answer); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read definition of %s", name)
+	}
+	types := map[string]string{}
+	for _, t := range answer.Tools {
+		for key, property := range t.Input.Properties {
+			if kind, ok := property.Type.(string); ok {
+				types[key] = kind
+			}
+		}
+	}
+	return types, nil
+}

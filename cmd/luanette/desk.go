@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// deskFlags are those of every command that asks our tools for something: of a
+// running server, or of one that is built for the occasion.
+type deskFlags struct {
+	settingFlags
+	Server string        `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
+	JSON   bool          `help:"Print JSON for programs."`
+	Wait   time.Duration `default:"10s" help:"How long to wait for upstreams to connect."`
+}
+
+// open finds the desk. A spinner runs meanwhile when a person is looking.
+func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) {
+	defer spin(world, "connecting")()
+	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env}
+	if f.Server != "" {
+		return app.Connect(ctx, f.Server, options)
+	}
+	loaded, err := f.load(world, nil)
+	if err != nil {
+		return nil, err
+	}
+	if f.LogLevel != nil {
+		options.Stderr = world.Stderr
+	}
+	house, err := app.Build(ctx, loaded, options)
+	if err != nil {
+		return nil, err
+	}
+	return house.Desk(ctx, f.Wait), nil
+}
+
+// ask opens the desk, calls one of our tools and closes the desk. A tool that
+// failed is an error here.
+func (f *deskFlags) ask(ctx context.Context, world *process, name string, args any) (tool.View, error) {
+	desk, err := f.open(ctx, world)
+	if err != nil {
+		return tool.View{}, err
+	}
+	defer desk.Close(ctx)
+	return callTool(ctx, world, desk, name, args)
+}
+
+func callTool(ctx context.Context, world *process, desk app.Desk, name string, args any) (tool.View, error) {
+	caller := &tool.Caller{ID: "cli", Progress: showProgress(world)}
+	view, err := desk.Call(ctx, name, args, caller)
+	if err != nil {
+		return view, err
+	}
+	if view.IsError {
+		return view, fault.New(fault.Upstream, "%s", view.Text())
+	}
+	return view, nil
+}
+
+// print writes the answer: as JSON, or as the text for people.
+func (f *deskFlags) print(world *process, view tool.View) error {
+	if f.JSON {
+		return printJSON(world.Stdout, view.Value())
+	}
+	_, err := fmt.Fprintln(world.Stdout, view.Text())
+	return err
+}
+
+func printJSON(w io.Writer, raw json.RawMessage) error {
+	var indented strings.Builder
+	encoder := json.NewEncoder(&indented)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(raw); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, indented.String())
+	return err
+}
+
+// table prints rows in columns, cut to the terminal's width.
+func table(world *process, head []string, rows [][]string) error {
+	width := terminalWidth(world.Stdout)
+	var text strings.Builder
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(columns, strings.Join(head, "\t"))
+	for _, row := range rows {
+		fmt.Fprintln(columns, strings.Join(row, "\t"))
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		line = strings.TrimRight(line, " \n")
+		if r := []rune(line); width > 0 && len(r) > width {
+			line = string(r[:width-1]) + "…"
+		}
+		fmt.Fprintln(world.Stdout, line)
+	}
+	return nil
+}
+
+// terminalWidth is 0 when nobody is looking.
+func terminalWidth(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 80
+	}
+	return width
+}
+
+// spin turns a wheel on a terminal's standard error until stop is called.
+func spin(world *process, doing string) (stop func()) {
+	if terminalWidth(world.Stderr) == 0 {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-tick.C:
+				fmt.Fprintf(world.Stderr, "\r%c %s", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[i%10], doing)
+			case <-done:
+				fmt.Fprintf(world.Stderr, "\r%*s\r", len(doing)+2, "")
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// showProgress prints what a tool says of its progress when a person is looking.
+func showProgress(world *process) func(tool.Progress) {
+	if terminalWidth(world.Stderr) == 0 {
+		return nil
+	}
+	return func(p tool.Progress) {
+		if p.Total > 0 {
+			fmt.Fprintf(world.Stderr, "\r%3.0f%% %s\x1b[K", 100*p.Progress/p.Total, p.Message)
+			return
+		}
+		fmt.Fprintf(world.Stderr, "\r%v %s\x1b[K", p.Progress, p.Message)
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// toolsCommand is `luanette tools`.
+type toolsCommand struct {
+	deskFlags
+	Query     []string `arg:"" optional:"" help:"Words for what a tool should do; all tools when left away."`
+	Namespace string   `short:"n" placeholder:"NS" help:"Only this server's tools."`
+	Limit     int      `default:"20" help:"How many matches at most."`
+}
+
+// Run lists or searches the tools of all upstreams.
+func (c *toolsCommand) Run(ctx context.Context, world *process) error {
+	if len(c.Query) > 0 {
+		return c.search(ctx, world)
+	}
+	return c.list(ctx, world)
+}
+
+func (c *toolsCommand) search(ctx context.Context, world *process) error {
+	args := map[string]any{"query": strings.Join(c.Query, " "), "limit": c.Limit}
+	if c.Namespace != "" {
+		args["namespace"] = c.Namespace
+	}
+	view, err := c.ask(ctx, world, "search_tools", args)
+	if err != nil {
+		return err
+	}
+	return c.print(world, view)
+}
+
+// list shows every tool, which the resource for it does without a limit.
+func (c *toolsCommand) list(ctx context.Context, world *process) error {
+	desk, err := c.open(ctx, world)
+	if err != nil {
+		return err
+	}
+	defer desk.Close(ctx)
+	text, err := desk.Read(ctx, "lua://tools")
+	if err != nil {
+		return err
+	}
+	var listed struct {
+		Tools []struct {
+			Name, Namespace, Description string
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &listed); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read list of tools")
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, json.RawMessage(text))
+	}
+	var rows [][]string
+	for _, t := range listed.Tools {
+		if t.Namespace != "" && (c.Namespace == "" || c.Namespace == t.Namespace) {
+			rows = append(rows, []string{t.Namespace + "." + t.Name, firstLine(t.Description)})
+		}
+	}
+	return table(world, []string{"TOOL", "DESCRIPTION"}, rows)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

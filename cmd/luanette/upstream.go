@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// upstreamCommand is `luanette upstream`.
+type upstreamCommand struct {
+	Add    upstreamAddCommand    `cmd:"" help:"Add a tool server: a URL, or a command after --."`
+	Remove upstreamRemoveCommand `cmd:"" help:"Remove a tool server."`
+	List   upstreamListCommand   `cmd:"" help:"List the tool servers and how they are."`
+	Status upstreamStatusCommand `cmd:"" help:"Show one tool server."`
+}
+
+// upstreamAddCommand is `luanette upstream add`.
+type upstreamAddCommand struct {
+	deskFlags
+	Name   string            `arg:"" help:"Its namespace."`
+	Target []string          `arg:"" name:"url | command" help:"Where it is, such as https://example.org/mcp; or, after --, the command to start it with."`
+	Header map[string]string `short:"H" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
+	Env    map[string]string `short:"e" placeholder:"NAME=VALUE" help:"Variable for the command."`
+	Expose []string          `placeholder:"TOOL" help:"Tools our clients see directly; all for all of them."`
+}
+
+// Help is shown by `luanette upstream add --help`.
+func (upstreamAddCommand) Help() string {
+	return `Without --server the upstream is written into the configuration file, where a
+running server finds it at once. With --server it is connected there until that
+server restarts; commands cannot be given to a running server.
+
+  luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
+  luanette upstream add docs https://example.org/mcp`
+}
+
+// Run adds it to the file, or to a running server.
+func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
+	url, command := "", c.Target
+	if len(c.Target) == 1 && strings.Contains(c.Target[0], "://") {
+		url, command = c.Target[0], nil
+	}
+	if c.Server != "" {
+		if len(command) > 0 {
+			return fault.New(fault.Denied, "a command cannot be given to a running server").
+				WithHint("leave --server away: the command goes into the configuration file, which the server watches")
+		}
+		view, err := c.ask(ctx, world, "mcp_connect", map[string]any{"namespace": c.Name, "url": url, "headers": c.Header})
+		if err != nil {
+			return err
+		}
+		return c.print(world, view)
+	}
+	entry := app.UpstreamConfig{URL: url, Headers: c.Header, Env: c.Env}
+	if len(command) > 0 {
+		entry.Command, entry.Args = command[0], command[1:]
+	}
+	switch {
+	case len(c.Expose) == 1 && c.Expose[0] == "all":
+		entry.Expose = "all"
+	case len(c.Expose) > 0:
+		entry.Expose = c.Expose
+	}
+	file, err := app.AddUpstream(app.Sources{File: c.Config, Env: world.Env}, c.Name, entry)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(world.Stdout, "added %s to %s\n", c.Name, file)
+	return nil
+}
+
+// upstreamRemoveCommand is `luanette upstream remove`.
+type upstreamRemoveCommand struct {
+	deskFlags
+	Name string `arg:"" help:"Its namespace."`
+}
+
+// Run takes it out of the file, or disconnects it at a running server.
+func (c *upstreamRemoveCommand) Run(ctx context.Context, world *process) error {
+	if c.Server != "" {
+		view, err := c.ask(ctx, world, "mcp_disconnect", map[string]any{"namespace": c.Name})
+		if err != nil {
+			return err
+		}
+		return c.print(world, view)
+	}
+	file, err := app.RemoveUpstream(app.Sources{File: c.Config, Env: world.Env}, c.Name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(world.Stdout, "removed %s from %s\n", c.Name, file)
+	return nil
+}
+
+// upstreamListCommand is `luanette upstream list`.
+type upstreamListCommand struct{ deskFlags }
+
+// Run shows every upstream in a row of its own.
+func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
+	view, err := c.ask(ctx, world, "mcp_list_upstreams", struct{}{})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.print(world, view)
+	}
+	var listed struct {
+		Upstreams []struct {
+			Namespace, State, Endpoint, Error string
+			Tools                             int `json:"tool_count"`
+			Calls                             int `json:"call_count"`
+		}
+	}
+	if err := json.Unmarshal(view.Structured, &listed); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read list of upstreams")
+	}
+	var rows [][]string
+	for _, u := range listed.Upstreams {
+		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, firstLine(u.Error)})
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(world.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`")
+		return nil
+	}
+	return table(world, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT ERROR"), rows)
+}
+
+// upstreamStatusCommand is `luanette upstream status`.
+type upstreamStatusCommand struct {
+	deskFlags
+	Name string `arg:"" help:"Its namespace."`
+}
+
+// Run shows one upstream in full.
+func (c *upstreamStatusCommand) Run(ctx context.Context, world *process) error {
+	view, err := c.ask(ctx, world, "mcp_status", map[string]any{"namespace": c.Name})
+	if err != nil {
+		return err
+	}
+	return c.print(world, view)
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/upstream"
+)
+
+// Desk is where the command line asks for things: our own tools and resources,
+// of a house built for the occasion or of one that is running elsewhere.
+type Desk interface {
+	// Call runs one of our own tools.
+	Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error)
+	// Read returns the text of a resource.
+	Read(ctx context.Context, uri string) (string, error)
+	// Close gives back what the desk took.
+	Close(ctx context.Context) error
+}
+
+// Desk serves the command line from this house once its upstreams have come to
+// rest, or patience is over.
+func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, name := range h.upstreams.Namespaces() {
+		h.upstreams.Await(waiting, name)
+	}
+	h.catalog.Refresh(ctx)
+	return &localDesk{h, builtin.NewResources(builtin.Overview(h.catalog, h.upstreams, h.catalog))}
+}
+
+type localDesk struct {
+	*House
+	resources *builtin.Resources
+}
+
+func (d *localDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
+	}
+	result, err := d.catalog.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Caller: caller})
+	if err != nil {
+		return tool.View{}, err
+	}
+	return result.View()
+}
+
+func (d *localDesk) Read(ctx context.Context, uri string) (string, error) {
+	raw, err := d.resources.ReadResource(ctx, uri, nil)
+	if err != nil {
+		return "", err
+	}
+	return resourceText(raw)
+}
+
+func (d *localDesk) Close(ctx context.Context) error { return d.leave(ctx) }
+
+// Connect is a desk at the server that runs at address, such as
+// "http://127.0.0.1:8081".
+func Connect(ctx context.Context, address string, options Options) (Desk, error) {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "read server address")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/mcp"
+	}
+	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version})
+	spec := upstream.Spec{Name: "server", URL: u.String(), Transport: upstream.HTTP, Wait: 5 * time.Second}
+	if err := manager.Add(spec); err != nil {
+		manager.Close()
+		return nil, err
+	}
+	peer, _ := manager.Peer(spec.Name)
+	d := &remoteDesk{manager, peer}
+	if _, _, _, err := peer.Describe(ctx); err != nil {
+		manager.Close()
+		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).
+			WithHint("start it with `luanette serve`, or leave --server away to work without one")
+	}
+	return d, nil
+}
+
+type remoteDesk struct {
+	manager *upstream.Manager
+	peer    *upstream.Peer
+}
+
+func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
+	params, err := json.Marshal(map[string]any{"name": name, "arguments": args})
+	if err != nil {
+		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
+	}
+	raw, err := d.peer.Request(ctx, "tools/call", params, caller)
+	if err != nil {
+		return tool.View{}, err
+	}
+	return tool.Result{Raw: raw}.View()
+}
+
+func (d *remoteDesk) Read(ctx context.Context, uri string) (string, error) {
+	params, err := json.Marshal(map[string]string{"uri": uri})
+	if err != nil {
+		return "", err
+	}
+	raw, err := d.peer.Request(ctx, "resources/read", params, nil)
+	if err != nil {
+		return "", err
+	}
+	return resourceText(raw)
+}
+
+func (d *remoteDesk) Close(context.Context) error {
+	d.manager.Close()
+	return nil
+}
+
+// resourceText is the text of a ReadResourceResult.
+func resourceText(raw json.RawMessage) (string, error) {
+	var result struct {
+		Contents []struct{ Text string }
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return "", fault.Wrap(fault.Upstream, err, "read resource")
+	}
+	if len(result.Contents) == 0 {
+		return "", errors.New("the resource is empty")
+	}
+	return result.Contents[0].Text, nil
+}
