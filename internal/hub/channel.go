@@ -33,6 +33,9 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 	}
 	t.header, t.network = headersOfTrace(header), network
 	t.start(ctx, rd)
+	if m.Method == wire.MethodInitialize {
+		<-t.finished // what stands behind it on the channel relies on what was agreed
+	}
 }
 
 // channelTask makes a request's task. Requests of both eras may come on the same
