@@ -35,7 +35,7 @@ func TestSchemasAreStrict(t *testing.T) {
 		`"when":{"type":"string"},` +
 		`"maybe":{"type":"boolean"},` +
 		`"list":{"type":"array","maxItems":3,"items":{"type":"string"}},` +
-		`"map":{"type":["object","null"],"additionalProperties":{"type":"integer"}},` +
+		`"map":{"type":"object","additionalProperties":{"type":"integer"}},` +
 		`"any":{"type":["object","array","string","number","boolean","null"]},` +
 		`"object":{"type":"object"},` +
 		`"nested":{"type":"object","properties":{"N":{"type":"integer","minimum":-128,"maximum":127}},"required":["N"],"additionalProperties":false},` +
@@ -163,6 +163,7 @@ func TestMend(t *testing.T) {
 		`{"text":"x","object":"{\"k\": [1]}"}`: `{"text":"x","object":{"k": [1]}}`,
 		`{"text":"x","object":"[1]"}`:          ``,
 		`{"text":"x","n":null,"names":null}`:   `{"text":"x"}`,
+		`{"text":"x","object":null}`:           `{"text":"x"}`,
 		`{"text":12345678901234567890}`:        `{"text":"12345678901234567890"}`,
 		`{"text":"{\"not\":\"an object\"}"}`:   ``,
 		`{"text":null}`:                        ``,

@@ -73,6 +73,7 @@ func TestCallTool(t *testing.T) {
 			t.Errorf("%s: %s, %v", args, result.Raw, err)
 		}
 	}
+	h.mustCall(t, "call_tool", `{"name":"fs.write-file","arguments":null}`, nil)
 	for args, want := range map[string]string{
 		`{"name":"fs.read_file","arguments":{}}`:              "path: required but missing",
 		`{"name":"fs.read_file"}`:                             "path: required but missing",

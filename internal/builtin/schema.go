@@ -85,8 +85,9 @@ func derive[T any](name string, closed bool) json.RawMessage {
 
 // strict brings a schema to what the strictest clients take. Each rule is there
 // because some client refused a server that broke it: every place names a type,
-// no schema is a bare boolean, no format, default or $schema, and an optional
-// object may be null.
+// and one only; no schema is a bare boolean; no format, default or $schema. That
+// clients send null for what they leave out is not said but forgiven, by mend;
+// our results leave out what is not there.
 func strict(s *jsonschema.Schema, closed bool) error {
 	s.Schema, s.Format, s.Default = "", "", nil
 	if len(s.Types) == 2 && slices.Contains(s.Types, "null") { // Go's way to say that it may be missing
@@ -112,9 +113,6 @@ func strict(s *jsonschema.Schema, closed bool) error {
 	for name, p := range s.Properties {
 		if err := strict(p, closed); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
-		}
-		if p.Type == "object" && !slices.Contains(s.Required, name) {
-			p.Type, p.Types = "", []string{"object", "null"}
 		}
 	}
 	return nil
