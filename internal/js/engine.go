@@ -3,6 +3,7 @@ package js
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -50,12 +51,21 @@ func NewEngine(options Options) (*Engine, error) {
 }
 
 // Close waits for runs and for calls of hosts that are still under way, then frees
-// everything.
+// everything. When ctx ends first, nothing is freed and the error says so.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	e.group.Wait()
+	done := make(chan struct{})
+	go func() {
+		e.group.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("close the JavaScript engine: scripts or their calls are still running: %w", ctx.Err())
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var errs []error

@@ -33,6 +33,9 @@ const (
 	parseExpression = "js_parse_assign_expr2"
 )
 
+// stackPointer is the global that holds the C stack pointer: always the first.
+const stackPointer = 0
+
 // loopTurns is how many turns of native loops pass between two polls.
 const loopTurns = 1 << 14
 
@@ -251,19 +254,19 @@ func (p *patch) function(body []byte, index uint32) ([]byte, error) {
 		switch {
 		case op == opLoop && index != p.named[interpreter]:
 			insert(r.at, p.pollCode())
-		case op == opGlobalSet && r.at == start+1 && body[start] == 0:
+		case op == opGlobalSet && operand(body[start:]) == stackPointer:
 			insert(r.at, p.guardCode())
-		case op == opCall && index == p.named[parseFunction] && p.calls(body[start:], parseExpression):
+		case op == opCall && index == p.named[parseFunction] && operand(body[start:]) == p.named[parseExpression]:
 			insert(start-1, p.noteCode())
 		}
 	}
 	return append(out, body[copied:]...), r.err
 }
 
-// calls tells whether the operand of a call instruction is the named function.
-func (p *patch) calls(operand []byte, name string) bool {
-	r := reader{b: operand}
-	return r.u32() == p.named[name] && r.err == nil
+// operand is the number that follows an opcode. Linkers pad it to five bytes.
+func operand(b []byte) uint32 {
+	r := reader{b: b}
+	return r.u32()
 }
 
 // noteCode calls notePosition with the parser's state, the first parameter of all its

@@ -2,6 +2,7 @@ package js
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 
@@ -25,11 +26,9 @@ type Session struct {
 // state is what a session is between two evaluations. It is replaced, never changed.
 type state struct {
 	image *image     // nil means the template: nothing has run yet
-	maps  sourceMaps // of all sources whose functions may still be there
+	maps  sourceMaps // of sources whose functions may still be there
+	turns int        // evaluations that came to their own end
 }
-
-// maxSourceMaps bounds what a session remembers of stripped sources.
-const maxSourceMaps = 64
 
 // NewSession makes an empty session. It needs no closing.
 func (e *Engine) NewSession() *Session { return newSession(e, state{}) }
@@ -40,7 +39,7 @@ func newSession(e *Engine, s state) *Session {
 
 // Eval runs a program in the session, one at a time; others wait for their turn. Variables
 // may be declared again. Those of a program that returns at the top level are its own and
-// do not last.
+// do not last. A program without a name is called "eval-3.js", by its number.
 func (s *Session) Eval(ctx context.Context, program Program, host Host) (Outcome, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -58,11 +57,15 @@ func (s *Session) Eval(ctx context.Context, program Program, host Host) (Outcome
 	if img == nil {
 		img = m.template
 	}
-	r := &run{program: &program, host: host, maps: copyMaps(before.maps), redeclare: true}
+	if program.Name == "" {
+		program.Name = fmt.Sprintf("eval-%d.js", before.turns+1)
+	}
+	r := &run{program: &program, host: host, maps: sourceMaps{}, redeclare: true}
+	maps.Copy(r.maps, before.maps)
 	outcome, left, err := s.engine.execute(ctx, m, img, r, true)
 	if left != nil {
 		s.mu.Lock()
-		s.state = state{left, r.maps}
+		s.state = state{left, r.maps, before.turns + 1}
 		s.mu.Unlock()
 	}
 	return outcome, err
@@ -85,12 +88,4 @@ func (s *Session) Size() int {
 		return img.bytes()
 	}
 	return 0
-}
-
-func copyMaps(m sourceMaps) sourceMaps {
-	c := sourceMaps{}
-	if len(m) < maxSourceMaps {
-		maps.Copy(c, m)
-	}
-	return c
 }

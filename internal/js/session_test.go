@@ -72,7 +72,7 @@ func TestSessionErrors(t *testing.T) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v, want a *js.Error", err)
 	}
-	want := []Frame{{"broken", "first.ts", 4, 3}, {"", "script.js", 1, 1}}
+	want := []Frame{{"broken", "first.ts", 4, 3}, {"", "eval-2.js", 1, 1}}
 	if diff := cmp.Diff(want, e.Stack); diff != "" {
 		t.Errorf("stack (-want +got):\n%s", diff)
 	}

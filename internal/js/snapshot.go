@@ -13,8 +13,8 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// A snapshot is a head, then the session compressed: the length of its source maps as
-// JSON, the maps, the size of memory, and each page with its index before it.
+// A snapshot is a head, then the session compressed: the length of its notes as JSON, the
+// notes, the size of memory, and each page with its index before it.
 const snapshotMagic = "LNJS\x01"
 
 // Snapshot gives the session as bytes. They can be restored by an engine that is built
@@ -43,13 +43,19 @@ func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// notes are what a session knows besides its memory.
+type notes struct {
+	Maps  sourceMaps `json:"maps"`
+	Turns int        `json:"turns"`
+}
+
 func (s state) write(w io.Writer) error {
-	maps, err := json.Marshal(s.maps)
+	known, err := json.Marshal(notes{s.maps, s.turns})
 	if err != nil {
 		return err
 	}
-	head := binary.LittleEndian.AppendUint32(nil, uint32(len(maps)))
-	head = append(head, maps...)
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(known)))
+	head = append(head, known...)
 	head = binary.LittleEndian.AppendUint64(head, s.image.size)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(s.image.pages)))
 	if _, err := w.Write(head); err != nil {
@@ -94,17 +100,19 @@ func readState(r io.Reader, m *machine) (state, error) {
 	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
 		return s, err
 	}
-	const longest = 64 << 20
+	const longest = 16 << 20
 	if length > longest {
-		return s, errors.New("broken source maps")
+		return s, errors.New("broken notes")
 	}
-	maps := make([]byte, length)
-	if _, err := io.ReadFull(r, maps); err != nil {
+	text := make([]byte, length)
+	if _, err := io.ReadFull(r, text); err != nil {
 		return s, err
 	}
-	if err := json.Unmarshal(maps, &s.maps); err != nil {
+	var known notes
+	if err := json.Unmarshal(text, &known); err != nil {
 		return s, err
 	}
+	s.maps, s.turns = known.Maps, known.Turns
 	var head struct {
 		Size  uint64
 		Pages uint32

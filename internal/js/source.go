@@ -215,7 +215,7 @@ func (r *run) compileText(ctx context.Context, text string, mapping sourceMap) (
 }
 
 func (r *run) compileAs(ctx context.Context, text string, mapping sourceMap) (value, error) {
-	r.maps[r.program.name()] = mapping
+	r.maps.set(r.program.name(), mapping)
 	code, err := r.in.compile(ctx, lead+text, r.program.name(), evalAsync)
 	if err != nil {
 		return 0, err

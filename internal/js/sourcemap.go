@@ -2,6 +2,8 @@ package js
 
 import (
 	"errors"
+	iter "maps"
+	"slices"
 	"strings"
 )
 
@@ -9,7 +11,23 @@ import (
 const lead = "\n"
 
 // sourceMaps lead from the code that ran back to the sources as written, by file name.
+// Sources that ran as they were need no entry.
 type sourceMaps map[string]sourceMap
+
+// maxSourceMaps bounds what a session remembers of its sources.
+const maxSourceMaps = 64
+
+// set makes or removes an entry.
+func (maps sourceMaps) set(file string, m sourceMap) {
+	delete(maps, file)
+	if m == (sourceMap{}) {
+		return
+	}
+	if len(maps) >= maxSourceMaps {
+		delete(maps, slices.Min(slices.Collect(iter.Keys(maps))))
+	}
+	maps[file] = m
+}
 
 // sourceMap leads from one text back to another. Its zero value knows of lead only.
 type sourceMap struct {
@@ -22,13 +40,13 @@ type sourceMap struct {
 	Shifted int `json:"shifted,omitempty"`
 }
 
-// original moves a frame to where it stands in the source. Frames of other files, such as
-// those of eval, stay.
+// original moves a frame to where it stands in the source. Frames of code that scripts
+// make themselves, in files such as <input>, stay.
 func (maps sourceMaps) original(f Frame) Frame {
-	m, ok := maps[f.File]
-	if !ok {
+	if strings.HasPrefix(f.File, "<") {
 		return f
 	}
+	m := maps[f.File]
 	f.Line -= len(lead)
 	if f.Line == 1 {
 		f.Column = max(1, f.Column-m.Wrapped)
