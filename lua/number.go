@@ -197,3 +197,15 @@ func appendNonFinite(dst []byte, f float64) []byte {
 	}
 	return append(dst, "inf"...)
 }
+
+// parseNumber reads s as parseNumeral does and gives an integer or a float.
+func parseNumber(s string) (Value, bool) {
+	i, f, isInt, ok := parseNumeral(s)
+	switch {
+	case !ok:
+		return Nil, false
+	case isInt:
+		return Int(i), true
+	}
+	return Float(f), true
+}

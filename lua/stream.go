@@ -1,0 +1,231 @@
+package lua
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// stream is an open file of a script. Files read and write through buffers of
+// their own; the standard streams write straight to the host's writers, which
+// the host may buffer, so that what print writes stays in order.
+type stream struct {
+	// file is nil when the host's reader or writer is no file.
+	file *os.File
+	// in and out are nil for what the stream cannot do at all.
+	in      *bufio.Reader
+	out     *bufio.Writer
+	direct  io.Writer // instead of out: the host's writer
+	flushes flushMode
+	// finish ends what stands behind the stream and gives the results of
+	// close; nil for standard streams, which stay open.
+	finish func(failure error) []Value
+	closed bool
+	// failure is the first error of reading since the last read began.
+	failure error
+}
+
+// flushMode says when what was written leaves the buffer.
+type flushMode uint8
+
+const (
+	flushFull flushMode = iota
+	flushLines
+	flushAlways
+)
+
+// newFileStream wraps a file, which the stream closes, for reading, writing or
+// both.
+func newFileStream(f *os.File, reads, writes bool) *stream {
+	s := &stream{file: f}
+	if reads {
+		s.in = bufio.NewReader(f)
+	}
+	if writes {
+		s.out = bufio.NewWriter(f)
+	}
+	s.finish = func(failure error) []Value {
+		return fileResult(errors.Join(failure, f.Close()), "")
+	}
+	return s
+}
+
+// newInputStream wraps the host's standard input.
+func newInputStream(r io.Reader) *stream {
+	s := &stream{in: bufio.NewReader(r)}
+	s.file, _ = r.(*os.File)
+	return s
+}
+
+// newOutputStream wraps the host's standard output or error output.
+func newOutputStream(w io.Writer) *stream {
+	s := &stream{direct: w}
+	s.file, _ = w.(*os.File)
+	return s
+}
+
+// openFile opens a file in one of C's modes, which was checked.
+func openFile(name, mode string) (*stream, error) {
+	flags := map[byte]int{'r': os.O_RDONLY, 'w': os.O_WRONLY | os.O_CREATE | os.O_TRUNC, 'a': os.O_WRONLY | os.O_CREATE | os.O_APPEND}[mode[0]]
+	both := strings.Contains(mode, "+")
+	if both {
+		flags = flags&^os.O_WRONLY | os.O_RDWR
+	}
+	f, err := os.OpenFile(name, flags, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return newFileStream(f, both || mode[0] == 'r', both || mode[0] != 'r'), nil
+}
+
+// isFileMode tells whether C accepts the mode: r, w or a, maybe +, any b.
+func isFileMode(mode string) bool {
+	if mode == "" || strings.IndexByte("rwa", mode[0]) < 0 {
+		return false
+	}
+	return strings.Trim(strings.TrimPrefix(mode[1:], "+"), "b") == ""
+}
+
+// beginRead prepares for reading after writing.
+func (s *stream) beginRead() error {
+	s.failure = nil
+	return s.flush()
+}
+
+// flush writes out what is buffered.
+func (s *stream) flush() error {
+	if s.out != nil {
+		return s.out.Flush()
+	}
+	if w, ok := s.direct.(interface{ Flush() error }); ok {
+		return w.Flush()
+	}
+	return nil
+}
+
+// write writes text.
+func (s *stream) write(text string) error {
+	w := s.direct
+	if s.out != nil {
+		if err := s.giveBack(); err != nil {
+			return err
+		}
+		w = s.out
+	}
+	if w == nil {
+		return syscall.EBADF
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		if s.out != nil {
+			s.out.Reset(s.file) // C forgets an error once it was told
+		}
+		return err
+	}
+	if s.flushes == flushAlways || s.flushes == flushLines && strings.Contains(text, "\n") {
+		return s.flush()
+	}
+	return nil
+}
+
+// giveBack moves the file back to where the script has read to.
+func (s *stream) giveBack() error {
+	if s.in == nil || s.in.Buffered() == 0 {
+		return nil
+	}
+	_, err := s.file.Seek(int64(-s.in.Buffered()), io.SeekCurrent)
+	s.in.Reset(s.file)
+	return err
+}
+
+// seek moves to an offset from the start, from here or from the end.
+func (s *stream) seek(offset int64, whence int) (int64, error) {
+	if s.file == nil {
+		return 0, syscall.ESPIPE
+	}
+	if err := s.flush(); err != nil {
+		return 0, err
+	}
+	if s.in != nil {
+		if whence == io.SeekCurrent {
+			offset -= int64(s.in.Buffered())
+		}
+		pos, err := s.file.Seek(offset, whence)
+		if err == nil {
+			s.in.Reset(s.file)
+		}
+		return pos, err
+	}
+	return s.file.Seek(offset, whence)
+}
+
+// close ends the stream and gives the results of the function close.
+func (s *stream) close() []Value {
+	if s.finish == nil {
+		return []Value{Nil, String("cannot close standard file")}
+	}
+	s.closed = true
+	return s.finish(s.flush())
+}
+
+// note keeps the first error of reading; the end of the file is none.
+func (s *stream) note(err error) {
+	if err != nil && err != io.EOF && s.failure == nil {
+		s.failure = err
+	}
+}
+
+// peek gives the next byte without taking it, or -1 at the end.
+func (s *stream) peek() int {
+	b, err := s.in.Peek(1)
+	if len(b) == 0 {
+		s.note(err)
+		return -1
+	}
+	return int(b[0])
+}
+
+// skip takes the byte that peek gave.
+func (s *stream) skip() { _, _ = s.in.Discard(1) }
+
+// fileResult gives true, or nil with the message and number of an error, as
+// library functions return them. Name, if any, goes before the message.
+func fileResult(err error, name string) []Value {
+	if err == nil {
+		return []Value{Bool(true)}
+	}
+	message, number := systemError(err)
+	if name != "" {
+		message = name + ": " + message
+	}
+	return []Value{Nil, String(message), Int(int64(number))}
+}
+
+// systemError words an error of the operating system as C does.
+func systemError(err error) (message string, number int) {
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		message = errno.Error()
+		return strings.ToUpper(message[:1]) + message[1:], int(errno)
+	case errors.Is(err, fs.ErrClosed):
+		return "Bad file descriptor", int(syscall.EBADF)
+	}
+	return err.Error(), 0
+}
+
+// bufferedCommand collects what a command writes, for the host's writer.
+type bufferedCommand struct {
+	bytes.Buffer
+	to io.Writer
+}
+
+// deliver hands over what was collected once nobody else writes.
+func (b *bufferedCommand) deliver() error {
+	_, err := b.WriteTo(b.to)
+	return err
+}

@@ -1,0 +1,2 @@
+local s = ""
+while true do s = s .. ("x"):rep(1000) end

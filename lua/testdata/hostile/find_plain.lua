@@ -1,0 +1,2 @@
+local s = ("a"):rep(1e6 // 1 | 0)
+while true do s:find("b", 1, true) end

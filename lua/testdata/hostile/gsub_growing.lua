@@ -1,0 +1,2 @@
+local s = "x"
+while true do s = s:gsub("x", "xxxxxxxxxx") end

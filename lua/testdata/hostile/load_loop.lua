@@ -1,0 +1,1 @@
+while true do load("return function() return function() end end")() end

@@ -1,0 +1,1 @@
+return setmetatable({}, {__concat = function() while true do end end}) .. "x"

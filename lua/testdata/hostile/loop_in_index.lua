@@ -1,0 +1,2 @@
+local t = setmetatable({}, {__index = function() while true do end end})
+return t.x

@@ -1,0 +1,1 @@
+load(function() return "x = 1; " end)

@@ -1,0 +1,2 @@
+package.preload.x = function() while true do end end
+require("x")

@@ -1,0 +1,1 @@
+print(setmetatable({}, {__tostring = function() while true do end end}))

@@ -1,0 +1,1 @@
+for _ in function() return true end do end

@@ -1,0 +1,1 @@
+repeat until false

@@ -1,0 +1,1 @@
+return ("a"):rep(50000):find(("a*"):rep(50) .. "b")

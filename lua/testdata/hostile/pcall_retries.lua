@@ -1,0 +1,2 @@
+local function work() while true do end end
+repeat until pcall(work)

@@ -1,0 +1,1 @@
+while true do math.random(1 << 62) end

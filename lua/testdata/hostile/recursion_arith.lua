@@ -1,0 +1,4 @@
+local mt = {}
+mt.__add = function(a, b) return a + b end
+local t = setmetatable({}, mt)
+while true do pcall(function() return t + t end) end

@@ -1,0 +1,3 @@
+local t = setmetatable({}, {})
+getmetatable(t).__call = function(self) return self() end
+t()

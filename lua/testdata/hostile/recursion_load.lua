@@ -1,0 +1,2 @@
+local function f() load(f) end
+while true do pcall(f) end

@@ -1,0 +1,1 @@
+while true do setmetatable({}, {__gc = true, __mode = "kv"}) end

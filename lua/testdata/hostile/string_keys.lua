@@ -1,0 +1,2 @@
+local t = {}
+for i = 1, math.huge do t["key" .. i] = true end

@@ -1,0 +1,1 @@
+while true do pcall(table.unpack, {}, 1, 900000) end

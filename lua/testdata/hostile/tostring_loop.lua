@@ -1,0 +1,1 @@
+while true do tostring({}) tostring(1.5) end
