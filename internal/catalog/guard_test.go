@@ -64,11 +64,12 @@ func TestCallsWaitTheirTurn(t *testing.T) {
 		if err := <-done; err == nil || !strings.Contains(err.Error(), "changed my mind") {
 			t.Errorf("an impatient caller got %v", err)
 		}
-		close(b.end)
-		for range 4 {
+		for range 4 { // one at a time, so that whoever is let in begins before the next
+			b.end <- struct{}{}
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
+			synctest.Wait()
 		}
 		var order []string
 		for len(b.began) > 0 {
