@@ -86,10 +86,21 @@ func (t *Table) migrate() {
 // insert adds an entry for a key that has none; string keys carry their hash.
 func (t *Table) insert(s *State, k, v Value) error {
 	if t.elen == t.ecap {
-		if err := t.rehash(s, k); err != nil {
+		size, err := t.rehash(s, k)
+		if err != nil {
 			return err
 		}
-		if k.isInt() { // it may belong to the array part now
+		if at := k.n - 1; k.isInt() && at >= uint64(t.alen) && at < uint64(size) {
+			// It belongs to the array part now, as do all others up to size,
+			// so nothing before it is left among the entries.
+			*t.slot(at) = v
+			t.alen = uint32(at) + 1
+			if t.elen != 0 {
+				t.migrate()
+			}
+			return nil
+		}
+		if k.isInt() {
 			return t.setInt(s, k.int(), v)
 		}
 	}
@@ -115,8 +126,9 @@ func (t *Table) link(k Value, at uint32) {
 
 // rehash makes room for the new key k: it drops entries without value, moves
 // integer keys to the array part when more than half of it would be in use,
-// and otherwise doubles the list.
-func (t *Table) rehash(s *State, k Value) error {
+// and otherwise doubles the list. It gives the size up to which all integer
+// keys were moved.
+func (t *Table) rehash(s *State, k Value) (int, error) {
 	live := 0
 	var ints [65]int // ints[b]: keys i with bits.Len(i-1) == b
 	candidates := countInt(k, &ints)
@@ -130,10 +142,10 @@ func (t *Table) rehash(s *State, k Value) error {
 	size, moved := t.arraySize(candidates, &ints)
 	if size > int(t.acap) {
 		if err := t.growArray(s, size); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return t.rebuild(s, live-moved+1, moved > 0)
+	return size, t.rebuild(s, live-moved+1, moved > 0)
 }
 
 // countInt counts a candidate for the array part.
