@@ -192,7 +192,7 @@ func (p *parking) resume(rd *round, responses json.RawMessage) {
 	t.round = rd
 	t.mu.Unlock()
 	if t.session != nil {
-		t.session.began(rd.id, t)
+		_ = t.session.began(rd.id, t) // an id used twice can only not be cancelled
 	}
 	p.back <- responses
 }

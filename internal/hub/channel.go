@@ -20,12 +20,11 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 	}
 	rd := sharedRound(m.ID, s.main)
 	t, err := s.channelTask(m, rd)
-	switch {
-	case err != nil:
-	case t.cancel != nil:
+	if err == nil && t.cancel != nil {
 		return // a task that was parked goes on
-	case !s.began(m.ID, t):
-		err = wire.Errorf(wire.CodeInvalidRequest, "a request with the id %s is still running", m.ID)
+	}
+	if err == nil {
+		err = s.began(m.ID, t)
 	}
 	if err != nil {
 		rd.settle(nil, err, false)

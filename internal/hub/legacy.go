@@ -77,8 +77,8 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 	rd := s.round(m.ID)
 	rd.mute = !readsStreams(r)
 	t := s.task(m, rd)
-	if !s.began(m.ID, t) {
-		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "a request with the id %s is still running", m.ID))
+	if err := s.began(m.ID, t); err != nil {
+		refuse(w, http.StatusBadRequest, m.ID, err)
 		return
 	}
 	t.header, t.network = headersOfTrace(r.Header), "tcp"

@@ -101,12 +101,6 @@ func (l *lot) remove(p *parking) bool {
 	return ok
 }
 
-func (l *lot) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.waiting)
-}
-
 // binding is what a ticket is good for: this principal making this request. The
 // order of keys and the spacing of the arguments do not matter.
 func binding(who, method string, params json.RawMessage) []byte {

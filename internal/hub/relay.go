@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
@@ -74,6 +75,7 @@ type relay struct {
 
 	mu     sync.Mutex
 	loaded bool
+	retry  time.Time                     // when to ask again after it failed
 	params map[string][]wire.HeaderParam // of the tools that have any
 }
 
@@ -163,24 +165,36 @@ func (r *relay) unsubscribe(ctx context.Context, uri string) {
 // differs believes the upstream.
 func (r *relay) differs(context.Context, string) bool { return true }
 
-// mirrors reads the upstream's list of tools once, until it changes.
+// How long calls wait for the upstream's list of tools, and how long they do
+// without it when it does not come.
+const (
+	listTime  = 5 * time.Second
+	listPause = 30 * time.Second
+)
+
+// mirrors reads the upstream's list of tools once, until it changes. Without a
+// list there is nothing to check: the call itself will tell what is wrong.
 func (r *relay) mirrors(ctx context.Context, name string) []wire.HeaderParam {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.loaded {
-		params, err := r.headerParams(ctx)
-		if err != nil {
-			return nil // the call itself will tell what is wrong
-		}
-		r.loaded, r.params = true, params
+	if r.loaded || time.Now().Before(r.retry) {
+		return r.params[name]
 	}
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	params, err := r.headerParams(ctx)
+	if err != nil {
+		r.retry = time.Now().Add(listPause)
+		return nil
+	}
+	r.loaded, r.params = true, params
 	return r.params[name]
 }
 
 func (r *relay) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.loaded, r.params = false, nil
+	r.loaded, r.retry = false, time.Time{}
 }
 
 // maxPages bounds how long an upstream can keep us reading.

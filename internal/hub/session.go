@@ -103,15 +103,18 @@ func (s *session) round(id wire.ID) *round {
 	return newRound(id, name)
 }
 
-// began notes a request in flight; false when its id is in use.
-func (s *session) began(id wire.ID, t *task) bool {
+// began notes a request in flight, unless its id is in use.
+func (s *session) began(id wire.ID, t *task) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, taken := s.calls[id]; taken || s.ended {
-		return false
+	if s.ended {
+		return errEnded
+	}
+	if _, taken := s.calls[id]; taken {
+		return wire.Errorf(wire.CodeInvalidRequest, "a request with the id %s is still running", id)
 	}
 	s.calls[id] = t
-	return true
+	return nil
 }
 
 func (s *session) finished(id wire.ID) {
