@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -98,7 +99,7 @@ func (v *view) suggest(ref tool.Ref) []string {
 		}
 	}
 	if s := v.shelves[ref.Space]; s != nil {
-		for _, name := range nearest.Names(ref.Name, s.names(), mostSuggestions) {
+		for _, name := range similar(ref.Name, s.names(), mostSuggestions) {
 			add(tool.Ref{Space: ref.Space, Name: name}.String())
 		}
 	}
@@ -113,7 +114,7 @@ func (v *view) suggest(ref tool.Ref) []string {
 	if len(found) > 0 {
 		return found
 	}
-	add(nearest.Names(ref.String(), v.everyName(), mostSuggestions)...)
+	add(similar(ref.String(), v.everyName(), mostSuggestions)...)
 	return found
 }
 
@@ -140,7 +141,7 @@ func (v *view) unexposed(name string) error {
 	}
 	d := missingTool{
 		Tool:       name,
-		DidYouMean: nearest.Names(name, shown, mostSuggestions),
+		DidYouMean: similar(name, shown, mostSuggestions),
 		Available:  shown[:min(len(shown), mostListed)],
 	}
 	hint := "available: " + listed(d.Available, len(shown))
@@ -148,6 +149,19 @@ func (v *view) unexposed(name string) error {
 		hint = fmt.Sprintf("did you mean %s? %s", strings.Join(d.DidYouMean, " or "), hint)
 	}
 	return fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("%s", hint).WithDetails(d)
+}
+
+// similar finds what name may be a slip of. Names beyond what anybody types are
+// not compared: it would take as long as they are, squared.
+func similar(name string, known []string, limit int) []string {
+	const longest = 200
+	if len(name) > longest {
+		return nil
+	}
+	if slices.ContainsFunc(known, func(k string) bool { return len(k) > longest }) {
+		known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return len(k) > longest })
+	}
+	return nearest.Names(name, known, limit)
 }
 
 func (s *shelf) names() []string {

@@ -77,5 +77,5 @@ func slips(a, b string, limit int) int {
 		}
 		before, last, row = last, row, before
 	}
-	return int(last[len(b)])
+	return min(int(last[len(b)]), limit+1)
 }

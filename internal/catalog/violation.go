@@ -10,8 +10,6 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-
-	"github.com/luanette/luanette/internal/nearest"
 )
 
 const mostViolations = 10
@@ -139,7 +137,7 @@ func each(names []string, f func(string) Violation) []Violation {
 }
 
 func unknownArgument(name string, known []string) string {
-	if close := nearest.Names(name, known, 1); len(close) > 0 {
+	if close := similar(name, known, 1); len(close) > 0 {
 		return fmt.Sprintf("unknown argument, did you mean %q?", close[0])
 	}
 	return "unknown argument"
