@@ -106,7 +106,7 @@ func (r *run) failure(ctx context.Context, reason value) error {
 	if err != nil {
 		return err
 	}
-	if e.Name == "InternalError" && e.Message == "out of memory" {
+	if r.starved(e) {
 		return r.outOfMemory(e)
 	}
 	if e.Hint == "" {
@@ -125,7 +125,7 @@ func (r *run) describe(ctx context.Context, reason value) (*Error, error) {
 		if r.watch.stopped() {
 			return nil, r.stopped(ctx, nil)
 		}
-		return &Error{Message: "an error that cannot be read"}, nil
+		return &Error{Message: unreadable}, nil
 	}
 	text, err := r.in.text(ctx, v, 1<<20)
 	if err != nil {
@@ -174,6 +174,19 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 		WithHint("do less in one script, or raise its time limit")
 }
 
+// unreadable is the message of an error whose own message cannot be had; the prelude uses
+// the same words.
+const unreadable = "an error that cannot be read"
+
+// starved tells whether an error is about memory. Without memory there may be none for the
+// error either: then null is thrown, or something that cannot be read.
+func (r *run) starved(e *Error) bool {
+	if e.Name == "InternalError" && e.Message == "out of memory" {
+		return true
+	}
+	return r.in.memory.refused && e.Name == "" && (e.Message == "null" || e.Message == unreadable)
+}
+
 func (r *run) outOfMemory(cause error) error {
 	return fault.Wrap(fault.Limit, cause, "the script used more than its %d MiB of memory", r.limits.Memory>>20).
 		WithHint("keep less data at a time, or raise the memory limit")
@@ -188,6 +201,15 @@ func (r *run) unconvertible(ctx context.Context) error {
 			WithHint("return plain data: no cycles, only what JSON can hold")
 	}
 	return err
+}
+
+// stalled says that the script waits for nothing.
+func (r *run) stalled() error {
+	if r.in.memory.refused {
+		return r.outOfMemory(errNoGuestMemory) // for what would have gone on
+	}
+	return fault.New(fault.Script, "the script awaits a promise that nothing will settle").
+		WithHint("resolve it, or await a call of the host")
 }
 
 // explain gives errors of the machinery their meaning: a trap is a stop, an overflow of

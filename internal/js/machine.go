@@ -46,7 +46,7 @@ func newMachine(ctx context.Context, cacheDir string, limit uint64) (_ *machine,
 			err = errors.Join(err, m.close(ctx))
 		}
 	}()
-	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(limit / wasmPage))
+	config := wazero.NewRuntimeConfig() // memory is limited by region, which remembers that it was
 	if cacheDir != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
 			return nil, fmt.Errorf("open the compilation cache: %w", err)

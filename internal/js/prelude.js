@@ -198,8 +198,8 @@
       if (stack === undefined && message === undefined) return stringify({ message: inspect(error, 2) });
       return stringify({
         name: slice(text(name), 0, 200),
-        message: slice(text(message), 0, 64 * 1024),
-        stack: slice(text(stack), 0, 64 * 1024),
+        message: slice(text(message), 0, 8 * 1024),
+        stack: slice(text(stack), 0, 16 * 1024),
         code: slice(text(code), 0, 200),
         hint: slice(text(hint), 0, 2000),
       });

@@ -88,8 +88,7 @@ func (r *run) await(ctx context.Context, promise value) (state uint64, err error
 			continue
 		}
 		if state == promisePending {
-			return 0, fault.New(fault.Script, "the script awaits a promise that nothing will settle").
-				WithHint("resolve it, or await a call of the host")
+			return 0, r.stalled()
 		}
 		return state, nil
 	}

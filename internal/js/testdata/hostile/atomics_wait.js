@@ -1,2 +1,2 @@
 // ends: script_error
-Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+Atomics.wait(new Int32Array(4), 0, 0)

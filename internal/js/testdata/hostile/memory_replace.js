@@ -1,2 +1,2 @@
-// ends: limit_exceeded,script_error
+// ends: limit_exceeded
 'x'.repeat(1e5).replace(/x/g, 'y'.repeat(1e5))
