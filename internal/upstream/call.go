@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/luanette/luanette/internal/backoff"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -93,9 +94,6 @@ func (k *keeper) count(name string) (done func(failed bool)) {
 	}
 }
 
-// maxTries bounds how often a request is made whose outcome was unknown before.
-const maxTries = 3
-
 // request reaches the server, however long its spec lets a caller wait, and asks.
 // A request that cannot have been seen is made again as long as that wait lasts;
 // one that may have been seen only when repeatable. what names it in errors.
@@ -113,9 +111,15 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 		if err == nil {
 			return result, end(nil)
 		}
-		again := k.judge(ctx, s, err)
-		if again == never || again == unsure && (!repeatable || try >= maxTries) {
+		verdict := k.judge(ctx, s, err)
+		if waitUntil.IsZero() {
+			waitUntil = time.Now().Add(k.patience(spec))
+		}
+		if verdict == never || verdict == unsure && !repeatable || try > 1 && time.Now().After(waitUntil) {
 			return nil, end(k.explain(ctx, err, what))
+		}
+		if verdict == unsure && try > 1 { // perhaps the request itself is what it dies of
+			_ = pause(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
 		}
 	}
 }

@@ -20,8 +20,11 @@ type child struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
-	exited chan struct{} // closed when the process is gone and waited for
-	state  error         // how it ended; read after exited
+	// theirInput is the process's own end of stdin: what is left in it when the
+	// process ends, it has never seen.
+	theirInput *os.File
+	exited     chan struct{} // closed when the process is gone and waited for
+	state      error         // how it ended; read after exited
 }
 
 // inherited are the variables a child gets from us: what programs need to run at
@@ -75,7 +78,7 @@ func startChild(spec Spec, env []string) (*child, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Command, err)
 	}
 	err = c.cmd.Start()
-	for _, end := range theirs {
+	for _, end := range theirs[1:] {
 		end.Close()
 	}
 	if err != nil {
@@ -104,7 +107,7 @@ func (c *child) streams() (theirs []*os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.stdin, theirs = mine, append(theirs, in)
+	c.stdin, c.theirInput, theirs = mine, in, append(theirs, in)
 	mine, out, err := os.Pipe()
 	if err != nil {
 		return theirs, err
@@ -120,7 +123,7 @@ func (c *child) streams() (theirs []*os.File, err error) {
 }
 
 func (c *child) closeStreams() {
-	for _, end := range []*os.File{c.stdin, c.stdout, c.stderr} {
+	for _, end := range []*os.File{c.stdin, c.theirInput, c.stdout, c.stderr} {
 		if end != nil {
 			end.Close()
 		}
@@ -143,6 +146,11 @@ func (c *child) stop(grace time.Duration) {
 }
 
 func (c *child) gone(within time.Duration) bool {
+	select {
+	case <-c.exited:
+		return true
+	default:
+	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {

@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -16,3 +17,19 @@ func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTE
 // kill forces the whole group. The group outlives its leader as long as it has
 // members, so its number cannot have become somebody else's while it matters.
 func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// unread counts what is left in a pipe nobody reads from any more.
+func unread(pipe *os.File) (left int64) {
+	fd := int(pipe.Fd())
+	if syscall.SetNonblock(fd, true) != nil {
+		return 0
+	}
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := syscall.Read(fd, buffer)
+		if n <= 0 || err != nil {
+			return left
+		}
+		left += int64(n)
+	}
+}

@@ -43,7 +43,10 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 		client.close()
 		return nil, notSent(orCause(ctx, err))
 	}
-	l.pipe = newPipe(hooks, func(ctx context.Context, data []byte) error { return l.send(ctx, data) })
+	l.pipe = newPipe(hooks, func(p *parcel) error {
+		p.begin(0)
+		return l.send(p.ctx, p.data)
+	})
 	l.wg.Go(func() { l.read(events, body) })
 	return l, nil
 }

@@ -72,6 +72,9 @@ func newKeeper(opts *Options, spec Spec, generation uint64) *keeper {
 	}
 	if known, ok := opts.loadRecord(spec); ok {
 		k.known, k.verdict, k.list, k.stale = known, known.Verdict, known.tools(spec.Name), true
+		if known.Verdict.Way.Transport == HTTP {
+			k.verdict.Era = wire.Unknown // asking costs little, and servers learn
+		}
 	}
 	if spec.lazy() {
 		k.state = StateAsleep
@@ -88,11 +91,11 @@ func (k *keeper) run(ctx context.Context, after <-chan struct{}) {
 			return
 		}
 		s, err := k.connect(ctx)
-		served := time.Duration(0)
+		served := false
 		if err == nil {
 			began := time.Now()
 			err = k.tend(ctx, s)
-			served = time.Since(began)
+			served = s.useful.Load() || time.Since(began) > time.Second
 			k.withdraw(s)
 			s.close()
 		}
@@ -213,14 +216,14 @@ func (k *keeper) fail(s *session, err error) {
 }
 
 // await says how an attempt or a connection ended and waits until the next
-// attempt is due, or somebody needs the server. A connection that served for a
-// while makes the counting of failures begin anew; one that broke at once does not.
-func (k *keeper) await(ctx context.Context, err error, served time.Duration) {
+// attempt is due, or somebody needs the server. A connection that served makes
+// the counting of failures begin anew; one that broke at once does not.
+func (k *keeper) await(ctx context.Context, err error, served bool) {
 	challenge, auth := wantsAuth(err)
 	var delay time.Duration
 	attempt := 0
 	k.change(func() {
-		if served > time.Second {
+		if served {
 			k.attempt, k.pace = 0, 0
 		}
 		k.attempt++

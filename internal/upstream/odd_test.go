@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -24,6 +27,12 @@ func signIn() {
 	if dir := os.Getenv("PID_DIR"); dir != "" {
 		_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600)
 	}
+}
+
+// signedIn lists, in a server's process, who has.
+func signedIn() []os.DirEntry {
+	entries, _ := os.ReadDir(os.Getenv("PID_DIR"))
+	return entries
 }
 
 // all lists the processes that ever signed in.
@@ -54,10 +63,38 @@ func (p pids) alive(t *testing.T) (list []int) {
 	return list
 }
 
+// awaitSigned waits, in a server's process, until another one has signed in.
+func awaitSigned(pid int) {
+	for {
+		if _, err := os.Stat(filepath.Join(os.Getenv("PID_DIR"), strconv.Itoa(pid))); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // playOddly is a server that does something a server should not.
 func playOddly(role string) int {
 	signIn()
-	in := bufio.NewReader(os.Stdin)
+	in := bufio.NewReader(oneByOne{os.Stdin})
+	offended := false
+	switch role {
+	case "child of a child":
+		signal.Ignore(syscall.SIGTERM)
+		select {}
+	case "has children":
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), roleVariable+"=child of a child")
+		child.Stdout = os.Stdout // keeps our output open beyond our own end
+		if child.Start() != nil {
+			return 1
+		}
+		awaitSigned(child.Process.Pid)
+	}
+	if role == "dies at once" {
+		fmt.Fprintln(os.Stderr, "no licence found")
+		return 4
+	}
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -72,13 +109,22 @@ func playOddly(role string) int {
 			case "dies on the probe":
 				fmt.Fprintln(os.Stderr, "what is server/discover?")
 				return 3
-			case "ignores the probe", "silent after the probe":
+			case "ignores the probe":
 				continue
+			case "silent after the probe":
+				offended = true
 			}
+		}
+		if offended {
+			continue
 		}
 		answer := wire.Answer(m.ID, json.RawMessage(oddResult(role, m)), nil)
 		if m.Method == wire.MethodDiscover {
 			answer = wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no"))
+		}
+		if role == "reads one call" && m.Method == wire.MethodToolsCall && len(signedIn()) == 1 {
+			fmt.Fprintln(os.Stderr, "thinking")
+			select {} // until it is killed; the next one is in a better mood
 		}
 		if role == "garbage" {
 			fmt.Printf("Listening on port 3000…\n\n{\"not\":\"a message\"}\n\xff\xfe\n")
@@ -87,15 +133,24 @@ func playOddly(role string) int {
 	}
 }
 
+// oneByOne reads no further than it must, so that the rest stays unread.
+type oneByOne struct{ in *os.File }
+
+func (r oneByOne) Read(p []byte) (int, error) { return r.in.Read(p[:1]) }
+
 func oddResult(role string, m wire.Message) string {
 	switch m.Method {
 	case wire.MethodInitialize:
 		return `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}`
 	case wire.MethodToolsList:
-		return `{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`
+		return `{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},` +
+			`{"name":"write","inputSchema":{"type":"object"}}]}`
 	case wire.MethodToolsCall:
 		if role == "huge" {
 			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", 50<<20) + `"}]}`
+		}
+		if role == "environment" {
+			return `{"content":[{"type":"text","text":` + string(wire.AppendText(nil, strings.Join(os.Environ(), "\n"))) + `}]}`
 		}
 		text, _ := wire.GetText(mustGet(m.Params, "arguments"), "text")
 		return `{"content":[{"type":"text","text":` + string(wire.AppendText(nil, text)) + `}]}`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -22,6 +23,7 @@ type pipe struct {
 	mu      sync.Mutex
 	waiting map[wire.ID]chan reply
 	err     error
+	read    int64 // how much of the stream the server has read, once it is over
 }
 
 // reply is how a call ended.
@@ -35,35 +37,43 @@ type parcel struct {
 	ctx     context.Context // of whoever sends it: parcels nobody waits for are not sent
 	data    []byte
 	written atomic.Bool
+	from    atomic.Int64
 	sent    chan error // gets one value
+}
+
+// begin says that the parcel goes out now: one cut off halfway counts as seen.
+// from is where in the stream it begins; zero for transports that do not count.
+func (p *parcel) begin(from int64) {
+	p.from.Store(from)
+	p.written.Store(true)
 }
 
 func newParcel(ctx context.Context, m wire.Message) *parcel {
 	return &parcel{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
 }
 
-// newPipe starts writing through write, which is never called concurrently. The
-// owner calls fail when the stream ends, and then wait.
-func newPipe(hooks Hooks, write func(ctx context.Context, data []byte) error) *pipe {
+// newPipe starts writing through write, which begins each parcel it is given and
+// is never called concurrently. The owner calls fail when the stream ends, and
+// then waits for wg.
+func newPipe(hooks Hooks, write func(*parcel) error) *pipe {
 	p := &pipe{
 		hooks:   hooks,
 		queue:   make(chan *parcel, 16),
 		done:    make(chan struct{}),
 		waiting: make(map[wire.ID]chan reply),
+		read:    math.MaxInt64,
 	}
 	p.wg.Go(func() { p.writeAll(write) })
 	return p
 }
 
-func (p *pipe) writeAll(write func(context.Context, []byte) error) {
+func (p *pipe) writeAll(write func(*parcel) error) {
 	for {
 		select {
 		case out := <-p.queue:
 			err := out.ctx.Err()
 			if err == nil {
-				// Set before, so that a write cut off halfway counts as seen.
-				out.written.Store(true)
-				if err = write(out.ctx, out.data); errors.Is(err, ErrNotSent) {
+				if err = write(out); errors.Is(err, ErrNotSent) {
 					out.written.Store(false)
 				}
 			}
@@ -114,10 +124,17 @@ func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 		return r.message, r.err
 	default:
 	}
-	if !letter.written.Load() {
-		return wire.Message{}, notSent(p.Err())
+	return wire.Message{}, p.verdict(letter)
+}
+
+// verdict is how the pipe ended for a letter that got no answer.
+func (p *pipe) verdict(letter *parcel) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !letter.written.Load() || letter.from.Load() >= p.read {
+		return notSent(p.err)
 	}
-	return wire.Message{}, p.Err()
+	return p.err
 }
 
 // Send implements Link.
@@ -183,11 +200,14 @@ func (p *pipe) forget(id wire.ID) {
 }
 
 // fail ends the pipe; the first reason stays.
-func (p *pipe) fail(err error) {
+func (p *pipe) fail(err error) { p.failAfter(err, math.MaxInt64) }
+
+// failAfter is fail when it is known how much the server has read.
+func (p *pipe) failAfter(err error, read int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err == nil {
-		p.err = err
+		p.err, p.read = err, read
 		close(p.done)
 	}
 }

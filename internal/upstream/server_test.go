@@ -124,11 +124,27 @@ type site struct {
 
 func newSite(t *testing.T, handler func() http.Handler) *site {
 	t.Helper()
-	s := &site{address: "127.0.0.1:0", handler: handler}
+	s := &site{address: ownAddress(), handler: handler}
 	s.up(t)
 	t.Cleanup(func() { s.down(t) })
 	return s
 }
+
+// ownAddress is one that nobody else uses while a site is away from it: on a
+// loopback address of its own, and below the ports that connections are given.
+func ownAddress() string {
+	for range 100 {
+		n := siteCount.Add(1)
+		address := fmt.Sprintf("127.%d.%d.%d:18080", 1+os.Getpid()%250, 1+n/250, 1+n%250)
+		if listener, err := net.Listen("tcp", address); err == nil {
+			listener.Close()
+			return address
+		}
+	}
+	return "127.0.0.1:0" // elsewhere than on Linux there is only the one
+}
+
+var siteCount atomic.Int64
 
 func (s *site) url() string { return "http://" + s.address }
 
@@ -136,10 +152,12 @@ func (s *site) up(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	listener, err := net.Listen("tcp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var listener net.Listener
+	eventually(t, func() (ok bool) { // a process just being started may still hold the old one
+		var err error
+		listener, err = net.Listen("tcp", s.address)
+		return err == nil
+	})
 	s.address = listener.Addr().String()
 	server, done := &http.Server{Handler: s.handler()}, make(chan struct{})
 	s.server, s.done = server, done

@@ -32,6 +32,8 @@ type session struct {
 	ids   atomic.Int64
 	heard atomic.Int64 // when the server last said something, in Unix nanoseconds
 	level atomic.Pointer[string]
+	// useful tells that a caller got an answer.
+	useful atomic.Bool
 
 	mu      sync.Mutex
 	flights map[wire.ID]*flight
@@ -103,6 +105,9 @@ func (s *session) exchange(ctx context.Context, clock *patience, r request, para
 		return nil, err
 	}
 	s.heard.Store(time.Now().UnixNano())
+	if r.caller != nil {
+		s.useful.Store(true)
+	}
 	if answer.Error != nil {
 		return nil, answer.Error
 	}
