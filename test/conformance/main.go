@@ -2,10 +2,6 @@
 // own server directly, and, through the hub, a reference server of either era.
 // It writes what came out to docs/conformance.md.
 //
-//	go run ./test/conformance                     judge and write the table
-//	go run ./test/conformance -serve 127.0.0.1:0  only serve the fixture at /mcp
-//	… -upstream URL                               and another server at /mcp/up
-//
 // The suite is a Node program; it is installed with npm into -suite when it is
 // not there.
 package main
@@ -23,11 +19,9 @@ import (
 
 func main() {
 	var (
-		out   = flag.String("out", "docs/conformance.md", "where to write the table")
-		dir   = flag.String("suite", filepath.Join("build", "conformance"), "where the suite is, or is installed")
-		serve = flag.String("serve", "", "serve the fixture at this address and do nothing else")
-		up    = flag.String("upstream", "", "with -serve: a server to show at /mcp/up")
-		log   = flag.Bool("v", false, "log what the servers do")
+		out = flag.String("out", "docs/conformance.md", "where to write the table")
+		dir = flag.String("suite", filepath.Join(".cache", "conformance"), "where the suite is, or is installed")
+		log = flag.Bool("v", false, "log what the servers do")
 	)
 	flag.Parse()
 	level := slog.LevelError
@@ -37,22 +31,13 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	if err := run(ctx, *serve, *up, *dir, *out, logger); err != nil {
+	if err := run(ctx, *dir, *out, logger); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, serve, up, dir, out string, log *slog.Logger) error {
-	if serve != "" {
-		s, err := startOwn(ctx, serve, up, log)
-		if err != nil {
-			return err
-		}
-		fmt.Println(s.url)
-		<-ctx.Done()
-		return s.close()
-	}
+func run(ctx context.Context, dir, out string, log *slog.Logger) error {
 	suite, err := findSuite(ctx, dir)
 	if err != nil {
 		return err

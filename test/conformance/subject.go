@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,9 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
-	"github.com/luanette/luanette/test/conformance/fixture"
 )
 
 // subject is a server the suite is pointed at.
@@ -40,66 +42,52 @@ const (
 	legacy = "legacy"
 )
 
-// reference is the everything-server of the Go SDK.
-const reference = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+// The programs that are judged: the fixture on our own server, and the
+// everything-server of the Go SDK.
+const (
+	fixture   = "github.com/luanette/luanette/test/conformance/fixture"
+	reference = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
+)
 
 // startAll starts every subject: our own server, the reference as it is, and the
 // reference behind the hub, both in either era.
 func startAll(ctx context.Context, log *slog.Logger) ([]subject, error) {
 	var all []subject
-	first, err := startOwn(ctx, "127.0.0.1:0", "", log)
+	binary, err := build(ctx, fixture)
 	if err != nil {
 		return all, err
 	}
-	all = append(all, first)
-	binary, err := buildReference(ctx)
+	first, err := start(ctx, subject{name: "hub, own tools", kind: own}, binary, "-listen")
 	if err != nil {
+		return all, err
+	}
+	first.url += "/mcp"
+	all = append(all, first)
+	if binary, err = build(ctx, reference); err != nil {
 		return all, err
 	}
 	upstreams := map[string]string{}
 	for _, era := range []string{modern, legacy} {
-		s, err := startReference(ctx, binary, era)
-		if err != nil {
+		s := subject{name: "reference server, " + era, kind: alone, era: era}
+		if s, err = start(ctx, s, binary, fmt.Sprintf("-stateless=%t", era == modern), "-http"); err != nil {
 			return all, err
 		}
 		all = append(all, s)
 		upstreams[era] = s.url
 	}
-	behind, err := startThrough(ctx, upstreams, log)
+	behind, err := startThrough(upstreams, log)
 	return append(all, behind...), err
 }
 
-// startOwn serves the fixture with our own server, and beside it the upstream at
-// a URL, if there is one.
-func startOwn(ctx context.Context, address, up string, log *slog.Logger) (subject, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	opts := fixture.New(ctx).Options()
-	opts.Log = log
-	manager := upstream.New(upstream.Options{Log: log})
-	opts.Upstreams = peers{manager}
-	if up != "" {
-		if err := manager.Add(upstream.Spec{Name: "up", URL: up}); err != nil {
-			cancel()
-			return subject{}, err
-		}
-	}
-	url, stop, err := listen(address, hub.New(opts))
-	return subject{name: "hub, own tools", kind: own, url: url + "/mcp", close: func() error {
-		cancel()
-		defer manager.Close()
-		return stop()
-	}}, err
-}
-
 // startThrough serves the reference servers behind a hub.
-func startThrough(ctx context.Context, upstreams map[string]string, log *slog.Logger) ([]subject, error) {
+func startThrough(upstreams map[string]string, log *slog.Logger) ([]subject, error) {
 	manager := upstream.New(upstream.Options{Log: log, ClientName: "luanette", ClientVersion: "conformance"})
 	for era, url := range upstreams {
 		if err := manager.Add(upstream.Spec{Name: era, URL: url, Protocol: era}); err != nil {
 			return nil, err
 		}
 	}
-	h := hub.New(hub.Options{Name: "luanette", Version: "conformance", Tools: fixture.New(ctx), Upstreams: peers{manager}, Log: log})
+	h := hub.New(hub.Options{Name: "luanette", Version: "conformance", Tools: noTools{}, Upstreams: peers{manager}, Log: log})
 	url, stop, err := listen("127.0.0.1:0", h)
 	return []subject{
 		{name: "through the hub, modern upstream", kind: through, era: modern, url: url + "/mcp/" + modern, close: func() error { return nil }},
@@ -138,33 +126,36 @@ func listen(address string, h *hub.Hub) (url string, stop func() error, err erro
 	}, nil
 }
 
-func buildReference(ctx context.Context) (string, error) {
+// build makes the program of a package.
+func build(ctx context.Context, pkg string) (binary string, err error) {
 	dir, err := os.MkdirTemp("", "conformance")
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(dir, "everything-server")
-	if text, err := exec.CommandContext(ctx, "go", "build", "-o", binary, reference).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", reference, err, text)
+	binary = filepath.Join(dir, filepath.Base(pkg))
+	if text, err := exec.CommandContext(ctx, "go", "build", "-o", binary, pkg).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, text)
 	}
 	return binary, nil
 }
 
-// startReference runs the reference server of one era and waits until it listens.
-func startReference(ctx context.Context, binary, era string) (subject, error) {
+// start runs a server and waits until it listens. The last argument is the flag
+// that takes the address.
+func start(ctx context.Context, s subject, binary string, args ...string) (subject, error) {
 	address, err := freeAddress()
 	if err != nil {
-		return subject{}, err
+		return s, err
 	}
-	cmd := exec.CommandContext(ctx, binary, "-http", address, fmt.Sprintf("-stateless=%t", era == modern))
+	cmd := exec.CommandContext(ctx, binary, append(args, address)...)
 	if err := cmd.Start(); err != nil {
-		return subject{}, err
+		return s, err
 	}
-	s := subject{name: "reference server, " + era, kind: alone, era: era, url: "http://" + address, close: func() error {
+	s.url = "http://" + address
+	s.close = func() error {
 		err := cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
-		return err
-	}}
+		return errors.Join(err, os.RemoveAll(filepath.Dir(binary)))
+	}
 	for ctx.Err() == nil {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -181,4 +172,13 @@ func freeAddress() (string, error) {
 		return "", err
 	}
 	return listener.Addr().String(), listener.Close()
+}
+
+// noTools is a hub's own tools when only its upstreams are looked at.
+type noTools struct{}
+
+func (noTools) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
+
+func (noTools) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	return tool.Result{}, fault.New(fault.ToolNotFound, "no tool named %q", call.Ref.Name)
 }
