@@ -151,5 +151,5 @@ func (w *eventWriter) flush() error {
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", wire.ContentJSON)
 	w.WriteHeader(status)
-	w.Write(body) // a client that left learns nothing from our error
+	_, _ = w.Write(body) // a client that left learns nothing from our error
 }

@@ -249,13 +249,16 @@ func (h *Hub) spawn(f func(ctx context.Context)) {
 		return
 	}
 	h.work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), backgroundTime)
+		ctx, cancel := context.WithTimeout(nobody, backgroundTime)
 		defer cancel()
 		f(ctx)
 	})
 }
 
-// backgroundTime bounds what the hub does on nobody's behalf.
+// nobody is the context of what the hub does on no request's behalf, and
+// backgroundTime bounds it.
+var nobody = context.Background()
+
 const backgroundTime = 30 * time.Second
 
 // cancelTasks calls off the tasks which says yes to; nil means all of them.

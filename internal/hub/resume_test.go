@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -57,7 +58,7 @@ func TestLostConnectionIsResumed(t *testing.T) {
 		if m := next(t, resumed); m.ID != "1" || !strings.Contains(string(m.Result), "released") {
 			t.Errorf("after %s the answer is %s", from.id, m.Result)
 		}
-		if _, err := resumed.Next(); err != io.EOF {
+		if _, err := resumed.Next(); !errors.Is(err, io.EOF) {
 			t.Errorf("after the answer: %v", err)
 		}
 	}
@@ -95,7 +96,7 @@ func TestReleaseLetsGoOfTheConnection(t *testing.T) {
 	stream := events(t, c.post(t.Context(), c.call("1", "leave", "")))
 	for {
 		e, err := stream.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil || len(e.Data) > 0 {

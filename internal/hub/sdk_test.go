@@ -1,3 +1,4 @@
+//nolint:staticcheck // roots, sampling and logging are deprecated, and must work for years to come
 package hub_test
 
 import (

@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"strconv"
@@ -230,7 +229,7 @@ func (s *session) end() {
 	s.watched, s.streams = nil, nil
 	s.mu.Unlock()
 	close(s.gone)
-	s.ep.hub.metrics.session.Record(context.Background(), time.Since(s.born).Seconds())
+	s.ep.hub.metrics.session(time.Since(s.born))
 	s.ep.hub.cancelTasks(errEnded, func(t *task) bool { return t.session == s })
 	for _, stop := range watched {
 		stop()

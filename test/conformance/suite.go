@@ -69,7 +69,7 @@ func (s suite) judge(ctx context.Context, on subject, revision string) (score, e
 	if err != nil {
 		return score{}, err
 	}
-	defer os.RemoveAll(results)
+	defer func() { _ = os.RemoveAll(results) }()
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "conformance"), "server",
 		"--url", on.url, "--requirements", revision, "--output-dir", results)
 	cmd.Env = append(os.Environ(), "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
