@@ -65,9 +65,9 @@ func (s *State) rawArith(op ArithOp, a, b Value) (r Value, ok bool, err error) {
 	if a.isInt() && b.isInt() && op != OpDiv && op != OpPow {
 		if b.n == 0 && (op == OpMod || op == OpIDiv) {
 			if op == OpMod {
-				return Nil, false, s.runtimeError("attempt to perform 'n%%%%0'")
+				return Nil, false, s.runtimeError("attempt to perform 'n%%0'")
 			}
-			return Nil, false, s.runtimeError("attempt to perform 'n//0'")
+			return Nil, false, s.runtimeError("attempt to divide by zero")
 		}
 		return Int(intArith(op, a.int(), b.int())), true, nil
 	}
@@ -155,7 +155,7 @@ func intMod(x, y int64) int64 {
 
 func floatMod(x, y float64) float64 {
 	m := math.Mod(x, y)
-	if m*y < 0 {
+	if m > 0 && y < 0 || m < 0 && y > 0 {
 		m += y
 	}
 	return m

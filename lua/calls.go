@@ -195,6 +195,8 @@ func (s *State) ret(t *Thread, first, n int) (exit bool, err error) {
 		t.stack[t.frame().fn+1+f.a] = t.first(first, n)
 	case contCompare:
 		s.finishCompare(t, t.first(first, n).Truthy())
+	case contRepeat:
+		t.frame().pc--
 	case contConcat:
 		if err := s.finishConcat(t, t.first(first, n), int(f.a)); err != nil {
 			return false, err

@@ -90,6 +90,5 @@ func (s *State) closeOne(t *Thread, level, scratch int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	t.frame().pc-- // run the instruction again when the handler has returned
-	return true, s.invokeAt(t, scratch, contDiscard, 0, h, t.stack[at], Nil)
+	return true, s.invokeAt(t, scratch, contRepeat, 0, h, t.stack[at], Nil)
 }

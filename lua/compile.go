@@ -325,7 +325,7 @@ func (c *compiler) gotoStatement(s *gotoStat) {
 		l.gotos = append(l.gotos, pendingGoto{c.jump(), len(b.vars), s.line})
 		return
 	}
-	c.fail(s.line, "no visible label '%s' for goto at line %d", s.label, s.line)
+	c.fail(s.line, "no visible label '%s' for <goto> at line %d", s.label, s.line)
 }
 
 func (c *compiler) breakStatement(s *gotoStat) {
@@ -340,5 +340,5 @@ func (c *compiler) breakStatement(s *gotoStat) {
 			return
 		}
 	}
-	c.fail(s.line, "break outside a loop at line %d near %s", s.line, "<eof>")
+	c.fail(s.line, "break outside a loop at line %d", s.line)
 }

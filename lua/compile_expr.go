@@ -23,9 +23,10 @@ func (c *compiler) toReg(e expr, dst int) {
 	case *indexExpr:
 		c.index(e, dst)
 	case *callExpr:
-		base := c.free
+		free := c.free
+		base := c.buildAt(dst)
 		c.call(e, 1)
-		c.free = base
+		c.free = free
 		if base != dst {
 			c.emit(abc(opMove, dst, base, 0))
 		}
@@ -40,6 +41,16 @@ func (c *compiler) toReg(e expr, dst int) {
 	case *parenExpr:
 		c.toReg(e.e, dst)
 	}
+}
+
+// buildAt returns the register from which on a call, table or concatenation
+// for dst may be built: dst itself if it is the last one taken and no
+// variable.
+func (c *compiler) buildAt(dst int) int {
+	if dst == c.free-1 && dst >= c.block.base+c.registers() {
+		c.free = dst
+	}
+	return c.free
 }
 
 // anyReg evaluates e into some register: that of a local variable, or a new
@@ -238,6 +249,7 @@ func (c *compiler) numericConst(e expr) (int, bool) {
 // instruction.
 func (c *compiler) concat(e *binExpr, dst int) {
 	free := c.free
+	base := c.buildAt(dst)
 	n := 0
 	var rest expr = e
 	for {
@@ -251,10 +263,10 @@ func (c *compiler) concat(e *binExpr, dst int) {
 	}
 	c.toReg(rest, c.reserve(1))
 	c.line = e.line
-	c.emit(abc(opConcat, free, n+1, 0))
+	c.emit(abc(opConcat, base, n+1, 0))
 	c.free = free
-	if dst != free {
-		c.emit(abc(opMove, dst, free, 0))
+	if dst != base {
+		c.emit(abc(opMove, dst, base, 0))
 	}
 }
 
@@ -432,6 +444,7 @@ const flushAt = 50
 
 func (c *compiler) table(e *tableExpr, dst int) {
 	free := c.free
+	c.buildAt(dst)
 	t := c.reserve(1)
 	c.line = e.line
 	at := c.emit(0)

@@ -7,12 +7,14 @@ import (
 	"unsafe"
 )
 
-// Binary chunks: the signature, a version, then one function. Integers are
-// varints, strings and lists carry their length. The format is private to
-// this engine and checked when read.
+// Binary chunks: the header of the reference (so that tools know what they
+// see), a version of our own, then one function. Integers are varints, strings
+// and lists carry their length. The content is private to this engine and
+// checked when read.
 const (
 	binarySignature = "\x1bLua"
-	binaryVersion   = "\x54Luanette\x01"
+	binaryVersion   = "\x54\x00\x19\x93\r\n\x1a\n\x04\x08\x08" +
+		"\x78\x56\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x28\x77\x40" + "Luanette\x01"
 )
 
 func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(r) }

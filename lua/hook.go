@@ -10,11 +10,9 @@ type hook struct {
 	line  bool
 	count int // call the hook after this many instructions; 0 never
 	left  int // instructions until then
-	// lastLine and lastPC tell when a line begins: the last position seen in
-	// the frame at lastFrame.
-	lastPC    int
-	lastFrame int
-	active    bool // the hook itself runs
+	// lastPC is the instruction before, which tells when a line begins.
+	lastPC int
+	active bool // the hook itself runs
 	// transfer is the position and number of values the event is about.
 	first, n int
 }
@@ -62,19 +60,25 @@ func (s *State) trap(t *Thread) error {
 	if !h.line || p.code[pc].op() == opVarargPrep {
 		return nil
 	}
-	depth := len(t.frames)
-	fresh := h.lastFrame != depth || pc == 0 || pc == 1 && p.vararg
-	if fresh || pc <= h.lastPC || p.lineAt(h.lastPC) != p.lineAt(pc) {
-		h.lastPC, h.lastFrame = pc, depth
+	last := h.lastPC
+	h.lastPC = pc
+	if last >= len(p.code) {
+		last = 0
+	}
+	if pc <= last || p.lineAt(last) != p.lineAt(pc) {
 		return s.runHook(t, "line", p.lineAt(pc))
 	}
-	h.lastPC, h.lastFrame = pc, depth
 	return nil
 }
 
 func (s *State) callHook(t *Thread, tail bool) error {
 	h := t.hook
-	h.lastFrame = 0
+	if p := t.function(t.frame()).proto; p != nil && !h.active {
+		h.lastPC = 0
+		if p.vararg {
+			h.lastPC = 1
+		}
+	}
 	if !h.call || h.active {
 		return nil
 	}
@@ -96,7 +100,10 @@ func (s *State) callHook(t *Thread, tail bool) error {
 
 func (s *State) returnHook(t *Thread, first, n int) error {
 	h := t.hook
-	h.lastFrame = 0
+	if n := len(t.frames); n > 1 && !h.active {
+		// Back in the caller, its line goes on.
+		h.lastPC = max(0, int(t.frames[n-2].pc)-1)
+	}
 	if !h.ret || h.active {
 		return nil
 	}

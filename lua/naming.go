@@ -42,23 +42,15 @@ func (s *State) where(t *Thread, level int) string {
 		return ""
 	}
 	p := t.function(f).proto
-	return fmt.Sprintf("%s:%s: ", chunkID(p.source), p.lineText(int(f.pc)-1))
+	return fmt.Sprintf("%s:%d: ", chunkID(p.source), p.lineAt(int(f.pc)-1))
 }
 
-// line returns the source line of an instruction, or -1.
+// lineAt returns the source line of an instruction, or -1.
 func (p *Proto) lineAt(pc int) int {
 	if pc < 0 || pc >= len(p.lines) {
 		return -1
 	}
 	return int(p.lines[pc])
-}
-
-// lineText is lineAt for messages; stripped code has no lines.
-func (p *Proto) lineText(pc int) string {
-	if n := p.lineAt(pc); n >= 0 {
-		return formatInt(int64(n))
-	}
-	return "?"
 }
 
 // runtimeError returns an error raised by the running function itself; its

@@ -190,7 +190,7 @@ func (p *parser) statements(b *block) error {
 			break
 		}
 	}
-	for i := len(b.stats) - 1; i >= 0; i-- {
+	for i := len(b.stats) - 1; i >= 0 && p.tok.token != tokUntil; i-- {
 		l, ok := b.stats[i].(*labelStat)
 		if !ok {
 			break

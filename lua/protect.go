@@ -1,5 +1,9 @@
 package lua
 
+// maxHandlers bounds how often a message handler may fail and be called for
+// its own error.
+const maxHandlers = 10
+
 // handle lets the message handler of the nearest xpcall on the thread see an
 // error where it was raised, and notes the traceback of one nobody catches.
 func (s *State) handle(t *Thread, err error) error {
@@ -23,7 +27,13 @@ func (s *State) handle(t *Thread, err error) error {
 		return e
 	}
 	e = &Error{Value: e.Value, Cause: e.Cause, handled: true}
+	if s.handlers >= maxHandlers {
+		e.Value = String("error in error handling")
+		return e
+	}
+	s.handlers++
 	v, err := s.callBackAt(t, t.stack[f.fn+1], e.Value)
+	s.handlers--
 	if err != nil {
 		if isFatal(err) {
 			return err

@@ -45,6 +45,8 @@ type State struct {
 	metas   [kindLight + 1]*Table
 	account account
 	// depth counts host functions that call back into Lua, and parsers.
+	// handlers counts message handlers that are running.
+	handlers   int
 	depth      int
 	freeCall   *Call
 	lastID     uint32

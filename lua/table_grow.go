@@ -158,17 +158,21 @@ func countInt(k Value, ints *[65]int) int {
 }
 
 // arraySize finds the largest power of two of which more than half would be
-// in use, taking the present array part as full, and how many entries
-// (without the new key) move there.
+// in use, and how many of the entries (and the new key) move there.
 func (t *Table) arraySize(candidates int, ints *[65]int) (size, moved int) {
 	if candidates == 0 {
 		return 0, 0
 	}
-	sum := 0
+	sum, used, at := 0, 0, uint64(0)
 	for b := 0; b <= 30; b++ {
-		sum += ints[b]
 		n := 1 << b
-		if n > int(t.alen) && sum > 0 && int(t.alen)+sum > n/2 {
+		for ; at < min(uint64(n), uint64(t.alen)); at++ {
+			if t.slot(at).p != nil {
+				used++
+			}
+		}
+		sum += ints[b]
+		if n > int(t.alen) && sum > 0 && used+sum > n/2 {
 			size, moved = n, sum
 		}
 	}

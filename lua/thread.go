@@ -92,6 +92,7 @@ const (
 	contStore                       // the first to register a of the caller
 	contCompare                     // the first decides the caller's conditional jump
 	contDiscard                     // none
+	contRepeat                      // none; the caller's instruction runs again
 	contConcat                      // the first is an operand of the caller's concatenation
 )
 
