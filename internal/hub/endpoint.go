@@ -66,7 +66,7 @@ func newEndpoint(h *Hub, path string, b backend) *endpoint {
 
 // close ends everything at this address. It is called when no task runs there,
 // or when the upstream behind it is gone.
-func (e *endpoint) close() {
+func (e *endpoint) close(ctx context.Context) {
 	e.mu.Lock()
 	e.closed = true
 	for _, timer := range e.changes {
@@ -77,7 +77,7 @@ func (e *endpoint) close() {
 		e.stop()
 	}
 	for _, s := range e.sessions.list() {
-		e.sessions.remove(s)
+		e.sessions.remove(ctx, s)
 	}
 }
 
@@ -229,7 +229,7 @@ func (e *endpoint) want(ctx context.Context, uri string) (release func(), err er
 	e.wanted[uri]++
 	first := e.wanted[uri] == 1
 	e.mu.Unlock()
-	release = sync.OnceFunc(func() { e.unwant(uri) })
+	release = sync.OnceFunc(func() { e.unwant(uri) }) //nolint:contextcheck // a subscription outlives the request for it
 	if !first {
 		return release, nil
 	}

@@ -236,7 +236,7 @@ func (h *Hub) Close(ctx context.Context) error {
 		<-idle
 	}
 	for _, e := range h.endpoints() {
-		e.close()
+		e.close(ctx)
 	}
 	return err
 }
@@ -301,7 +301,7 @@ func (h *Hub) sweep() {
 			return
 		case now := <-tick.C:
 			for _, e := range h.endpoints() {
-				e.sessions.expire(now.Add(-h.Limits.Idle))
+				e.sessions.expire(nobody, now.Add(-h.Limits.Idle))
 			}
 		}
 	}

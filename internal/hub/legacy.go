@@ -61,7 +61,7 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 		return
 	}
 	if version, _ := s.negotiated(); version != "" {
-		if err := e.sessions.add(s); err != nil {
+		if err := e.sessions.add(r.Context(), s); err != nil {
 			refuse(w, http.StatusServiceUnavailable, m.ID, err)
 			return
 		}
@@ -166,6 +166,6 @@ func (e *endpoint) delete(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	e.sessions.remove(s)
+	e.sessions.remove(r.Context(), s)
 	w.WriteHeader(http.StatusNoContent)
 }

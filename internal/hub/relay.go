@@ -15,7 +15,7 @@ import (
 // serveRelay serves one upstream seen whole, under its original names.
 func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	namespace := r.PathValue("namespace")
-	e, ok := h.relayTo(namespace)
+	e, ok := h.relayTo(r.Context(), namespace)
 	if !ok {
 		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
 			WithHint("see the list of upstreams for the names there are"))
@@ -26,7 +26,7 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 
 // relayTo is the endpoint of an upstream: made when it is first asked for, and
 // closed when somebody asks for one that is gone.
-func (h *Hub) relayTo(namespace string) (*endpoint, bool) {
+func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if h.Upstreams == nil {
 		return nil, false
 	}
@@ -37,7 +37,7 @@ func (h *Hub) relayTo(namespace string) (*endpoint, bool) {
 	e := h.relays[namespace]
 	if e != nil && !found {
 		delete(h.relays, namespace)
-		defer e.close()
+		defer e.close(ctx)
 		e = nil
 	}
 	h.mu.Unlock()

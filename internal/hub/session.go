@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"strconv"
@@ -218,7 +219,7 @@ func (s *session) watches(uri string) bool {
 }
 
 // end ends the session: its streams, the calls in flight, its subscriptions.
-func (s *session) end() {
+func (s *session) end(ctx context.Context) {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
@@ -229,7 +230,7 @@ func (s *session) end() {
 	s.watched, s.streams = nil, nil
 	s.mu.Unlock()
 	close(s.gone)
-	s.ep.hub.metrics.session(time.Since(s.born))
+	s.ep.hub.metrics.session.Record(ctx, time.Since(s.born).Seconds())
 	s.ep.hub.cancelTasks(errEnded, func(t *task) bool { return t.session == s })
 	for _, stop := range watched {
 		stop()

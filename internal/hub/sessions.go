@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -21,10 +22,10 @@ func newSessions(max int) *sessions {
 
 // add lets a session in. When the house is full, the one unused for longest
 // goes; when all are in use, the new one is refused.
-func (all *sessions) add(s *session) error {
+func (all *sessions) add(ctx context.Context, s *session) error {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if len(all.byID) >= all.max && !all.evict() {
+	if len(all.byID) >= all.max && !all.evict(ctx) {
 		return fault.New(fault.Limit, "%d sessions are open already", all.max).
 			WithHint("close sessions you no longer need, or try again later")
 	}
@@ -32,7 +33,7 @@ func (all *sessions) add(s *session) error {
 	return nil
 }
 
-func (all *sessions) evict() bool {
+func (all *sessions) evict(ctx context.Context) bool {
 	var oldest *session
 	now := time.Now()
 	for _, s := range all.byID {
@@ -44,7 +45,7 @@ func (all *sessions) evict() bool {
 		return false
 	}
 	delete(all.byID, oldest.id)
-	oldest.end()
+	oldest.end(ctx)
 	return true
 }
 
@@ -62,18 +63,18 @@ func (all *sessions) find(id, who string) *session {
 }
 
 // remove ends a session.
-func (all *sessions) remove(s *session) {
+func (all *sessions) remove(ctx context.Context, s *session) {
 	all.mu.Lock()
 	delete(all.byID, s.id)
 	all.mu.Unlock()
-	s.end()
+	s.end(ctx)
 }
 
 // expire ends the sessions unused since then.
-func (all *sessions) expire(then time.Time) {
+func (all *sessions) expire(ctx context.Context, then time.Time) {
 	for _, s := range all.list() {
 		if s.idleSince(then) {
-			all.remove(s)
+			all.remove(ctx, s)
 		}
 	}
 }

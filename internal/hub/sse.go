@@ -15,11 +15,11 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := newSession(h.own, h.principal(r), true)
-	if err := h.own.sessions.add(s); err != nil {
+	if err := h.own.sessions.add(r.Context(), s); err != nil {
 		refuse(w, http.StatusServiceUnavailable, "", err)
 		return
 	}
-	defer h.own.sessions.remove(s)
+	defer h.own.sessions.remove(r.Context(), s)
 	s.readers.Add(1)
 	events := newEventWriter(w, "")
 	address := "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()

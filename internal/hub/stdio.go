@@ -17,7 +17,7 @@ import (
 // done closes in if it can be closed.
 func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	s := newSession(h.own, "", true)
-	if err := h.own.sessions.add(s); err != nil {
+	if err := h.own.sessions.add(ctx, s); err != nil {
 		return err
 	}
 	s.readers.Add(1)
@@ -36,7 +36,7 @@ func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	if ctx.Err() == nil {
 		s.drain(ctx)
 	}
-	h.own.sessions.remove(s)
+	h.own.sessions.remove(ctx, s)
 	return errors.Join(err, <-written)
 }
 

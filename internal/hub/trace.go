@@ -22,7 +22,7 @@ import (
 type instruments struct {
 	on        bool
 	operation metric.Float64Histogram
-	session   func(lasted time.Duration) // measures a session that ended
+	session   metric.Float64Histogram
 }
 
 func newInstruments(meter metric.Meter) instruments {
@@ -38,11 +38,10 @@ func newInstruments(meter metric.Meter) instruments {
 		}
 		return h
 	}
-	session := seconds("mcp.server.session.duration", "How long a session lasted")
 	return instruments{
 		on:        on,
 		operation: seconds("mcp.server.operation.duration", "How long a request took, from its receipt to its answer"),
-		session:   func(lasted time.Duration) { session.Record(nobody, lasted.Seconds()) },
+		session:   seconds("mcp.server.session.duration", "How long a session lasted"),
 	}
 }
 
