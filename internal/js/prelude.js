@@ -285,7 +285,6 @@
   hide(console, 'groupEnd', () => {});
   hide(console, 'assert', (ok, ...args) => { if (!ok) write('error', ['assertion failed', ...args]); });
   hide(globalThis, 'console', console);
-  hide(globalThis, 'print', (...args) => write('log', args));
 
   // ---- time and chance come from the host
 

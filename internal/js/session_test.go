@@ -85,6 +85,22 @@ func TestSessionErrors(t *testing.T) {
 	}
 }
 
+// Scripts that throw what the engine throws for a second declaration are not run again
+// after they did something, and not for ever.
+func TestForgedRedeclaration(t *testing.T) {
+	t.Parallel()
+	s := shared.NewSession()
+	got, err := s.Eval(t.Context(), program("mcp.a.b(); throw new SyntaxError(\"redeclaration of 'x'\")"), testHost())
+	if fault.CodeOf(err) != fault.Script || got.Calls != 1 {
+		t.Errorf("got %v after %d calls, want a script_error after 1", err, got.Calls)
+	}
+	p := program("globalThis.n ??= 0; throw new SyntaxError(`redeclaration of '${n++}'`)")
+	p.Limits.Time = 50 * time.Millisecond
+	if _, err := s.Eval(t.Context(), p, testHost()); err == nil {
+		t.Error("no error")
+	}
+}
+
 // A script that is stopped leaves the session as it was, however it was stopped.
 func TestStoppedEvalLeavesSession(t *testing.T) {
 	t.Parallel()

@@ -119,8 +119,8 @@ var redeclaration = regexp.MustCompile(`^redeclaration of '(.*)'$`)
 // redeclared gives the variable because of which a session's script was refused before
 // any of it ran: it is declared again.
 func (r *run) redeclared(ctx context.Context, main value) (string, error) {
-	if !r.redeclare || r.watch.stopped() {
-		return "", nil
+	if !r.redeclare || r.calls.made+len(r.console.lines) > 0 || r.watch.stop(ctx, false) {
+		return "", nil // the last only if scripts make up such errors
 	}
 	state, err := r.in.call(ctx, fnPromiseState, r.in.context, uint64(main))
 	if err != nil || state != promiseRejected {
