@@ -18,18 +18,25 @@ func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTE
 // members, so its number cannot have become somebody else's while it matters.
 func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// unread counts what is left in a pipe nobody reads from any more.
+// unread counts what is left in a pipe nobody reads from any more; nothing when
+// it is closed already.
 func unread(pipe *os.File) (left int64) {
-	fd := int(pipe.Fd())
-	if syscall.SetNonblock(fd, true) != nil {
+	conn, err := pipe.SyscallConn()
+	if err != nil {
 		return 0
 	}
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := syscall.Read(fd, buffer)
-		if n <= 0 || err != nil {
-			return left
+	_ = conn.Control(func(fd uintptr) {
+		if syscall.SetNonblock(int(fd), true) != nil {
+			return
 		}
-		left += int64(n)
-	}
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := syscall.Read(int(fd), buffer)
+			if n <= 0 || err != nil {
+				return
+			}
+			left += int64(n)
+		}
+	})
+	return left
 }

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -194,5 +195,53 @@ func TestSlowCallTimesOutUnlessItProgresses(t *testing.T) {
 	}
 	if text := h.Echo(t, "still here"); text != "still here" {
 		t.Errorf("echo said %q", text)
+	}
+}
+
+// On a stream that all calls share, a question belongs to the only call whose
+// caller can answer; with several such calls it belongs to nobody.
+func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "asks"))
+	h := upstreamtest.Start(t, rig)
+	var logged []tool.Log
+	able := &tool.Caller{
+		Log: func(l tool.Log) { logged = append(logged, l) },
+		Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+			return []json.RawMessage{json.RawMessage(`{"roots":[{"uri":"file:///mine"}]}`)}, nil
+		},
+	}
+	call := func(caller *tool.Caller, nth string) chan string {
+		answer := make(chan string, 1)
+		go func() {
+			result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":"` + nth + `"}`), Caller: caller})
+			view, _ := result.View()
+			answer <- fmt.Sprint(view.Text(), err)
+		}()
+		return answer
+	}
+	inFlight := func(n int) {
+		eventually(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == n })
+	}
+	if got := <-call(able, "1"); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the only call heard %q", got)
+	}
+	if len(logged) != 1 || logged[0].Level != "info" || string(logged[0].Data) != `"asking"` {
+		t.Errorf("logged %+v", logged)
+	}
+	other := call(nil, "-")
+	inFlight(1)
+	if got := <-call(able, "2"); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the only able caller heard %q", got)
+	}
+	<-other
+	other = call(&tool.Caller{Ask: able.Ask}, "-")
+	inFlight(1)
+	if got := <-call(&tool.Caller{Ask: able.Ask}, "2"); !strings.Contains(got, "nothing says which") {
+		t.Errorf("two able callers heard %q", got)
+	}
+	<-other
+	if got := <-call(nil, "1"); !strings.Contains(got, `{"roots":[]}`) {
+		t.Errorf("nobody able: %q", got)
 	}
 }

@@ -16,14 +16,13 @@ import (
 type fake struct {
 	// handle answers what the fake does not answer itself; nil answers {}.
 	handle func(ctx context.Context, m wire.Message) (json.RawMessage, error)
+	mu     sync.Mutex
 	// dialling, when set, is asked before a link is made.
 	dialling func(ctx context.Context, attempt int) error
-
-	mu    sync.Mutex
-	down  error // why it cannot be reached
-	dials int
-	links map[*fakeLink]bool
-	tools string
+	down     error // why it cannot be reached
+	dials    int
+	links    map[*fakeLink]bool
+	tools    string
 }
 
 func newFake() *fake {
@@ -39,10 +38,10 @@ func (f *fake) options() upstream.Options {
 func (f *fake) dial(ctx context.Context, _ upstream.Spec, hooks upstream.Hooks) (upstream.Link, error) {
 	f.mu.Lock()
 	f.dials++
-	attempt, down := f.dials, f.down
+	attempt, down, dialling := f.dials, f.down, f.dialling
 	f.mu.Unlock()
-	if f.dialling != nil {
-		if err := f.dialling(ctx, attempt); err != nil {
+	if dialling != nil {
+		if err := dialling(ctx, attempt); err != nil {
 			return nil, err
 		}
 	}
@@ -65,6 +64,12 @@ func (f *fake) drop(err error) {
 		l.cut(errors.New("cut"))
 	}
 	clear(f.links)
+}
+
+func (f *fake) onDial(dialling func(ctx context.Context, attempt int) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dialling = dialling
 }
 
 func (f *fake) attempts() int {

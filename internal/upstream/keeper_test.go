@@ -85,7 +85,7 @@ func TestAddingNeverWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
-		s.fake.dialling = func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+		s.fake.onDial(func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
 		began := time.Now()
 		s.add(t, upstream.Spec{})
 		if took := time.Since(began); took != 0 {
@@ -108,7 +108,7 @@ func TestAttemptsGoOnForEverAndSlowDown(t *testing.T) {
 		s := newStage(t, nil)
 		var at []time.Duration
 		began := time.Now()
-		s.fake.dialling = func(context.Context, int) error { at = append(at, time.Since(began)); return errors.New("nobody home") }
+		s.fake.onDial(func(context.Context, int) error { at = append(at, time.Since(began)); return errors.New("nobody home") })
 		s.add(t, upstream.Spec{})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -121,7 +121,7 @@ func TestAttemptsGoOnForEverAndSlowDown(t *testing.T) {
 		if st.State != upstream.StateReconnecting || st.Attempt != 8 || !strings.Contains(st.LastError, "nobody home") || time.Until(st.NextTry) != 2100*ms {
 			t.Errorf("status = %+v", st)
 		}
-		s.fake.dialling = nil
+		s.fake.onDial(nil)
 		time.Sleep(3 * time.Second)
 		if st := s.state(t); st.State != upstream.StateConnected || st.Attempt != 0 || st.LastError != "" {
 			t.Errorf("status = %+v", st)
@@ -239,7 +239,7 @@ func TestLazyServerSleepsUntilItIsCalled(t *testing.T) {
 		first.Close()
 
 		s := newStage(t, cached)
-		s.fake.dialling = func(context.Context, int) error { time.Sleep(5 * time.Second); return nil }
+		s.fake.onDial(func(context.Context, int) error { time.Sleep(5 * time.Second); return nil })
 		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: 10 * time.Minute})
 		infos, _ := s.Tools(t.Context())
 		if st := s.state(t); st.State != upstream.StateAsleep || s.fake.attempts() != 0 || len(infos) != 2 || !infos[0].Stale {
@@ -279,12 +279,12 @@ func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
-		s.fake.dialling = func(_ context.Context, attempt int) error {
+		s.fake.onDial(func(_ context.Context, attempt int) error {
 			if attempt == 1 {
 				time.Sleep(10 * time.Second) // deaf to its context: it ends late, and successfully
 			}
 			return nil
-		}
+		})
 		s.add(t, upstream.Spec{URL: "fake://old"})
 		old := s.state(t).Generation
 		s.fake.list(`{"tools":[{"name":"new","inputSchema":{"type":"object"}}]}`)

@@ -91,6 +91,9 @@ func playOddly(role string) int {
 		}
 		awaitSigned(child.Process.Pid)
 	}
+	if role == "asks" {
+		return playAsking()
+	}
 	if role == "dies at once" {
 		fmt.Fprintln(os.Stderr, "no licence found")
 		return 4
@@ -161,4 +164,43 @@ func oddResult(role string, m wire.Message) string {
 func mustGet(object json.RawMessage, key string) json.RawMessage {
 	raw, _ := wire.Get(object, key)
 	return raw
+}
+
+// playAsking is a server that collects as many calls as one of them says, then
+// logs, asks for the roots without saying for whom, and answers all of them with
+// what it was told.
+func playAsking() int {
+	in := bufio.NewScanner(os.Stdin)
+	send := func(m wire.Message) { fmt.Printf("%s\n", m.Append(nil)) }
+	var calls []wire.ID
+	wanted := 0
+	for in.Scan() {
+		m, err := wire.Parse([]byte(in.Text()))
+		switch {
+		case err != nil || m.IsNotification():
+		case m.Method == wire.MethodDiscover:
+			send(wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no")))
+		case m.Method == wire.MethodToolsCall:
+			calls = append(calls, m.ID)
+			if text, _ := wire.GetText(mustGet(m.Params, "arguments"), "text"); text != "-" {
+				wanted, _ = strconv.Atoi(text)
+			}
+			if len(calls) == wanted {
+				send(wire.Notification(wire.NoteMessage, json.RawMessage(`{"level":"info","logger":"odd","data":"asking"}`)))
+				send(wire.Request(`"q"`, wire.MethodRoots, nil))
+			}
+		case m.IsRequest():
+			send(wire.Answer(m.ID, json.RawMessage(oddResult("asks", m)), nil))
+		case m.ID == `"q"`:
+			text := string(m.Result)
+			if m.Error != nil {
+				text = m.Error.Error()
+			}
+			for _, id := range calls {
+				send(wire.Answer(id, json.RawMessage(`{"content":[{"type":"text","text":`+string(wire.AppendText(nil, text))+`}]}`), nil))
+			}
+			calls, wanted = nil, 0
+		}
+	}
+	return 0
 }
