@@ -1,0 +1,210 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/lua"
+)
+
+// explain turns whatever ended a run into a failure with advice.
+func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
+	var already *Error
+	if errors.As(err, &already) {
+		already.Script = q.label()
+		already.locate(q)
+		return already
+	}
+	e := &Error{Kind: RuntimeError, Script: q.label(), Message: err.Error(), cause: err}
+	var budget *lua.BudgetError
+	var raised *lua.Error
+	switch {
+	case errors.As(err, &budget):
+		e.explainBudget(budget)
+	case errors.As(err, &raised):
+		e.Message = raised.Error()
+		e.Stack = frames(raised.Traceback, q.name())
+		e.explainRaised(ctx, r, raised)
+	}
+	e.locate(q)
+	e.Troubleshooting = append(e.Troubleshooting, adviceFor(e.Kind)...)
+	return e
+}
+
+// label is how the script is called in headlines.
+func (q Request) label() string {
+	if q.Hash != (cas.Ref{}) {
+		return "script " + cas.Scheme + q.Hash.String()
+	}
+	return "script " + q.name()
+}
+
+// explainBudget words the limits a script cannot catch.
+func (e *Error) explainBudget(b *lua.BudgetError) {
+	e.Stack = frames(b.Traceback, "")
+	var timeout *timeoutError
+	switch {
+	case b.Limit == lua.LimitMemory:
+		e.Kind = OutOfMemory
+		e.Message = fmt.Sprintf("the script needed more than %d MiB of memory and was stopped", b.Allowed>>20)
+	case errors.As(b.Cause, &timeout):
+		e.Kind, e.Message = Timeout, timeout.Error()
+	case b.Limit == lua.LimitContext:
+		e.Kind, e.Message = Cancelled, "the run was cancelled"
+	case b.Limit == lua.LimitDeadline:
+		e.Kind, e.Message = Timeout, "the script ran past its deadline and was stopped"
+	default:
+		e.Kind, e.Message = LimitError, b.Error()
+	}
+}
+
+var (
+	nilCall  = regexp.MustCompile(`attempt to call a nil value \((\w+) '([^']+)'\)`)
+	nilIndex = regexp.MustCompile(`attempt to index a nil value \((\w+) '([^']+)'\)`)
+	atLine   = regexp.MustCompile(`^([^\s:]+):(\d+): `)
+)
+
+// explainRaised sorts an error by its message and cause, as somebody who knows
+// Lua would.
+func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error) {
+	var inner *fault.Error
+	if errors.As(raised.Cause, &inner) {
+		e.explainFault(inner)
+		return
+	}
+	switch message := e.Message; {
+	case nilCall.MatchString(message):
+		e.Kind = NilCall
+		e.suggestTool(ctx, r, nilCall.FindStringSubmatch(message)[2])
+	case nilIndex.MatchString(message):
+		e.Kind = IndexError
+		e.suggestNamespace(ctx, r, nilIndex.FindStringSubmatch(message)[2])
+	case strings.Contains(message, "attempt to index"):
+		e.Kind = IndexError
+	case strings.Contains(message, "attempt to"), strings.Contains(message, "bad argument"):
+		e.Kind = TypeError
+	}
+}
+
+func (e *Error) explainFault(f *fault.Error) {
+	switch f.Code {
+	case fault.Limit:
+		e.Kind = LimitError
+	case fault.Timeout:
+		e.Kind = Timeout
+	case fault.Cancelled:
+		e.Kind = Cancelled
+	default:
+		e.Kind = ToolError
+	}
+	if hint := fault.HintOf(f); hint != "" {
+		e.Suggestions = append(e.Suggestions, hint)
+	}
+}
+
+// suggestTool helps when a script called something that is not there: most often
+// a tool whose name is a little different.
+func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
+	available := r.toolNames(ctx)
+	if near := nearest.Names(name, slices.Sorted(available.names()), 3); len(near) > 0 {
+		e.Suggestions = append(e.Suggestions, "Did you mean "+quoteAll(near)+"?")
+	}
+	if list := available.list(20); list != "" {
+		e.Troubleshooting = append(e.Troubleshooting, "Tool name typo? Available tools: "+list)
+	}
+}
+
+func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
+	spaces := r.toolNames(ctx).spaces()
+	if len(spaces) == 0 {
+		return
+	}
+	if near := nearest.Names(name, spaces, 3); len(near) > 0 {
+		e.Suggestions = append(e.Suggestions, "Did you mean "+quoteAll(near)+"?")
+	}
+	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = "'" + name + "'"
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// locate finds the line of the script the message speaks of, and quotes it.
+func (e *Error) locate(q Request) {
+	if e.Line == 0 {
+		e.Line = lineOf(errors.New(e.Message), q.name())
+	}
+	if e.Line == 0 && len(e.Stack) > 0 {
+		e.Line = e.Stack[0].Line
+	}
+	lines := strings.Split(q.Source, "\n")
+	if e.Line >= 1 && e.Line <= len(lines) {
+		e.SourceLine = shorten(strings.TrimRight(lines[e.Line-1], " \t\r"), 160)
+	}
+}
+
+// lineOf reads the line of a message that begins with the script's position.
+func lineOf(err error, script string) int {
+	if m := atLine.FindStringSubmatch(err.Error()); m != nil && m[1] == script {
+		line, _ := strconv.Atoi(m[2])
+		return line
+	}
+	return 0
+}
+
+var tracebackLine = regexp.MustCompile(`^\t(.+?):(?:(\d+):)? in (.+)$`)
+
+// frames reads a traceback, leaving out host functions and our preludes.
+func frames(traceback, script string) []Frame {
+	var stack []Frame
+	for line := range strings.SplitSeq(traceback, "\n") {
+		m := tracebackLine.FindStringSubmatch(line)
+		if m == nil || m[1] == "[C]" || strings.HasPrefix(m[1], preludeName) {
+			continue
+		}
+		if script != "" && m[1] != script && !strings.HasPrefix(m[1], "[string") {
+			continue
+		}
+		number, _ := strconv.Atoi(m[2])
+		stack = append(stack, Frame{Source: m[1], Line: number, Function: m[3]})
+	}
+	return stack
+}
+
+// adviceFor is what usually helps.
+func adviceFor(kind Kind) []string {
+	switch kind {
+	case SyntaxError:
+		return []string{"Check for a missing 'end', 'then', 'do', bracket or quote near the line", "Lua uses ~= for not-equal, .. to join strings, and -- for comments"}
+	case MissingMain:
+		return []string{"Define: function main(params) return { ok = true } end", "main must be a global function, not a local one"}
+	case NilCall:
+		return []string{"Check that the function or tool exists and is spelled as in search_tools", "Tools are called as mcp.<namespace>.<tool>{ ... }"}
+	case IndexError:
+		return []string{"Check that the value is a table before reading a field of it", "A missing key reads as nil; a JSON null is json.null"}
+	case TypeError:
+		return []string{"Check the types of the values on this line", "tostring() and tonumber() convert between strings and numbers"}
+	case ToolError:
+		return []string{"Check the arguments against the tool's schema with get_tool_definitions", "Use pcall to go on when a tool fails"}
+	case Timeout:
+		return []string{"Look for a loop that does not end", "Split long work into several runs, or run it as a job"}
+	case OutOfMemory:
+		return []string{"Look for a table or string that grows without end", "Handle large data in pieces"}
+	case ResultError:
+		return []string{"Return plain data: strings, numbers, booleans and tables of them", "A table is a list or has named keys, not both"}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,145 @@
+package script
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/lua"
+)
+
+// envKey is where a state keeps the environment of the run it belongs to.
+// Functions look it up when they are called, so that libraries can be shared by
+// all states and a saved session can be given another world.
+type envKey struct{}
+
+// bindLua makes a library of a module's functions.
+func bindLua(m *host.Module) *lua.Library {
+	regs := make([]lua.Reg, len(m.Funcs))
+	for i := range m.Funcs {
+		regs[i] = lua.Reg{Name: m.Funcs[i].Name, Fn: luaFunc(m.Name, &m.Funcs[i])}
+	}
+	var consts []lua.Const
+	switch m.Name {
+	case "json":
+		regs = append(regs, lua.Reg{Name: "array", Fn: jsonArray})
+		consts = append(consts, lua.Const{Name: "null", Value: lua.Null})
+	case "os":
+		consts = append(consts, pureOS()...)
+	}
+	return lua.NewLibrary(m.Name, regs, consts, nil)
+}
+
+// luaFunc is a host function as Lua calls it: arguments are copied out, results
+// copied in, and errors raised with their cause.
+func luaFunc(module string, f *host.Func) lua.Func {
+	return func(c *lua.Call) error {
+		env, _ := c.State().Stored(envKey{}).(*host.Env)
+		if env == nil {
+			return c.Errorf("%s: the world is not there", f.Name)
+		}
+		values := make([]host.Value, c.NArgs())
+		for i := range values {
+			value, err := fromLua(c.Arg(i + 1))
+			if err != nil {
+				return c.ArgError(i+1, err.Error())
+			}
+			values[i] = value
+		}
+		results, err := env.Call(c.Context(), module, f, values)
+		if err != nil {
+			return raise(c, err)
+		}
+		for _, result := range results {
+			value, err := toLua(c.State(), result)
+			if err != nil {
+				return raise(c, err)
+			}
+			c.Push(value)
+		}
+		return nil
+	}
+}
+
+// raise makes a Lua error of what a host function answered. Its message has no
+// position, for that would be our prelude's; the stack tells the script's. The
+// cause is kept, so that whoever explains the failure knows its code and hint.
+// What the run's own context ended is not the script's to catch.
+func raise(c *lua.Call, err error) error {
+	if c.Context().Err() != nil {
+		if stop := c.Step(0); stop != nil {
+			return stop
+		}
+	}
+	return &lua.Error{Value: lua.String(err.Error()), Cause: fault.From(err)}
+}
+
+// fromLua copies a value out: scalars as they are, tables as JSON.
+func fromLua(v lua.Value) (host.Value, error) {
+	switch v.Kind() {
+	case lua.KindNil:
+		return nil, nil
+	case lua.KindBool:
+		b, _ := v.AsBool()
+		return b, nil
+	case lua.KindInt:
+		i, _ := v.AsInt()
+		return i, nil
+	case lua.KindFloat:
+		f, _ := v.AsFloat()
+		return f, nil
+	case lua.KindString:
+		s, _ := v.AsString()
+		return s, nil
+	}
+	raw, err := lua.ToJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(raw), nil
+}
+
+// toLua copies a value in.
+func toLua(s *lua.State, v host.Value) (lua.Value, error) {
+	switch v := v.(type) {
+	case nil:
+		return lua.Nil, nil
+	case bool:
+		return lua.Bool(v), nil
+	case int64:
+		return lua.Int(v), nil
+	case float64:
+		return lua.Float(v), nil
+	case string:
+		return lua.String(v), nil
+	case json.RawMessage:
+		return lua.FromJSON(s, v)
+	default:
+		return lua.Nil, fmt.Errorf("a %T cannot cross into a script", v)
+	}
+}
+
+// jsonArray marks its argument, or a new table, as an array.
+func jsonArray(c *lua.Call) error {
+	if c.NArgs() == 0 {
+		return c.Return(lua.NewArray(0).Value())
+	}
+	t, err := c.CheckTable(1)
+	if err != nil {
+		return err
+	}
+	t.MarkArray(true)
+	return c.Return(t.Value())
+}
+
+// pureOS are the functions of Lua's os that only compute.
+func pureOS() []lua.Const {
+	var consts []lua.Const
+	for _, name := range []string{"date", "difftime", "time"} {
+		if f, ok := lua.OSLib.Function(name); ok {
+			consts = append(consts, lua.Const{Name: name, Value: f.Value()})
+		}
+	}
+	return consts
+}

@@ -1,0 +1,155 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/lua"
+)
+
+// preludeName begins the chunk names of our preludes, so that their frames can
+// be left out of stacks.
+const preludeName = "luanette:"
+
+// luaEngine binds the modules to Lua once; every run opens the bound libraries
+// in a fresh state.
+type luaEngine struct {
+	modules   []host.Module
+	libraries []*lua.Library
+	preludes  []*lua.Proto
+}
+
+func newLuaEngine(modules []host.Module) (*luaEngine, error) {
+	e := &luaEngine{modules: modules, libraries: sandbox()}
+	compiler := lua.New(lua.Options{})
+	for i := range modules {
+		m := &modules[i]
+		e.libraries = append(e.libraries, bindLua(m))
+		if m.Lua == "" {
+			continue
+		}
+		proto, err := compiler.Compile(m.Lua, "="+preludeName+moduleTitle(m))
+		if err != nil {
+			return nil, err
+		}
+		e.preludes = append(e.preludes, proto)
+	}
+	return e, nil
+}
+
+// moduleTitle is the module's name, or its first function's for globals.
+func moduleTitle(m *host.Module) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return strings.TrimLeft(m.Funcs[0].Name, "_")
+}
+
+// open makes a state with the sandbox's libraries and our modules in it.
+func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+	state := lua.New(lua.Options{Seed: seed})
+	state.Store(envKey{}, env)
+	if err := state.Open(e.libraries...); err != nil {
+		return nil, err
+	}
+	for _, prelude := range e.preludes {
+		if _, err := state.Call(ctx, state.Instantiate(prelude, state.Globals().Value()).Value()); err != nil {
+			return nil, err
+		}
+	}
+	state.SetBudget(lua.Budget{Memory: limits.Memory})
+	return state, nil
+}
+
+// run runs a request in a fresh state.
+func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error) {
+	seed, err := env.Seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, err := e.open(ctx, limits, env, seed)
+	if err != nil {
+		return nil, err
+	}
+	chunk, err := loadChunk(state, q)
+	if err != nil {
+		return nil, err
+	}
+	results, err := state.Call(ctx, chunk.Value())
+	if err != nil {
+		return nil, err
+	}
+	if q.Main {
+		if results, err = callMain(ctx, state, q); err != nil {
+			return nil, err
+		}
+	}
+	return resultOf(results)
+}
+
+// loadChunk compiles the source. A plain chunk may be an expression: what one
+// types to see a value.
+func loadChunk(state *lua.State, q Request) (*lua.Function, error) {
+	name := "=" + q.name()
+	if !q.Main {
+		if chunk, err := state.Load("return "+q.Source, name); err == nil {
+			return chunk, nil
+		}
+	}
+	chunk, err := state.Load(q.Source, name)
+	if err != nil {
+		return nil, &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: adviceFor(SyntaxError), cause: err}
+	}
+	return chunk, nil
+}
+
+func callMain(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
+	main, ok := state.Globals().GetString("main").AsFunction()
+	if !ok {
+		return nil, &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: adviceFor(MissingMain)}
+	}
+	params := q.Params
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	argument, err := lua.FromJSON(state, params)
+	if err != nil {
+		return nil, &Error{Kind: ParamsError, Message: err.Error(), cause: err}
+	}
+	return state.Call(ctx, main.Value(), argument)
+}
+
+// resultOf is what the script returned: nothing is null, several values a list.
+func resultOf(values []lua.Value) (json.RawMessage, error) {
+	value := lua.Nil
+	switch len(values) {
+	case 0:
+	case 1:
+		value = values[0]
+	default:
+		list := lua.NewArray(len(values))
+		for _, v := range values {
+			if v.IsNil() {
+				v = lua.Null
+			}
+			list.Append(v)
+		}
+		value = list.Value()
+	}
+	result, err := lua.ToJSON(value)
+	if err != nil {
+		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: adviceFor(ResultError), cause: err}
+	}
+	return result, nil
+}
+
+func conversionProblem(err error) string {
+	var convert *lua.ConvertError
+	if errors.As(err, &convert) {
+		return convert.Error()
+	}
+	return "cannot be returned: " + err.Error()
+}

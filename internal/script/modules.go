@@ -1,0 +1,34 @@
+package script
+
+import (
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/module/base"
+	"github.com/luanette/luanette/internal/module/clock"
+	"github.com/luanette/luanette/internal/module/fs"
+	"github.com/luanette/luanette/internal/module/json"
+	"github.com/luanette/luanette/internal/module/log"
+	"github.com/luanette/luanette/internal/module/mcp"
+	"github.com/luanette/luanette/internal/module/os"
+	"github.com/luanette/luanette/internal/module/otel"
+	"github.com/luanette/luanette/internal/module/progress"
+	"github.com/luanette/luanette/internal/module/temp"
+	"github.com/luanette/luanette/internal/module/tools"
+)
+
+// modules is everything a script can reach, one line each. base comes first:
+// the others' preludes may use it.
+func modules() []host.Module {
+	return []host.Module{
+		base.Module(),
+		json.Module(),
+		os.Module(),
+		fs.Module(),
+		temp.Module(),
+		log.Module(),
+		clock.Module(),
+		progress.Module(),
+		otel.Module(),
+		mcp.Module(),
+		tools.Module(),
+	}
+}

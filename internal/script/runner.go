@@ -1,0 +1,199 @@
+// Package script runs scripts: a source with parameters, in a fresh sandboxed
+// state, inside a budget, with its output captured and its temp folder removed
+// on every way out. It knows the engines and the modules; what scripts do to the
+// world goes through the host package's door.
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Limits bound one run. Zero fields mean the default beside them.
+type Limits struct {
+	Time   time.Duration // 30 s
+	Memory int64         // 128 MiB
+	Output int           // 1 MiB of printed and logged text
+	Calls  int64         // 1,000 effects
+	Temp   int64         // 100 MB of temp files
+}
+
+func (l Limits) orDefault(d Limits) Limits {
+	if l.Time == 0 {
+		l.Time = d.Time
+	}
+	if l.Memory == 0 {
+		l.Memory = d.Memory
+	}
+	if l.Output == 0 {
+		l.Output = d.Output
+	}
+	if l.Calls == 0 {
+		l.Calls = d.Calls
+	}
+	if l.Temp == 0 {
+		l.Temp = d.Temp
+	}
+	return l
+}
+
+// DefaultLimits are those of a script nobody set limits for.
+func DefaultLimits() Limits {
+	return Limits{Time: 30 * time.Second, Memory: 128 << 20, Output: 1 << 20, Calls: 1000, Temp: 100 << 20}
+}
+
+// Options is what a runner needs of the house.
+type Options struct {
+	Tools     tool.Source    // what mcp.<ns>.<tool> reaches; may be nil
+	Upstreams host.Upstreams // what the tools module manages; may be nil
+	Events    *event.Bus
+	Log       *slog.Logger
+	Tracer    trace.Tracer
+	Meter     metric.Meter
+	Clock     clock.Clock
+	HTTP      *http.Client                // nil switches the http module off
+	Getenv    func(string) (string, bool) // limited to what scripts may see; may be nil
+	TempDir   string                      // parent of temp folders; "" is the system's
+	Files     host.FilesOptions
+	Limits    Limits
+	Random    func() uint64 // seeds; nil draws from the system
+}
+
+// Runner runs scripts. It is safe for concurrent use.
+type Runner struct {
+	options Options
+	lua     *luaEngine
+}
+
+// NewRunner prepares the engines.
+func NewRunner(o Options) (*Runner, error) {
+	o.Limits = o.Limits.orDefault(DefaultLimits())
+	engine, err := newLuaEngine(modules())
+	if err != nil {
+		return nil, err
+	}
+	return &Runner{options: o, lua: engine}, nil
+}
+
+// Request is one run.
+type Request struct {
+	Source  string
+	Name    string          // what errors call it; "" means "script"
+	Hash    cas.Ref         // of a stored script; zero otherwise
+	Creator string          // who stored or started it
+	Params  json.RawMessage // with Main: the argument of main
+	Main    bool            // load the chunk, then call main(params); else the chunk's value is the result
+
+	Door   host.Door       // nil is live
+	Caller *tool.Caller    // who waits
+	Limits Limits          // zero fields: the runner's
+	Watch  func(host.Line) // sees output as it is said; must not block; may be nil
+}
+
+// Outcome is what a run left behind, also when it failed.
+type Outcome struct {
+	Result   json.RawMessage // nil when it failed
+	Output   []host.Line
+	Duration time.Duration
+}
+
+// Run runs a script. The error is an *Error when the script is at fault; output
+// is in the outcome either way. Cancelling ctx stops the script wherever it is.
+func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
+	limits := q.Limits.orDefault(r.options.Limits)
+	ctx, span := r.options.Tracer.Start(ctx, "luanette.script.execute", trace.WithAttributes(spanAttributes(q)...))
+	defer span.End()
+	temp := host.NewTemp(r.options.TempDir, limits.Temp)
+	defer func() {
+		if err := temp.Close(); err != nil {
+			r.options.Log.WarnContext(ctx, "temp folder left behind", "error", err)
+		}
+	}()
+	output := host.NewOutput(r.options.Log, limits.Output, q.Watch)
+	started := r.options.Clock.Now()
+
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
+	defer cancel()
+	result, err := r.lua.run(ctx, q, limits, r.environment(q, limits, temp, output))
+	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started)}
+	if err != nil {
+		failure := r.explain(ctx, q, err)
+		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
+		span.SetStatus(codes.Error, string(failure.Kind))
+		return outcome, failure
+	}
+	outcome.Result = result
+	return outcome, nil
+}
+
+// environment is the world of one run.
+func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *host.Output) *host.Env {
+	door := q.Door
+	if door == nil {
+		door = host.Live()
+	}
+	o := r.options
+	return host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
+		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams,
+		Output: output, Clock: host.NewClock(o.Clock),
+		Files: host.NewFiles(temp, o.Files), Temp: temp,
+		HTTP: o.HTTP, Getenv: o.Getenv, Events: o.Events, Meter: o.Meter, Random: o.Random,
+		Progress: progressTo(q.Caller),
+	})
+}
+
+func progressTo(caller *tool.Caller) func(float64, string) {
+	return func(fraction float64, message string) {
+		if caller != nil && caller.Progress != nil {
+			caller.Progress(tool.Progress{Progress: fraction, Total: 1, Message: message})
+		}
+	}
+}
+
+// spanAttributes names the script and its parameters, bounded so that a large
+// parameter cannot fill a trace.
+func spanAttributes(q Request) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{attribute.String("script.name", q.name())}
+	if q.Hash != (cas.Ref{}) {
+		attributes = append(attributes, attribute.String("script.hash", q.Hash.String()))
+	}
+	if q.Creator != "" {
+		attributes = append(attributes, attribute.String("script.creator", q.Creator))
+	}
+	var params map[string]json.RawMessage
+	if json.Unmarshal(q.Params, &params) == nil {
+		for key, value := range params {
+			attributes = append(attributes, attribute.String("script.params."+key, shorten(string(value), 200)))
+		}
+	}
+	return attributes
+}
+
+func shorten(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", text[:limit], len(text))
+}
+
+func (q Request) name() string {
+	if q.Name == "" {
+		return "script"
+	}
+	return q.Name
+}

@@ -1,0 +1,62 @@
+package script
+
+import (
+	"context"
+	"iter"
+	"strings"
+)
+
+// toolNames are the tools a script can reach, for advice.
+type toolNames []struct{ space, name string }
+
+// toolNames asks the catalog, which answers from memory.
+func (r *Runner) toolNames(ctx context.Context) toolNames {
+	if r.options.Tools == nil {
+		return nil
+	}
+	infos, err := r.options.Tools.Tools(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil // advice is not worth an error
+	}
+	var names toolNames
+	for _, info := range infos {
+		if info.Space != "" {
+			names = append(names, struct{ space, name string }{info.Space, info.Name})
+		}
+	}
+	return names
+}
+
+func (t toolNames) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, one := range t {
+			if !yield(one.name) {
+				return
+			}
+		}
+	}
+}
+
+// spaces are the namespaces, each once, in order.
+func (t toolNames) spaces() []string {
+	var spaces []string
+	for _, one := range t {
+		if len(spaces) == 0 || spaces[len(spaces)-1] != one.space {
+			spaces = append(spaces, one.space)
+		}
+	}
+	return spaces
+}
+
+// list names the first few.
+func (t toolNames) list(limit int) string {
+	var names []string
+	for i, one := range t {
+		if i == limit {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, one.space+"."+one.name)
+	}
+	return strings.Join(names, ", ")
+}
