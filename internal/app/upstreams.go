@@ -163,13 +163,15 @@ func (u *upstreams) Namespaces() []string { return u.manager.Namespaces() }
 
 // follow keeps the catalog up to date with the upstreams until ctx ends.
 func (u *upstreams) follow(ctx context.Context) {
-	sub := u.bus.Subscribe(event.Options{Types: []string{"upstream.connected", "upstream.tools_refreshed", "upstream.removed"}, Mode: event.Latest})
+	sub := u.bus.Subscribe(event.Options{
+		Types: []string{"upstream.connected", "upstream.tools_refreshed", "upstream.removed"}, Mode: event.Latest,
+	})
 	defer sub.Close()
-	for {
-		if _, err := sub.Next(ctx); err != nil {
-			return
-		}
+	for e := range sub.All(ctx) {
 		u.catalog.Refresh(ctx)
+		if connected, ok := e.Data.(upstream.Connected); ok {
+			u.catalog.Recovered(connected.Upstream)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
 )
 
 //go:embed *.md
@@ -41,7 +40,7 @@ func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Cont
 		}
 		out, err := do(ctx, call, in)
 		if err != nil {
-			return failure(err), nil
+			return tool.Failure(err), nil
 		}
 		return tool.Output(textOf(out), out)
 	}}
@@ -59,7 +58,7 @@ func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, c
 		}
 		result, err := do(ctx, call, in)
 		if err != nil {
-			return failure(err), nil
+			return tool.Failure(err), nil
 		}
 		return result, nil
 	}}
@@ -149,19 +148,4 @@ func textOf(out any) string {
 		return fmt.Sprint(out)
 	}
 	return string(raw)
-}
-
-// metaError is the key of a failed result's _meta under which programs find the
-// fault. It does not stand in the structured content: clients hold that against
-// the tool's output schema, also when the tool failed, and refuse what differs.
-const metaError = "luanette/error"
-
-// failure is the result of a tool that failed: message and hint as text.
-func failure(err error) tool.Result {
-	raw := wire.Delete(tool.Failure(err).Raw, "structuredContent")
-	f, encodeErr := json.Marshal(fault.From(err))
-	if encodeErr != nil {
-		return tool.Result{Raw: raw}
-	}
-	return tool.Result{Raw: wire.SetMeta(raw, wire.Set(nil, metaError, f))}
 }

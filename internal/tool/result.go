@@ -91,8 +91,13 @@ func Output(text string, data any) (Result, error) {
 	return v.result()
 }
 
+// ErrorKey is the key in a failed result's _meta under which the fault stands.
+// It is not structured content, because clients check that against the tool's
+// output schema even when the tool failed.
+const ErrorKey = "luanette/error"
+
 // Failure makes the result of a tool that ran and failed, in the shape every
-// door shows: the message and hint as text, the fault as structured content.
+// door shows: the message and hint as text, the fault as data in _meta.
 func Failure(err error) Result {
 	f := fault.From(err)
 	text := string(f.Code) + ": " + f.Error()
@@ -100,8 +105,8 @@ func Failure(err error) Result {
 		text += "\n" + hint
 	}
 	v := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}
-	if raw, err := json.Marshal(map[string]any{"error": f}); err == nil {
-		v.Structured = raw
+	if raw, err := json.Marshal(map[string]any{ErrorKey: f}); err == nil {
+		v.Meta = raw
 	}
 	r, _ := v.result() // a View of valid JSON always encodes
 	return r

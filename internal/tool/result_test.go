@@ -109,22 +109,22 @@ func TestOutput(t *testing.T) {
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		err              error
-		text, structured string
+		err        error
+		text, meta string
 	}{
-		"plain": {io.EOF, "internal_error: EOF", `{"error":{"code":"internal_error","message":"EOF"}}`},
+		"plain": {io.EOF, "internal_error: EOF", `{"luanette/error":{"code":"internal_error","message":"EOF"}}`},
 		"with a hint": {fault.New(fault.NotFound, "no job 7").WithHint("list them"), "not_found: no job 7\nlist them",
-			`{"error":{"code":"not_found","message":"no job 7","hint":"list them"}}`},
+			`{"luanette/error":{"code":"not_found","message":"no job 7","hint":"list them"}}`},
 		"wrapped": {fmt.Errorf("poll: %w", fault.New(fault.Timeout, "60 s passed").WithDetails([]int{1})), "timeout: poll: 60 s passed",
-			`{"error":{"code":"timeout","message":"poll: 60 s passed","details":[1]}}`},
+			`{"luanette/error":{"code":"timeout","message":"poll: 60 s passed","details":[1]}}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := view(t, string(tool.Failure(tt.err).Raw))
-			if !v.IsError || v.Text() != tt.text || string(v.Structured) != tt.structured {
-				t.Errorf("got error %v, text %q, structured %s\nwant text %q, structured %s",
-					v.IsError, v.Text(), v.Structured, tt.text, tt.structured)
+			if !v.IsError || v.Text() != tt.text || string(v.Meta) != tt.meta || v.Structured != nil {
+				t.Errorf("got error %v, text %q, meta %s\nwant text %q, meta %s",
+					v.IsError, v.Text(), v.Meta, tt.text, tt.meta)
 			}
 		})
 	}
