@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -149,3 +150,22 @@ type discard struct {
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) WriteHeader(status int)      { d.status = status }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// BenchmarkSession tells what an idle session of the older era holds.
+func BenchmarkSession(b *testing.B) {
+	h := hub.New(hub.Options{Name: "bench", Version: "1", Tools: newEchoSource(), Limits: hub.Limits{Sessions: 1 << 30}})
+	defer h.Close(context.Background())
+	handler := h.Handler()
+	before := heap()
+	for b.Loop() {
+		post(b, handler, nil, initialize)
+	}
+	b.ReportMetric(float64(heap()-before)/float64(h.Sessions()), "B/session")
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

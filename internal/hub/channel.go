@@ -15,7 +15,7 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 		s.notified(m)
 		return
 	case m.IsResponse():
-		s.deliver(m) // an answer nobody waits for any more is dropped
+		s.deliver(m)
 		return
 	}
 	rd := sharedRound(m.ID, s.main)

@@ -22,8 +22,9 @@ type backend interface {
 	// subscribe asks to hear of updates of a resource, unsubscribe no longer.
 	subscribe(ctx context.Context, uri string) error
 	unsubscribe(ctx context.Context, uri string)
-	// differs tells whether the list a change notification names is another than
-	// when it was last asked.
+	// remember makes sure that later changes of a list, which their notification
+	// names, can be told; differs tells whether it is another than when last asked.
+	remember(ctx context.Context, method string)
 	differs(ctx context.Context, method string) bool
 	// setLevel is told the least important log messages anybody wants.
 	setLevel(ctx context.Context, name string) error
@@ -152,7 +153,7 @@ func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, er
 		return nil, err
 	}
 	for _, kind := range listChanges {
-		e.backend.differs(ctx, kind) // from here on the client hears of changes
+		e.backend.remember(ctx, kind) // from here on the client hears of changes
 	}
 	version := wire.Negotiate(requested)
 	caps := fields[1]

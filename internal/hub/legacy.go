@@ -25,10 +25,9 @@ func (e *endpoint) postLegacy(w http.ResponseWriter, r *http.Request, m wire.Mes
 	case m.IsNotification():
 		s.notified(m)
 		accepted(w)
-	case s.deliver(m):
-		accepted(w)
 	default:
-		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "no request of ours has the id %s", m.ID))
+		s.deliver(m)
+		accepted(w)
 	}
 }
 

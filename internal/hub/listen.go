@@ -89,7 +89,7 @@ func (e *endpoint) agree(ctx context.Context, l *listener, capabilities, filter 
 	for _, f := range listFilters {
 		offered, _ := wire.Get(capabilities, f.capability)
 		if wire.GetBool(filter, f.field) && wire.GetBool(offered, "listChanged") {
-			e.backend.differs(ctx, f.method) // changes count from here on
+			e.backend.remember(ctx, f.method)
 			l.lists = append(l.lists, f.method)
 			agreed = wire.Set(agreed, f.field, json.RawMessage("true"))
 		}

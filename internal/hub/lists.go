@@ -114,6 +114,16 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 // fingerprint tells lists apart.
 type fingerprint [sha256.Size]byte
 
+// remember takes the first fingerprint of a list.
+func (o *own) remember(ctx context.Context, method string) {
+	o.mu.Lock()
+	_, known := o.prints[method]
+	o.mu.Unlock()
+	if !known {
+		o.differs(ctx, method)
+	}
+}
+
 // differs tells whether a list is another than at the last call. A list that
 // cannot be read now counts as changed.
 func (o *own) differs(ctx context.Context, method string) bool {

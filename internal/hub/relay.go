@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,10 +19,17 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	e, ok := h.relayTo(r.Context(), namespace)
 	if !ok {
 		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
-			WithHint("see the list of upstreams for the names there are"))
+			WithHint("there are: %s", strings.Join(h.namespaces(), ", ")))
 		return
 	}
 	e.ServeHTTP(w, r)
+}
+
+func (h *Hub) namespaces() []string {
+	if h.Upstreams == nil {
+		return nil
+	}
+	return h.Upstreams.Namespaces()
 }
 
 // relayTo is the endpoint of an upstream: made when it is first asked for, and
@@ -162,8 +170,10 @@ func (r *relay) unsubscribe(ctx context.Context, uri string) {
 	}
 }
 
-// differs believes the upstream.
+// differs believes the upstream, so there is nothing to remember.
 func (r *relay) differs(context.Context, string) bool { return true }
+
+func (r *relay) remember(context.Context, string) {}
 
 // How long calls wait for the upstream's list of tools, and how long they do
 // without it when it does not come.

@@ -151,17 +151,15 @@ func (s *session) unexpect(id wire.ID) {
 	delete(s.asked, id)
 }
 
-// deliver hands a client's response to whoever asked; false when nobody did.
-func (s *session) deliver(m wire.Message) bool {
+// deliver hands a client's response to whoever asked. One that nobody waits for
+// any more is dropped: the client could not know.
+func (s *session) deliver(m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reply, ok := s.asked[m.ID]
-	if !ok {
-		return false
+	if reply, ok := s.asked[m.ID]; ok {
+		delete(s.asked, m.ID)
+		reply <- m // holds one, and only one comes
 	}
-	delete(s.asked, m.ID)
-	reply <- m // holds one, and only one comes
-	return true
 }
 
 // keep remembers a call's stream, so that its client may reconnect.

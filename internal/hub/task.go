@@ -156,7 +156,8 @@ func (t *task) left(rd *round) {
 	if t.current() != rd {
 		return
 	}
-	if rd.out.name != "" && rd.isStreaming() {
+	primed := t.version >= wire.Revision2511 || rd.out.position() > 0
+	if rd.out.name != "" && rd.isStreaming() && primed {
 		return // the client has an event id to come back with
 	}
 	t.cancel(errLeft)
