@@ -58,6 +58,16 @@ func TestServerThatWantsCredentials(t *testing.T) {
 	}
 }
 
+func TestCredentialsWantedOnlyBehindThePath(t *testing.T) {
+	t.Parallel()
+	rig := siteRig(t, func() http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle("/mcp", locked("s3cret")())
+		return mux
+	}, upstream.Spec{})
+	upstreamtest.Open(t, rig).Await(t, "upstream.needs_auth")
+}
+
 func TestBearerTokenFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	rig := siteRig(t, locked("s3cret"), upstream.Spec{BearerEnv: "MY_TOKEN"})

@@ -45,7 +45,7 @@ func (o *opening) open(ctx context.Context, known verdict) (*session, verdict, e
 		if err == nil {
 			return s, verdict{way, s.era}, nil
 		}
-		if first == nil {
+		if _, auth := wantsAuth(err); first == nil || auth {
 			first = err
 		}
 		if ctx.Err() != nil || !speaksOtherwise(err) {

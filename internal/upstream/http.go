@@ -118,20 +118,37 @@ func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, erro
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode == http.StatusNotFound && request.Header.Get(wire.HeaderSession) != "" {
+	if request.Header.Get(wire.HeaderSession) != "" && l.forgotten(response) {
 		response.Body.Close()
-		l.lose()
 		return nil, notSent(ErrGone)
 	}
 	return response, nil
 }
 
-// lose ends a link whose session is gone.
-func (l *httpLink) lose() {
+// forgotten ends the link when the response says that its session is gone. The
+// protocol has 404 for that; servers made after a popular example answer 400
+// and talk of the session.
+func (l *httpLink) forgotten(response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusNotFound:
+	case http.StatusBadRequest:
+		start, _ := io.ReadAll(io.LimitReader(response.Body, maxExcerpt))
+		if !bytes.Contains(bytes.ToLower(start), []byte("session")) {
+			rest := io.MultiReader(bytes.NewReader(start), response.Body)
+			response.Body = struct {
+				io.Reader
+				io.Closer
+			}{rest, response.Body}
+			return false
+		}
+	default:
+		return false
+	}
 	l.mu.Lock()
 	l.gone = true
 	l.mu.Unlock()
 	l.life.end(ErrGone)
+	return true
 }
 
 func (l *httpLink) request(ctx context.Context, method string, body []byte) (*http.Request, error) {

@@ -76,8 +76,8 @@ func newKeeper(opts *Options, spec Spec, generation uint64) *keeper {
 			k.verdict.Era = wire.Unknown // asking costs little, and servers learn
 		}
 	}
-	if spec.lazy() {
-		k.state = StateAsleep
+	if spec.lazy() && k.known.Server != "" {
+		k.state = StateAsleep // one nothing is known of has to introduce itself first
 	}
 	return k
 }

@@ -275,6 +275,21 @@ func TestLazyServerSleepsUntilItIsCalled(t *testing.T) {
 	})
 }
 
+func TestLazyServerNobodyKnowsIntroducesItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: time.Minute})
+		if infos, _ := s.Tools(t.Context()); len(infos) != 2 || s.fake.attempts() != 1 {
+			t.Errorf("tools %v after %d attempts", infos, s.fake.attempts())
+		}
+		time.Sleep(2 * time.Minute)
+		if st := s.state(t); st.State != upstream.StateAsleep || st.Tools != 2 {
+			t.Errorf("status = %+v", st)
+		}
+	})
+}
+
 func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

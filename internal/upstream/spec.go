@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -29,7 +30,7 @@ const (
 // When to start, for Spec.Start.
 const (
 	Eager = "eager"
-	Lazy  = "lazy" // on first use; listed from the cache until then
+	Lazy  = "lazy" // on first use; listed from the cache, or started once to fill it
 )
 
 // What a zero Spec field means.
@@ -199,6 +200,12 @@ func (s Spec) Target() string {
 	u.Fragment = ""
 	return u.Redacted()
 }
+
+// String names the upstream and where it is, and none of its secrets.
+func (s Spec) String() string { return s.Name + " (" + s.Target() + ")" }
+
+// LogValue is String, for logs.
+func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // sameConnection tells whether other can take over a running connection: only
 // things that matter between calls differ.
