@@ -185,7 +185,7 @@ func (t *Table) listSize(n int) int {
 	size := int(t.ecap)
 	switch {
 	case n > size-size/4:
-		size = max(4, 1<<bits.Len(uint(n-1)), size*2)
+		size = 1 << bits.Len(uint(max(4, n, size*2)-1)) // an index needs a power of two
 	case size > 8*smallTable && n < size/8:
 		size = 1 << bits.Len(uint(2*n))
 	}
