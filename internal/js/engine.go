@@ -142,7 +142,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 		r.releaseRejections(guest)
 	}
 	var left *image
-	if keep && !in.dead && !r.watch.stopped() {
+	if keep && !in.dead && !r.watch.stopped() && in.scrub(guest, m.template) == nil {
 		left = m.template.capture(in, img)
 	}
 	in.run = nil

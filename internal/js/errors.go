@@ -94,7 +94,7 @@ func (r *run) rejected(ctx context.Context, promise value) error {
 	if err != nil {
 		return err
 	}
-	return r.failure(ctx, value(reason))
+	return errors.Join(r.failure(ctx, value(reason)), r.in.freeValue(ctx, value(reason)))
 }
 
 // failure turns a JavaScript value that was thrown into an error.
@@ -218,8 +218,10 @@ func (r *run) explain(ctx context.Context, err error) error {
 	var f *fault.Error
 	var size *overLimit
 	switch {
-	case err == nil || errors.As(err, &f):
-		return err
+	case err == nil:
+		return nil
+	case errors.As(err, &f):
+		return f
 	case errors.As(err, &size):
 		return fault.Wrap(fault.Limit, size, "hand over what the script made").
 			WithHint("return or pass less: a part, a summary, or a count")

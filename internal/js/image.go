@@ -3,6 +3,7 @@ package js
 import (
 	"bytes"
 	"context"
+	"math/bits"
 )
 
 const pageSize = 4 << 10
@@ -69,6 +70,37 @@ func (t *image) capture(in *instance, before *image) *image {
 		}
 	}
 	return img
+}
+
+// scrub overwrites free memory with zeros, so that an image does not keep what the script
+// has long let go of. It takes all large free blocks, which zeroes them, and gives them
+// back; memory does not grow by it. Small heaps are not worth it.
+func (in *instance) scrub(ctx context.Context, template *image) error {
+	const worth, smallest = 1 << 20, 16 << 10
+	if in.memory.size < template.size+worth {
+		return nil
+	}
+	limit, refused := in.memory.limit, in.memory.refused
+	in.memory.limit = in.memory.size
+	defer func() { in.memory.limit, in.memory.refused = limit, refused }()
+	var taken []uint64
+	for block := uint64(1) << (bits.Len64(in.memory.size) - 1); block >= smallest; {
+		at, err := in.call(ctx, fnCalloc, 1, block)
+		if err != nil {
+			return err
+		}
+		if at == 0 {
+			block /= 2
+			continue
+		}
+		taken = append(taken, at)
+	}
+	for _, at := range taken {
+		if _, err := in.call(ctx, fnFree, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restore fills an instance with an image. A fresh instance has zero memory and takes

@@ -246,12 +246,17 @@ func (in *instance) text(ctx context.Context, v value, limit int) (string, error
 		return "", errNoGuestMemory
 	}
 	n := binary.LittleEndian.Uint32(in.view(in.scratch, 4))
+	var s string
+	var tooLong error
 	if int64(n) > int64(limit) {
-		return "", &overLimit{bytes: int(n), limit: limit}
+		tooLong = &overLimit{bytes: int(n), limit: limit}
+	} else {
+		s = string(in.view(uint32(at), uint64(n)))
 	}
-	s := string(in.view(uint32(at), uint64(n)))
-	_, err = in.call(ctx, fnFreeCString, in.context, at)
-	return s, err
+	if _, err := in.call(ctx, fnFreeCString, in.context, at); err != nil {
+		return "", err
+	}
+	return s, tooLong
 }
 
 // property reads a property by name; the caller frees it.

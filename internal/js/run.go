@@ -46,27 +46,35 @@ func (r *run) execute(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	for ofScript := true; ; {
-		state, err := r.await(ctx, main)
+	completion, err := r.complete(ctx, main, true)
+	if err != nil {
+		return nil, err
+	}
+	return r.finish(ctx, completion)
+}
+
+// complete awaits a promise, uses it up, and gives its value. If that is a promise itself,
+// it goes on with it.
+func (r *run) complete(ctx context.Context, promise value, ofScript bool) (value, error) {
+	for {
+		state, err := r.await(ctx, promise)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
 		if state == promiseRejected {
-			return nil, r.rejected(ctx, main)
+			return 0, errors.Join(r.rejected(ctx, promise), r.in.freeValue(ctx, promise))
 		}
-		v, err := r.completion(ctx, main, ofScript)
+		v, err := r.fulfilled(ctx, promise, ofScript)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		if promise, err := r.in.call(ctx, fnIsPromise, uint64(v)); err != nil {
-			return nil, err
-		} else if promise == 0 {
-			return r.finish(ctx, v)
+		if err := r.in.freeValue(ctx, promise); err != nil {
+			return 0, err
 		}
-		if err := r.in.freeValue(ctx, main); err != nil {
-			return nil, err
+		if again, err := r.in.call(ctx, fnIsPromise, uint64(v)); err != nil || again == 0 {
+			return v, err
 		}
-		main, ofScript = v, false
+		promise, ofScript = v, false
 	}
 }
 
@@ -173,9 +181,9 @@ func (r *run) settle(ctx context.Context, a answer) error {
 	return r.in.freeValue(ctx, text, v)
 }
 
-// completion takes the value of a promise that is fulfilled. The promise of a script
-// holds an object with the value, because the value may be a promise itself.
-func (r *run) completion(ctx context.Context, promise value, ofScript bool) (value, error) {
+// fulfilled takes the value of a promise that has one. The promise of a script holds an
+// object with the value, because the value may be a promise itself.
+func (r *run) fulfilled(ctx context.Context, promise value, ofScript bool) (value, error) {
 	v, err := r.in.call(ctx, fnPromiseResult, r.in.context, uint64(promise))
 	if err != nil || !ofScript {
 		return value(v), err
@@ -200,17 +208,21 @@ func (r *run) finish(ctx context.Context, completion value) (json.RawMessage, er
 	if v.isException() {
 		return nil, r.unconvertible(ctx)
 	}
-	if v == undefined {
-		return nil, r.in.freeValue(ctx, lexical, completion)
+	text, tooLong := "", error(nil)
+	if v != undefined {
+		text, tooLong = r.in.text(ctx, v, r.limits.Output)
 	}
-	text, err := r.in.text(ctx, v, r.limits.Output)
-	if err != nil {
+	if err := r.in.freeValue(ctx, v, lexical, completion); err != nil {
 		return nil, err
 	}
-	if !json.Valid([]byte(text)) {
+	switch {
+	case tooLong != nil || v == undefined:
+		return nil, tooLong
+	case !json.Valid([]byte(text)):
 		return nil, errTooDeep
+	default:
+		return json.RawMessage(text), nil
 	}
-	return json.RawMessage(text), r.in.freeValue(ctx, v, lexical, completion)
 }
 
 // errTooDeep is the one way in which JSON of the engine's making is none for Go.

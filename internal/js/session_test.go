@@ -240,9 +240,26 @@ func TestRestoreRefuses(t *testing.T) {
 
 func TestSessionsAreSmallAtRest(t *testing.T) {
 	t.Parallel()
-	s := shared.NewSession()
-	evalAll(t, s, "let n = 1; function f() { return n }")
-	if size := s.Size(); size == 0 || size > 256<<10 {
-		t.Errorf("an almost empty session holds %d bytes", size)
+	for name, source := range map[string]string{
+		"almost empty":   "let n = 1; function f() { return n }",
+		"data let go of": "let data = Array.from({length: 1e5}, (_, i) => ({i, s: 'row ' + i})); data = data.length",
+		"large result":   "'x'.repeat(3e6)",
+		"failing":        "throw new Error('x')",
+		"nobody listens": "Promise.reject(new Error('x'))",
+		"calls":          "await Promise.all([mcp.a.b(), mcp.a.b()])",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := shared.NewSession()
+			for range 5 {
+				_, err := s.Eval(t.Context(), program(source), testHost())
+				if code := fault.CodeOf(err); err != nil && code != fault.Script && code != fault.Limit {
+					t.Fatal(err)
+				}
+			}
+			if size := s.Size(); size == 0 || size > 512<<10 {
+				t.Errorf("the session holds %d bytes", size)
+			}
+		})
 	}
 }
