@@ -3,6 +3,7 @@ package lua
 import (
 	"fmt"
 	"strings"
+	"weak"
 )
 
 // Flags that conversions of string.format accept.
@@ -199,13 +200,31 @@ func (f *formatting) pointer(conv *conversion, arg int) error {
 // as one object.
 const internedString = 40
 
+// maxStringNumbers is how many long strings keep their numbers.
+const maxStringNumbers = 10000
+
+// stringNumbersKey is where a state keeps the numbers of long strings.
+type stringNumbersKey struct{}
+
 // stringIdentity numbers a string for %p. Equal short strings are the same
 // object in the reference, so their number comes from their bytes; long
-// strings count as another object each time.
+// strings are numbered when they are first asked for.
 func (s *State) stringIdentity(str *Str) uint64 {
 	if len(str.s) > internedString {
-		s.lastID++
-		return objectAddress(s.lastID)
+		numbers, ok := s.Stored(stringNumbersKey{}).(map[weak.Pointer[Str]]uint32)
+		if !ok {
+			numbers = map[weak.Pointer[Str]]uint32{}
+			s.Store(stringNumbersKey{}, numbers)
+		}
+		key := weak.Make(str)
+		if numbers[key] == 0 {
+			if len(numbers) >= maxStringNumbers {
+				clear(numbers)
+			}
+			s.lastID++
+			numbers[key] = s.lastID
+		}
+		return objectAddress(numbers[key])
 	}
 	h := uint64(14695981039346656037)
 	for _, c := range []byte(str.s) {

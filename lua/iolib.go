@@ -59,7 +59,9 @@ type openFiles map[*stream]struct{}
 
 func setupIO(s *State, lib *Table) error {
 	if s.registry == nil {
-		s.registry = NewTable(0, 4)
+		s.registry = NewTable(2, 4)
+		s.registry.SetInt(1, s.main.Value())
+		s.registry.SetInt(2, s.globals.Value())
 	}
 	meta := fileMetamethods.template.borrow()
 	meta.SetString("__index", fileMethods.template.borrow().Value())
@@ -78,6 +80,7 @@ func setupIO(s *State, lib *Table) error {
 // newFile makes the value that scripts handle a stream by.
 func (s *State) newFile(f *stream) Value {
 	meta, _ := s.registry.GetString(fileMetaKey).AsTable()
+	v := NewUserdata(f, meta).Value()
 	if files, ok := s.Stored(openFilesKey{}).(openFiles); ok && f.finish != nil {
 		files[f] = struct{}{}
 		finish := f.finish
@@ -85,8 +88,9 @@ func (s *State) newFile(f *stream) Value {
 			delete(files, f)
 			return finish(failure)
 		}
+		s.registerFinalizer(v, meta)
 	}
-	return NewUserdata(f, meta).Value()
+	return v
 }
 
 // CloseFiles writes out and closes the files that scripts of s left open, and

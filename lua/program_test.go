@@ -73,14 +73,15 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// compareLines reports the lines in which two outputs differ.
+// compareLines reports the first lines in which two outputs differ.
 func compareLines(t *testing.T, name, got, want string) {
 	t.Helper()
 	if got == want {
 		return
 	}
+	const enough = 3
 	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(want, "\n")
-	for i := range max(len(gotLines), len(wantLines)) {
+	for i, reported := 0, 0; i < max(len(gotLines), len(wantLines)) && reported < enough; i++ {
 		var g, w string
 		if i < len(gotLines) {
 			g = gotLines[i]
@@ -89,6 +90,7 @@ func compareLines(t *testing.T, name, got, want string) {
 			w = wantLines[i]
 		}
 		if g != w {
+			reported++
 			t.Errorf("line %d differs from %s\ngot  %q\nwant %q", i+1, name, g, w)
 		}
 	}

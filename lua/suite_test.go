@@ -75,7 +75,7 @@ func runSuiteFile(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	s := New(Options{Stdout: &out, Stderr: &out, Loader: loadSuiteModule})
+	s := New(Options{Stdout: &out, Stderr: &out, Loader: loadSuiteModule, BinaryChunks: true})
 	if err := s.Open(All()...); err != nil {
 		t.Fatal(err)
 	}
