@@ -178,17 +178,27 @@ func (o *opening) session(ctx context.Context, way endpoint) (*session, error) {
 func (s *session) discover(ctx context.Context) error {
 	s.era, s.revision = wire.Modern, wire.NewestModern
 	s.link.Adopt(s.revision)
-	result, err := s.do(ctx, request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTime, greets: true})
+	greeting := request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTime, greets: true}
+	result, err := s.do(ctx, greeting)
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && names(refused.Data, "supported", s.revision) {
+		result, err = s.do(ctx, greeting) // it refuses what it says it supports: perhaps only once
+	}
 	if err != nil {
 		return err
 	}
-	raw, _ := wire.Get(result, "supportedVersions")
-	versions, _ := wire.Items(raw)
-	if !slices.ContainsFunc(versions, func(v json.RawMessage) bool { return string(v) == `"`+wire.NewestModern+`"` }) {
-		return wire.Errorf(wire.CodeUnsupportedRevision, "server speaks %s, not %s", excerpt(raw), wire.NewestModern)
+	if !names(result, "supportedVersions", s.revision) {
+		return wire.Errorf(wire.CodeUnsupportedRevision, "server does not speak %s", s.revision)
 	}
 	s.learn(result)
 	return nil
+}
+
+// names tells whether the list under key has text in it.
+func names(object json.RawMessage, key, text string) bool {
+	raw, _ := wire.Get(object, key)
+	items, _ := wire.Items(raw)
+	return slices.ContainsFunc(items, func(item json.RawMessage) bool { t, ok := wire.Text(item); return ok && t == text })
 }
 
 // initialize greets in the legacy way and opens the session.
@@ -209,8 +219,8 @@ func (s *session) initialize(ctx context.Context) error {
 	if err := s.link.Send(ctx, wire.Notification(wire.NoteInitialized, nil)); err != nil {
 		return fmt.Errorf("say that we are initialized: %w", err)
 	}
-	if l, ok := s.link.(interface{ Listen() }); ok {
-		l.Listen()
+	if l, ok := s.link.(interface{ Listen(context.Context) }); ok {
+		l.Listen(ctx)
 	}
 	return nil
 }

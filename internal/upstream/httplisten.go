@@ -4,58 +4,64 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
 	"github.com/luanette/luanette/internal/wire"
 )
 
-// Listen keeps the GET stream of the legacy era open, on which servers send what
-// belongs to no request. Servers without one are left alone.
-func (l *httpLink) Listen() { l.life.run(l.listen) }
+// listenTime is how long we wait for the GET stream before we go on without it.
+const listenTime = 250 * time.Millisecond
 
-func (l *httpLink) listen(ctx context.Context) {
+// Listen keeps the GET stream of the legacy era open, on which servers send what
+// belongs to no request. Servers without one are left alone. It returns when the
+// stream is open or cannot be, or after a short while: what a server says before
+// nobody hears.
+func (l *httpLink) Listen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	opened := sync.OnceFunc(cancel)
+	if l.life.run(func(life context.Context) { l.listen(life, opened) }) {
+		<-ctx.Done()
+	}
+}
+
+// listen opens the stream again and again until ctx ends or the server has none.
+func (l *httpLink) listen(ctx context.Context, opened func()) {
 	last := ""
-	failures := 0
-	for {
+	for failures := 1; ; failures++ {
+		began := time.Now()
 		body, err := l.resume(ctx, last)
-		if err != nil {
-			var status *statusError
-			if errors.As(err, &status) && status.Code < 500 {
-				return // 405, or 404 as some answer: this server has no such stream
-			}
-			failures++
-		} else {
-			began := time.Now()
+		opened()
+		var status *statusError
+		if errors.As(err, &status) && status.Code < 500 {
+			return // 405, or 404 as some answer: this server has no such stream
+		}
+		delay := time.Duration(0)
+		if err == nil {
 			events := wire.NewEventReader(body, l.limit)
-			err = l.hear(events)
+			_, err = l.until("", events)
 			body.Close()
 			if events.LastID() != "" {
 				last = events.LastID()
 			}
-			failures++
-			if events.Retry() > 0 || time.Since(began) > time.Second {
-				failures = 1
-			}
-			if errors.Is(err, io.EOF) && events.Retry() > 0 {
-				if pause(ctx, events.Retry()) != nil {
-					return
-				}
-				continue
+			if errors.Is(err, io.EOF) {
+				delay = events.Retry() // it hung up and said when to call again
 			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		l.hooks.Doubt()
-		if pause(ctx, backoff.Policy{}.Delay(failures)) != nil {
+		if delay == 0 {
+			if time.Since(began) > time.Second {
+				failures = 1
+			}
+			delay = backoff.Policy{}.Delay(failures)
+			l.hooks.Doubt()
+		}
+		if pause(ctx, delay) != nil {
 			return
 		}
 	}
-}
-
-// hear hands on what comes until the stream ends.
-func (l *httpLink) hear(events *wire.EventReader) error {
-	_, err := l.until("", events)
-	return err
 }

@@ -37,6 +37,9 @@ func play(role string) int {
 		}
 		return 0
 	}
+	if role == "conformance" {
+		return playConformance()
+	}
 	return playOddly(role)
 }
 
