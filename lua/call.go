@@ -2,6 +2,7 @@ package lua
 
 import (
 	"context"
+	"errors"
 	"unsafe"
 )
 
@@ -17,6 +18,8 @@ type Call struct {
 	rets   []Value
 	back   []Value // results of the last call back into Lua
 	next   *Call   // in the list of free ones
+	// resumed is set when the function runs again after Yield.
+	resumed bool
 }
 
 // State returns the state the function runs in.
@@ -55,6 +58,30 @@ func (c *Call) Return(vals ...Value) error {
 	c.rets = append(c.rets[:0], vals...)
 	return nil
 }
+
+// Yield suspends the coroutine the function runs in, handing values to whoever
+// resumed it; the function ends with it. When the coroutine is resumed the
+// function is called again, with Resumed set and what resume was given as its
+// arguments, and now ends the call for good, or yields once more. Nothing of
+// its Go variables is kept in between, so that a suspended coroutine stays
+// plain data.
+func (c *Call) Yield(vals ...Value) error {
+	c.rets = append(c.rets[:0], vals...)
+	return errYield
+}
+
+// Resumed reports whether the function runs again after a Yield.
+func (c *Call) Resumed() bool { return c.resumed }
+
+// Yieldable reports whether Yield is possible: the function runs in a
+// coroutine, with no host function that waits for a callback in between.
+func (c *Call) Yieldable() bool { return c.thread != c.state.main && c.thread.pinned == 0 }
+
+// Thread returns the coroutine the function runs in.
+func (c *Call) Thread() *Thread { return c.thread }
+
+// errYield is what Yield returns for the machine to see.
+var errYield = errors.New("yield")
 
 // Push adds one result.
 func (c *Call) Push(v Value) { c.rets = append(c.rets, v) }

@@ -123,6 +123,13 @@ func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags fram
 	if f.host.builtin >= firstFrameBuiltin {
 		return s.startBuiltin(t, f, at, nargs)
 	}
+	return s.runHost(t, f, at, nargs, false)
+}
+
+// runHost runs the host function whose frame is the top of t, with its
+// arguments behind it on the stack: first when it is called, and again when it
+// suspended the coroutine and that is resumed.
+func (s *State) runHost(t *Thread, f *Function, at, nargs int, resumed bool) (exit bool, err error) {
 	c := s.freeCall
 	if c == nil {
 		c = &Call{state: s}
@@ -130,14 +137,20 @@ func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags fram
 		s.freeCall = c.next
 	}
 	c.thread, c.fn, c.args, c.rets = t, f, t.stack[at+1:at+1+nargs:at+1+nargs], c.rets[:0]
+	c.resumed = resumed
 	err = f.host.fn(c)
+	yields := err == errYield
+	first := at
+	if yields {
+		first, err = at+1, nil
+	}
 	n := len(c.rets)
 	if err == nil {
-		if at+n > len(t.stack) {
-			err = t.reserve(at + n)
+		if first+n > len(t.stack) {
+			err = t.reserve(first + n)
 		}
 		if err == nil {
-			copy(t.stack[at:], c.rets)
+			copy(t.stack[first:], c.rets)
 		}
 	} else {
 		err = s.fromHost(t, err)
@@ -150,6 +163,9 @@ func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags fram
 	s.freeCall = c
 	if err != nil {
 		return false, err
+	}
+	if yields {
+		return s.yield(t, at, n)
 	}
 	return s.ret(t, at, n)
 }

@@ -12,7 +12,7 @@ func (s *State) resume(t, co *Thread, first, n int) (exit bool, err error) {
 	s.cur = co
 	at := 0
 	if len(co.frames) > 0 {
-		at = int(co.frame().fn) // that of yield
+		at = int(co.frame().fn) // that of yield, or of a host function that yielded
 	}
 	if err := co.reserve(at + n + 1); err != nil {
 		return false, err
@@ -20,6 +20,11 @@ func (s *State) resume(t, co *Thread, first, n int) (exit bool, err error) {
 	if len(co.frames) == 0 {
 		copy(co.stack[1:], t.stack[first:first+n])
 		return s.call(co, 0, n, -1, 0, contResults, 0)
+	}
+	if f := co.stack[at].function(); f.host.builtin != builtinYield {
+		copy(co.stack[at+1:], t.stack[first:first+n])
+		co.frame().top = int32(at + 1 + n)
+		return s.runHost(co, f, at, n, true)
 	}
 	copy(co.stack[at:], t.stack[first:first+n])
 	return s.ret(co, at, n)
@@ -106,7 +111,7 @@ func (s *State) finishThread(t *Thread, first, n int) (exit bool, err error) {
 // functions made with coroutine.wrap.
 func (s *State) killThread(t *Thread, e *Error) (exit bool, err error) {
 	r := t.resumer
-	t.status, t.resumer, t.failure = failed, nil, e.Value
+	t.status, t.resumer, t.failure, t.cause = failed, nil, e.Value, e.Cause
 	s.cur, r.status = r, running
 	at := int(r.frame().fn)
 	if r.stack[at].function().host.builtin == builtinWrapped {

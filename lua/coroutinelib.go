@@ -72,6 +72,15 @@ func (t *Thread) Status() string {
 	return [...]string{"suspended", "running", "normal", "dead", "dead"}[t.status]
 }
 
+// Failure returns the error that killed the coroutine, with its cause and the
+// coroutine's own traceback, or nil when no error did.
+func (t *Thread) Failure() *Error {
+	if t.status != failed {
+		return nil
+	}
+	return &Error{Value: t.failure, Cause: t.cause, Traceback: t.state.Traceback(t, "", 0)}
+}
+
 func coroutineRunning(c *Call) error {
 	return c.Return(c.thread.Value(), Bool(c.thread == c.state.main))
 }
@@ -128,7 +137,7 @@ func (s *State) closeThread(t *Thread) (*Error, error) {
 		before = failure.Value
 	}
 	v, raised, err := s.closeAllReporting(t, 0, before)
-	t.status, t.resumer, t.failure = dead, nil, Nil
+	t.status, t.resumer, t.failure, t.cause = dead, nil, Nil, nil
 	t.stack = make([]Value, 1)
 	t.limit = 1
 	if err != nil {

@@ -26,8 +26,10 @@ type Thread struct {
 	pinned int
 	// resumes counts the resumes this thread is nested in.
 	resumes int
-	// failure is the error that killed the thread, for coroutine.close.
+	// failure is the error that killed the thread, for coroutine.close; cause is
+	// that of a host function, which forks and snapshots do not carry.
 	failure Value
+	cause   error
 	hook    *hook
 	// overflowed is set while a stack overflow is being handled.
 	overflowed bool
@@ -126,6 +128,7 @@ func (t *Thread) pushFrame() *frame {
 	n := len(t.frames)
 	if n == cap(t.frames) {
 		t.frames = append(t.frames, frame{})
+		t.state.owe((cap(t.frames) - n) * int(frameSize))
 	} else {
 		t.frames = t.frames[:n+1]
 	}
