@@ -114,6 +114,17 @@ func (s *State) alloc(bytes int) error {
 	return nil
 }
 
+// owe charges bytes that were allocated where no error can be raised. The
+// machine raises it at its next call or jump backwards.
+func (s *State) owe(bytes int) {
+	a := &s.account
+	a.memory += int64(bytes)
+	if a.memory > a.memoryNext {
+		a.granted -= a.fuel + 1
+		a.fuel = -1
+	}
+}
+
 // nextMeasure returns the amount of memory at which reachable objects are
 // measured next: never, unless there is a limit, or weak tables or finalizers
 // depend on it.

@@ -16,7 +16,7 @@ import (
 
 // The budget of a hostile script.
 const (
-	hostileSteps  = 2_000_000
+	hostileSteps  = 400_000
 	hostileMemory = 32 << 20
 	// hostileSlack is what the process may use beyond the script's limit.
 	hostileSlack = 64 << 20
