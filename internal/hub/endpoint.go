@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -26,7 +27,7 @@ type backend interface {
 	// names, can be told; differs tells whether it is another than when last asked.
 	remember(ctx context.Context, method string)
 	differs(ctx context.Context, method string) bool
-	// setLevel is told the least important log messages anybody wants.
+	// setLevel asks for log messages from that level on.
 	setLevel(ctx context.Context, name string) error
 }
 
@@ -43,7 +44,8 @@ type endpoint struct {
 	path     string
 	backend  backend
 	sessions *sessions
-	stop     func() // ends watching for changes; may be nil
+	stop     func()       // ends watching for changes; may be nil
+	told     atomic.Int32 // the level the backend was asked for last
 
 	mu        sync.Mutex
 	info      json.RawMessage // what about said last
@@ -54,7 +56,7 @@ type endpoint struct {
 }
 
 func newEndpoint(h *Hub, path string, b backend) *endpoint {
-	return &endpoint{
+	e := &endpoint{
 		hub:       h,
 		path:      path,
 		backend:   b,
@@ -63,6 +65,8 @@ func newEndpoint(h *Hub, path string, b backend) *endpoint {
 		wanted:    map[string]int{},
 		changes:   map[string]*time.Timer{},
 	}
+	e.told.Store(int32(levelNone))
+	return e
 }
 
 // close ends everything at this address. It is called when no task runs there,
@@ -119,6 +123,10 @@ func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error)
 		// Every modern result is signed. A server that cannot tell its name now
 		// will tell it another time.
 		_, _ = e.describe(ctx)
+	}
+	if rd := t.current(); rd != nil && t.era == wire.Modern && rd.level != levelNone {
+		// Without log messages the request can still be served.
+		_ = e.hearDown(ctx, rd.level)
 	}
 	return e.backend.serve(ctx, t)
 }
@@ -193,14 +201,27 @@ func (e *endpoint) setLevel(ctx context.Context, t *task) (json.RawMessage, erro
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown log level %q", name)
 	}
-	t.session.level.Store(int32(want))
-	for _, s := range e.sessions.list() {
-		want = min(want, level(s.level.Load()))
-	}
-	if err := e.backend.setLevel(ctx, levels[want]); err != nil {
+	if err := e.hearDown(ctx, want); err != nil {
 		return nil, err
 	}
+	t.session.level.Store(int32(want))
 	return json.RawMessage("{}"), nil
+}
+
+// hearDown makes sure that log messages of a level reach this endpoint. What
+// others do not want to hear is left out for each of them, so the level behind
+// the endpoint only ever goes down.
+func (e *endpoint) hearDown(ctx context.Context, want level) error {
+	if want >= level(e.told.Load()) {
+		return nil
+	}
+	if err := e.backend.setLevel(ctx, levels[want]); err != nil {
+		return err
+	}
+	for told := e.told.Load(); int32(want) < told && !e.told.CompareAndSwap(told, int32(want)); {
+		told = e.told.Load()
+	}
+	return nil
 }
 
 func (e *endpoint) subscribe(ctx context.Context, t *task) (json.RawMessage, error) {
