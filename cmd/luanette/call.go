@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
 )
 
 // callCommand is `luanette call`.
@@ -28,16 +29,15 @@ JSON as it is: tags:='["a","b"]'.`
 
 // Run calls the tool and prints its answer.
 func (c *callCommand) Run(ctx context.Context, world *process) error {
-	desk, err := c.open(ctx, world)
-	if err != nil {
+	var view tool.View
+	err := c.at(ctx, world, func(desk app.Desk) error {
+		arguments, err := c.arguments(ctx, world, desk)
+		if err != nil {
+			return err
+		}
+		view, err = callTool(ctx, world, desk, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
 		return err
-	}
-	defer desk.Close(ctx)
-	arguments, err := c.arguments(ctx, world, desk)
-	if err != nil {
-		return err
-	}
-	view, err := callTool(ctx, world, desk, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
+	})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,15 +48,22 @@ func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) 
 	return house.Desk(ctx, f.Wait), nil
 }
 
-// ask opens the desk, calls one of our tools and closes the desk. A tool that
-// failed is an error here.
-func (f *deskFlags) ask(ctx context.Context, world *process, name string, args any) (tool.View, error) {
+// at opens the desk, does something there, and closes it.
+func (f *deskFlags) at(ctx context.Context, world *process, do func(app.Desk) error) error {
 	desk, err := f.open(ctx, world)
 	if err != nil {
-		return tool.View{}, err
+		return err
 	}
-	defer desk.Close(ctx)
-	return callTool(ctx, world, desk, name, args)
+	return errors.Join(do(desk), desk.Close(ctx))
+}
+
+// ask calls one of our tools. A tool that failed is an error here.
+func (f *deskFlags) ask(ctx context.Context, world *process, name string, args any) (view tool.View, err error) {
+	err = f.at(ctx, world, func(desk app.Desk) error {
+		view, err = callTool(ctx, world, desk, name, args)
+		return err
+	})
+	return view, err
 }
 
 func callTool(ctx context.Context, world *process, desk app.Desk, name string, args any) (tool.View, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -38,12 +39,11 @@ func (c *toolsCommand) search(ctx context.Context, world *process) error {
 
 // list shows every tool, which the resource for it does without a limit.
 func (c *toolsCommand) list(ctx context.Context, world *process) error {
-	desk, err := c.open(ctx, world)
-	if err != nil {
+	var text string
+	err := c.at(ctx, world, func(desk app.Desk) (err error) {
+		text, err = desk.Read(ctx, "lua://tools")
 		return err
-	}
-	defer desk.Close(ctx)
-	text, err := desk.Read(ctx, "lua://tools")
+	})
 	if err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func (h *House) Close(ctx context.Context) error {
 	}
 	h.bus.Close()
 	if h.store != nil {
-		failed = append(failed, h.store.Close())
+		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
 	}
 	failed = append(failed, h.telemetry.Shutdown(ctx))
 	return errors.Join(failed...)
