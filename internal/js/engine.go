@@ -125,6 +125,10 @@ func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, 
 func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, keep bool) (Outcome, *image, error) {
 	r.limits = r.program.Limits.withDefaults(e.options.Memory)
 	in, err := e.take(ctx, m, img, uint64(r.limits.Memory))
+	if errors.Is(err, errNoGuestMemory) {
+		return Outcome{}, nil, fault.New(fault.Limit, "the session holds %d bytes of memory, the script may have %d", img.size, r.limits.Memory).
+			WithHint("raise the memory limit, or start a new session")
+	}
 	if err != nil {
 		return Outcome{}, nil, fault.Wrap(fault.Internal, err, "start a JavaScript instance")
 	}
@@ -138,18 +142,24 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	err = r.explain(ctx, err)
 	cancel()
 	r.calls.abandon()
-	if !in.dead {
-		r.releaseRejections(guest)
-	}
+	in.run = nil // from here on nothing is stopped: it is our own work, and short
 	var left *image
-	if keep && !in.dead && !r.watch.stopped() && in.scrub(guest, m.template) == nil {
-		left = m.template.capture(in, img)
+	if keep && !r.watch.stopped() {
+		left = r.leave(guest, m.template, img)
 	}
-	in.run = nil
 	return Outcome{
 		Result: result, Logs: r.console.lines, Dropped: r.console.dropped,
 		Calls: r.calls.made, Memory: int64(in.memory.size), Took: time.Since(started),
 	}, left, err
+}
+
+// leave gives the image that a run leaves behind, or nil if the instance broke.
+func (r *run) leave(ctx context.Context, template, before *image) *image {
+	r.releaseRejections(ctx)
+	if r.in.dead || r.in.scrub(ctx, template) != nil {
+		return nil
+	}
+	return template.capture(r.in, before)
 }
 
 func (r *run) prepare(in *instance, w watch, group *sync.WaitGroup) {

@@ -294,11 +294,11 @@ func (r *run) trackRejection(ctx context.Context, promise, reason value, handled
 	r.rejections = append(r.rejections, rejection{promise, reason})
 }
 
-// releaseRejections lets go of what was remembered.
+// releaseRejections lets go of what was remembered. A trap leaves the instance dead.
 func (r *run) releaseRejections(ctx context.Context) {
 	for _, known := range r.rejections {
 		if r.in.freeValue(ctx, known.promise, known.reason) != nil {
-			return // a trap: the instance is dead
+			break
 		}
 	}
 	r.rejections = nil

@@ -123,6 +123,20 @@ func TestStoppedEvalLeavesSession(t *testing.T) {
 	}
 }
 
+func TestSessionLargerThanItsLimit(t *testing.T) {
+	t.Parallel()
+	s := shared.NewSession()
+	evalAll(t, s, "const data = new Uint8Array(8e6); 0")
+	p := program("data.length")
+	p.Limits.Memory = 4 << 20
+	if _, err := s.Eval(t.Context(), p, testHost()); fault.CodeOf(err) != fault.Limit {
+		t.Errorf("got %v, want limit_exceeded", err)
+	}
+	if got := evalAll(t, s, "data.length"); got != "8000000" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestEvalTakesTurns(t *testing.T) {
 	t.Parallel()
 	s := shared.NewSession()
