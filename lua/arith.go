@@ -197,6 +197,15 @@ func toNumber(v Value) (Value, bool) {
 	return Nil, false
 }
 
+// toFloat converts numbers and numeric strings.
+func toFloat(v Value) (float64, bool) {
+	n, ok := toNumber(v)
+	if !ok {
+		return 0, false
+	}
+	return n.AsFloat()
+}
+
 // toInteger converts numbers and numeric strings with an exact integer value.
 func toInteger(v Value) (int64, bool) {
 	if v.isInt() {

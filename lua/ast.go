@@ -136,6 +136,7 @@ type (
 		conds  []expr
 		blocks []*block // one more than conds with an else
 		lines  []int
+		thens  []int // lines of then
 	}
 	forStat struct {
 		v                  *variable

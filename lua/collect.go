@@ -226,19 +226,43 @@ func (s *State) walkFunction(f *Function) {
 	}
 }
 
+// liveTop returns the end of what a running Lua function still needs of the
+// stack. Where an instruction allocates, nothing above its own register and
+// the variables is alive, though values no longer used may lie there.
+func (t *Thread) liveTop(f *frame) int {
+	base, p := int(f.fn)+1, t.function(f).proto
+	pc := max(0, int(f.pc)-1)
+	i := p.code[pc]
+	end := 0
+	switch i.op() {
+	case opNewTable, opClosure:
+		end = i.a() + 1
+	case opConcat:
+		end = i.a() + i.b()
+	case opReturn, opSetList, opCall:
+		return max(int(f.top), min(t.top, len(t.stack)))
+	}
+	if end == 0 || len(p.locals) == 0 {
+		return int(f.top)
+	}
+	for n := range p.locals {
+		if l := &p.locals[n]; int(l.start) <= pc && pc < int(l.end) {
+			end = max(end, int(l.reg)+1)
+		}
+	}
+	return base + end
+}
+
 func (s *State) walkThread(t *Thread) {
 	s.gc.size += int64(unsafe.Sizeof(Thread{})) + int64(len(t.stack))*int64(valueSize) + int64(cap(t.frames))*int64(frameSize)
 	top := 1
-	for i := range t.frames {
-		top = max(top, int(t.frames[i].top))
-	}
 	if n := len(t.frames); n > 0 {
-		// Results a running call left open may lie above the registers.
-		if f := &t.frames[n-1]; f.flags&frameHost == 0 {
-			top = int(f.top)
-			if i := t.function(f).proto.code[max(0, int(f.pc)-1)]; i.op() == opReturn || i.op() == opSetList || i.op() == opCall {
-				top = max(top, min(t.top, len(t.stack)))
-			}
+		// Registers of callers above the running function are dead. Results
+		// a call left open may lie above the registers.
+		f := &t.frames[n-1]
+		top = int(f.top)
+		if f.flags&frameHost == 0 {
+			top = t.liveTop(f)
 		}
 	}
 	for _, v := range t.stack[:min(top, len(t.stack))] {

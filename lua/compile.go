@@ -91,13 +91,13 @@ func (c *compiler) function(fn *function) (*Proto, error) {
 		params: uint8(len(fn.params)), vararg: fn.vararg, maxStack: 2,
 	}
 	c.line = fn.line
-	if fn.vararg {
-		c.emit(abc(opVarargPrep, len(fn.params), 0, 0))
-	}
 	c.enter(fn.body, false)
 	for _, v := range fn.params {
 		c.free++
 		c.activate(v)
+	}
+	if fn.vararg {
+		c.emit(abc(opVarargPrep, len(fn.params), 0, 0))
 	}
 	c.statements(fn.body)
 	c.line = fn.endLine

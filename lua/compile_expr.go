@@ -67,6 +67,17 @@ func (c *compiler) anyReg(e expr) int {
 	return r
 }
 
+// leftReg is anyReg for the left operand of an operator: a variable or field
+// is read when the operator is seen, and counts to its line.
+func (c *compiler) leftReg(e expr, line int) int {
+	r := c.anyReg(e)
+	switch e.(type) {
+	case *indexExpr, *upvalExpr:
+		c.p.lines[c.pc()-1] = int32(line)
+	}
+	return r
+}
+
 // rk evaluates e into an RK operand.
 func (c *compiler) rk(e expr) int {
 	if x, ok := e.(*constExpr); ok {
@@ -218,7 +229,7 @@ func (c *compiler) arith(e *binExpr, dst int) {
 	free := c.free
 	defer func() { c.free = free }()
 	if k, ok := c.numericConst(e.r); ok {
-		l := c.anyReg(e.l)
+		l := c.leftReg(e.l, e.line)
 		c.line = e.line
 		c.emit(abc(opAddK+opcode(e.op), dst, l, k))
 		return
@@ -229,7 +240,7 @@ func (c *compiler) arith(e *binExpr, dst int) {
 		c.emit(withHint(abc(opAddK+opcode(e.op), dst, r, k), 1))
 		return
 	}
-	l := c.anyReg(e.l)
+	l := c.leftReg(e.l, e.line)
 	r := c.anyReg(e.r)
 	c.line = e.line
 	c.emit(abc(opAdd+opcode(e.op), dst, l, r))
@@ -413,7 +424,7 @@ func (c *compiler) comparison(e *binExpr) (op opcode, a, b int) {
 		op := [...]opcode{opGtK, opGeK, opLtK, opLeK}[e.op-binLt]
 		return op, c.anyReg(e.r), k
 	}
-	l := c.anyReg(e.l)
+	l := c.leftReg(e.l, e.line)
 	r := c.anyReg(e.r)
 	switch e.op {
 	case binLt:

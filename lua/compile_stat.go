@@ -224,7 +224,7 @@ func (c *compiler) target(e expr, all []expr) target {
 	}
 	x := e.(*indexExpr)
 	key, isConst := x.key.(*constExpr)
-	if up, ok := x.obj.(*upvalExpr); ok && isConst && key.value.isString() {
+	if up, ok := x.obj.(*upvalExpr); ok && isConst && key.value.isString() && !assigns(all, up) {
 		if k := c.constant(key.value); k <= 0xffff {
 			return target{kind: targetGlobal, obj: up.index, key: k, line: x.line}
 		}
@@ -242,6 +242,16 @@ func (c *compiler) target(e expr, all []expr) target {
 	}
 	t.key = c.safeReg(x.key, all)
 	return t
+}
+
+// assigns reports whether an upvalue is among the targets.
+func assigns(targets []expr, up *upvalExpr) bool {
+	for _, t := range targets {
+		if o, ok := t.(*upvalExpr); ok && o.index == up.index {
+			return true
+		}
+	}
+	return false
 }
 
 // safeReg is anyReg but for variables that are among the targets.
@@ -310,6 +320,11 @@ func (c *compiler) ifStatement(s *ifStat) {
 	for i, cond := range s.conds {
 		c.line = s.lines[i]
 		next := c.jumpIf(cond, false)
+		if pc := c.pc() - 1; pc >= 0 {
+			if op := c.p.code[pc].op(); op == opTest || op == opTestNot {
+				c.p.lines[pc] = int32(s.thens[i])
+			}
+		}
 		c.scope(s.blocks[i])
 		if i < len(s.blocks)-1 {
 			ends = append(ends, c.jump())
@@ -363,8 +378,8 @@ func (c *compiler) forInStatement(s *forInStat) {
 	c.touch(base + 7) // the iterator is called with two arguments
 	c.line = s.line
 	prep := c.emit(abj(opTForPrep, base, 0, 0))
-	hidden.insideTBC = true
-	body := c.enter(s.body, false)
+	hidden.insideTBC, hidden.close = true, true // for the fourth value
+	c.enter(s.body, false)
 	c.reserve(len(s.vars))
 	for _, v := range s.vars {
 		c.activate(v)
@@ -377,9 +392,7 @@ func (c *compiler) forInStatement(s *forInStat) {
 	c.emit(abc(opTForCall, base, 0, len(s.vars)))
 	loop := c.emit(abj(opTForLoop, base, 0, 0))
 	c.patch(loop, prep+1)
-	_ = body
 	c.patchHere(hidden.breaks)
-	hidden.close = true // the fourth value
 	c.leave()
 }
 

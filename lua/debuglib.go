@@ -91,15 +91,24 @@ func debugSetmetatable(c *Call) error {
 	return c.Return(c.Arg(1))
 }
 
-func debugGetregistry(c *Call) error {
-	s := c.state
-	if s.registry == nil {
-		s.registry = NewTable(2, 2)
-		s.registry.SetInt(1, s.main.Value())
-		s.registry.SetInt(2, s.globals.Value())
-		s.registry.SetString("_LOADED", s.loaded.Value())
+func debugGetregistry(c *Call) error { return c.Return(c.state.registryTable().Value()) }
+
+// registryTable returns the table where libraries keep what scripts should not
+// see, made at the first use.
+func (s *State) registryTable() *Table {
+	if s.registry != nil {
+		return s.registry
 	}
-	return c.Return(s.registry.Value())
+	s.registry = NewTable(2, 4)
+	s.registry.SetInt(1, s.main.Value())
+	s.registry.SetInt(2, s.globals.Value())
+	s.registry.SetString("_LOADED", s.loaded.Value())
+	// Hooks live with their threads; scripts find an empty table here.
+	hooks, meta := NewTable(0, 0), NewTable(0, 1)
+	meta.SetString("__mode", String("k"))
+	hooks.meta = meta
+	s.registry.SetString("_HOOKKEY", hooks.Value())
+	return s.registry
 }
 
 func debugGetuservalue(c *Call) error {

@@ -9,6 +9,6 @@ func Sandboxed() []*Library {
 // environment and the internals of the state.
 func All() []*Library {
 	return []*Library{
-		Base, BaseFiles, Package, CoroutineLib, TableLib, IOLib, OSLib, StringLib, MathLib, UTF8Lib, DebugLib,
+		Base, BaseFiles, PackageFiles, CoroutineLib, TableLib, IOLib, OSLib, StringLib, MathLib, UTF8Lib, DebugLib,
 	}
 }

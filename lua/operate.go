@@ -217,6 +217,7 @@ func (s *State) varargs(t *Thread, a, want int) error {
 		}
 		want = n
 		t.top = dst + n
+		s.account.fuel -= int64(n >> 3) // the next call or jump looks at it
 	}
 	m := copy(t.stack[dst:dst+want], t.stack[fn-n:fn])
 	clear(t.stack[dst+m : dst+want])
@@ -361,11 +362,13 @@ func (s *State) forLimit(start int64, limit Value, step int64) (last int64, skip
 		last = limit.int()
 	} else {
 		n, ok := toNumber(limit)
-		if !ok || limit.isString() {
+		if !ok {
 			return 0, false, s.forError("limit", limit)
 		}
-		f := n.float()
+		f, _ := n.AsFloat()
 		switch {
+		case n.isInt():
+			last = n.int()
 		case math.IsNaN(f):
 			return 0, true, nil
 		case f >= 0x1p63:
@@ -391,15 +394,15 @@ func (s *State) forLimit(start int64, limit Value, step int64) (last int64, skip
 }
 
 func (s *State) forPrepFloat(slots *[4]Value) (skip bool, err error) {
-	limit, ok := slots[1].AsFloat()
+	limit, ok := toFloat(slots[1])
 	if !ok {
 		return false, s.forError("limit", slots[1])
 	}
-	step, ok := slots[2].AsFloat()
+	step, ok := toFloat(slots[2])
 	if !ok {
 		return false, s.forError("step", slots[2])
 	}
-	start, ok := slots[0].AsFloat()
+	start, ok := toFloat(slots[0])
 	if !ok {
 		return false, s.forError("initial value", slots[0])
 	}

@@ -1,35 +1,51 @@
 package lua
 
-import "strings"
+import (
+	"os"
+	"strings"
+)
 
 // Package is the library with require and the table package. Modules come
-// from package.preload and from the Loader the host gave; the search path is
-// the host's affair.
-var Package = NewLibrary("package", []Reg{
+// from package.preload and from the Loader the host gave; there are no paths.
+var Package = NewLibrary("package", nil, []Const{{"config", String(packageConfig)}}, setupPackage)
+
+// PackageFiles is Package with package.path, which require searches for files.
+var PackageFiles = NewLibrary("package", []Reg{
+	{"loadlib", packageLoadlib},
 	{"searchpath", packageSearchpath},
 }, []Const{
-	{"config", String("/\n;\n?\n!\n-\n")},
+	{"config", String(packageConfig)},
 	{"cpath", String("")},
-	{"path", String("./?.lua;./?/init.lua")},
-}, setupPackage)
+	{"path", String("/usr/local/share/lua/5.4/?.lua;/usr/local/share/lua/5.4/?/init.lua;./?.lua;./?/init.lua")},
+}, setupPackageFiles)
 
-var requireFunction = NewFunc("require", baseRequire)
+const packageConfig = "/\n;\n?\n!\n-\n"
 
-var searchers = []*Function{
-	NewFunc("package.searcher.preload", searchPreload),
-	NewFunc("package.searcher.loader", searchLoader),
-}
+var (
+	requireFunction = NewFunc("require", baseRequire)
+	preloadSearcher = NewFunc("package.searcher.preload", searchPreload)
+	loaderSearcher  = NewFunc("package.searcher.loader", searchLoader)
+	fileSearcher    = NewFunc("package.searcher.file", searchFiles)
+	nativeSearcher  = NewFunc("package.searcher.native", searchNative)
+)
 
 func setupPackage(s *State, t *Table) error {
+	return s.setupSearchers(t, preloadSearcher, loaderSearcher)
+}
+
+func setupPackageFiles(s *State, t *Table) error {
+	return s.setupSearchers(t, preloadSearcher, loaderSearcher, fileSearcher, nativeSearcher)
+}
+
+func (s *State) setupSearchers(t *Table, searchers ...*Function) error {
 	s.preload = NewTable(0, 0)
 	list := NewTable(len(searchers), 0)
 	for _, f := range searchers {
-		list.Append(f.Bind().Value())
+		list.Append(f.Bind(t.Value()).Value())
 	}
 	t.SetString("loaded", s.loaded.Value())
 	t.SetString("preload", s.preload.Value())
 	t.SetString("searchers", list.Value())
-	s.packageTable = t
 	return s.globals.setStr(s, s.intern("require"), requireFunction.Bind(t.Value()).Value())
 }
 
@@ -98,11 +114,7 @@ func searchPreload(c *Call) error {
 	if err != nil {
 		return err
 	}
-	preload := c.state.preload
-	if t, ok := c.state.packageTable.GetString("preload").AsTable(); ok {
-		preload = t
-	}
-	if f := preload.GetString(name); !f.IsNil() {
+	if f := c.state.preload.GetString(name); !f.IsNil() {
 		return c.Return(f, String(":preload:"))
 	}
 	return c.Return(String("no field package.preload['" + name + "']"))
@@ -133,8 +145,86 @@ func searchLoader(c *Call) error {
 	return c.Return(f.Value(), String(strings.TrimPrefix(chunk, "@")))
 }
 
-// packageSearchpath only builds the names: whether files exist is for the
-// loader to know.
+// searchFiles looks for a module along package.path.
+func searchFiles(c *Call) error {
+	name, err := c.CheckString(1)
+	if err != nil {
+		return err
+	}
+	path, ok := c.Upvalue(1).table().GetString("path").AsString()
+	if !ok {
+		return c.Errorf("'package.path' must be a string")
+	}
+	file, tried, err := searchPath(c, name, path, ".", "/")
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		return c.Return(String(tried))
+	}
+	source, chunk, err := c.state.readChunk(file)
+	if err != nil {
+		return err
+	}
+	f, err := c.state.loadChunk(source, chunk, "bt", c.state.globals.Value())
+	if err != nil {
+		if isFatal(err) {
+			return err
+		}
+		return c.Errorf("error loading module '%s' from file '%s':\n\t%s", name, file, err.Error())
+	}
+	return c.Return(f.Value(), String(file))
+}
+
+// searchNative looks for a module along package.cpath, for the sake of its
+// message: such modules cannot be loaded.
+func searchNative(c *Call) error {
+	name, err := c.CheckString(1)
+	if err != nil {
+		return err
+	}
+	path, ok := c.Upvalue(1).table().GetString("cpath").AsString()
+	if !ok {
+		return c.Errorf("'package.cpath' must be a string")
+	}
+	if path == "" {
+		return nil
+	}
+	file, tried, err := searchPath(c, name, path, ".", "/")
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		return c.Errorf("error loading module '%s' from file '%s':\n\t%s", name, file, noNative)
+	}
+	return c.Return(String(tried))
+}
+
+const noNative = "dynamic libraries not enabled; check your Lua installation"
+
+// searchPath returns the first readable file of a path, or what was tried.
+func searchPath(c *Call, name, path, sep, rep string) (file, tried string, err error) {
+	if sep != "" {
+		name = strings.ReplaceAll(name, sep, rep)
+	}
+	var b strings.Builder
+	for _, template := range strings.Split(path, ";") {
+		if err := c.Step(1 + len(template)/16); err != nil {
+			return "", "", err
+		}
+		file := strings.ReplaceAll(template, "?", name)
+		if f, err := os.Open(file); err == nil {
+			_ = f.Close()
+			return file, "", nil
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\t")
+		}
+		b.WriteString("no file '" + file + "'")
+	}
+	return "", b.String(), nil
+}
+
 func packageSearchpath(c *Call) error {
 	name, err := c.CheckString(1)
 	if err != nil {
@@ -152,12 +242,17 @@ func packageSearchpath(c *Call) error {
 	if err != nil {
 		return err
 	}
-	if sep != "" {
-		name = strings.ReplaceAll(name, sep, rep)
+	file, tried, err := searchPath(c, name, path, sep, rep)
+	if err != nil {
+		return err
 	}
-	var tried []string
-	for _, template := range strings.Split(path, ";") {
-		tried = append(tried, "no file '"+strings.ReplaceAll(template, "?", name)+"'")
+	if file == "" {
+		return c.Return(Nil, String(tried))
 	}
-	return c.Return(Nil, String(strings.Join(tried, "\n\t")))
+	return c.Return(String(file))
+}
+
+// packageLoadlib has nothing to offer: there are no C libraries.
+func packageLoadlib(c *Call) error {
+	return c.Return(Nil, String(noNative), String("absent"))
 }

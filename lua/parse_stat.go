@@ -50,6 +50,7 @@ func (p *parser) ifStatement(line int) (stat, error) {
 		if err := p.expect(tokThen); err != nil {
 			return nil, err
 		}
+		s.thens = append(s.thens, p.line)
 		b, err := p.body()
 		if err != nil {
 			return nil, err

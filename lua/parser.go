@@ -35,7 +35,7 @@ func (s *State) parse(src, chunk string) (*function, error) {
 	if p.tok.token != tokEOF {
 		return nil, p.expected(tokEOF)
 	}
-	f.fn.body, f.fn.endLine = body, p.tok.line
+	f.fn.body, f.fn.endLine = body, p.line
 	return f.fn, nil
 }
 

@@ -43,7 +43,7 @@ func (p *parser) closeBlock() {
 		}
 	}
 	p.scope.active -= len(b.vars)
-	b.block.endLine = p.tok.line
+	b.block.endLine = p.line
 	p.scope.block = b.parent
 }
 

@@ -60,8 +60,6 @@ type State struct {
 	patterns *patternCache
 	// nextFunction is the next of the base library, for pairs.
 	nextFunction Value
-	// packageTable is the table package, once opened.
-	packageTable *Table
 	// traps is code that stops at each instruction, for hooks.
 	traps []instruction
 	// values of libraries, by their own keys; see Store.
