@@ -1,0 +1,124 @@
+// Command hub measures what the hub adds to a call: a client calls an echo tool
+// directly and through the hub, in each pair of protocol eras, alone and with
+// others beside it. Server, hub and client are three processes, so that the
+// hub's processor time and garbage can be told from the rest. It also tells what
+// open sessions hold in memory.
+//
+//	go run ./bench/hub [-for 2s] [-clients 1,16,64]
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func main() {
+	var (
+		role     = flag.String("role", "", "serve as upstream or hub; used by the program itself")
+		listen   = flag.String("listen", "", "where to serve")
+		upstream = flag.String("upstream", "", "what the hub stands in front of")
+		length   = flag.Duration("for", 2*time.Second, "how long to measure each row")
+		clients  = flag.String("clients", "1,16,64", "how many clients at a time")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	switch *role {
+	case "upstream":
+		err = serveUpstream(ctx, *listen)
+	case "hub":
+		err = serveHub(ctx, *listen, *upstream)
+	default:
+		err = measure(ctx, *length, *clients)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench/hub:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, length time.Duration, clients string) error {
+	counts, err := parseCounts(clients)
+	if err != nil {
+		return err
+	}
+	far, err := start(ctx, "upstream")
+	if err != nil {
+		return err
+	}
+	defer far.stop()
+	near, err := start(ctx, "hub", "-upstream", far.url+"/mcp")
+	if err != nil {
+		return err
+	}
+	defer near.stop()
+	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
+		return err
+	}
+	for _, era := range eras {
+		for _, n := range counts {
+			if err := report(ctx, "direct, "+era, far, "/mcp", era, n, length); err != nil {
+				return err
+			}
+		}
+	}
+	for _, era := range eras {
+		for _, behind := range eras {
+			for _, n := range counts {
+				if err := report(ctx, era+" client, "+behind+" upstream", near, "/mcp/"+behind, era, n, length); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return weighSessions(ctx, near)
+}
+
+func parseCounts(list string) ([]int, error) {
+	var counts []int
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-clients %q: want numbers like 1,16,64", list)
+		}
+		counts = append(counts, n)
+	}
+	return counts, nil
+}
+
+// report measures one row: what server spends while clients call it.
+func report(ctx context.Context, name string, server *process, path, era string, clients int, length time.Duration) error {
+	if _, err := load(ctx, server.url+path, era, clients, length/4); err != nil { // warm up
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	before, err := server.usage(ctx)
+	if err != nil {
+		return err
+	}
+	times, err := load(ctx, server.url+path, era, clients, length)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := server.usage(ctx)
+	if err != nil {
+		return err
+	}
+	n := uint64(len(times))
+	return row(name, strconv.Itoa(clients), quantile(times, 50).String(), quantile(times, 99).String(),
+		strconv.Itoa(int(float64(n)/length.Seconds())),
+		((after.CPU - before.CPU) / time.Duration(n)).Round(time.Microsecond).String(),
+		fmt.Sprintf("%.1f KB", float64((after.Bytes-before.Bytes)/n)/1000),
+		strconv.FormatUint((after.Objects-before.Objects)/n, 10))
+}
+
+func row(cells ...string) error {
+	_, err := fmt.Println("| " + strings.Join(cells, " | ") + " |")
+	return err
+}
