@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // warm gives an engine that has compiled and has an instance in its pool.
@@ -77,7 +78,7 @@ func BenchmarkMegabyteBothWays(b *testing.B) {
 	data := json.RawMessage("[" + strings.Join(rows, ",") + "]")
 	host := HostFuncs{OnCall: func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return data, nil }}
 	b.SetBytes(int64(2 * len(data)))
-	benchmarkRun(b, Program{Source: "await mcp.a.b()", Namespaces: []string{"mcp"}, Limits: Limits{Output: 4 << 20}}, host)
+	benchmarkRun(b, Program{Source: "await mcp.a.b()", Namespaces: []string{"mcp"}, Limits: Limits{Output: 4 << 20, Time: time.Minute}}, host)
 }
 
 func BenchmarkSessionEval(b *testing.B) {

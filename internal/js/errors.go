@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -170,7 +171,7 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	if cause != nil && !errors.Is(cause, errTime) && !errors.Is(cause, context.DeadlineExceeded) {
 		return fault.Wrap(fault.Cancelled, cause, "the script was called off%s", where)
 	}
-	return fault.New(fault.Timeout, "the script ran longer than %s%s", r.limits.Time, where).
+	return fault.New(fault.Timeout, "the script ran longer than %s%s", r.watch.allowed.Round(time.Millisecond), where).
 		WithHint("do less in one script, or raise its time limit")
 }
 

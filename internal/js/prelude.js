@@ -6,12 +6,12 @@
 
   const { bind, call: invoke } = Function.prototype;
   const uncurry = bind.bind(invoke); // uncurry(method)(receiver, ...args)
-  const { apply, ownKeys, getPrototypeOf, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+  const { ownKeys, getPrototypeOf, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
   const { create, freeze } = Object;
   const { isArray } = Array;
   const { isFinite, isSafeInteger } = Number;
   const { parse, stringify, rawJSON } = JSON;
-  const { Promise, Proxy, Error, TypeError, RangeError, BigInt, String, Symbol, Map, Set, Date, RegExp } = globalThis;
+  const { Promise, Proxy, Error, TypeError, BigInt, String, Symbol, Map, Set, Date, RegExp } = globalThis;
   const join = uncurry(Array.prototype.join);
   const push = uncurry(Array.prototype.push);
   const split = uncurry(String.prototype.split);

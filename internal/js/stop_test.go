@@ -27,6 +27,18 @@ func TestTimeoutTellsWhere(t *testing.T) {
 	}
 }
 
+// A deadline of the caller that comes before the limit is a timeout as well.
+func TestDeadlineOfTheCaller(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	for _, source := range []string{"for (;;) {}", "await mcp.a.hang()"} {
+		if _, err := shared.Run(ctx, program(source), testHost()); fault.CodeOf(err) != fault.Timeout {
+			t.Errorf("%s: got %v, want a timeout", source, err)
+		}
+	}
+}
+
 // Whoever calls a run off stops it: in a loop, in native code, in a call.
 func TestCancel(t *testing.T) {
 	t.Parallel()

@@ -16,13 +16,14 @@ var errTime = errors.New("the script ran too long")
 // watch decides when a run must stop. It is asked from the script's own goroutine only.
 type watch struct {
 	deadline time.Time
-	softened time.Time // when the script was first told to stop; zero before
+	allowed  time.Duration // from the start to the deadline
+	softened time.Time     // when the script was first told to stop; zero before
 }
 
 // newWatch watches over a run whose ctx has a deadline.
 func newWatch(ctx context.Context) watch {
 	deadline, _ := ctx.Deadline()
-	return watch{deadline: deadline}
+	return watch{deadline: deadline, allowed: max(0, time.Until(deadline))}
 }
 
 // stop tells whether the guest must stop now. Scripts stop at once by an exception that
