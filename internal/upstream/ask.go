@@ -106,6 +106,9 @@ func (s *session) askBack(ctx context.Context, clock *patience, r request, resul
 	return wire.Set(params, "inputResponses", responses), nil
 }
 
+// maxQuestions is how much a server may want to know at once.
+const maxQuestions = 64
+
 // inputRequests reads the questions of a result in their order.
 func inputRequests(result json.RawMessage) ([]tool.Question, error) {
 	raw, ok := wire.Get(result, "inputRequests")
@@ -128,5 +131,3 @@ func inputRequests(result json.RawMessage) ([]tool.Question, error) {
 	}
 	return questions, nil
 }
-
-const maxQuestions = 64

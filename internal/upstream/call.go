@@ -108,6 +108,7 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 			return nil, end(err)
 		}
 		result, err := s.perform(ctx, r)
+		k.use()
 		if err == nil {
 			return result, end(nil)
 		}
@@ -122,6 +123,13 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 			_ = pause(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
 		}
 	}
+}
+
+// use keeps a lazy server awake.
+func (k *keeper) use() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.used = time.Now()
 }
 
 // reach gives the session that serves, waking the server and waiting for it up

@@ -230,24 +230,13 @@ func (t *tail) last() string {
 	return excerpt([]byte(strings.Join(t.lines, " / ")))
 }
 
-// readStderr hands on lines, cut to maxStderrLine and to a number per second,
-// until the stream ends.
+// readStderr hands on lines, cut to maxStderrLine, until the stream ends.
 func readStderr(in io.Reader, each func(line string)) {
-	const perSecond = 100
 	lines := bufio.NewReaderSize(in, maxStderrLine)
-	second, count := time.Now(), 0
 	for {
 		line, err := lines.ReadSlice('\n')
 		if text := clean(string(line)); text != "" {
-			if now := time.Now(); now.Sub(second) > time.Second {
-				if count > perSecond {
-					each(fmt.Sprintf("… %d more lines", count-perSecond))
-				}
-				second, count = now, 0
-			}
-			if count++; count <= perSecond {
-				each(text)
-			}
+			each(text)
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return

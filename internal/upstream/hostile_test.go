@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -213,5 +214,28 @@ func TestGarbageOnStandardOutputIsSkippedAndReported(t *testing.T) {
 	}
 	if text := h.Echo(t, "through"); text != "through" {
 		t.Errorf("echo said %q", text)
+	}
+}
+
+func TestChatterIsBorne(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "chatters"))
+	h := upstreamtest.Start(t, rig)
+	last := -1.0
+	caller := &tool.Caller{
+		Progress: func(p tool.Progress) {
+			if p.Progress <= last {
+				t.Errorf("progress went from %v to %v", last, p.Progress)
+			}
+			last = p.Progress
+		},
+		Ask: func(ctx context.Context, _ []tool.Question) ([]json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	}
+	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":"heard"}`), Caller: caller})
+	if view, _ := result.View(); err != nil || view.Text() != "heard" || last != 6 {
+		t.Errorf("result = %s, %v, progress %v", result.Raw, err, last)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -16,10 +15,10 @@ import (
 // sseLink is the HTTP+SSE transport of revision 2024-11-05: one GET stream brings
 // everything the server says, POSTs to an address it names carry what we say.
 type sseLink struct {
-	*pipe
+	*switchboard
 	client *client
 	post   *url.URL
-	cancel context.CancelFunc
+	life   *lifetime
 }
 
 // dialSSE opens the stream and waits until the server names its address.
@@ -28,26 +27,19 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 	if err != nil {
 		return nil, notSent(err)
 	}
-	life, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, cancel)
-	events, body, err := openSSE(life, client, o.MaxResult)
-	if err != nil {
-		cancel()
-		client.close()
-		return nil, notSent(err)
+	l := &sseLink{switchboard: newSwitchboard(hooks), client: client, life: newLifetime()}
+	hangUp := context.AfterFunc(ctx, func() { l.life.end(context.Cause(ctx)) })
+	events, body, err := openSSE(l.life.ctx, client, o.MaxResult)
+	if err == nil {
+		if l.post, err = address(client.url, events); err != nil {
+			body.Close()
+		}
 	}
-	l := &sseLink{client: client, cancel: cancel}
-	if l.post, err = address(client.url, events); err != nil || !stop() {
-		cancel()
-		body.Close()
-		client.close()
+	if !hangUp() || err != nil {
+		l.Close()
 		return nil, notSent(orCause(ctx, err))
 	}
-	l.pipe = newPipe(hooks, func(p *parcel) error {
-		p.begin(0)
-		return l.send(p.ctx, p.data)
-	})
-	l.wg.Go(func() { l.read(events, body) })
+	l.life.run(func(context.Context) { l.read(events, body) })
 	return l, nil
 }
 
@@ -85,10 +77,37 @@ func address(base *url.URL, events *wire.EventReader) (*url.URL, error) {
 	return to, nil
 }
 
-func (l *sseLink) send(ctx context.Context, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := l.client.request(ctx, http.MethodPost, l.post.String(), data)
+// Call implements Link.
+func (l *sseLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	id := out.Message.ID
+	answer, err := l.expect(id)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	defer l.forget(id)
+	// Some servers answer the POST only when the call is done, so its end is not
+	// waited for; what goes wrong with it ends the call.
+	ran := l.life.run(func(life context.Context) {
+		if err := l.Send(life, out.Message); err != nil {
+			l.settle(id, reply{err: err})
+		}
+	})
+	if !ran {
+		return wire.Message{}, notSent(l.Err())
+	}
+	select {
+	case r := <-answer:
+		return r.message, r.err
+	case <-ctx.Done():
+		return wire.Message{}, context.Cause(ctx)
+	case <-l.done:
+		return wire.Message{}, l.Err()
+	}
+}
+
+// Send implements Link.
+func (l *sseLink) Send(ctx context.Context, m wire.Message) error {
+	request, err := l.client.request(ctx, http.MethodPost, l.post.String(), m.Append(nil))
 	if err != nil {
 		return notSent(err)
 	}
@@ -97,13 +116,14 @@ func (l *sseLink) send(ctx context.Context, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, _ = io.CopyN(io.Discard, response.Body, 4<<10)
-	response.Body.Close()
+	defer response.Body.Close()
+	body, _ := readBody(io.LimitReader(response.Body, maxExcerpt), maxExcerpt)
 	switch {
 	case response.StatusCode == http.StatusNotFound:
+		l.fail(ErrGone)
 		return notSent(ErrGone)
 	case response.StatusCode >= 300:
-		return statusFault(response, nil)
+		return statusFault(response, body)
 	}
 	return nil
 }
@@ -125,7 +145,7 @@ func (l *sseLink) read(events *wire.EventReader, body io.Closer) {
 // Close implements Link.
 func (l *sseLink) Close() {
 	l.fail(errClosed)
-	l.cancel()
-	l.wg.Wait()
+	l.life.end(errClosed)
+	l.life.wait()
 	l.client.close()
 }

@@ -14,7 +14,15 @@ import (
 func (s *session) inbox(call wire.ID, m wire.Message) {
 	s.heard.Store(time.Now().UnixNano())
 	if m.IsRequest() {
-		s.life.run(func(ctx context.Context) { s.answer(ctx, call, m) })
+		select {
+		case s.questions <- struct{}{}:
+		default:
+			return // a server that asks without end is not answered without end
+		}
+		s.life.run(func(ctx context.Context) {
+			defer func() { <-s.questions }()
+			s.answer(ctx, call, m)
+		})
 		return
 	}
 	switch m.Method {

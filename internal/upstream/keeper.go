@@ -144,11 +144,7 @@ func (k *keeper) connect(ctx context.Context) (*session, error) {
 	if first {
 		k.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
 	}
-	o := opening{opts: k.opts, spec: spec, note: k.note, hooks: Hooks{
-		Doubt:   func() { signal(k.doubt) },
-		Stderr:  func(line string) { k.publish(Stderr{spec.Name, line}); k.log.Debug("stderr", "line", line) },
-		Garbage: func(text string) { k.publish(Garbage{spec.Name, text}); k.log.Debug("not a message", "text", text) },
-	}}
+	o := opening{opts: k.opts, spec: spec, note: k.note, hooks: k.hooks()}
 	s, found, err := o.open(ctx, known)
 	if err != nil {
 		return nil, err
@@ -163,6 +159,26 @@ func (k *keeper) connect(ctx context.Context) (*session, error) {
 	s.listen(func() { signal(k.doubt) })
 	k.restore(ctx, s)
 	return s, nil
+}
+
+// hooks is what we hear of a connection. Chatter is heard only so much of.
+func (k *keeper) hooks() Hooks {
+	lines, garbage := ration{perSecond: 100}, ration{perSecond: 10}
+	return Hooks{
+		Doubt: func() { signal(k.doubt) },
+		Stderr: func(line string) {
+			if lines.take(time.Now()) {
+				k.publish(Stderr{k.name, line})
+				k.log.Debug("stderr", "line", line)
+			}
+		},
+		Garbage: func(text string) {
+			if garbage.take(time.Now()) {
+				k.publish(Garbage{k.name, text})
+				k.log.Debug("not a message", "text", text)
+			}
+		},
+	}
 }
 
 // fetch lists the server's tools. One that has none, or refuses to list them, is

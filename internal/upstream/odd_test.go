@@ -129,10 +129,29 @@ func playOddly(role string) int {
 			fmt.Fprintln(os.Stderr, "thinking")
 			select {} // until it is killed; the next one is in a better mood
 		}
+		if role == "chatters" {
+			chatter(m.ID)
+		}
 		if role == "garbage" {
 			fmt.Printf("Listening on port 3000…\n\n{\"not\":\"a message\"}\n\xff\xfe\n")
 		}
 		fmt.Printf("%s\n", answer.Append(nil))
+	}
+}
+
+// chatter says thousands of things nobody wants to hear before an answer.
+func chatter(id wire.ID) {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for i := range 5000 {
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":\"q%d\",\"method\":\"sampling/createMessage\"}\n", i)
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":%d}}\n", id, i%7)
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n")
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{}}\n", 1_000_000+i)
+		fmt.Fprintf(out, "debug: %d\n", i)
+		if i%10 == 0 {
+			fmt.Fprintln(os.Stderr, "chatter", i)
+		}
 	}
 }
 

@@ -2,153 +2,127 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/luanette/luanette/internal/wire"
 )
 
-// pipe matches responses to requests on a link that has a single stream each
-// way. Its owner feeds it what arrives; it writes through one goroutine, so that
-// a server that does not read cannot hold a caller whose time is over.
+// pipe writes messages into a process's input, one per line, through a goroutine
+// of its own, so that a process that does not read cannot hold a caller whose
+// time is over. It knows how far the process has read when that ends.
 type pipe struct {
-	hooks Hooks
-	queue chan *parcel
-	done  chan struct{}
+	*switchboard
+	queue chan *letter
 	wg    sync.WaitGroup
 
-	mu      sync.Mutex
-	waiting map[wire.ID]chan reply
-	err     error
-	read    int64 // how much of the stream the server has read, once it is over
+	into    *os.File
+	writing sync.Mutex // held while a letter goes in
+	wrote   int64      // bytes so far
+	over    atomic.Bool
+	read    atomic.Int64 // bytes the process has read, once it has ended
 }
 
-// reply is how a call ended.
-type reply struct {
-	message wire.Message
-	err     error
+// letter is a message on its way.
+type letter struct {
+	ctx  context.Context // of whoever sends it: what nobody waits for is not sent
+	data []byte
+	from atomic.Int64 // where in the stream it begins; notYet before that
+	sent chan error   // gets one value
 }
 
-// parcel is one message on its way out.
-type parcel struct {
-	ctx     context.Context // of whoever sends it: parcels nobody waits for are not sent
-	data    []byte
-	written atomic.Bool
-	from    atomic.Int64
-	sent    chan error // gets one value
-}
+const notYet = math.MaxInt64
 
-// begin says that the parcel goes out now: one cut off halfway counts as seen.
-// from is where in the stream it begins; zero for transports that do not count.
-func (p *parcel) begin(from int64) {
-	p.from.Store(from)
-	p.written.Store(true)
-}
-
-func newParcel(ctx context.Context, m wire.Message) *parcel {
-	return &parcel{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
-}
-
-// newPipe starts writing through write, which begins each parcel it is given and
-// is never called concurrently. The owner calls fail when the stream ends, and
-// then waits for wg.
-func newPipe(hooks Hooks, write func(*parcel) error) *pipe {
-	p := &pipe{
-		hooks:   hooks,
-		queue:   make(chan *parcel, 16),
-		done:    make(chan struct{}),
-		waiting: make(map[wire.ID]chan reply),
-		read:    math.MaxInt64,
-	}
-	p.wg.Go(func() { p.writeAll(write) })
+// newPipe starts writing to into. The owner fails the pipe when the process has
+// ended, and then waits for wg.
+func newPipe(hooks Hooks, into *os.File) *pipe {
+	p := &pipe{switchboard: newSwitchboard(hooks), queue: make(chan *letter, 16), into: into}
+	p.read.Store(math.MaxInt64 - 1)
+	p.wg.Go(func() {
+		for {
+			select {
+			case l := <-p.queue:
+				l.sent <- p.write(l)
+			case <-p.done:
+				return
+			}
+		}
+	})
 	return p
 }
 
-func (p *pipe) writeAll(write func(*parcel) error) {
-	for {
-		select {
-		case out := <-p.queue:
-			err := out.ctx.Err()
-			if err == nil {
-				if err = write(out); errors.Is(err, ErrNotSent) {
-					out.written.Store(false)
-				}
-			}
-			out.sent <- err
-			var refused *statusError // only this message was not to its liking
-			if err != nil && out.ctx.Err() == nil && !errors.As(err, &refused) {
-				p.fail(fmt.Errorf("write: %w", err))
-			}
-		case <-p.done:
-			return
-		}
+func (p *pipe) write(l *letter) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	switch {
+	case p.over.Load():
+		return notSent(errProcess)
+	case l.ctx.Err() != nil:
+		return notSent(context.Cause(l.ctx))
+	}
+	l.from.Store(p.wrote)
+	n, err := p.into.Write(append(l.data, '\n'))
+	p.wrote += int64(n)
+	if err != nil && n == 0 {
+		return notSent(err)
+	}
+	return err
+}
+
+// post queues a message.
+func (p *pipe) post(ctx context.Context, m wire.Message) (*letter, error) {
+	l := &letter{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
+	l.from.Store(notYet)
+	select {
+	case p.queue <- l:
+		return l, nil
+	case <-p.done:
+		return nil, notSent(p.Err())
+	case <-ctx.Done():
+		return nil, notSent(context.Cause(ctx))
 	}
 }
 
 // Call implements Link.
 func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
-	answer := make(chan reply, 1)
-	if err := p.await(out.Message.ID, answer); err != nil {
+	answer, err := p.expect(out.Message.ID)
+	if err != nil {
 		return wire.Message{}, err
 	}
 	defer p.forget(out.Message.ID)
-	letter := newParcel(ctx, out.Message)
-	select {
-	case p.queue <- letter:
-	case <-p.done:
-		return wire.Message{}, notSent(p.Err())
-	case <-ctx.Done():
-		return wire.Message{}, notSent(context.Cause(ctx))
+	l, err := p.post(ctx, out.Message)
+	if err != nil {
+		return wire.Message{}, err
 	}
-	sent := letter.sent
-	for over := false; !over; {
-		select {
-		case r := <-answer:
-			return r.message, r.err
-		case <-ctx.Done():
-			return wire.Message{}, context.Cause(ctx)
-		case err := <-sent:
-			if err != nil {
-				return wire.Message{}, err
-			}
-			sent = nil
-		case <-p.done:
-			over = true
-		}
+	select {
+	case r := <-answer:
+		return r.message, r.err
+	case <-ctx.Done():
+		return wire.Message{}, context.Cause(ctx)
+	case <-p.done:
 	}
 	select {
 	case r := <-answer: // it came just before the end
 		return r.message, r.err
 	default:
 	}
-	return wire.Message{}, p.verdict(letter)
-}
-
-// verdict is how the pipe ended for a letter that got no answer.
-func (p *pipe) verdict(letter *parcel) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !letter.written.Load() || letter.from.Load() >= p.read {
-		return notSent(p.err)
+	if l.from.Load() >= p.read.Load() {
+		return wire.Message{}, notSent(p.Err())
 	}
-	return p.err
+	return wire.Message{}, p.Err()
 }
 
 // Send implements Link.
 func (p *pipe) Send(ctx context.Context, m wire.Message) error {
-	letter := newParcel(ctx, m)
-	select {
-	case p.queue <- letter:
-	case <-p.done:
-		return notSent(p.Err())
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	l, err := p.post(ctx, m)
+	if err != nil {
+		return err
 	}
 	select {
-	case err := <-letter.sent:
+	case err := <-l.sent:
 		return err
 	case <-p.done:
 		return p.Err()
@@ -157,70 +131,19 @@ func (p *pipe) Send(ctx context.Context, m wire.Message) error {
 	}
 }
 
-// receive takes one message off the stream. It reports whether it was one.
-func (p *pipe) receive(data []byte) bool {
-	m, err := wire.Parse(tidy(data))
-	if err != nil {
-		p.hooks.Garbage(excerpt(data))
-		return false
+// settleUp finds out how much of its input the process had read when it ended:
+// a letter it never began to read may be sent again, whatever it does. theirs is
+// the process's own end of the pipe.
+func (p *pipe) settleUp(theirs *os.File) {
+	p.over.Store(true)
+	left := unread(theirs)
+	for !p.writing.TryLock() { // a letter is going in: make room for the rest of it
+		if p.Err() != nil {
+			return
+		}
+		left += unread(theirs)
+		time.Sleep(time.Millisecond)
 	}
-	if !m.IsResponse() {
-		p.hooks.Inbox("", m)
-		return true
-	}
-	p.settle(m.ID, reply{message: m})
-	return true
+	defer p.writing.Unlock()
+	p.read.Store(p.wrote - left - unread(theirs))
 }
-
-// settle ends the call of that id.
-func (p *pipe) settle(id wire.ID, r reply) {
-	p.mu.Lock()
-	answer := p.waiting[id]
-	delete(p.waiting, id)
-	p.mu.Unlock()
-	if answer != nil {
-		answer <- r
-	}
-}
-
-func (p *pipe) await(id wire.ID, answer chan reply) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err != nil {
-		return notSent(p.err)
-	}
-	p.waiting[id] = answer
-	return nil
-}
-
-func (p *pipe) forget(id wire.ID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waiting, id)
-}
-
-// fail ends the pipe; the first reason stays.
-func (p *pipe) fail(err error) { p.failAfter(err, math.MaxInt64) }
-
-// failAfter is fail when it is known how much the server has read.
-func (p *pipe) failAfter(err error, read int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		p.err, p.read = err, read
-		close(p.done)
-	}
-}
-
-// Done implements Link.
-func (p *pipe) Done() <-chan struct{} { return p.done }
-
-// Err implements Link.
-func (p *pipe) Err() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
-}
-
-// Adopt implements Link: a stream has no header to say it in.
-func (p *pipe) Adopt(string) {}

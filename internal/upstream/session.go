@@ -35,6 +35,8 @@ type session struct {
 	// useful tells that a caller got an answer.
 	useful atomic.Bool
 
+	questions chan struct{} // one for each request of the server under way
+
 	mu      sync.Mutex
 	flights map[wire.ID]*flight
 	asks    map[wire.ID]context.CancelFunc // requests of the server we are answering

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/wire"
@@ -21,10 +18,6 @@ type stdioLink struct {
 	child *child
 	limit int
 	grace time.Duration
-
-	writing sync.Mutex // held while a message is on its way into the process's input
-	wrote   int64
-	over    atomic.Bool // the process has ended
 }
 
 // dialStdio starts the process of a spec.
@@ -37,43 +30,11 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Link, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	l := &stdioLink{child: child, limit: o.MaxResult, grace: o.Grace}
-	l.pipe = newPipe(hooks, l.write)
+	l := &stdioLink{pipe: newPipe(hooks, child.stdin), child: child, limit: o.MaxResult, grace: o.Grace}
 	stderr := &tail{}
 	l.wg.Go(func() { readStderr(child.stderr, func(line string) { stderr.add(line); hooks.Stderr(line) }) })
 	l.wg.Go(func() { l.read(stderr) })
 	return l, nil
-}
-
-func (l *stdioLink) write(p *parcel) error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	if l.over.Load() {
-		return notSent(errProcess)
-	}
-	p.begin(l.wrote)
-	n, err := l.child.stdin.Write(append(p.data, '\n'))
-	l.wrote += int64(n)
-	if err != nil && n == 0 {
-		return notSent(err)
-	}
-	return err
-}
-
-// consumed is how much of its input a process had read when it ended. A message
-// it never began to read may be sent again, whatever it does.
-func (l *stdioLink) consumed() int64 {
-	if !l.child.gone(0) {
-		return math.MaxInt64
-	}
-	l.over.Store(true)
-	left := unread(l.child.theirInput)
-	for !l.writing.TryLock() { // a message is going in: make room for the rest of it
-		left += unread(l.child.theirInput)
-		time.Sleep(time.Millisecond)
-	}
-	defer l.writing.Unlock()
-	return l.wrote - left - unread(l.child.theirInput)
 }
 
 // read takes messages until the process closes its output, which is its end for
@@ -91,7 +52,10 @@ func (l *stdioLink) read(stderr *tail) {
 			}
 		case err != nil:
 			end := l.child.obituary(stderr)
-			l.failAfter(end, l.consumed())
+			if l.child.gone(0) {
+				l.settleUp(l.child.theirInput)
+			}
+			l.fail(end)
 			return
 		case len(bytes.TrimSpace(line)) > 0:
 			l.receive(line)

@@ -20,6 +20,7 @@ func (k *keeper) tend(ctx context.Context, s *session) error {
 	health := time.NewTimer(k.opts.HealthEvery)
 	defer health.Stop()
 	var relist <-chan time.Time
+	debounce := k.opts.Debounce
 	for {
 		var err error
 		select {
@@ -41,11 +42,14 @@ func (k *keeper) tend(ctx context.Context, s *session) error {
 			err = k.examine(ctx, s)
 		case <-k.changed:
 			if relist == nil {
-				relist = time.After(k.opts.Debounce)
+				relist = time.After(debounce)
 			}
 		case <-relist:
 			relist = nil
+			began := time.Now()
 			err = k.relist(ctx, s)
+			// Whoever changes a long list without end gets a tenth of our attention.
+			debounce = max(k.opts.Debounce, 10*time.Since(began))
 		}
 		if err != nil {
 			return err
