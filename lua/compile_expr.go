@@ -43,9 +43,8 @@ func (c *compiler) toReg(e expr, dst int) {
 	}
 }
 
-// buildAt returns the register from which on a call, table or concatenation
-// for dst may be built: dst itself if it is the last one taken and no
-// variable.
+// buildAt returns the register from which on an expression for dst may be
+// built: dst itself if it is the last one taken and no variable.
 func (c *compiler) buildAt(dst int) int {
 	if dst == c.free-1 && dst >= c.block.base+c.registers() {
 		c.free = dst
@@ -105,12 +104,14 @@ func (c *compiler) loadConst(v Value, dst int) {
 
 func (c *compiler) index(e *indexExpr, dst int) {
 	free := c.free
+	c.buildAt(dst)
 	key, isConst := e.key.(*constExpr)
 	if isConst && key.value.isString() {
 		if k := c.constant(key.value); k <= 0xffff {
 			if up, ok := e.obj.(*upvalExpr); ok {
 				c.line = e.line
 				c.emit(withHint(abc(opGetTabUp, dst, up.index, k), c.hint()))
+				c.free = free
 				return
 			}
 			obj := c.anyReg(e.obj)
@@ -195,6 +196,7 @@ func (c *compiler) closure(fn *function, dst int) {
 
 func (c *compiler) unary(e *unExpr, dst int) {
 	free := c.free
+	c.buildAt(dst)
 	r := c.anyReg(e.e)
 	c.line = e.line
 	op := [...]opcode{unMinus: opUnm, unBnot: opBnot, unNot: opNot, unLen: opLen}[e.op]
@@ -227,6 +229,7 @@ func (c *compiler) boolean(e expr, dst int) {
 
 func (c *compiler) arith(e *binExpr, dst int) {
 	free := c.free
+	c.buildAt(dst)
 	defer func() { c.free = free }()
 	if k, ok := c.numericConst(e.r); ok {
 		l := c.leftReg(e.l, e.line)
