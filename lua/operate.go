@@ -232,7 +232,10 @@ func (s *State) setList(t *Thread, i instruction) error {
 	if n == 0 {
 		n = t.top - at - 1
 	}
-	tb := t.stack[at].table()
+	tb, ok := t.stack[at].AsTable()
+	if !ok { // only code that was not compiled here, or a debugger, does that
+		return s.typeErrorAt("index", t.stack[at], at)
+	}
 	offset := i.j()
 	if need := offset + n; need > int(tb.acap) {
 		if err := tb.growArray(s, need); err != nil {
@@ -292,7 +295,7 @@ func (t *Table) isAt(pos int, k Value) bool {
 	if pos == 0 {
 		return k.p == nil
 	}
-	if k.isInt() && k.n == uint64(pos) && pos <= int(t.alen) {
+	if k.isInt() && k.n == uint64(pos) && pos > 0 && pos <= int(t.alen) {
 		return true
 	}
 	if at := pos - int(t.acap) - 1; at >= 0 && at < int(t.elen) {
