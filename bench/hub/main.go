@@ -64,7 +64,7 @@ func measure(ctx context.Context, length time.Duration, clients string) error {
 	}
 	for _, era := range eras {
 		for _, n := range counts {
-			if err := report(ctx, "direct, "+era, far, "/mcp", era, n, length); err != nil {
+			if err := (way{"direct, " + era, far, "/mcp", era}).report(ctx, n, length); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,8 @@ func measure(ctx context.Context, length time.Duration, clients string) error {
 	for _, era := range eras {
 		for _, behind := range eras {
 			for _, n := range counts {
-				if err := report(ctx, era+" client, "+behind+" upstream", near, "/mcp/"+behind, era, n, length); err != nil {
+				through := way{era + " client, " + behind + " upstream", near, "/mcp/" + behind, era}
+				if err := through.report(ctx, n, length); err != nil {
 					return err
 				}
 			}
@@ -93,25 +94,33 @@ func parseCounts(list string) ([]int, error) {
 	return counts, nil
 }
 
-// report measures one row: what server spends while clients call it.
-func report(ctx context.Context, name string, server *process, path, era string, clients int, length time.Duration) error {
-	if _, err := load(ctx, server.url+path, era, clients, length/4); err != nil { // warm up
-		return fmt.Errorf("%s: %w", name, err)
+// way is how calls reach the tool.
+type way struct {
+	name   string
+	server *process
+	path   string
+	era    string // of the client
+}
+
+// report measures one row: what the server spends while clients call it.
+func (w way) report(ctx context.Context, clients int, length time.Duration) error {
+	if _, err := load(ctx, w.server.url+w.path, w.era, clients, length/4); err != nil { // warm up
+		return fmt.Errorf("%s: %w", w.name, err)
 	}
-	before, err := server.usage(ctx)
+	before, err := w.server.usage(ctx)
 	if err != nil {
 		return err
 	}
-	times, err := load(ctx, server.url+path, era, clients, length)
+	times, err := load(ctx, w.server.url+w.path, w.era, clients, length)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", w.name, err)
 	}
-	after, err := server.usage(ctx)
+	after, err := w.server.usage(ctx)
 	if err != nil {
 		return err
 	}
 	n := uint64(len(times))
-	return row(name, strconv.Itoa(clients), quantile(times, 50).String(), quantile(times, 99).String(),
+	return row(w.name, strconv.Itoa(clients), quantile(times, 50).String(), quantile(times, 99).String(),
 		strconv.Itoa(int(float64(n)/length.Seconds())),
 		((after.CPU - before.CPU) / time.Duration(n)).Round(time.Microsecond).String(),
 		fmt.Sprintf("%.1f KB", float64((after.Bytes-before.Bytes)/n)/1000),

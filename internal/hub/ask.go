@@ -31,8 +31,8 @@ func (t *task) ask(ctx context.Context, questions []tool.Question) ([]json.RawMe
 	if err := undeclared(t.caps, questions); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.ep.hub.Limits.Question,
-		fault.New(fault.Timeout, "no answer from the client within %s", t.ep.hub.Limits.Question))
+	ctx, cancel := context.WithTimeoutCause(ctx, t.ep.hub.opts.Limits.Question,
+		fault.New(fault.Timeout, "no answer from the client within %s", t.ep.hub.opts.Limits.Question))
 	defer cancel()
 	if t.era == wire.Modern {
 		return t.askByParking(ctx, questions)

@@ -70,7 +70,7 @@ func (t *task) progress(report tool.Progress) {
 	}
 	t.mu.Lock()
 	rd := t.round
-	ok := rd != nil && rd.token != nil && t.pace.admit(time.Now(), report, t.ep.hub.Limits.Progress)
+	ok := rd != nil && rd.token != nil && t.pace.admit(time.Now(), report, t.ep.hub.opts.Limits.Progress)
 	t.mu.Unlock()
 	if !ok {
 		return

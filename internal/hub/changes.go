@@ -25,7 +25,7 @@ func (e *endpoint) changed(method string, params json.RawMessage) {
 	if e.closed || e.changes[method] != nil {
 		return
 	}
-	e.changes[method] = time.AfterFunc(e.hub.Limits.Debounce, func() {
+	e.changes[method] = time.AfterFunc(e.hub.opts.Limits.Debounce, func() {
 		e.mu.Lock()
 		delete(e.changes, method)
 		e.mu.Unlock()

@@ -41,11 +41,12 @@ type about struct {
 // endpoint is one address clients speak to: /mcp, or one upstream's.
 type endpoint struct {
 	hub      *Hub
-	path     string
 	backend  backend
 	sessions *sessions
 	stop     func()       // ends watching for changes; may be nil
 	told     atomic.Int32 // the level the backend was asked for last
+
+	subscribing chan struct{} // holds a token while the backend is asked to subscribe or not to
 
 	mu        sync.Mutex
 	info      json.RawMessage // what about said last
@@ -55,15 +56,16 @@ type endpoint struct {
 	closed    bool
 }
 
-func newEndpoint(h *Hub, path string, b backend) *endpoint {
+func newEndpoint(h *Hub, b backend) *endpoint {
 	e := &endpoint{
 		hub:       h,
-		path:      path,
 		backend:   b,
-		sessions:  newSessions(h.Limits.Sessions),
+		sessions:  newSessions(h.opts.Limits.Sessions),
 		listeners: map[*listener]struct{}{},
 		wanted:    map[string]int{},
 		changes:   map[string]*time.Timer{},
+
+		subscribing: make(chan struct{}, 1),
 	}
 	e.told.Store(int32(levelNone))
 	return e
@@ -247,32 +249,44 @@ func uriOf(params json.RawMessage) string {
 // want makes sure that updates of a resource reach this endpoint until release
 // is called. The backend is asked once for all who want the same.
 func (e *endpoint) want(ctx context.Context, uri string) (release func(), err error) {
-	e.mu.Lock()
-	e.wanted[uri]++
-	first := e.wanted[uri] == 1
-	e.mu.Unlock()
+	select {
+	case e.subscribing <- struct{}{}:
+		defer func() { <-e.subscribing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	release = sync.OnceFunc(func() { e.unwant(uri) }) //nolint:contextcheck // a subscription outlives the request for it
-	if !first {
-		return release, nil
+	if e.wants(uri) == 0 {
+		if err := e.backend.subscribe(ctx, uri); err != nil {
+			return nil, err
+		}
 	}
-	if err := e.backend.subscribe(ctx, uri); err != nil {
-		e.mu.Lock()
-		e.wanted[uri]--
-		e.mu.Unlock()
-		return nil, err
-	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wanted[uri]++
 	return release, nil
 }
 
+func (e *endpoint) wants(uri string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wanted[uri]
+}
+
+// unwant ends the backend's subscription with the last who wanted it, unless
+// somebody new came until it is its turn.
 func (e *endpoint) unwant(uri string) {
 	e.mu.Lock()
-	e.wanted[uri]--
-	last := e.wanted[uri] <= 0
-	if last {
-		delete(e.wanted, uri)
+	defer e.mu.Unlock()
+	if e.wanted[uri]--; e.wanted[uri] > 0 {
+		return
 	}
-	e.mu.Unlock()
-	if last {
-		e.hub.spawn(func(ctx context.Context) { e.backend.unsubscribe(ctx, uri) })
-	}
+	delete(e.wanted, uri)
+	e.hub.spawn(func(ctx context.Context) {
+		e.subscribing <- struct{}{}
+		defer func() { <-e.subscribing }()
+		if e.wants(uri) == 0 {
+			e.backend.unsubscribe(ctx, uri)
+		}
+	})
 }

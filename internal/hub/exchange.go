@@ -19,7 +19,7 @@ func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 	if rd.mute {
 		return h.attendMute(w, r, rd)
 	}
-	quiet := time.NewTimer(h.Limits.Quiet)
+	quiet := time.NewTimer(h.opts.Limits.Quiet)
 	defer quiet.Stop()
 	select {
 	case <-rd.done:
@@ -67,7 +67,7 @@ const (
 // takes over.
 func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream) ending {
 	replaced := s.attach()
-	alive := time.NewTicker(h.Limits.KeepAlive)
+	alive := time.NewTicker(h.opts.Limits.KeepAlive)
 	defer alive.Stop()
 	for {
 		b := s.take()

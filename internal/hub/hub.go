@@ -145,7 +145,7 @@ func fill[T int | int64 | time.Duration](field *T, value T) {
 
 // Hub is the server. Close it when done.
 type Hub struct {
-	Options
+	opts    Options
 	log     *slog.Logger
 	metrics instruments
 	parked  *lot
@@ -165,7 +165,7 @@ type Hub struct {
 func New(opts Options) *Hub {
 	opts.Limits = opts.Limits.orDefault()
 	h := &Hub{
-		Options: opts,
+		opts:    opts,
 		log:     opts.Log,
 		metrics: newInstruments(opts.Meter),
 		closing: make(chan struct{}),
@@ -178,7 +178,7 @@ func New(opts Options) *Hub {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
 	h.parked = newLot(key, opts.Limits.Parked)
-	h.own = newEndpoint(h, "/mcp", newOwn(h))
+	h.own = newEndpoint(h, newOwn(h))
 	if opts.Changes != nil {
 		h.own.stop = opts.Changes(h.own.changed)
 	}
@@ -293,7 +293,7 @@ func (h *Hub) endpoints() []*endpoint {
 
 // sweep ends sessions that nobody used for too long.
 func (h *Hub) sweep() {
-	tick := time.NewTicker(min(30*time.Second, max(h.Limits.Idle/4, time.Millisecond)))
+	tick := time.NewTicker(min(30*time.Second, max(h.opts.Limits.Idle/4, time.Millisecond)))
 	defer tick.Stop()
 	for {
 		select {
@@ -301,7 +301,7 @@ func (h *Hub) sweep() {
 			return
 		case now := <-tick.C:
 			for _, e := range h.endpoints() {
-				e.sessions.expire(nobody, now.Add(-h.Limits.Idle))
+				e.sessions.expire(nobody, now.Add(-h.opts.Limits.Idle))
 			}
 		}
 	}

@@ -43,6 +43,7 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 		refuse(w, http.StatusNotFound, id, wire.Errorf(wire.CodeInvalidRequest, "no such session: begin again with initialize"))
 		return nil, false
 	}
+	w.Header().Set(wire.HeaderSession, s.id)
 	return s, true
 }
 

@@ -28,16 +28,16 @@ func (o *own) list(method string) (list, bool) {
 	case wire.MethodToolsList, wire.NoteToolsChanged:
 		return list{"tools", "name", o.definitions}, true
 	case wire.MethodPromptsList, wire.NotePromptsChanged:
-		if o.hub.Prompts != nil {
-			return list{"prompts", "name", o.hub.Prompts.ListPrompts}, true
+		if o.hub.opts.Prompts != nil {
+			return list{"prompts", "name", o.hub.opts.Prompts.ListPrompts}, true
 		}
 	case wire.MethodResourcesList, wire.NoteResourcesChanged:
-		if o.hub.Resources != nil {
-			return list{"resources", "uri", o.hub.Resources.ListResources}, true
+		if o.hub.opts.Resources != nil {
+			return list{"resources", "uri", o.hub.opts.Resources.ListResources}, true
 		}
 	case wire.MethodResourceTemplates:
-		if o.hub.Resources != nil {
-			return list{"resourceTemplates", "uriTemplate", o.hub.Resources.ListTemplates}, true
+		if o.hub.opts.Resources != nil {
+			return list{"resourceTemplates", "uriTemplate", o.hub.opts.Resources.ListTemplates}, true
 		}
 	}
 	return list{}, false
@@ -62,7 +62,7 @@ func (o *own) page(ctx context.Context, t *task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	to := min(len(entries), from+o.hub.Limits.Page)
+	to := min(len(entries), from+o.hub.opts.Limits.Page)
 	out := append([]byte(`{"`), l.key...)
 	out = append(out, `":[`...)
 	for i, entry := range entries[from:to] {
@@ -134,7 +134,7 @@ func (o *own) differs(ctx context.Context, method string) bool {
 	entries, err := l.fetch(ctx)
 	if err == nil && method == wire.NoteResourcesChanged {
 		var templates []json.RawMessage
-		templates, err = o.hub.Resources.ListTemplates(ctx)
+		templates, err = o.hub.opts.Resources.ListTemplates(ctx)
 		entries = append(entries[:len(entries):len(entries)], templates...)
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func sameSlice(a, b []tool.Info) bool {
 
 // load is the list of tools, as MCP writes it.
 func (o *own) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.HeaderParam, error) {
-	infos, err := o.hub.Tools.Tools(ctx)
+	infos, err := o.hub.opts.Tools.Tools(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -44,13 +44,13 @@ func (h *Hub) hostAllowed(r *http.Request) bool {
 		return true
 	}
 	name := hostOf(r.Host)
-	return isLoopback(name) || slices.ContainsFunc(h.Hosts, func(allowed string) bool {
+	return isLoopback(name) || slices.ContainsFunc(h.opts.Hosts, func(allowed string) bool {
 		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, r.Host)
 	})
 }
 
 func (h *Hub) originAllowed(r *http.Request, origin string) bool {
-	if slices.Contains(h.Origins, "*") || slices.ContainsFunc(h.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+	if slices.Contains(h.opts.Origins, "*") || slices.ContainsFunc(h.opts.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
 		return true
 	}
 	u, err := url.Parse(origin)
@@ -86,10 +86,10 @@ func allowCrossOrigin(header http.Header, origin string) {
 
 // principal is who made the request.
 func (h *Hub) principal(r *http.Request) string {
-	if h.Principal == nil {
+	if h.opts.Principal == nil {
 		return ""
 	}
-	return h.Principal(r)
+	return h.opts.Principal(r)
 }
 
 // wellKnown are the places where clients look for an authorization server before

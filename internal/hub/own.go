@@ -22,7 +22,7 @@ type own struct {
 }
 
 func newOwn(h *Hub) *own {
-	return &own{hub: h, self: aboutSelf(h.Options), prints: map[string]fingerprint{}}
+	return &own{hub: h, self: aboutSelf(h.opts), prints: map[string]fingerprint{}}
 }
 
 // aboutSelf is what the hub tells of itself.
@@ -55,7 +55,7 @@ func (o *own) about(context.Context) (about, error) { return o.self, nil }
 func (o *own) setLevel(context.Context, string) error { return nil }
 
 func (o *own) subscribe(ctx context.Context, uri string) error {
-	if o.hub.Resources == nil || o.hub.Changes == nil {
+	if o.hub.opts.Resources == nil || o.hub.opts.Changes == nil {
 		return errNoMethod(wire.MethodSubscribe)
 	}
 	return nil
@@ -74,8 +74,8 @@ func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 	case wire.MethodPromptsGet:
 		return o.prompt(ctx, t)
 	case wire.MethodComplete:
-		if o.hub.Completer != nil {
-			return o.hub.Completer.Complete(ctx, o.hub.stripParams(t.params))
+		if o.hub.opts.Completer != nil {
+			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(t.params))
 		}
 	}
 	return nil, errNoMethod(t.method)
@@ -89,7 +89,7 @@ func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := o.hub.Tools.Call(ctx, tool.Call{
+	result, err := o.hub.opts.Tools.Call(ctx, tool.Call{
 		Ref:    tool.Ref{Name: t.name},
 		Args:   args,
 		Meta:   o.hub.callerMeta(fields[1]),
@@ -118,16 +118,16 @@ func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
 
 func (o *own) read(ctx context.Context, t *task) (json.RawMessage, error) {
 	switch {
-	case o.hub.Resources == nil:
+	case o.hub.opts.Resources == nil:
 		return nil, errNoMethod(t.method)
 	case t.name == "":
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
 	}
-	return o.hub.Resources.ReadResource(ctx, t.name, t.caller())
+	return o.hub.opts.Resources.ReadResource(ctx, t.name, t.caller())
 }
 
 func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
-	if o.hub.Prompts == nil {
+	if o.hub.opts.Prompts == nil {
 		return nil, errNoMethod(t.method)
 	}
 	raw, _ := wire.Get(t.params, "arguments")
@@ -135,7 +135,7 @@ func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.hub.Prompts.GetPrompt(ctx, t.name, args, t.caller())
+	return o.hub.opts.Prompts.GetPrompt(ctx, t.name, args, t.caller())
 }
 
 // hopKey tells the keys of a request's _meta that belong to this hop: the
@@ -146,7 +146,7 @@ func (h *Hub) hopKey(key string) bool {
 	case wire.MetaProgressToken:
 		return true
 	case wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
-		return h.Propagator != nil
+		return h.opts.Propagator != nil
 	}
 	return strings.HasPrefix(key, wire.ProtocolPrefix)
 }

@@ -67,7 +67,7 @@ func (h *Hub) readMessage(w http.ResponseWriter, r *http.Request) (m wire.Messag
 			wire.Errorf(wire.CodeInvalidRequest, "Accept must list application/json and text/event-stream"))
 		return m, false
 	}
-	body, err := readBody(w, r, h.Limits.Body)
+	body, err := readBody(w, r, h.opts.Limits.Body)
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

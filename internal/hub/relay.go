@@ -26,19 +26,19 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Hub) namespaces() []string {
-	if h.Upstreams == nil {
+	if h.opts.Upstreams == nil {
 		return nil
 	}
-	return h.Upstreams.Namespaces()
+	return h.opts.Upstreams.Namespaces()
 }
 
 // relayTo is the endpoint of an upstream: made when it is first asked for, and
 // closed when somebody asks for one that is gone.
 func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
-	if h.Upstreams == nil {
+	if h.opts.Upstreams == nil {
 		return nil, false
 	}
-	peer, found := h.Upstreams.Peer(namespace)
+	peer, found := h.opts.Upstreams.Peer(namespace)
 	h.relaying.Lock()
 	defer h.relaying.Unlock()
 	h.mu.Lock()
@@ -52,7 +52,7 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if e != nil || !found {
 		return e, found
 	}
-	e = newEndpoint(h, "/mcp/"+namespace, newRelay(h, namespace, peer))
+	e = newEndpoint(h, newRelay(h, namespace, peer))
 	e.stop = peer.Watch(e.relayed)
 	h.mu.Lock()
 	closed := h.closed
@@ -99,7 +99,7 @@ func (r *relay) about(ctx context.Context) (about, error) {
 	a := about{capabilities: relayable(capabilities), info: info}
 	a.instructions, _ = wire.Text(instructions)
 	if !wire.IsObject(info) {
-		a.info = wire.SetText(wire.SetText(nil, "name", r.namespace), "version", r.hub.Version)
+		a.info = wire.SetText(wire.SetText(nil, "name", r.namespace), "version", r.hub.opts.Version)
 	}
 	return a, nil
 }

@@ -44,7 +44,7 @@ func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 // back and are forgotten.
 func (h *Hub) readLines(ctx context.Context, s *session, in io.Reader) error {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), h.Limits.Line)
+	lines.Buffer(make([]byte, 0, 64<<10), h.opts.Limits.Line)
 	for lines.Scan() {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {

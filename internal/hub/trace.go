@@ -49,12 +49,12 @@ func newInstruments(meter metric.Meter) instruments {
 // ends it and measures.
 func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.RawMessage, error)) {
 	ctx, link := h.extract(ctx, t)
-	if t.method == wire.MethodListen || h.Tracer == nil && !h.metrics.on {
+	if t.method == wire.MethodListen || h.opts.Tracer == nil && !h.metrics.on {
 		return ctx, func(json.RawMessage, error) {}
 	}
 	var span trace.Span = silent.Span{}
 	attrs := t.attributes()
-	if h.Tracer != nil {
+	if h.opts.Tracer != nil {
 		options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...)}
 		if link.IsValid() {
 			options = append(options, trace.WithLinks(trace.Link{SpanContext: link}))
@@ -62,7 +62,7 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 		if rd := t.current(); rd != nil {
 			options = append(options, trace.WithAttributes(attribute.String("jsonrpc.request.id", string(rd.id))))
 		}
-		ctx, span = h.Tracer.Start(ctx, t.spanName(), options...)
+		ctx, span = h.opts.Tracer.Start(ctx, t.spanName(), options...)
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		failure := t.failure(result, err)
@@ -83,19 +83,19 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 // a link to the one of the HTTP request when that is another; or from the
 // headers alone.
 func (h *Hub) extract(ctx context.Context, t *task) (context.Context, trace.SpanContext) {
-	if h.Propagator == nil {
+	if h.opts.Propagator == nil {
 		return ctx, trace.SpanContext{}
 	}
 	var outer trace.SpanContext
 	if t.header != nil {
-		ctx = h.Propagator.Extract(ctx, propagation.HeaderCarrier(t.header))
+		ctx = h.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(t.header))
 		outer = trace.SpanContextFromContext(ctx)
 	}
 	meta := wire.Meta(t.params)
 	if meta == nil {
 		return ctx, trace.SpanContext{}
 	}
-	ctx = h.Propagator.Extract(ctx, &wire.Carrier{Meta: meta})
+	ctx = h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: meta})
 	if trace.SpanContextFromContext(ctx).Equal(outer) {
 		return ctx, trace.SpanContext{}
 	}
