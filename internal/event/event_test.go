@@ -380,3 +380,23 @@ func BenchmarkPublishAndRead(b *testing.B) {
 		}
 	}
 }
+
+func TestWantingMore(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	some := bus.Subscribe(event.Options{Types: []string{"clock.beat"}})
+	defer some.Close()
+	all := bus.Subscribe(event.Options{})
+	defer all.Close()
+	bus.Publish(connected{"a"})
+	some.Want("upstream.*")
+	all.Want("clock.beat")
+	bus.Publish(connected{"b"})
+	bus.Publish(beat{1})
+	if got := drain(some); !slices.Equal(got, []string{"2 {b}", "3 {1}"}) {
+		t.Errorf("some: %q", got)
+	}
+	if got := drain(all); len(got) != 3 {
+		t.Errorf("who asked for none still sees all: %q", got)
+	}
+}

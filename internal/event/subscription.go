@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -74,6 +75,16 @@ func newSubscription(b *Bus, o Options) *Subscription {
 		s.queue = &ring{bound: o.Buffer}
 	}
 	return s
+}
+
+// Want adds types to those the subscription asked for, from now on. One that
+// asked for none sees all types already.
+func (s *Subscription) Want(types ...string) {
+	s.bus.mu.Lock() // which offer is called under
+	defer s.bus.mu.Unlock()
+	if len(s.types) > 0 {
+		s.types = slices.Concat(s.types, types)
+	}
 }
 
 // Next waits for the next event. It returns ErrClosed when no more will come,

@@ -1,6 +1,9 @@
 package host
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Env is the world of one run as an engine sees it: the modules there are, and
 // the door to everything outside. An engine holds no other reference to the
@@ -9,6 +12,7 @@ type Env struct {
 	Modules []Module
 	door    Door
 	world   *World
+	asked   atomic.Int64
 }
 
 // NewEnv makes the environment of a run.
@@ -19,17 +23,31 @@ func NewEnv(modules []Module, door Door, world *World) *Env {
 // Call runs a host function for a script: a pure one directly, an effect through
 // the door. module is the global it was reached by, for messages.
 func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) ([]Value, error) {
+	return e.Start(module, f, values)(ctx)
+}
+
+// Start is the first half of Call: it gives the effect its number, in the
+// goroutine that runs the script. The function it returns does the rest and may
+// run in another one, beside others.
+func (e *Env) Start(module string, f *Func, values []Value) func(context.Context) ([]Value, error) {
 	args := Args{Func: qualified(module, f.Name), Values: values}
 	if f.Pure != nil {
-		return f.Pure(args)
+		return func(context.Context) ([]Value, error) { return f.Pure(args) }
 	}
 	kind := f.Kind
 	if f.Classify != nil {
 		kind = f.Classify(e.world, args)
 	}
-	return e.door.Pass(ctx, Effect{Name: args.Func, Kind: kind, Args: values}, func(ctx context.Context) ([]Value, error) {
-		return f.Effect(ctx, e.world, args)
-	})
+	effect := e.effect(args.Func, kind, values)
+	return func(ctx context.Context) ([]Value, error) {
+		return e.door.Pass(ctx, effect, func(ctx context.Context) ([]Value, error) {
+			return f.Effect(ctx, e.world, args)
+		})
+	}
+}
+
+func (e *Env) effect(name string, kind Kind, values []Value) Effect {
+	return Effect{Seq: e.asked.Add(1), Name: name, Kind: kind, Args: values}
 }
 
 const seedEffect = "random.seed"
@@ -37,7 +55,7 @@ const seedEffect = "random.seed"
 // Seed starts the script's random numbers. It passes the door like every other
 // moment, so that a replay draws the same.
 func (e *Env) Seed(ctx context.Context) (uint64, error) {
-	values, err := e.door.Pass(ctx, Effect{Name: seedEffect, Kind: Moment}, func(context.Context) ([]Value, error) {
+	values, err := e.door.Pass(ctx, e.effect(seedEffect, Moment, nil), func(context.Context) ([]Value, error) {
 		return []Value{int64(e.world.random())}, nil //nolint:gosec // bits, not a quantity
 	})
 	if err != nil || len(values) != 1 {

@@ -25,6 +25,16 @@ type Module struct {
 	JS    string // the same for JavaScript
 }
 
+// Func is the module's function of that name, or nil.
+func (m *Module) Func(name string) *Func {
+	for i := range m.Funcs {
+		if m.Funcs[i].Name == name {
+			return &m.Funcs[i]
+		}
+	}
+	return nil
+}
+
 // Func is one host function. Exactly one of Pure and Effect is set: Pure
 // computes from its arguments alone and is handed nothing else; Effect touches
 // the world, and the engine calls it only through the Door.
@@ -38,6 +48,10 @@ type Func struct {
 	// Kind is what sort of effect it is; Classify, when set, decides per call.
 	Kind     Kind
 	Classify func(world *World, args Args) Kind
+
+	// Waits tells that an effect may take long because somebody else must answer.
+	// A script that does several things at once goes on with the others meanwhile.
+	Waits bool
 }
 
 // Kind sorts effects by what may be done with them in a rehearsal and after a

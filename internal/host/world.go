@@ -25,7 +25,9 @@ type World struct {
 	Temp      *Temp                                  // its own folder, gone when it ends
 	HTTP      *http.Client                           // already limited to the hosts that are allowed
 	Getenv    func(string) (string, bool)            // already limited to the variables that are allowed
-	Events    *event.Bus                             // what on(event, fn) hears
+	Events    *event.Bus                             // where emit publishes
+	Listener  *Listener                              // what on(event, fn) hears
+	Commands  Commands                               // programs it may run
 	Meter     metric.Meter                           // what otel.record_metric counts with
 	Progress  func(fraction float64, message string) // tells whoever waits
 	Random    func() uint64                          // seeds the script's generator

@@ -27,39 +27,94 @@ func bindLua(m *host.Module) *lua.Library {
 		consts = append(consts, lua.Const{Name: "null", Value: lua.Null})
 	case "os":
 		consts = append(consts, pureOS()...)
+	case "mcp":
+		invoke := lua.NewFunc("mcp.invoke", luaTool(m.Func("call")))
+		regs = append(regs, lua.Reg{Name: "__bind", Fn: func(c *lua.Call) error { return c.Return(invoke.Bind(c.Args()...).Value()) }})
+		consts = append(consts, lua.Const{Name: "__invoke", Value: invoke.Value()})
+	case "parallel":
+		regs = append(regs, parallelFuncs()...)
 	}
 	return lua.NewLibrary(m.Name, regs, consts, nil)
 }
 
 // luaFunc is a host function as Lua calls it: arguments are copied out, results
-// copied in, and errors raised with their cause.
+// copied in, and errors raised with their cause. One that waits, called in a
+// task, lets the other tasks go on: its first half starts a flight and suspends
+// the task, its second half is called with the flight's number.
 func luaFunc(module string, f *host.Func) lua.Func {
+	return func(c *lua.Call) error { return callHost(c, module, f, nil) }
+}
+
+// luaTool is a tool as Lua calls it: mcp.call with the names bound. It is no Lua
+// function around mcp.call, so that the line of a script that returns what a
+// tool answers stays on the stack.
+func luaTool(call *host.Func) lua.Func {
 	return func(c *lua.Call) error {
-		env, _ := c.State().Stored(envKey{}).(*host.Env)
-		if env == nil {
-			return c.Errorf("%s: the world is not there", f.Name)
+		return callHost(c, "mcp", call, []lua.Value{c.Upvalue(1), c.Upvalue(2)})
+	}
+}
+
+// callHost calls a host function with the values of lead before the arguments.
+func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error {
+	if c.Resumed() {
+		return landed(c)
+	}
+	env, _ := c.State().Stored(envKey{}).(*host.Env)
+	if env == nil {
+		return c.Errorf("%s: the world is not there", f.Name)
+	}
+	values := make([]host.Value, len(lead)+c.NArgs())
+	for i := range values {
+		var err error
+		if i < len(lead) {
+			values[i], err = fromLua(lead[i])
+		} else {
+			values[i], err = fromLua(c.Arg(i - len(lead) + 1))
 		}
-		values := make([]host.Value, c.NArgs())
-		for i := range values {
-			value, err := fromLua(c.Arg(i + 1))
-			if err != nil {
-				return c.ArgError(i+1, err.Error())
-			}
-			values[i] = value
+		if err != nil {
+			return c.ArgError(i-len(lead)+1, err.Error())
 		}
-		results, err := env.Call(c.Context(), module, f, values)
+	}
+	if f.Waits && c.Yieldable() {
+		if flights := flightsOf(c.State()); flights != nil && flights.tasks[c.Thread()] {
+			flights.start(c.Context(), c.Thread(), env.Start(module, f, values))
+			return c.Yield()
+		}
+	}
+	results, err := env.Call(c.Context(), module, f, values)
+	return answer(c, results, err)
+}
+
+// landed is the second half of a function whose task was suspended.
+func landed(c *lua.Call) error {
+	number, _ := c.Arg(1).AsInt()
+	flights := flightsOf(c.State())
+	if flights == nil {
+		return c.Errorf("the call was cut off when its run ended")
+	}
+	one, err := flights.claim(c.Context(), number)
+	if err != nil {
+		return raise(c, err)
+	}
+	if one == nil {
+		return c.Errorf("the call was cut off when its run ended")
+	}
+	return answer(c, one.values, one.err)
+}
+
+// answer gives Lua what a host function answered.
+func answer(c *lua.Call, results []host.Value, err error) error {
+	if err != nil {
+		return raise(c, err)
+	}
+	for _, result := range results {
+		value, err := toLua(c.State(), result)
 		if err != nil {
 			return raise(c, err)
 		}
-		for _, result := range results {
-			value, err := toLua(c.State(), result)
-			if err != nil {
-				return raise(c, err)
-			}
-			c.Push(value)
-		}
-		return nil
+		c.Push(value)
 	}
+	return nil
 }
 
 // raise makes a Lua error of what a host function answered. Its message has no

@@ -74,6 +74,9 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	if err != nil {
 		return nil, err
 	}
+	flights := newFlights()
+	state.Store(flightsKey{}, flights)
+	defer flights.close()
 	chunk, err := loadChunk(state, q)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/module/mcp"
 	"github.com/luanette/luanette/internal/module/os"
 	"github.com/luanette/luanette/internal/module/otel"
+	"github.com/luanette/luanette/internal/module/parallel"
 	"github.com/luanette/luanette/internal/module/progress"
 	"github.com/luanette/luanette/internal/module/temp"
 	"github.com/luanette/luanette/internal/module/tools"
@@ -30,5 +31,6 @@ func modules() []host.Module {
 		otel.Module(),
 		mcp.Module(),
 		tools.Module(),
+		parallel.Module(),
 	}
 }

@@ -18,7 +18,7 @@ func Module() host.Module {
 	return host.Module{Name: "clock", Page: page, Funcs: []host.Func{
 		{Name: "now", Kind: host.Moment, Effect: now},
 		{Name: "advance", Kind: host.Moment, Effect: advance},
-		{Name: "sleep", Kind: host.Moment, Effect: sleep},
+		{Name: "sleep", Kind: host.Moment, Effect: sleep, Waits: true},
 	}}
 }
 

@@ -22,7 +22,7 @@ var prelude string
 // Module is the global mcp.
 func Module() host.Module {
 	return host.Module{Name: "mcp", Page: page, Lua: prelude, Funcs: []host.Func{
-		{Name: "call", Effect: call, Classify: classify},
+		{Name: "call", Effect: call, Classify: classify, Waits: true},
 		{Name: "has", Kind: host.Read, Effect: has},
 		{Name: "namespaces", Kind: host.Read, Effect: namespaces},
 		{Name: "tools", Kind: host.Read, Effect: tools},

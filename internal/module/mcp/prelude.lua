@@ -1,15 +1,15 @@
 -- Namespaces and tools appear when they are first touched. A name that does not
 -- exist reads as nil, so that `if mcp.git then` works and a wrong call is the
 -- ordinary "attempt to call a nil value".
-local call, has = mcp.call, mcp.has
+local bind, has = mcp.__bind, mcp.has
+mcp.__bind, mcp.__invoke = nil, nil
+local type, rawget, rawset, setmetatable = type, rawget, rawset, setmetatable
 
 local tool_of = {
   __index = function(space, tool)
     local namespace = rawget(space, 0)
     if type(tool) ~= "string" or not has(namespace, tool) then return nil end
-    local function invoke(arguments)
-      return call(namespace, tool, arguments)
-    end
+    local invoke = bind(namespace, tool)
     rawset(space, tool, invoke)
     return invoke
   end,
