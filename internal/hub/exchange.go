@@ -135,7 +135,8 @@ func (w *eventWriter) batch(b batch) {
 
 func (w *eventWriter) comment() { w.buf = wire.AppendComment(w.buf, "") }
 
-// flush writes what was gathered.
+// flush writes what was gathered. Only while it writes there is a deadline: a
+// stream may be silent for as long as it likes.
 func (w *eventWriter) flush() error {
 	// Not every ResponseWriter has deadlines; without one a write just takes longer.
 	_ = w.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -145,7 +146,9 @@ func (w *eventWriter) flush() error {
 		}
 		w.buf = w.buf[:0]
 	}
-	return w.ctl.Flush()
+	err := w.ctl.Flush()
+	_ = w.ctl.SetWriteDeadline(time.Time{})
+	return err
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
