@@ -36,11 +36,7 @@ func BenchmarkTypeScript(b *testing.B) {
 }
 
 func BenchmarkFreshInstance(b *testing.B) {
-	e, err := NewEngine(Options{PoolSize: -1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close(context.Background())
+	e := newEngine(b, Options{PoolSize: -1})
 	if err := e.Warm(b.Context()); err != nil {
 		b.Fatal(err)
 	}

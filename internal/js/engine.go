@@ -183,7 +183,7 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64)
 		fresh = true
 	}
 	in.memory.limit = max(limit, m.template.size)
-	if err := m.restore(ctx, in, img, fresh); err != nil {
+	if err := m.restore(in, img, fresh); err != nil {
 		return nil, errors.Join(err, in.close(ctx))
 	}
 	return in, nil

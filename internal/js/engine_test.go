@@ -17,16 +17,25 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// shared is the engine of all tests: compiling it is the expensive part.
-var shared *Engine
+// shared is the engine of most tests, cache where all of them keep compiled code:
+// compiling is the expensive part.
+var (
+	shared *Engine
+	cache  string
+)
 
-func TestMain(m *testing.M) {
-	os.Exit(runTests(m))
-}
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
 	var err error
-	if shared, err = NewEngine(Options{}); err != nil {
+	if cache, err = os.MkdirTemp("", "js"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(cache)
+	if shared, err = NewEngine(Options{CacheDir: cache}); err != nil {
+		panic(err)
+	}
+	if err := shared.Warm(context.Background()); err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -38,6 +47,22 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// newEngine makes an engine for one test.
+func newEngine(tb testing.TB, options Options) *Engine {
+	tb.Helper()
+	options.CacheDir = cache
+	e, err := NewEngine(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := e.Close(context.Background()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return e
 }
 
 // testHost answers "mcp.*" by echoing, fails for names that end in ".fail", and has a
@@ -419,11 +444,7 @@ func TestResolveDefinesWhatIsMentioned(t *testing.T) {
 
 func TestRunsDoNotSeeEachOther(t *testing.T) {
 	t.Parallel()
-	e, err := NewEngine(Options{PoolSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close(t.Context())
+	e := newEngine(t, Options{PoolSize: 1})
 	for range 3 {
 		got, err := e.Run(t.Context(), program("const seen = typeof leak; globalThis.leak = 1; Array.prototype.leak = 2; seen + typeof [].leak2"), testHost())
 		if err != nil || string(got.Result) != `"undefinedundefined"` {
@@ -434,10 +455,7 @@ func TestRunsDoNotSeeEachOther(t *testing.T) {
 
 func TestClosedEngine(t *testing.T) {
 	t.Parallel()
-	e, err := NewEngine(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEngine(t, Options{})
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

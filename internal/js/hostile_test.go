@@ -23,11 +23,7 @@ func TestHostileScripts(t *testing.T) {
 	if err != nil || len(files) < 40 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
-	e, err := NewEngine(Options{Memory: memory, PoolSize: 1}) // one instance: what is left behind is found
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close(t.Context())
+	e := newEngine(t, Options{Memory: memory, PoolSize: 1}) // one instance: what is left behind is found
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".js"), func(t *testing.T) {
 			source, err := os.ReadFile(file)

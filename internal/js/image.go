@@ -105,7 +105,7 @@ func (in *instance) scrub(ctx context.Context, template *image) error {
 
 // restore fills an instance with an image. A fresh instance has zero memory and takes
 // only the pages that matter; a used one must have the template's size.
-func (m *machine) restore(ctx context.Context, in *instance, img *image, fresh bool) error {
+func (m *machine) restore(in *instance, img *image, fresh bool) error {
 	t := m.template
 	if !fresh {
 		copy(in.memory.bytes(), t.full)

@@ -91,7 +91,7 @@ func TestTemplateIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.close(t.Context())
-	b, err := newMachine(t.Context(), t.TempDir(), 64<<20)
+	b, err := newMachine(t.Context(), cache, 64<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,11 +188,7 @@ func TestForksAreIndependent(t *testing.T) {
 // A fork, a snapshot and the session itself answer alike to whatever comes next.
 func TestForkAndSnapshotProperty(t *testing.T) {
 	t.Parallel()
-	other, err := NewEngine(Options{}) // restores what another engine saved
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(t.Context())
+	other := newEngine(t, Options{}) // restores what another engine saved
 	steps := []string{
 		"let n = 0", "var n2 = 1; n2", "n = (globalThis.n ?? 0) + 1", "list = [...(globalThis.list ?? []), 'x'.repeat(100)]",
 		"function f(a) { return a + 1 }; f(1)", "map = new Map([[1, {deep: [1, 2, 3n]}]])", "throw new Error('x')",

@@ -71,10 +71,7 @@ func TestCancel(t *testing.T) {
 // only Close waits for it.
 func TestHostThatDoesNotListen(t *testing.T) {
 	t.Parallel()
-	e, err := NewEngine(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEngine(t, Options{})
 	release := make(chan struct{})
 	host := testHost()
 	host.OnCall = func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
