@@ -41,7 +41,7 @@ func (k *keeper) explain(ctx context.Context, err error, what string) error {
 	case errors.As(err, &status) && status.Code < 500:
 		return fault.Wrap(fault.Upstream, err, "%s", doing)
 	case errors.Is(err, ErrNotSent):
-		return fault.Wrap(fault.Unavailable, err, "%s", doing)
+		return fault.Wrap(fault.Unavailable, err, "%s", doing).WithHint("nothing has happened; the call can be made again")
 	}
 	return fault.Wrap(fault.Unavailable, err, "%s: the connection was lost while the call ran, its outcome is unknown", doing).
 		WithHint("find out whether it took effect before making the call again")

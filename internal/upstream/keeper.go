@@ -99,14 +99,24 @@ func (k *keeper) run(ctx context.Context, after <-chan struct{}) {
 			k.withdraw(s)
 			s.close()
 		}
+		k.remember(err)
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errIdle):
+		case errors.Is(err, errIdle), k.abandoned():
 			k.doze()
 		default:
 			k.await(ctx, err, served)
 		}
+	}
+}
+
+// remember keeps why an attempt or a connection ended, if it was not on purpose.
+func (k *keeper) remember(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err = err; errors.Is(err, errIdle) {
+		k.err = nil
 	}
 }
 
@@ -115,6 +125,13 @@ func (k *keeper) sleeps() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.state == StateAsleep
+}
+
+// abandoned tells that nobody waits any more for a lazy server that does not come up.
+func (k *keeper) abandoned() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.spec.lazy() && k.known.Server != "" && time.Since(k.used) > k.opts.ConnectTime
 }
 
 // sleep waits until somebody needs the server.
@@ -132,7 +149,7 @@ func (k *keeper) sleep(ctx context.Context) bool {
 func (k *keeper) doze() {
 	k.change(func() {
 		drain(k.wake) // whoever still needs the server sees the change and wakes us again
-		k.state, k.since, k.err, k.attempt = StateAsleep, time.Now(), nil, 0
+		k.state, k.since, k.attempt, k.pace = StateAsleep, time.Now(), 0, 0
 	})
 }
 
@@ -181,28 +198,32 @@ func (k *keeper) hooks() Hooks {
 	}
 }
 
-// fetch lists the server's tools. One that has none, or refuses to list them, is
-// still a server.
+// fetch lists the server's tools. One that has none is still a server; of one
+// that refuses to list them we keep those we know.
 func (k *keeper) fetch(ctx context.Context, s *session) (*listing, error) {
 	list, err := s.list(ctx, k.name, k.opts.ConnectTime)
 	var refused *wire.Error
-	if errors.As(err, &refused) {
-		list = &listing{}
-		if s.has("tools") || refused.Code != wire.CodeMethodNotFound {
-			list.drop("tools cannot be listed: %v", refused)
-		}
-		return list, nil
+	if !errors.As(err, &refused) {
+		return list, err
 	}
-	return list, err
+	if !s.has("tools") && refused.Code == wire.CodeMethodNotFound {
+		return &listing{}, nil
+	}
+	k.mu.Lock()
+	list = &listing{tools: k.list.tools, headers: k.list.headers}
+	k.mu.Unlock()
+	list.drop("tools cannot be listed: %v", refused)
+	return list, nil
 }
 
 // present makes a session the one that serves.
 func (k *keeper) present(s *session, found verdict, list *listing) {
-	k.install(list, func() {
+	k.install(list, func() bool {
 		drain(k.wake)
 		k.session, k.verdict = s, found
 		k.state, k.since, k.err, k.next = StateConnected, time.Now(), nil, time.Time{}
 		k.used = time.Now()
+		return true
 	})
 	k.publish(Connected{Upstream: k.name, ToolCount: len(list.tools), Era: s.era.String(), Revision: s.revision})
 	k.log.Info("connected", "era", s.era.String(), "tools", len(list.tools), "transport", s.way.Transport)
@@ -245,7 +266,7 @@ func (k *keeper) await(ctx context.Context, err error, served bool) {
 		k.attempt++
 		k.pace++
 		attempt = k.attempt
-		k.state, k.since, k.err = StateReconnecting, time.Now(), err
+		k.state, k.since = StateReconnecting, time.Now()
 		delay = max(k.opts.Backoff.Delay(k.pace), floor(attempt))
 		if auth {
 			k.state, k.challenge, delay = StateNeedsAuth, challenge, k.opts.AuthRetry

@@ -290,6 +290,42 @@ func TestLazyServerNobodyKnowsIntroducesItself(t *testing.T) {
 	})
 }
 
+func TestLazyServerThatDoesNotComeUpIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: time.Minute})
+		time.Sleep(2 * time.Minute)
+		s.fake.drop(errors.New("out of order"))
+		if err := s.call("read"); fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("call: %v", err)
+		}
+		time.Sleep(time.Minute)
+		before := s.fake.attempts()
+		time.Sleep(time.Hour)
+		if st := s.state(t); st.State != upstream.StateAsleep || s.fake.attempts() != before || !strings.Contains(st.LastError, "out of order") {
+			t.Errorf("status %+v, %d further attempts", st, s.fake.attempts()-before)
+		}
+	})
+}
+
+func TestCallWaitingForTheOldServerGoesToTheNew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		s.fake.drop(errors.New("out of order"))
+		s.add(t, upstream.Spec{URL: "fake://old"})
+		done := make(chan error)
+		go func() { done <- s.call("write") }()
+		time.Sleep(time.Second)
+		s.fake.drop(nil)
+		s.add(t, upstream.Spec{URL: "fake://new"})
+		if err := <-done; err != nil {
+			t.Errorf("call: %v", err)
+		}
+	})
+}
+
 func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

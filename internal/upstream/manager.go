@@ -202,19 +202,17 @@ func (m *Manager) List() []Status {
 // Refresh fetches the tools of an upstream anew. It waits for a server that is
 // away as a call does.
 func (m *Manager) Refresh(ctx context.Context, name string) error {
-	k, err := m.keeper(name)
-	if err != nil {
-		return err
-	}
-	s, err := k.reach(ctx, new(time.Time))
-	if err != nil {
-		return err
-	}
-	if err := k.refresh(ctx, s); err != nil {
-		k.judge(ctx, s, err)
-		return k.explain(ctx, err, "")
-	}
-	return nil
+	return m.with(name, func(k *keeper) error {
+		s, err := k.reach(ctx, new(time.Time))
+		if err != nil {
+			return err
+		}
+		if err := k.refresh(ctx, s); err != nil {
+			k.judge(ctx, s, err)
+			return k.explain(ctx, err, "")
+		}
+		return nil
+	})
 }
 
 // Peer is the upstream of that name seen whole.
@@ -238,11 +236,26 @@ func (m *Manager) Tools(context.Context) ([]tool.Info, error) {
 
 // Call implements tool.Source.
 func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	k, err := m.keeper(call.Ref.Space)
-	if err != nil {
-		return tool.Result{}, err
+	var result tool.Result
+	err := m.with(call.Ref.Space, func(k *keeper) (err error) {
+		result, err = k.call(ctx, call)
+		return err
+	})
+	return result, err
+}
+
+// with lets do use the keeper of that name, and the one that took over when the
+// first was replaced before it could do anything.
+func (m *Manager) with(name string, do func(*keeper) error) error {
+	for {
+		k, err := m.keeper(name)
+		if err != nil {
+			return err
+		}
+		if err = do(k); !errors.Is(err, errRemoved) {
+			return err
+		}
 	}
-	return k.call(ctx, call)
 }
 
 func (m *Manager) keeper(name string) (*keeper, error) {

@@ -23,10 +23,16 @@ type Peer struct {
 // keys taken out of its _meta. An error the server sent is a *wire.Error in the
 // chain. caller may be nil.
 func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	k, err := p.manager.keeper(p.name)
-	if err != nil {
-		return nil, err
-	}
+	var result json.RawMessage
+	err := p.manager.with(p.name, func(k *keeper) (err error) {
+		result, err = k.relay(ctx, method, params, caller)
+		return err
+	})
+	return result, err
+}
+
+// relay makes a request as it came.
+func (k *keeper) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	meta := wire.Meta(params)
 	r := request{method: method, params: wire.Delete(params, "_meta"), meta: meta, caller: caller}
 	if r.params == nil {

@@ -169,8 +169,8 @@ func (s *session) cancel(id wire.ID) {
 	})
 }
 
-// check asks the server for a sign of life. A server that answers with an error
-// is alive.
+// check asks the server for a sign of life. A server that refuses to give one is
+// alive.
 func (s *session) check(ctx context.Context, limit time.Duration) error {
 	method := wire.MethodPing
 	if s.era == wire.Modern {
@@ -178,7 +178,8 @@ func (s *session) check(ctx context.Context, limit time.Duration) error {
 	}
 	_, err := s.do(ctx, request{method: method, params: json.RawMessage(`{}`), timeout: limit})
 	var answered *wire.Error
-	if errors.As(err, &answered) {
+	var status *statusError
+	if errors.As(err, &answered) || errors.As(err, &status) && !status.auth() && status.Code < 500 {
 		return nil
 	}
 	return err

@@ -116,23 +116,25 @@ func (k *keeper) refresh(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	k.install(list, nil)
+	k.install(list, func() bool { return k.session == s })
 	return nil
 }
 
-// install makes list the one we serve, together with what also does to the
-// state, tells the house what changed, and keeps it for the next start.
-func (k *keeper) install(list *listing, also func()) {
-	k.mu.Lock()
-	old := k.list
-	k.mu.Unlock()
-	added, removed, changed := diff(old.tools, list.tools)
+// install makes list the one we serve, tells the house what changed, and keeps it
+// for the next start. It does nothing of that when commit, which may alter the
+// state with it, says that the list comes too late.
+func (k *keeper) install(list *listing, commit func() bool) {
+	var old *listing
 	k.change(func() {
-		k.list, k.stale = list, false
-		if also != nil {
-			also()
+		if commit() {
+			old = k.list
+			k.list, k.stale = list, false
 		}
 	})
+	if old == nil {
+		return
+	}
+	added, removed, changed := diff(old.tools, list.tools)
 	if len(added)+len(removed)+len(changed) > 0 {
 		k.publish(ToolsRefreshed{Upstream: k.name, ToolCount: len(list.tools), Added: added, Removed: removed, Changed: changed})
 	}
