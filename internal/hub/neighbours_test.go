@@ -1,0 +1,72 @@
+package hub_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// modules is the folder of the installed neighbours.
+func modules(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
+	if dir == "" {
+		t.Skip("LUANETTE_TEST_NEIGHBOURS, a node_modules folder, is not set")
+	}
+	return dir
+}
+
+// The clients of the TypeScript SDK, both generations, talk to the hub by every
+// way they know.
+func TestTypeScriptClients(t *testing.T) {
+	t.Parallel()
+	for _, way := range []struct{ name, script, path, argument string }{
+		{"client 2 legacy", "client.js", "/mcp", "legacy"},
+		{"client 2 auto", "client.js", "/mcp", "auto"},
+		{"client 2 modern", "client.js", "/mcp", "modern"},
+		{"client 1 http", "client1.js", "/mcp", "http"},
+		{"client 1 sse", "client1.js", "/mcp/sse", "sse"},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			dir := modules(t)
+			source := protocolTools()
+			_, url := serve(t, options(t, source))
+			script := filepath.Join("testdata", "neighbours", way.script)
+			cmd := exec.CommandContext(t.Context(), "node", script, dir, url+way.path, way.argument)
+			var complaints bytes.Buffer
+			cmd.Stderr = &complaints
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, complaints.String())
+			}
+			var got map[string]any
+			if err := json.Unmarshal(out, &got); err != nil {
+				t.Fatalf("%s: %v", out, err)
+			}
+			want := map[string]any{
+				"server":   "test",
+				"tools":    []any{"ask", "echo", "fail", "invalid", "panic", "refuse", "report"},
+				"echo":     map[string]any{"message": "hello"},
+				"report":   "done",
+				"progress": []any{0.5, 1.0},
+				"ask":      `{"action":"accept","content":{"name":"Ada"}}`,
+				"failed":   true,
+				"read":     "A",
+			}
+			if way.argument == "sse" {
+				// This client forgets the call with its answer, before it looked at the
+				// progress that came in the same packet.
+				delete(got, "progress")
+				delete(want, "progress")
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("it saw %s", out)
+			}
+		})
+	}
+}
