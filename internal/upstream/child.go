@@ -165,18 +165,18 @@ func (c *child) gone(within time.Duration) bool {
 var errProcess = errors.New("process ended")
 
 // obituary says why the process closed its output.
-func (c *child) obituary(stderr *tail) error {
-	if !c.gone(100 * time.Millisecond) {
+func (c *child) obituary(last *tail) error {
+	if !c.gone(200 * time.Millisecond) {
 		return fmt.Errorf("%w: it closed its output", errProcess)
 	}
-	last := stderr.last()
-	if last != "" {
-		last = ": " + last
+	words := last.words(200 * time.Millisecond)
+	if words != "" {
+		words = ": " + words
 	}
 	if c.state != nil {
-		return fmt.Errorf("%w: %w%s", errProcess, c.state, last)
+		return fmt.Errorf("%w: %w%s", errProcess, c.state, words)
 	}
-	return fmt.Errorf("%w%s", errProcess, last)
+	return fmt.Errorf("%w%s", errProcess, words)
 }
 
 // lookPath finds the program in the PATH the child will have, not in ours.
@@ -214,7 +214,10 @@ const (
 type tail struct {
 	mu    sync.Mutex
 	lines []string
+	ended chan struct{}
 }
+
+func newTail() *tail { return &tail{ended: make(chan struct{})} }
 
 func (t *tail) add(line string) {
 	t.mu.Lock()
@@ -224,7 +227,17 @@ func (t *tail) add(line string) {
 	}
 }
 
-func (t *tail) last() string {
+func (t *tail) close() { close(t.ended) }
+
+// words are the last ones. It waits a while for the stream to end, which a
+// grandchild may hold open.
+func (t *tail) words(within time.Duration) string {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-t.ended:
+	case <-timer.C:
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return excerpt([]byte(strings.Join(t.lines, " / ")))

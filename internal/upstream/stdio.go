@@ -31,15 +31,18 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Link, error) {
 		return nil, notSent(err)
 	}
 	l := &stdioLink{pipe: newPipe(hooks, child.stdin), child: child, limit: o.MaxResult, grace: o.Grace}
-	stderr := &tail{}
-	l.wg.Go(func() { readStderr(child.stderr, func(line string) { stderr.add(line); hooks.Stderr(line) }) })
-	l.wg.Go(func() { l.read(stderr) })
+	last := newTail()
+	l.wg.Go(func() {
+		defer last.close()
+		readStderr(child.stderr, func(line string) { last.add(line); hooks.Stderr(line) })
+	})
+	l.wg.Go(func() { l.read(last) })
 	return l, nil
 }
 
 // read takes messages until the process closes its output, which is its end for
 // us whether it still runs or not.
-func (l *stdioLink) read(stderr *tail) {
+func (l *stdioLink) read(last *tail) {
 	in := bufio.NewReaderSize(l.child.stdout, 64<<10)
 	for {
 		line, err := readLine(in, l.limit)
@@ -51,7 +54,7 @@ func (l *stdioLink) read(stderr *tail) {
 				l.hooks.Garbage(excerpt(line))
 			}
 		case err != nil:
-			end := l.child.obituary(stderr)
+			end := l.child.obituary(last)
 			if l.child.gone(0) {
 				l.settleUp(l.child.theirInput)
 			}
