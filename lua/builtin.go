@@ -64,14 +64,12 @@ func (s *State) resumeBuiltin(t *Thread) (exit bool, err error) {
 		if f.phase == phaseFailed {
 			return s.closeProtected(t, at+1)
 		}
-		t.stack[at] = Bool(true)
-		return s.ret(t, at, t.top-at)
+		return s.retBehind(t, Bool(true), at+1, t.top-at-1)
 	case builtinXpcall:
 		if f.phase == phaseFailed {
 			return s.closeProtected(t, at+2)
 		}
-		t.stack[at+1] = Bool(true)
-		return s.ret(t, at+1, t.top-at-1)
+		return s.retBehind(t, Bool(true), at+2, t.top-at-2)
 	case builtinPairs:
 		return s.ret(t, at+1, 3)
 	default: // dofile
@@ -115,6 +113,6 @@ func (s *State) startPairs(t *Thread, at, nargs int) (exit bool, err error) {
 		t.stack[at+1], t.stack[at+2] = h, v
 		return s.call(t, at+1, 1, 3, frameCallback, contResults, 0)
 	}
-	t.stack[at], t.stack[at+1], t.stack[at+2] = s.nextFunction, v, Nil
-	return s.ret(t, at, 3)
+	t.stack[at+1], t.stack[at+2] = v, Nil
+	return s.retBehind(t, s.nextFunction, at+1, 2)
 }

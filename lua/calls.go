@@ -2,7 +2,6 @@ package lua
 
 import (
 	"context"
-	"errors"
 )
 
 // maxDepth bounds how deep host functions that call back into Lua may nest.
@@ -142,7 +141,10 @@ func (s *State) runHost(t *Thread, f *Function, at, nargs int, resumed bool) (ex
 	yields := err == errYield
 	first := at
 	if yields {
-		first, err = at+1, nil
+		err = nil
+	}
+	if yields || t.hook != nil { // a return hook looks at the function
+		first = at + 1
 	}
 	n := len(c.rets)
 	if err == nil {
@@ -167,7 +169,23 @@ func (s *State) runHost(t *Thread, f *Function, at, nargs int, resumed bool) (ex
 	if yields {
 		return s.yield(t, at, n)
 	}
-	return s.ret(t, at, n)
+	return s.ret(t, first, n)
+}
+
+// retBehind ends the frame of a builtin function with v and the n values from
+// a stack position on, which is that behind v's or higher. The function's own
+// slot takes v, unless a return hook will look at it.
+func (s *State) retBehind(t *Thread, v Value, first, n int) (exit bool, err error) {
+	at := int(t.frame().fn)
+	if t.hook != nil {
+		at++
+	}
+	if err := t.reserve(at + 1 + n); err != nil {
+		return false, err
+	}
+	copy(t.stack[at+1:at+1+n], t.stack[first:first+n])
+	t.stack[at] = v
+	return s.ret(t, at, n+1)
 }
 
 // fromHost gives an error of a host function the form of a Lua error.
@@ -180,9 +198,6 @@ func (s *State) fromHost(t *Thread, err error) error {
 	}
 	if isFatal(err) {
 		return err
-	}
-	if e := (*Error)(nil); errors.As(err, &e) {
-		return &Error{Value: String(s.where(t, 1) + err.Error()), Cause: err}
 	}
 	return &Error{Value: String(s.where(t, 1) + err.Error()), Cause: err}
 }

@@ -26,8 +26,8 @@ func (s *State) resume(t, co *Thread, first, n int) (exit bool, err error) {
 		co.frame().top = int32(at + 1 + n)
 		return s.runHost(co, f, at, n, true)
 	}
-	copy(co.stack[at:], t.stack[first:first+n])
-	return s.ret(co, at, n)
+	copy(co.stack[at+1:], t.stack[first:first+n])
+	return s.ret(co, at+1, n)
 }
 
 func (s *State) cannotResume(t, co *Thread) string {
@@ -68,18 +68,15 @@ func (s *State) yield(t *Thread, at, nargs int) (exit bool, err error) {
 // deliver ends the running frame of t, a resume, with the values of the
 // coroutine.
 func (s *State) deliver(t *Thread, vals []Value) (exit bool, err error) {
-	f := t.frame()
-	at := int(f.fn)
-	if err := t.reserve(at + 1 + len(vals)); err != nil {
+	at := int(t.frame().fn)
+	if err := t.reserve(at + 2 + len(vals)); err != nil {
 		return false, err
 	}
-	n := 0
+	copy(t.stack[at+1:], vals)
 	if t.stack[at].function().host.builtin == builtinResume {
-		t.stack[at] = Bool(true)
-		n = 1
+		return s.retBehind(t, Bool(true), at+1, len(vals))
 	}
-	copy(t.stack[at+n:], vals)
-	return s.ret(t, at, n+len(vals))
+	return s.ret(t, at+1, len(vals))
 }
 
 // deliverFailure ends a resume with an error: as values, or raised in t.
@@ -89,8 +86,8 @@ func (s *State) deliverFailure(t *Thread, e *Error) (exit bool, err error) {
 		if err := t.reserve(at + 2); err != nil {
 			return false, err
 		}
-		t.stack[at], t.stack[at+1] = Bool(false), e.Value
-		return s.ret(t, at, 2)
+		t.stack[at+1] = e.Value
+		return s.retBehind(t, Bool(false), at+1, 1)
 	}
 	if text, ok := e.Value.AsString(); ok {
 		return false, &Error{Value: String(s.where(t, 1) + text), Cause: e.Cause}

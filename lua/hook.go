@@ -71,31 +71,38 @@ func (s *State) trap(t *Thread) error {
 	return nil
 }
 
+// callHook runs the hook for a call that has just got its frame.
 func (s *State) callHook(t *Thread, tail bool) error {
 	h := t.hook
-	if p := t.function(t.frame()).proto; p != nil && !h.active {
+	if h.active {
+		return nil
+	}
+	p := t.function(t.frame()).proto
+	if h.call {
+		event := "call"
+		if tail {
+			event = "tail call"
+		}
+		h.first, h.n = 1, int(t.frame().extra)
+		if p != nil {
+			h.n = int(p.params)
+			t.frame().pc++ // as if the first instruction ran
+		}
+		err := s.runHook(t, event, -1)
+		if p != nil {
+			t.frame().pc--
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if h := t.hook; h != nil && p != nil { // the first line is a new one
 		h.lastPC = 0
 		if p.vararg {
 			h.lastPC = 1
 		}
 	}
-	if !h.call || h.active {
-		return nil
-	}
-	event := "call"
-	if tail {
-		event = "tail call"
-	}
-	f := t.frame()
-	h.first, h.n = 1, int(f.extra)
-	if fn := t.function(f); fn.proto != nil {
-		h.n = int(fn.proto.params)
-		f.pc++ // as if the first instruction ran
-		err := s.runHook(t, event, -1)
-		t.frame().pc--
-		return err
-	}
-	return s.runHook(t, event, -1)
+	return nil
 }
 
 func (s *State) returnHook(t *Thread, first, n int) error {
@@ -136,6 +143,9 @@ func (s *State) runHook(t *Thread, event string, line int) error {
 	}
 	t.top = top
 	h.active = false
+	if t.hook != nil { // the hook may have set another
+		t.hook.active = false
+	}
 	return err
 }
 

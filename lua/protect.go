@@ -150,12 +150,7 @@ func (s *State) closeProtected(t *Thread, slot int) (exit bool, err error) {
 			t.closeUpvalues(slot + 1)
 			f := t.frame()
 			f.flags &^= frameProtected
-			v := t.stack[slot]
-			t.stack[slot-1], t.stack[slot] = Bool(false), v
-			if slot-1 == int(f.fn) {
-				return s.ret(t, slot-1, 2)
-			}
-			return s.ret(t, slot-1, 2)
+			return s.retBehind(t, Bool(false), slot, 1)
 		}
 		h, err := s.closeHandler(t, at)
 		if err != nil {
