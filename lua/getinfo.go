@@ -136,7 +136,7 @@ func (t *Thread) local(at int, n int64) (name string, pos int, ok bool) {
 		limit = max(limit, t.top)
 	}
 	if fn.proto != nil {
-		if name, reg, ok := fn.proto.local(int(min(n, 1<<20)), int(f.pc)); ok {
+		if name, reg, ok := fn.proto.local(int(min(n, 1<<20)), int(f.pc)-1); ok {
 			return name, int(f.fn) + 1 + reg, true
 		}
 	}

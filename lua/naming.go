@@ -180,7 +180,7 @@ func (p *Proto) localIn(reg, pc int) (string, bool) {
 // localName names the variable at a stack position of the running function.
 func (t *Thread) localName(at int) string {
 	f := t.frame()
-	name, ok := t.function(f).proto.localIn(at-int(f.fn)-1, int(f.pc))
+	name, ok := t.function(f).proto.localIn(at-int(f.fn)-1, int(f.pc)-1)
 	if !ok {
 		return "?"
 	}
