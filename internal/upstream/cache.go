@@ -73,7 +73,7 @@ func (o *Options) saveRecord(name string, r record) error {
 		err = os.Rename(file.Name(), o.recordPath(name))
 	}
 	if err != nil {
-		os.Remove(file.Name())
+		_ = os.Remove(file.Name()) // err says more
 		return fmt.Errorf("cache upstream %s: %w", name, err)
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
@@ -52,29 +54,23 @@ func (k *keeper) callTool(ctx context.Context, name string, args json.RawMessage
 func (k *keeper) permit(name string) (tool.Hints, []wire.HeaderParam, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	info, known := k.find(name)
-	if !k.spec.permits(name) || k.spec.ReadOnly && !(known && info.Hints.ReadOnly) {
+	info := k.find(name)
+	if !k.spec.permits(name) || k.spec.ReadOnly && !info.Hints.ReadOnly {
 		return tool.Hints{}, nil, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", k.spec.Name, name).
 			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", k.spec.Name)
 	}
 	return info.Hints, k.list.headers[name], nil
 }
 
-// find looks a tool up; k.mu is held.
-func (k *keeper) find(name string) (tool.Info, bool) {
-	tools := k.list.tools
-	low, high := 0, len(tools)
-	for low < high {
-		if mid := (low + high) / 2; tools[mid].Name < name {
-			low = mid + 1
-		} else {
-			high = mid
-		}
+// find looks a tool up; one that is not listed claims nothing. k.mu is held.
+func (k *keeper) find(name string) tool.Info {
+	at, found := slices.BinarySearchFunc(k.list.tools, name, func(info tool.Info, name string) int {
+		return strings.Compare(info.Name, name)
+	})
+	if !found {
+		return tool.Info{}
 	}
-	if low < len(tools) && tools[low].Name == name {
-		return tools[low], true
-	}
-	return tool.Info{}, false
+	return k.list.tools[at]
 }
 
 // count begins a call in the statistics; what it returns ends it.

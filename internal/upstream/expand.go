@@ -54,7 +54,9 @@ func (e expander) variable(form string) string {
 
 func isVariable(name string) bool {
 	for i, r := range name {
-		if r != '_' && !(r >= 'a' && r <= 'z') && !(r >= 'A' && r <= 'Z') && (i == 0 || r < '0' || r > '9') {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		digit := r >= '0' && r <= '9'
+		if !letter && (i == 0 || !digit) {
 			return false
 		}
 	}

@@ -29,6 +29,7 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 	}
 	l := &sseLink{switchboard: newSwitchboard(hooks), client: client, life: newLifetime()}
 	hangUp := context.AfterFunc(ctx, func() { l.life.end(context.Cause(ctx)) })
+	//nolint:contextcheck // the stream outlives ctx, which only bounds its opening
 	events, body, err := openSSE(l.life.ctx, client, o.MaxResult)
 	if err == nil {
 		if l.post, err = address(client.url, events); err != nil {

@@ -98,7 +98,7 @@ func (s *session) answer(ctx context.Context, call wire.ID, m wire.Message) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	if err := s.link.Send(ctx, wire.Answer(m.ID, result, err)); err != nil {
-		s.opts.Log.Debug("answer to a server was lost", "method", m.Method, "error", err)
+		s.opts.Log.DebugContext(ctx, "answer to a server was lost", "method", m.Method, "error", err)
 	}
 }
 

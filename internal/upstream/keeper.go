@@ -273,7 +273,7 @@ func (k *keeper) await(ctx context.Context, err error, served bool) {
 		}
 		k.next = time.Now().Add(delay)
 	})
-	k.log.Info("away", "attempt", attempt, "retry_in", delay, "error", err)
+	k.log.InfoContext(ctx, "away", "attempt", attempt, "retry_in", delay, "error", err)
 	if auth {
 		k.publish(NeedsAuth{Upstream: k.name, Error: err.Error(), Challenge: challenge})
 	} else {

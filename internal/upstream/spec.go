@@ -121,14 +121,18 @@ func (s Spec) problem() error {
 	if s.URL == "" {
 		return nil
 	}
-	u, err := url.Parse(s.URL)
+	return urlProblem(s.URL)
+}
+
+func urlProblem(raw string) error {
+	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
 		return fmt.Errorf("url is not one") // the parse error would quote secrets in it
-	case u.Host == "" && u.Opaque == "" && u.Path == "":
-		return fmt.Errorf("url %q names no host", u.Redacted())
 	case u.User != nil:
 		return fmt.Errorf("url carries a user or password: use headers or bearer_env")
+	case u.Scheme == "":
+		return fmt.Errorf("url %q has no scheme, such as https://", u.Redacted())
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
 		return fmt.Errorf("url %q names no host", u.Redacted())
 	}
@@ -136,17 +140,14 @@ func (s Spec) problem() error {
 }
 
 func validName(name string) bool {
-	if name == "" || len(name) > 64 {
-		return false
-	}
-	for i := range len(name) {
-		c := name[i]
+	for i, c := range name {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '_' || c == '-')) {
+		inner := c >= '0' && c <= '9' || c == '_' || c == '-'
+		if !letter && (i == 0 || !inner) {
 			return false
 		}
 	}
-	return true
+	return name != "" && len(name) <= 64
 }
 
 // transport resolves Auto as far as the spec alone can.

@@ -88,13 +88,11 @@ func (k *keeper) currentSpec() Spec {
 // too busy to give one: those calls have their own limits, so it is left alone.
 func (k *keeper) examine(ctx context.Context, s *session) error {
 	err := s.check(ctx, k.opts.HealthTime)
-	if err == nil || ctx.Err() != nil {
-		return nil
+	excused := ctx.Err() != nil || errors.Is(err, errImpatient) && s.busy() > 0
+	if err != nil && !excused {
+		return fmt.Errorf("health check: %w", err)
 	}
-	if errors.Is(err, errImpatient) && s.busy() > 0 {
-		return nil
-	}
-	return fmt.Errorf("health check: %w", err)
+	return nil
 }
 
 // relist fetches the tools after a notification. A server that cannot list them
@@ -102,10 +100,10 @@ func (k *keeper) examine(ctx context.Context, s *session) error {
 func (k *keeper) relist(ctx context.Context, s *session) error {
 	err := k.refresh(ctx, s)
 	var refused *wire.Error
-	if err == nil || errors.As(err, &refused) || ctx.Err() != nil {
-		return nil
+	if err != nil && !errors.As(err, &refused) {
+		return k.examine(ctx, s)
 	}
-	return k.examine(ctx, s)
+	return nil
 }
 
 // refresh fetches the tools of a session and installs them, if it still serves.

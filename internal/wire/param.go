@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -34,7 +35,7 @@ const annotation = "x-mcp-header"
 
 func mentionsHeader(schema json.RawMessage) bool {
 	// The key may be written with escapes; then a backslash gives it away.
-	return strings.Contains(string(schema), annotation) || strings.Contains(string(schema), `\u`)
+	return bytes.Contains(schema, []byte(annotation)) || bytes.Contains(schema, []byte(`\u`))
 }
 
 func collectParams(schema json.RawMessage, path []string, seen map[string]bool, found *[]HeaderParam) error {

@@ -121,7 +121,7 @@ func (r *EventReader) line(budget int) ([]byte, error) {
 		}
 		if end < 0 {
 			long = append(long, take...)
-			r.in.Discard(len(take))
+			r.skip(len(take))
 			continue
 		}
 		r.afterCR = window[end] == '\r'
@@ -130,7 +130,7 @@ func (r *EventReader) line(budget int) ([]byte, error) {
 			take = long
 		}
 		// The bytes stay in the buffer until the next fill, so take is still good.
-		r.in.Discard(end + 1)
+		r.skip(end + 1)
 		return take, nil
 	}
 }
@@ -141,7 +141,7 @@ func (r *EventReader) window() ([]byte, error) {
 	if !r.started {
 		r.started = true
 		if first, _ := r.in.Peek(1); string(first) == "\xef" {
-			r.in.Discard(3)
+			r.skip(len("\ufeff"))
 		}
 	}
 	for {
@@ -156,9 +156,12 @@ func (r *EventReader) window() ([]byte, error) {
 		if window[0] != '\n' {
 			return window, nil
 		}
-		r.in.Discard(1)
+		r.skip(1)
 	}
 }
+
+// skip passes over n bytes; should they not come, the next read says why.
+func (r *EventReader) skip(n int) { _, _ = r.in.Discard(n) }
 
 func lineEnd(window []byte) int {
 	end := bytes.IndexByte(window, '\n')
