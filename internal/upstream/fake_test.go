@@ -23,6 +23,7 @@ type fake struct {
 	dials    int
 	links    map[*fakeLink]bool
 	tools    string
+	answers  chan wire.Message // gets what clients answer
 }
 
 func newFake() *fake {
@@ -79,11 +80,23 @@ func (f *fake) attempts() int {
 }
 
 // tell sends a notification on all links.
-func (f *fake) tell(method string) {
+func (f *fake) tell(method string) { f.tellWith(method, nil) }
+
+func (f *fake) tellWith(method string, params json.RawMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for l := range f.links {
-		l.hooks.Inbox("", wire.Notification(method, nil))
+		l.hooks.Inbox("", wire.Notification(method, params))
+	}
+}
+
+// ask sends a request on all links; to gets the answer.
+func (f *fake) ask(m wire.Message, to chan wire.Message) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers = to
+	for l := range f.links {
+		l.hooks.Inbox("", m)
 	}
 }
 
@@ -140,11 +153,20 @@ func (f *fake) answer(ctx context.Context, m wire.Message) (json.RawMessage, err
 	return f.handle(ctx, m)
 }
 
-func (l *fakeLink) Send(context.Context, wire.Message) error { return nil }
-func (l *fakeLink) Adopt(string)                             {}
-func (l *fakeLink) Done() <-chan struct{}                    { return l.done }
-func (l *fakeLink) Err() error                               { return l.err }
-func (l *fakeLink) Close()                                   { l.cut(errors.New("closed")) }
+func (l *fakeLink) Send(_ context.Context, m wire.Message) error {
+	l.server.mu.Lock()
+	to := l.server.answers
+	l.server.mu.Unlock()
+	if m.IsResponse() && to != nil {
+		to <- m
+	}
+	return nil
+}
+
+func (l *fakeLink) Adopt(string)          {}
+func (l *fakeLink) Done() <-chan struct{} { return l.done }
+func (l *fakeLink) Err() error            { return l.err }
+func (l *fakeLink) Close()                { l.cut(errors.New("closed")) }
 
 func (l *fakeLink) cut(err error) {
 	l.once.Do(func() {
