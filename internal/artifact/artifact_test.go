@@ -1,0 +1,52 @@
+package artifact_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/artifact"
+	"github.com/luanette/luanette/internal/artifact/artifacttest"
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/event"
+)
+
+func open(t *testing.T, folder string, bus *event.Bus) *artifact.Store {
+	t.Helper()
+	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(folder, "test.db"), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = database.Close() })
+	blobs, err := cas.OpenDir(filepath.Join(folder, "blobs"), cas.DirOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := artifact.Open(t.Context(), database, blobs, artifact.Options{Events: bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSQLiteAndFiles(t *testing.T) {
+	t.Parallel()
+	artifacttest.Run(t, func(t *testing.T, bus *event.Bus) *artifact.Store { return open(t, t.TempDir(), bus) })
+}
+
+func TestArtifactsAreThereAfterOpeningAgain(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	a, _, err := open(t, folder, nil).Put(t.Context(), strings.NewReader("x"), artifact.Details{Name: "kept", Description: "safe"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, folder, nil)
+	if content, err := s.Read(t.Context(), a.Hash, 10); err != nil || string(content) != "x" {
+		t.Errorf("Read = %q, %v", content, err)
+	}
+	if page, err := s.Search(t.Context(), artifact.Query{Vibe: "safe"}); err != nil || page.Total != 1 {
+		t.Errorf("Search = %+v, %v", page, err)
+	}
+}
