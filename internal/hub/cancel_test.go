@@ -114,3 +114,24 @@ func TestStdioCancelIsNotAnswered(t *testing.T) {
 		}
 	}
 }
+
+func TestIDInUseIsRefused(t *testing.T) {
+	t.Parallel()
+	slow := newHanging()
+	_, url := serve(t, options(t, tools{"slow": slow.run, "echo": echo}))
+	c := &client{t: t, url: url + "/mcp"}
+	c.initialize(wire.NewestLegacy)
+	answers := make(chan *http.Response)
+	go func() { answers <- c.post(t.Context(), c.call("1", "slow", "")) }()
+	<-slow.began
+	if m := answer(t, c.post(t.Context(), c.call("1", "echo", ""))); m.Error == nil || !strings.Contains(m.Error.Message, "still running") {
+		t.Errorf("the same id again: %s, %v", m.Result, m.Error)
+	}
+	close(slow.release)
+	if m := answer(t, <-answers); !strings.Contains(string(m.Result), "released") {
+		t.Errorf("the first one: %s, %v", m.Result, m.Error)
+	}
+	if m := answer(t, c.post(t.Context(), c.call("1", "echo", ""))); m.Error != nil {
+		t.Errorf("the id is free again: %v", m.Error)
+	}
+}

@@ -20,15 +20,12 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 	}
 	rd := sharedRound(m.ID, s.main)
 	t, err := s.channelTask(m, rd)
-	if err == nil && t.cancel != nil {
-		return // a task that was parked goes on
-	}
-	if err == nil {
-		err = s.began(m.ID, t)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		rd.settle(nil, err, false)
 		return
+	case t.cancel != nil:
+		return // a task that was parked goes on
 	}
 	t.header, t.network = headersOfTrace(header), network
 	t.start(ctx, rd)

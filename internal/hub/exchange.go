@@ -35,11 +35,12 @@ func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 	if started != nil {
 		started()
 	}
+	me := rd.out.attach()
 	events := newEventWriter(w, rd.out.name)
 	if prime {
 		events.prime(0)
 	}
-	return h.pump(r.Context(), events, rd.out) == clientGone
+	return h.pump(r.Context(), events, rd.out, me) == clientGone
 }
 
 // attendMute serves a client that did not say it reads streams.
@@ -65,12 +66,11 @@ const (
 
 // pump writes a stream until it ends, its client leaves, or another connection
 // takes over.
-func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream) ending {
-	replaced := s.attach()
+func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream, me reader) ending {
 	alive := time.NewTicker(h.opts.Limits.KeepAlive)
 	defer alive.Stop()
 	for {
-		b := s.take()
+		b := s.take(me)
 		w.batch(b)
 		switch {
 		case w.flush() != nil:
@@ -84,7 +84,7 @@ func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream) ending {
 		case <-s.wake:
 		case <-alive.C:
 			w.comment()
-		case <-replaced:
+		case <-me:
 			return takenOver
 		case <-ctx.Done():
 			return clientGone

@@ -77,10 +77,6 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 	rd := s.round(m.ID)
 	rd.mute = !readsStreams(r)
 	t := s.task(m, rd)
-	if err := s.began(m.ID, t); err != nil {
-		refuse(w, http.StatusBadRequest, m.ID, err)
-		return
-	}
 	t.header, t.network = headersOfTrace(r.Header), "tcp"
 	t.start(r.Context(), rd)
 	// Revisions before 2025-11-25 do not know events without data.
@@ -140,24 +136,40 @@ func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	out, prime := s.main, true
-	if last := r.Header.Get(wire.HeaderLastEventID); last != "" {
-		prime = false
-		name, number, ok := parseEventID(last)
-		if out = s.find(name); !ok || out == nil || out.rewind(number) != nil {
-			refuse(w, http.StatusBadRequest, "", wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last))
-			return
-		}
+	last := r.Header.Get(wire.HeaderLastEventID)
+	out, me, err := s.reopen(last)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "", err)
+		return
 	}
 	s.readers.Add(1)
 	defer s.readers.Add(-1)
 	events := newEventWriter(w, out.name)
 	version, _ := s.negotiated()
-	if prime && version >= wire.Revision2511 {
+	if last == "" && version >= wire.Revision2511 {
 		events.prime(out.position())
 	}
-	e.hub.pump(r.Context(), events, out)
+	e.hub.pump(r.Context(), events, out, me)
 	s.touch(time.Now())
+}
+
+// reopen finds the stream to read: the session's own, or the one an event id
+// belongs to, after that event.
+func (s *session) reopen(last string) (*stream, reader, error) {
+	if last == "" {
+		return s.main, s.main.attach(), nil
+	}
+	gone := wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last)
+	name, number, ok := parseEventID(last)
+	out := s.find(name)
+	if !ok || out == nil {
+		return nil, nil, gone
+	}
+	me, err := out.attachAfter(number)
+	if err != nil {
+		return nil, nil, gone
+	}
+	return out, me, nil
 }
 
 // delete ends a session on its client's wish.

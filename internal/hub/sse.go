@@ -24,7 +24,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 	events := newEventWriter(w, "")
 	address := "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()
 	events.buf = wire.AppendEvent(events.buf, wire.Event{Name: "endpoint", Data: []byte(address)})
-	h.pump(r.Context(), events, s.main)
+	h.pump(r.Context(), events, s.main, s.main.attach())
 }
 
 // serveSSEMessage takes what the client posts; answers come on the stream.

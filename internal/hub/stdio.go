@@ -96,7 +96,7 @@ func (s *session) drain(ctx context.Context) {
 func writeLines(s *stream, out io.Writer) error {
 	var line []byte // messages are shared between streams, so each is copied
 	for range s.wake {
-		b := s.take()
+		b := s.take(nil)
 		for _, m := range b.messages {
 			line = append(append(line[:0], m...), '\n')
 			if _, err := out.Write(line); err != nil {

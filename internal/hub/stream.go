@@ -28,8 +28,12 @@ type stream struct {
 	ended  bool          // nothing more will come
 	cut    bool          // the reader shall leave, the stream goes on
 	retry  time.Duration // what to tell the reader then
-	reader chan struct{} // closed when another reader takes over
+	reader reader        // who reads now; nil where there is only one
 }
+
+// reader is a connection that reads a stream. It is closed when another one
+// takes over.
+type reader chan struct{}
 
 func newStream(name string) *stream {
 	return &stream{name: name, wake: make(chan struct{}, 1), first: 1, next: 1}
@@ -120,9 +124,13 @@ type batch struct {
 	retry    time.Duration
 }
 
-func (s *stream) take() batch {
+// take hands over what nobody took yet. Who is no longer the reader gets nothing.
+func (s *stream) take(by reader) batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if by != s.reader {
+		return batch{}
+	}
 	b := batch{from: s.next, ended: s.ended, cut: s.cut, retry: s.retry}
 	if rest := s.log[s.next-s.first:]; len(rest) > 0 {
 		b.messages = append(b.messages, rest...)
@@ -133,29 +141,32 @@ func (s *stream) take() batch {
 	return b
 }
 
-// attach makes the caller the reader; its predecessor's channel is closed.
-func (s *stream) attach() <-chan struct{} {
+// attach makes a new reader, in place of the one before.
+func (s *stream) attach() reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reader != nil {
-		close(s.reader)
-	}
-	s.reader = make(chan struct{})
-	s.signal()
-	return s.reader
+	return s.replaceReader()
 }
 
 var errForgotten = errors.New("events after that id are no longer kept")
 
-// rewind makes the next message the one after number.
-func (s *stream) rewind(number uint64) error {
+// attachAfter makes a new reader that begins after the message of a number.
+func (s *stream) attachAfter(number uint64) (reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number+1 < s.first || number >= s.first+uint64(len(s.log)) {
-		return errForgotten
+		return nil, errForgotten
 	}
 	s.next = number + 1
-	return nil
+	return s.replaceReader(), nil
+}
+
+func (s *stream) replaceReader() reader {
+	if s.reader != nil {
+		close(s.reader)
+	}
+	s.reader = make(reader)
+	return s.reader
 }
 
 // eventID names a message of a stream: "name-number". Number 0 stands before the

@@ -10,7 +10,7 @@ import (
 )
 
 func take(s *stream) string {
-	return string(bytes.Join(s.take().messages, []byte(" ")))
+	return string(bytes.Join(s.take(s.reader).messages, []byte(" ")))
 }
 
 func TestStreamWithoutNameForgets(t *testing.T) {
@@ -21,8 +21,8 @@ func TestStreamWithoutNameForgets(t *testing.T) {
 	if got := take(s); got != "a b" {
 		t.Errorf("took %q", got)
 	}
-	if err := s.rewind(0); err == nil {
-		t.Error("a stream without a name can be rewound")
+	if _, err := s.attachAfter(0); err == nil {
+		t.Error("a stream without a name can be read again")
 	}
 }
 
@@ -32,16 +32,26 @@ func TestNamedStreamKeepsTheLatest(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), streamBytes/2)
 	for range 4 {
 		s.send(large)
-		s.take()
+		s.take(nil)
 	}
-	if err := s.rewind(0); err == nil {
+	if _, err := s.attachAfter(0); err == nil {
 		t.Error("everything was kept")
 	}
-	if err := s.rewind(3); err != nil || len(take(s)) != len(large) {
+	old, err := s.attachAfter(3)
+	if err != nil || len(take(s)) != len(large) {
 		t.Errorf("the last message was not kept: %v", err)
 	}
-	if err := s.rewind(9); err == nil {
-		t.Error("rewound into the future")
+	if _, err := s.attachAfter(9); err == nil {
+		t.Error("read from the future")
+	}
+	s.attach()
+	s.send([]byte("new"))
+	if b := s.take(old); len(b.messages) > 0 {
+		t.Error("who was replaced still reads")
+	}
+	<-old // closed
+	if got := take(s); got != "new" {
+		t.Errorf("the new reader took %q", got)
 	}
 }
 
@@ -57,7 +67,7 @@ func TestSlowReaderLosesOnlyWhatMayBeLost(t *testing.T) {
 	}
 	s.end()
 	s.send([]byte("late"))
-	if b := s.take(); !b.ended || len(b.messages) != 0 {
+	if b := s.take(nil); !b.ended || len(b.messages) != 0 {
 		t.Errorf("after the end: %+v", b)
 	}
 }

@@ -27,7 +27,7 @@ var (
 type task struct {
 	ep      *endpoint
 	method  string
-	params  json.RawMessage // as the client sent them, without what the era added
+	params  json.RawMessage // as the client sent them
 	name    string          // of the tool or prompt, or the resource's uri; may be empty
 	era     wire.Era
 	version string
@@ -73,17 +73,25 @@ func (t *task) start(ctx context.Context, rd *round) {
 	t.round = rd
 	t.began = time.Now()
 	t.finished = make(chan struct{})
+	if t.session != nil {
+		if err := t.session.began(rd.id, t); err != nil {
+			t.cancel(nil)
+			rd.settle(nil, err, false)
+			return
+		}
+	}
 	h := t.ep.hub
 	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
+	closed := h.closed
+	if !closed {
+		h.tasks[t] = struct{}{}
+		h.work.Go(func() { t.run(ctx) })
+	}
+	h.mu.Unlock()
+	if closed {
 		t.cancel(nil)
 		t.settle(nil, errClosing, false)
-		return
 	}
-	h.tasks[t] = struct{}{}
-	h.work.Go(func() { t.run(ctx) })
-	h.mu.Unlock()
 }
 
 func (t *task) run(ctx context.Context) {
