@@ -58,11 +58,7 @@ type openFilesKey struct{}
 type openFiles map[*stream]struct{}
 
 func setupIO(s *State, lib *Table) error {
-	if s.registry == nil {
-		s.registry = NewTable(2, 4)
-		s.registry.SetInt(1, s.main.Value())
-		s.registry.SetInt(2, s.globals.Value())
-	}
+	s.registryTable()
 	meta := fileMetamethods.template.borrow()
 	meta.SetString("__index", fileMethods.template.borrow().Value())
 	s.registry.SetString(fileMetaKey, meta.Value())
