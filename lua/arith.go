@@ -154,7 +154,7 @@ func intMod(x, y int64) int64 {
 }
 
 func floatMod(x, y float64) float64 {
-	m := math.Mod(x, y)
+	m := settleNaN(x+y, math.Mod(x, y))
 	if m > 0 && y < 0 || m < 0 && y > 0 {
 		m += y
 	}
@@ -165,7 +165,7 @@ func floatPow(x, y float64) float64 {
 	if y == 2 {
 		return x * x
 	}
-	return math.Pow(x, y)
+	return power(x, y)
 }
 
 func shiftLeft(x, n int64) int64 {

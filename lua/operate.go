@@ -412,7 +412,7 @@ func (s *State) forPrepFloat(slots *[4]Value) (skip bool, err error) {
 	if step == 0 {
 		return false, s.runtimeError("'for' step is zero")
 	}
-	if step > 0 && limit < start || step < 0 && start < limit || math.IsNaN(start) || math.IsNaN(limit) {
+	if step > 0 && limit < start || !(step > 0) && start < limit {
 		return true, nil
 	}
 	slots[0], slots[1], slots[2], slots[3] = Float(start), Float(limit), Float(step), Float(start)

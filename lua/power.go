@@ -1,0 +1,60 @@
+package lua
+
+import "math"
+
+// power is x^y. The power function of Go multiplies the rounding errors of
+// repeated squaring, up to hundreds of units in the last place; here the
+// squares carry their errors along.
+func power(x, y float64) float64 {
+	whole, fraction := math.Modf(math.Abs(y))
+	if x <= 0 && fraction != 0 || x == 0 || x != x || y != y || math.IsInf(x, 0) || whole >= 1<<31 {
+		return settleNaN(x+y, math.Pow(x, y)) // the special cases are the same
+	}
+	if fraction > 0.5 {
+		fraction--
+		whole++
+	}
+	mantissa, exponent := math.Frexp(x)
+	result, scale := pair{1, 0}, 0
+	square, squareScale := pair{mantissa, 0}, exponent
+	for n := int64(whole); n != 0; n >>= 1 {
+		if n&1 != 0 {
+			result = result.times(square)
+			scale += squareScale
+		}
+		square = square.times(square)
+		squareScale *= 2
+		if square.high < 0.5 && square.high > 0 {
+			square = pair{square.high * 2, square.low * 2}
+			squareScale--
+		}
+	}
+	switch fraction {
+	case 0:
+	case 0.5:
+		result = result.times(pair{math.Sqrt(x), 0})
+	default:
+		result = result.times(pair{math.Exp(fraction * math.Log(x)), 0})
+	}
+	if y < 0 {
+		result, scale = result.inverse(), -scale
+	}
+	return math.Ldexp(result.high+result.low, scale)
+}
+
+// pair is a number as the sum of two floats, the second a correction of the
+// first below its last place.
+type pair struct{ high, low float64 }
+
+func (a pair) times(b pair) pair {
+	high := a.high * b.high
+	low := math.FMA(a.high, b.high, -high) + (a.high*b.low + a.low*b.high)
+	sum := high + low
+	return pair{sum, low - (sum - high)}
+}
+
+func (a pair) inverse() pair {
+	high := 1 / a.high
+	low := -high * (math.FMA(high, a.high, -1) + high*a.low)
+	return pair{high, low}
+}
