@@ -211,7 +211,9 @@ func (h *Hub) Sessions() int {
 
 // Close ends what is open: listeners get their last word, streams end, parked
 // calls are called off, running ones may finish until ctx is done and are
-// cancelled then. It returns when nothing of the hub runs any more.
+// cancelled then. It returns when nothing of the hub runs any more. An
+// http.Server in front of it is shut down afterwards: that would wait for the
+// streams.
 func (h *Hub) Close(ctx context.Context) error {
 	h.mu.Lock()
 	again := h.closed
