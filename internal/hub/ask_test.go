@@ -199,3 +199,20 @@ func TestURLElicitationNeedsItsOwnCapability(t *testing.T) {
 		}
 	}
 }
+
+func TestTicketBelongsToItsAddress(t *testing.T) {
+	t.Parallel()
+	opts := options(t, tools{"ask": asks(askName)})
+	opts.Upstreams = upstreams{"up": &scripted{}}
+	_, url := serve(t, opts)
+	here := &client{t: t, url: url + "/mcp", modern: true, caps: `{"elicitation":{}}`}
+	_, state := inputRequired(t, answer(t, here.post(t.Context(), here.call("1", "ask", ""))))
+	retry := here.call("2", "ask", `,"requestState":"`+state+`","inputResponses":{"name":{"action":"accept"}}`)
+	there := &client{t: t, url: url + "/mcp/up", modern: true, caps: `{"elicitation":{}}`}
+	if m := answer(t, there.post(t.Context(), retry)); m.Error == nil {
+		t.Errorf("at another address: %s", m.Result)
+	}
+	if m := answer(t, here.post(t.Context(), retry)); m.Error != nil {
+		t.Errorf("at its own: %v", m.Error)
+	}
+}

@@ -41,6 +41,7 @@ type about struct {
 // endpoint is one address clients speak to: /mcp, or one upstream's.
 type endpoint struct {
 	hub      *Hub
+	name     string // the upstream's namespace, or empty
 	backend  backend
 	sessions *sessions
 	stop     func()       // ends watching for changes; may be nil
@@ -56,9 +57,10 @@ type endpoint struct {
 	closed    bool
 }
 
-func newEndpoint(h *Hub, b backend) *endpoint {
+func newEndpoint(h *Hub, name string, b backend) *endpoint {
 	e := &endpoint{
 		hub:       h,
+		name:      name,
 		backend:   b,
 		sessions:  newSessions(h.opts.Limits.Sessions),
 		listeners: map[*listener]struct{}{},

@@ -178,7 +178,7 @@ func New(opts Options) *Hub {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
 	h.parked = newLot(key, opts.Limits.Parked)
-	h.own = newEndpoint(h, newOwn(h))
+	h.own = newEndpoint(h, "", newOwn(h))
 	if opts.Changes != nil {
 		h.own.stop = opts.Changes(h.own.changed)
 	}

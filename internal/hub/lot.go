@@ -101,11 +101,11 @@ func (l *lot) remove(p *parking) bool {
 	return ok
 }
 
-// binding is what a ticket is good for: this principal making this request. The
-// order of keys and the spacing of the arguments do not matter.
-func binding(who, method string, params json.RawMessage) []byte {
+// binding is what a ticket is good for: this principal making this request at
+// this address. The order of keys and the spacing of the arguments do not matter.
+func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
 	sum := sha256.New()
-	for _, part := range []string{who, method} {
+	for _, part := range []string{e.name, who, method} {
 		sum.Write([]byte(part))
 		sum.Write([]byte{0})
 	}

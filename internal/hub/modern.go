@@ -48,7 +48,7 @@ func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *
 	var fields [2]json.RawMessage
 	wire.Pick(m.Params, []string{"requestState", "inputResponses"}, fields[:])
 	if state, ok := wire.Text(fields[0]); ok {
-		p, err := e.hub.parked.claim(state, binding(who, m.Method, m.Params), time.Now())
+		p, err := e.hub.parked.claim(state, e.binding(who, m.Method, m.Params), time.Now())
 		if err != nil {
 			return nil, err
 		}

@@ -118,7 +118,7 @@ func wait(ctx context.Context, d time.Duration) {
 func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.RawMessage, err error) {
 	deadline, _ := ctx.Deadline()
 	lot := t.ep.hub.parked
-	p, state, err := lot.park(t, binding(t.who, t.method, t.params), deadline)
+	p, state, err := lot.park(t, t.ep.binding(t.who, t.method, t.params), deadline)
 	if err != nil {
 		return nil, err
 	}

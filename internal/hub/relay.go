@@ -52,7 +52,7 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if e != nil || !found {
 		return e, found
 	}
-	e = newEndpoint(h, newRelay(h, namespace, peer))
+	e = newEndpoint(h, namespace, newRelay(h, namespace, peer))
 	e.stop = peer.Watch(e.relayed)
 	h.mu.Lock()
 	closed := h.closed
