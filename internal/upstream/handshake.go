@@ -155,8 +155,8 @@ func fatal(err error) bool {
 func (o *opening) session(ctx context.Context, way endpoint) (*session, error) {
 	s := &session{
 		opts: o.opts, way: way, note: o.note, life: newLifetime(), broken: make(chan error, 1),
-		questions: make(chan struct{}, maxQuestions),
-		flights:   map[wire.ID]*flight{}, asks: map[wire.ID]context.CancelFunc{}, follow: map[string]bool{},
+		questions: make(chan struct{}, maxQuestions), acked: func() {},
+		flights: map[wire.ID]*flight{}, asks: map[wire.ID]context.CancelFunc{}, follow: map[string]bool{},
 	}
 	linked := make(chan struct{})
 	hooks := o.hooks

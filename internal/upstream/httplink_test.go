@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -180,18 +182,66 @@ func TestBrokenAnswerIsResumed(t *testing.T) {
 	}
 }
 
-func TestListenStreamIsOpenedAgain(t *testing.T) {
+// deafness cuts the streams on which a server notifies, and only those.
+type deafness struct {
+	mu   sync.Mutex
+	deaf bool
+	cut  context.CancelFunc
+}
+
+func (d *deafness) around(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Header.Get(wire.HeaderMethod) != wire.MethodListen {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		d.mu.Lock()
+		deaf := d.deaf
+		ctx, cancel := context.WithCancel(r.Context())
+		d.cut = cancel
+		d.mu.Unlock()
+		if deaf {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		inner.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func (d *deafness) set(deaf bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deaf = deaf
+	if deaf {
+		d.cut()
+	}
+}
+
+// What changes while the stream of notifications is broken is noticed when it is
+// open again.
+func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	for name, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
+	for name, options := range map[string]*mcp.StreamableHTTPOptions{"legacy": nil, "modern": {Stateless: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig := siteRig(t, handler, upstream.Spec{})
+			server := newServer()
+			var ears deafness
+			rig := siteRig(t, func() http.Handler {
+				return ears.around(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
+			}, upstream.Spec{})
 			h := upstreamtest.Start(t, rig)
-			rig.Drop(t)
-			h.Await(t, "upstream.reconnecting")
-			rig.Return(t)
+			ears.set(true)
 			h.Text(t, "grow", nil)
-			h.Await(t, "upstream.tools_refreshed") // nobody would tell without the stream
+			ears.set(false)
+			for {
+				e := h.Await(t, "upstream.tools_refreshed").Data.(upstream.ToolsRefreshed)
+				if slices.Contains(e.Added, "grown") {
+					break
+				}
+			}
+			if attempts, _ := h.Manager.Status("test"); attempts.State != upstream.StateConnected {
+				t.Errorf("status = %+v", attempts)
+			}
 		})
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/wire"
 )
 
-// listenTime is how long we wait for the GET stream before we go on without it.
+// listenTime is how long we wait for a stream of notifications to open before we
+// go on without it.
 const listenTime = 250 * time.Millisecond
 
 // Listen keeps the GET stream of the legacy era open, on which servers send what
@@ -29,7 +30,7 @@ func (l *httpLink) Listen(ctx context.Context) {
 
 // listen opens the stream again and again until ctx ends or the server has none.
 func (l *httpLink) listen(ctx context.Context, opened func()) {
-	last := ""
+	last, reopened := "", false
 	for failures := 1; ; failures++ {
 		began := time.Now()
 		body, err := l.resume(ctx, last)
@@ -40,6 +41,10 @@ func (l *httpLink) listen(ctx context.Context, opened func()) {
 		}
 		delay := time.Duration(0)
 		if err == nil {
+			if reopened {
+				l.hooks.Missed()
+			}
+			reopened = true
 			events := wire.NewEventReader(body, l.limit)
 			_, err = l.until("", events)
 			body.Close()

@@ -46,6 +46,10 @@ func (s *session) inbox(call wire.ID, m wire.Message) {
 			cancel()
 		}
 	case wire.NoteListenAcknowledged:
+		s.mu.Lock()
+		acked := s.acked
+		s.mu.Unlock()
+		acked()
 	default:
 		s.note(m.Method, wire.StripProtocol(m.Params))
 	}

@@ -166,14 +166,14 @@ func (k *keeper) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	drain(k.doubt) // of an earlier connection
+	s.listen(ctx, o.hooks)
 	list, err := k.fetch(ctx, s)
 	if err != nil {
 		s.close()
 		return nil, err
 	}
-	drain(k.doubt) // of an earlier connection
 	k.present(s, found, list)
-	s.listen(func() { signal(k.doubt) })
 	k.restore(ctx, s)
 	return s, nil
 }
@@ -182,7 +182,8 @@ func (k *keeper) connect(ctx context.Context) (*session, error) {
 func (k *keeper) hooks() Hooks {
 	lines, garbage := ration{perSecond: 100}, ration{perSecond: 10}
 	return Hooks{
-		Doubt: func() { signal(k.doubt) },
+		Doubt:  func() { signal(k.doubt) },
+		Missed: func() { signal(k.changed) },
 		Stderr: func(line string) {
 			if lines.take(time.Now()) {
 				k.publish(Stderr{k.name, line})

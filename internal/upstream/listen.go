@@ -13,30 +13,46 @@ import (
 )
 
 // listen keeps a modern server's subscription open: it is opened again when the
-// server or the network ends it, and when other resources are to be followed.
-// doubt is told when the server ends it.
-func (s *session) listen(doubt func()) {
+// server or the network ends it, and when other resources are to be followed. It
+// returns when the subscription is acknowledged, or after a short while.
+func (s *session) listen(ctx context.Context, hooks Hooks) {
 	if s.era != wire.Modern {
 		return
 	}
-	s.life.run(func(ctx context.Context) {
-		for failures := 0; ctx.Err() == nil; {
-			began := time.Now()
-			err := s.subscribe(ctx)
-			var refused *wire.Error
-			switch {
-			case errors.Is(err, errRefocus):
-				continue
-			case ctx.Err() != nil || errors.As(err, &refused):
-				return // refused: it has no subscriptions, whatever it declared
-			}
-			if failures++; time.Since(began) > time.Second {
-				failures = 1
-			}
-			doubt()
-			_ = pause(ctx, backoff.Policy{}.Delay(failures))
+	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	s.mu.Lock()
+	s.acked = func() {
+		if ctx.Err() != nil { // not the first time: something may have happened in between
+			hooks.Missed()
 		}
-	})
+		cancel()
+	}
+	s.mu.Unlock()
+	started := s.life.run(func(life context.Context) { s.keepListening(life, hooks); cancel() })
+	if started && s.wanted(nil) != nil {
+		<-ctx.Done()
+	}
+}
+
+func (s *session) keepListening(ctx context.Context, hooks Hooks) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		began := time.Now()
+		err := s.subscribe(ctx)
+		var refused *wire.Error
+		switch {
+		case errors.Is(err, errRefocus):
+			failures = 0
+			continue
+		case ctx.Err() != nil || errors.As(err, &refused):
+			return // refused: it has no subscriptions, whatever it declared
+		}
+		if time.Since(began) > time.Second {
+			failures = 1
+		}
+		hooks.Doubt()
+		_ = pause(ctx, backoff.Policy{}.Delay(failures))
+	}
 }
 
 // errRefocus ends a subscription that lacks a resource.
@@ -68,12 +84,14 @@ func (s *session) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// wanted is what to subscribe to, nil for nothing. refocus is called when that
-// changes.
+// wanted is what to subscribe to, nil for nothing. refocus, unless nil, is called
+// when that changes.
 func (s *session) wanted(refocus context.CancelCauseFunc) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refocus = refocus
+	if refocus != nil {
+		s.refocus = refocus
+	}
 	var notifications json.RawMessage
 	for _, name := range [3]string{"tools", "prompts", "resources"} {
 		if s.has(name, "listChanged") {

@@ -93,7 +93,7 @@ func everything(t *testing.T, h *upstreamtest.House) {
 		t.Errorf("long operation: %v after %d steps", err, steps)
 	}
 	asked := ""
-	caller = &tool.Caller{Ask: func(_ context.Context, q []tool.Question) ([]json.RawMessage, error) {
+	caller = &tool.Caller{Capabilities: json.RawMessage(`{"sampling":{}}`), Ask: func(_ context.Context, q []tool.Question) ([]json.RawMessage, error) {
 		asked = q[0].Method
 		return []json.RawMessage{json.RawMessage(`{"role":"assistant","model":"m","content":{"type":"text","text":"forty-two"}}`)}, nil
 	}}

@@ -38,6 +38,7 @@ type session struct {
 	questions chan struct{} // one for each request of the server under way
 
 	mu      sync.Mutex
+	acked   func() // what to do when a subscription is acknowledged
 	flights map[wire.ID]*flight
 	asks    map[wire.ID]context.CancelFunc // requests of the server we are answering
 	follow  map[string]bool                // resources to listen for, modern only

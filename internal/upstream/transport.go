@@ -45,6 +45,8 @@ type Hooks struct {
 	Inbox func(call wire.ID, m wire.Message)
 	// Doubt says that the server may be gone.
 	Doubt func()
+	// Missed says that notifications may have been lost.
+	Missed func()
 	// Stderr takes a line of a child's standard error, Garbage what is no message.
 	Stderr  func(line string)
 	Garbage func(excerpt string)
