@@ -245,6 +245,10 @@ func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
 		}
 		return root, inside, nil
 	}
+	if !forWriting && !filepath.IsAbs(clean) && filepath.IsLocal(clean) {
+		return nil, "", fault.New(fault.NotFound, "read %s: no such file in the open folders", path).
+			WithHint("open now: %s", strings.Join(folders, ", "))
+	}
 	return nil, "", f.outside(path, forWriting)
 }
 

@@ -30,7 +30,7 @@ func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
 	case errors.As(err, &budget):
 		e.explainBudget(budget)
 	case errors.As(err, &raised):
-		e.Message = raised.Error()
+		e.Message = preludePosition.ReplaceAllString(raised.Error(), "")
 		e.Stack = frames(raised.Traceback, q.name())
 		e.explainRaised(ctx, r, raised)
 	}
@@ -70,6 +70,10 @@ var (
 	nilCall  = regexp.MustCompile(`attempt to call a nil value \((\w+) '([^']+)'\)`)
 	nilIndex = regexp.MustCompile(`attempt to index a nil value \((\w+) '([^']+)'\)`)
 	atLine   = regexp.MustCompile(`^([^\s:]+):(\d+): `)
+
+	// preludePosition is where in our own preludes something was raised, which
+	// tells a script's writer nothing.
+	preludePosition = regexp.MustCompile(`^` + preludeName + `\w+:\d+: `)
 )
 
 // explainRaised sorts an error by its message and cause, as somebody who knows
@@ -77,7 +81,8 @@ var (
 func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error) {
 	var inner *fault.Error
 	if errors.As(raised.Cause, &inner) {
-		e.explainFault(inner)
+		var tool toolFault
+		e.explainFault(inner, errors.As(raised.Cause, &tool))
 		return
 	}
 	switch message := e.Message; {
@@ -94,16 +99,19 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 	}
 }
 
-func (e *Error) explainFault(f *fault.Error) {
-	switch f.Code {
-	case fault.Limit:
+// explainFault sorts what a host function or, when ofTool is set, a tool raised.
+func (e *Error) explainFault(f *fault.Error, ofTool bool) {
+	switch {
+	case f.Code == fault.Limit:
 		e.Kind = LimitError
-	case fault.Timeout:
+	case f.Code == fault.Timeout:
 		e.Kind = Timeout
-	case fault.Cancelled:
+	case f.Code == fault.Cancelled:
 		e.Kind = Cancelled
-	default:
+	case ofTool:
 		e.Kind = ToolError
+	case strings.HasPrefix(e.Message, "bad argument"):
+		e.Kind = TypeError
 	}
 	if hint := fault.HintOf(f); hint != "" {
 		e.Suggestions = append(e.Suggestions, hint)

@@ -3,6 +3,7 @@ package script
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
@@ -25,6 +26,8 @@ func bindLua(m *host.Module) *lua.Library {
 	case "json":
 		regs = append(regs, lua.Reg{Name: "array", Fn: jsonArray})
 		consts = append(consts, lua.Const{Name: "null", Value: lua.Null})
+	case "fs":
+		regs = append(regs, lua.Reg{Name: "__at_end", Fn: atEnd})
 	case "os":
 		consts = append(consts, pureOS()...)
 	case "mcp":
@@ -85,6 +88,12 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 	return answer(c, results, err)
 }
 
+// toolFault is the cause of an error that a tool or its upstream raised, in
+// contrast to our own functions'.
+type toolFault struct{ error }
+
+func (t toolFault) Unwrap() error { return t.error }
+
 // landed is the second half of a function whose task was suspended.
 func landed(c *lua.Call) error {
 	number, _ := c.Arg(1).AsInt()
@@ -127,7 +136,11 @@ func raise(c *lua.Call, err error) error {
 			return stop
 		}
 	}
-	return &lua.Error{Value: lua.String(err.Error()), Cause: fault.From(err)}
+	var cause error = fault.From(err)
+	if strings.HasPrefix(c.Function().HostName(), "mcp.") {
+		cause = toolFault{fault.From(err)}
+	}
+	return &lua.Error{Value: lua.String(err.Error()), Cause: cause}
 }
 
 // fromLua copies a value out: scalars as they are, tables as JSON.

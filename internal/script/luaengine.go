@@ -77,20 +77,50 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	flights := newFlights()
 	state.Store(flightsKey{}, flights)
 	defer flights.close()
+	results, err := execute(ctx, state, q)
+	if problem := finish(ctx, state); err == nil {
+		err = problem
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(results)
+}
+
+// execute runs the chunk, and main when it is asked for.
+func execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
 	chunk, err := loadChunk(state, q)
 	if err != nil {
 		return nil, err
 	}
 	results, err := state.Call(ctx, chunk.Value())
+	if err != nil || !q.Main {
+		return results, err
+	}
+	return callMain(ctx, state, q)
+}
+
+// endKey is where a state keeps what its preludes want called when a run ends.
+type endKey struct{}
+
+// atEnd(fn) has fn called when a run ends, however it ends.
+func atEnd(c *lua.Call) error {
+	fn, err := c.CheckFunction(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if q.Main {
-		if results, err = callMain(ctx, state, q); err != nil {
-			return nil, err
-		}
+	c.State().Store(endKey{}, fn)
+	return nil
+}
+
+// finish lets the preludes end what the script left open, such as files.
+func finish(ctx context.Context, state *lua.State) error {
+	fn, _ := state.Stored(endKey{}).(*lua.Function)
+	if fn == nil {
+		return nil
 	}
-	return resultOf(results)
+	_, err := state.Call(ctx, fn.Value())
+	return err
 }
 
 // loadChunk compiles the source. A plain chunk may be an expression: what one

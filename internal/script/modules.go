@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/module/json"
 	"github.com/luanette/luanette/internal/module/log"
 	"github.com/luanette/luanette/internal/module/mcp"
+	"github.com/luanette/luanette/internal/module/midi"
 	"github.com/luanette/luanette/internal/module/os"
 	"github.com/luanette/luanette/internal/module/otel"
 	"github.com/luanette/luanette/internal/module/parallel"
@@ -32,5 +33,6 @@ func modules() []host.Module {
 		mcp.Module(),
 		tools.Module(),
 		parallel.Module(),
+		midi.Module(),
 	}
 }

@@ -76,13 +76,26 @@ function print(...) say("stdout", line(...)) end
 function eprint(...) say("stderr", line(...)) end
 function warn(...) say("stderr", concat({ ... })) end
 
+-- What log and others make one line of values with.
+__line = line
+
+local function check(value, kind, position, name)
+  if type(value) ~= kind then
+    error("bad argument #" .. position .. " to '" .. name .. "' (" .. kind .. " expected, got " .. type(value) .. ")", 3)
+  end
+end
+
 function map(list, fn)
+  check(list, "table", 1, "map")
+  check(fn, "function", 2, "map")
   local out = {}
   for i, v in ipairs(list) do out[i] = fn(v, i) end
   return out
 end
 
 function filter(list, keep)
+  check(list, "table", 1, "filter")
+  check(keep, "function", 2, "filter")
   local out = {}
   for i, v in ipairs(list) do
     if keep(v, i) then out[#out + 1] = v end
@@ -91,6 +104,8 @@ function filter(list, keep)
 end
 
 function reduce(list, fn, ...)
+  check(list, "table", 1, "reduce")
+  check(fn, "function", 2, "reduce")
   local start, value = 1, ...
   if select("#", ...) == 0 then
     if #list == 0 then error("reduce of an empty list needs a first value", 2) end

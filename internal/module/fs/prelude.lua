@@ -4,9 +4,16 @@ local read, write, append, remove = fs.read, fs.write, fs.append, fs.remove
 local exists = fs.exists
 local type, error, select, pcall = type, error, select, pcall
 local tonumber, tostring, getmetatable, setmetatable = tonumber, tostring, getmetatable, setmetatable
-local print = print
+local show, line = print, __line
+local pairs = pairs
+local gsub = string.gsub
 local find, sub, match, rep = string.find, string.sub, string.match, string.rep
 local concat, unpack = table.concat, table.unpack
+
+local at_end = fs.__at_end
+fs.__at_end = nil
+
+local opened = {} -- the files that may have something to save
 
 local File = { __name = "FILE*" }
 File.__index = File
@@ -115,6 +122,7 @@ function File:close()
   check(self)
   self:flush()
   self.closed = true
+  opened[self] = nil
   return true
 end
 
@@ -123,7 +131,17 @@ File.__tostring = function(self) return self.closed and "file (closed)" or "file
 
 io = {}
 
+-- A problem in the words of io: the path, then what is wrong, then a number.
+local function refused(path, problem, number)
+  problem = match(problem, "^%a+ " .. gsub(path, "%p", "%%%0") .. ": (.*)") or problem
+  if sub(problem, 1, #path) ~= path then problem = path .. ": " .. problem end
+  return nil, problem, number
+end
+
 function io.open(path, mode)
+  if type(path) ~= "string" then
+    error("bad argument #1 to 'open' (string expected, got " .. type(path) .. ")", 2)
+  end
   mode = mode or "r"
   local kind, plus = match(mode, "^([rwa])(%+?)b?$")
   if not kind then error("bad argument #2 to 'open' (invalid mode)", 2) end
@@ -132,15 +150,16 @@ function io.open(path, mode)
   file.writable = kind ~= "r" or plus == "+"
   if kind == "r" or (kind == "a" and exists(path)) then
     local ok, text = pcall(read, path)
-    if not ok then return nil, path .. ": " .. text, 2 end
+    if not ok then return refused(path, text, 2) end
     file.text = text
   end
   if kind == "a" then
     file.appending, file.added = true, {}
   elseif kind == "w" then
     local ok, problem = pcall(write, path, "")
-    if not ok then return nil, path .. ": " .. problem, 13 end
+    if not ok then return refused(path, problem, 13) end
   end
+  if file.writable then opened[file] = true end
   return file
 end
 
@@ -157,6 +176,9 @@ function io.type(value)
   return nil
 end
 
+-- What io.write wrote after the last newline waits for the rest of its line.
+local begun = ""
+
 function io.write(...)
   local parts = { ... }
   for i = 1, select("#", ...) do
@@ -164,6 +186,34 @@ function io.write(...)
       error("bad argument #" .. i .. " to 'write' (string expected, got " .. type(parts[i]) .. ")", 2)
     end
   end
-  print(concat(parts))
+  local lines, rest = match(begun .. concat(parts), "^(.*)\n(.*)$")
+  if lines then
+    begun = rest
+    show(lines)
+  else
+    begun = begun .. concat(parts)
+  end
   return io
 end
+
+local function finish_line()
+  if begun ~= "" then
+    local text = begun
+    begun = ""
+    show(text)
+  end
+end
+
+function print(...)
+  if begun == "" then return show(...) end
+  local text = begun
+  begun = ""
+  show(text .. line(...))
+end
+
+at_end(function()
+  finish_line()
+  for file in pairs(opened) do
+    if not file.closed then file:flush() end
+  end
+end)

@@ -7,6 +7,10 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
@@ -26,11 +30,10 @@ func Module() host.Module {
 func encode(args host.Args) ([]host.Value, error) {
 	text, ok := args.At(1).(json.RawMessage)
 	if !ok {
-		raw, err := json.Marshal(args.At(1))
-		if err != nil {
-			return nil, fault.New(fault.InvalidParams, "json.encode: %v", err)
+		var err error
+		if text, err = scalar(args.At(1)); err != nil {
+			return nil, err
 		}
-		text = raw
 	}
 	if pretty, _ := args.At(2).(bool); pretty {
 		var indented bytes.Buffer
@@ -40,6 +43,31 @@ func encode(args host.Args) ([]host.Value, error) {
 		text = indented.Bytes()
 	}
 	return []host.Value{string(text)}, nil
+}
+
+// scalar encodes a value that is no table the way one inside a table is: floats
+// keep their point, and text is not made safe for HTML.
+func scalar(value host.Value) (json.RawMessage, error) {
+	switch v := value.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return nil, fault.New(fault.InvalidParams, "json.encode: the string is not UTF-8 text")
+		}
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fault.New(fault.InvalidParams, "json.encode: %v is no JSON number", v)
+		}
+		text := strconv.FormatFloat(v, 'g', -1, 64)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0"
+		}
+		return json.RawMessage(text), nil
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimRight(out.Bytes(), "\n"), err
 }
 
 func decode(args host.Args) ([]host.Value, error) {

@@ -12,9 +12,12 @@ import (
 //go:embed log.md
 var page string
 
+//go:embed prelude.lua
+var prelude string
+
 // Module is the global log.
 func Module() host.Module {
-	return host.Module{Name: "log", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "log", Page: page, Lua: prelude, Funcs: []host.Func{
 		at("debug", slog.LevelDebug),
 		at("info", slog.LevelInfo),
 		at("warn", slog.LevelWarn),

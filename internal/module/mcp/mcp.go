@@ -40,7 +40,8 @@ func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	}
 	arguments, err := args.Table(3)
 	if err != nil {
-		return nil, err
+		return nil, fault.New(fault.InvalidParams, "%s takes one table of named arguments", ref).
+			WithHint("write mcp.%s { name = value }", ref)
 	}
 	result, err := w.Tools.Call(ctx, tool.Call{Ref: ref, Args: arguments, Caller: w.Caller})
 	if err != nil {
