@@ -77,6 +77,9 @@ func (e *BudgetError) Unwrap() error { return e.Cause }
 
 // isFatal reports errors no protected call may swallow.
 func isFatal(err error) bool {
+	if _, ok := err.(*Error); ok || err == nil { // nearly always
+		return false
+	}
 	var budget *BudgetError
 	var exit *ExitError
 	return errors.As(err, &budget) || errors.As(err, &exit)

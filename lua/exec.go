@@ -52,6 +52,10 @@ reload:
 		code = s.trapCode(t, fn.proto)
 	}
 	pc = int(fr.pc)
+	// Calls and returns between Lua functions set these variables themselves
+	// and come here. Inside the loop they never change, so that the compiler
+	// need not save them in every turn.
+enter:
 	for {
 		i = *(*instruction)(unsafe.Add(code, pc*8))
 		pc++
@@ -1328,7 +1332,7 @@ reload:
 						hints = unsafe.Pointer(unsafe.SliceData(p.hints))
 						code = unsafe.Pointer(unsafe.SliceData(p.code))
 						pc = 0
-						continue
+						goto enter
 					}
 				}
 			}
@@ -1346,6 +1350,34 @@ reload:
 			if i>>48 != 0 {
 				t.closeUpvalues(int(fr.fn) + 1)
 			}
+			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
+				callee := (*Function)(ra.p)
+				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit {
+					s.account.fuel--
+					if s.account.fuel < 0 {
+						if err = s.refuel(); err != nil {
+							goto fail
+						}
+					}
+					to := unsafe.Add(regs, (int(fr.ret)-int(fr.fn)-1)*int(valueSize))
+					for n := 0; n <= nargs; n++ {
+						*(*Value)(unsafe.Add(to, n*int(valueSize))) = *(*Value)(unsafe.Add(unsafe.Pointer(ra), n*int(valueSize)))
+					}
+					fr.fn, fr.top, fr.pc = fr.ret, fr.ret+1+int32(p.maxStack), 0
+					fr.extra, fr.closing = int32(nargs), 0
+					fr.flags |= frameTail
+					fn = callee
+					regs = unsafe.Add(to, valueSize)
+					for ; nargs < int(p.params); nargs++ {
+						*(*Value)(unsafe.Add(regs, nargs*int(valueSize))) = Value{}
+					}
+					consts = unsafe.Pointer(unsafe.SliceData(p.constants))
+					hints = unsafe.Pointer(unsafe.SliceData(p.hints))
+					code = unsafe.Pointer(unsafe.SliceData(p.code))
+					pc = 0
+					goto enter
+				}
+			}
 			if err = s.tailCall(t, at, nargs); err != nil {
 				goto fail
 			}
@@ -1357,33 +1389,60 @@ reload:
 				n = t.top - first
 			}
 			fr.pc = int32(pc)
-			if i>>48 != 0 && (t.open != nil || len(t.pending) != 0) {
-				if fr.closing != 0 {
-					n = int(fr.closing) - 1
-				}
-				fr.closing = int32(n) + 1
-				var again bool
-				if again, err = s.closeOne(t, int(fr.fn)+1, max(first+n, int(fr.top))); err != nil {
-					goto fail
-				}
-				if again {
-					goto reload
-				}
-			} else if fr.closing != 0 {
+			if fr.closing != 0 {
 				n = int(fr.closing) - 1
 			}
-			exit, err = s.ret(t, first, n)
-			if err != nil {
-				goto fail
+			if i>>48 != 0 {
+				if len(t.pending) != 0 {
+					fr.closing = int32(n) + 1
+					var again bool
+					if again, err = s.closeOne(t, int(fr.fn)+1, max(first+n, int(fr.top))); err != nil {
+						goto fail
+					}
+					if again {
+						goto reload
+					}
+				} else if t.open != nil {
+					t.closeUpvalues(int(fr.fn) + 1)
+				}
 			}
-			if exit {
-				return nil
+			if fr.flags&^frameTail != 0 || fr.cont != 0 || t.hook != nil || len(t.frames) == 1 {
+				exit, err = s.ret(t, first, n)
+				if err != nil {
+					goto fail
+				}
+				if exit {
+					return nil
+				}
+				goto reload
 			}
-			goto reload
+			dst := unsafe.Add(regs, (int(fr.ret)-int(fr.fn)-1)*int(valueSize))
+			want := int(fr.want)
+			if want < 0 {
+				want = n
+				t.top = int(fr.ret) + n
+			}
+			for k := 0; k < want; k++ {
+				if k < n {
+					*(*Value)(unsafe.Add(dst, k*int(valueSize))) = *(*Value)(unsafe.Add(unsafe.Pointer(ra), k*int(valueSize)))
+				} else {
+					*(*Value)(unsafe.Add(dst, k*int(valueSize))) = Value{}
+				}
+			}
+			t.frames = t.frames[:len(t.frames)-1]
+			back := (*frame)(unsafe.Add(unsafe.Pointer(fr), -int(frameSize)))
+			regs = unsafe.Add(regs, (int(back.fn)-int(fr.fn))*int(valueSize))
+			fr = back
+			fn = (*Function)((*Value)(unsafe.Add(regs, -int(valueSize))).p)
+			consts = unsafe.Pointer(unsafe.SliceData(fn.proto.constants))
+			hints = unsafe.Pointer(unsafe.SliceData(fn.proto.hints))
+			code = unsafe.Pointer(unsafe.SliceData(fn.proto.code))
+			pc = int(fr.pc)
+			goto enter
 		case opReturn0, opReturn1:
 			fr.pc = int32(pc)
 			n := int(uint8(i>>16)) - 1
-			if fr.flags != 0 || fr.cont != 0 || t.hook != nil || len(t.frames) == 1 {
+			if fr.flags&^frameTail != 0 || fr.cont != 0 || t.hook != nil || len(t.frames) == 1 {
 				exit, err = s.ret(t, int(fr.fn)+1+i.a(), n)
 				if err != nil {
 					goto fail
@@ -1415,6 +1474,7 @@ reload:
 			hints = unsafe.Pointer(unsafe.SliceData(fn.proto.hints))
 			code = unsafe.Pointer(unsafe.SliceData(fn.proto.code))
 			pc = int(fr.pc)
+			goto enter
 		case opForPrep:
 			fr.pc = int32(pc)
 			var skip bool
@@ -1537,16 +1597,18 @@ reload:
 				goto fail
 			}
 		case opTrap:
-			fr.pc = int32(pc)
-			if err = s.trap(t); err != nil {
-				goto fail
+			if !s.trapped {
+				fr.pc = int32(pc)
+				if err = s.trap(t); err != nil {
+					goto fail
+				}
+				// The hook may have moved the stack or switched hooks off: load
+				// everything anew and come back, this time to go on.
+				t.frame().pc = int32(pc) - 1
+				s.trapped = t.hook != nil
+				goto reload
 			}
-			// The hook may have switched hooks off or grown the stack.
-			fr = t.frame()
-			regs = unsafe.Pointer(&t.stack[fr.fn+1])
-			if t.hook == nil {
-				code = unsafe.Pointer(unsafe.SliceData(fn.proto.code))
-			}
+			s.trapped = false
 			i = fn.proto.code[pc-1]
 			goto dispatch
 		}

@@ -42,7 +42,7 @@ func (s *State) where(t *Thread, level int) string {
 		return ""
 	}
 	p := t.function(f).proto
-	return fmt.Sprintf("%s:%d: ", chunkID(p.source), p.lineAt(int(f.pc)-1))
+	return chunkID(p.source) + ":" + formatInt(int64(p.lineAt(int(f.pc)-1))) + ": "
 }
 
 // lineAt returns the source line of an instruction, or -1.

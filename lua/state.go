@@ -62,6 +62,8 @@ type State struct {
 	nextFunction Value
 	// traps is code that stops at each instruction, for hooks.
 	traps []instruction
+	// trapped is set while the instruction a hook has seen is still to run.
+	trapped bool
 	// values of libraries, by their own keys; see Store.
 	store map[any]any
 }
