@@ -231,7 +231,7 @@ func (l *Loaded) readEnvironment(env Environment) error {
 		byVariable[s.variable()] = s
 	}
 	for _, name := range slices.Sorted(mapKeys(env)) {
-		if !strings.HasPrefix(name, "LUANETTE_") || name == configVariable {
+		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable {
 			continue
 		}
 		s, ok := byVariable[name]
@@ -281,7 +281,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-const configVariable = "LUANETTE_CONFIG"
+const (
+	configVariable = "LUANETTE_CONFIG"
+	testVariables  = "LUANETTE_TEST_" // of our own tests; no settings
+)
 
 // configFile finds the file to read: the one named by flag or variable, which
 // must exist, or the first of the usual places that does.

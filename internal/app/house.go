@@ -121,6 +121,7 @@ func (h *House) connectRooms() {
 		ClientVersion: h.options.Version,
 		CacheDir:      filepath.Join(h.config.Data, "upstreams"),
 		Getenv:        h.options.Env.Lookup,
+		Grace:         graceTime,
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	h.catalog = catalog.New(catalog.Options{

@@ -12,10 +12,12 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// How long each step of leaving may take; together well under five seconds.
+// How long each step of leaving may take; together under five seconds.
 const (
-	drainTime = 2 * time.Second // requests under way may finish
-	flushTime = time.Second     // telemetry may be sent
+	drainTime = 1500 * time.Millisecond // calls under way may finish
+	closeTime = 500 * time.Millisecond  // connections may end
+	graceTime = time.Second             // child processes may end by themselves
+	flushTime = time.Second             // telemetry may be sent
 )
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
@@ -27,8 +29,6 @@ func (h *House) Serve(ctx context.Context) error {
 	}
 	h.greet(listener.Addr())
 
-	// Streams live as long as their clients want, so requests get a context that
-	// ends when draining does, not a server that waits for them.
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
@@ -44,7 +44,9 @@ func (h *House) Serve(ctx context.Context) error {
 	select {
 	case err = <-failed: // the listener died under us
 	case <-ctx.Done():
-		err = drain(ctx, server, endRequests)
+		h.drain(ctx)
+		endRequests()
+		err = shut(ctx, server)
 		<-failed
 	}
 	return errors.Join(err, h.leave(ctx))
@@ -60,12 +62,20 @@ func (h *House) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) err
 	return errors.Join(err, h.leave(ctx))
 }
 
-// drain stops accepting, gives requests under way a moment, then ends them.
-func drain(ctx context.Context, server *http.Server, endRequests context.CancelFunc) error {
+// drain lets calls under way finish and ends the streams of clients, which would
+// stay open as long as the clients want.
+func (h *House) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	halfway := time.AfterFunc(drainTime/2, endRequests)
-	defer halfway.Stop()
+	if err := h.hub.Close(ctx); err != nil {
+		h.log.WarnContext(ctx, "calls were cut short", "error", err)
+	}
+}
+
+// shut ends the connections.
+func shut(ctx context.Context, server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		return server.Close()
 	}
