@@ -55,6 +55,9 @@ func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	})
 }
 
+// errCallOver is why nobody answers a question any more.
+var errCallOver = errors.New("the call it belongs to is over")
+
 // asker returns what asks the caller of one call. The call's patience rests
 // while the caller thinks; asking ends with the call.
 func (s *session) asker(call context.Context, clock *patience, caller *tool.Caller) func(context.Context, []tool.Question) ([]json.RawMessage, error) {
@@ -66,6 +69,9 @@ func (s *session) asker(call context.Context, clock *patience, caller *tool.Call
 		clock.pause()
 		defer clock.resume()
 		replies, err := caller.Ask(ctx, questions)
+		if call.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(call))
+		}
 		if err != nil {
 			return nil, fmt.Errorf("ask the caller: %w", err)
 		}

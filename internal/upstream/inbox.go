@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/luanette/luanette/internal/tool"
@@ -96,8 +97,8 @@ func (s *session) answer(ctx context.Context, call wire.ID, m wire.Message) {
 	s.mu.Lock()
 	delete(s.asks, m.ID)
 	s.mu.Unlock()
-	if ctx.Err() != nil {
-		return // the server took it back, or is gone
+	if ctx.Err() != nil || errors.Is(err, errCallOver) {
+		return // the server took it back, is gone, or hears that the call is cancelled
 	}
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
