@@ -210,6 +210,8 @@ func adviceFor(kind Kind) []string {
 		return []string{"Look for a loop that does not end", "Split long work into several runs, or run it as a job"}
 	case OutOfMemory:
 		return []string{"Look for a table or string that grows without end", "Handle large data in pieces"}
+	case Misdescribed:
+		return []string{"Define: function describe() return { name = \"my_tool\", description = \"what it does\", params = { n = { type = \"number\", required = true } } } end"}
 	case ResultError:
 		return []string{"Return plain data: strings, numbers, booleans and tables of them", "A table is a list or has named keys, not both"}
 	default:

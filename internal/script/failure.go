@@ -23,6 +23,7 @@ const (
 	ToolError    Kind = "ToolError"
 	ParamsError  Kind = "ParamsError"
 	ResultError  Kind = "ResultError"
+	Misdescribed Kind = "Misdescribed"
 	Timeout      Kind = "Timeout"
 	OutOfMemory  Kind = "OutOfMemory"
 	LimitError   Kind = "LimitError"
@@ -40,6 +41,7 @@ type Error struct {
 	Stack           []Frame  `json:"stack,omitempty"`
 	Troubleshooting []string `json:"troubleshooting,omitempty"`
 	Suggestions     []string `json:"suggestions,omitempty"` // "did you mean …"
+	Problems        []string `json:"problems,omitempty"`    // of params that do not fit, each
 
 	cause error
 }
@@ -72,10 +74,10 @@ func (k Kind) title() string {
 		return "Missing main()"
 	case ToolError:
 		return "Tool Call Failed"
-	case ParamsError:
-		return "Parameter validation failed"
 	case ResultError:
 		return "Result Cannot Be Returned"
+	case Misdescribed:
+		return "Script Cannot Be Described"
 	case Timeout:
 		return "Script Timed Out"
 	case OutOfMemory:
@@ -91,6 +93,9 @@ func (k Kind) title() string {
 
 // Error is the whole story, in the layout people and models know.
 func (e *Error) Error() string {
+	if e.Kind == ParamsError { // whoever called is at fault, not the script
+		return e.Message
+	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s in %s\n\nError: %s\n", e.Kind.title(), e.Script, e.Message)
 	if e.SourceLine != "" {

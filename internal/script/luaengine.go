@@ -87,17 +87,17 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	return resultOf(results)
 }
 
-// execute runs the chunk, and main when it is asked for.
+// execute runs the chunk, and then the function that is asked for.
 func execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
 	chunk, err := loadChunk(state, q)
 	if err != nil {
 		return nil, err
 	}
 	results, err := state.Call(ctx, chunk.Value())
-	if err != nil || !q.Main {
-		return results, err
+	if entry := q.entryPoint(); err == nil && entry != nil {
+		return callEntry(ctx, state, q, entry)
 	}
-	return callMain(ctx, state, q)
+	return results, err
 }
 
 // endKey is where a state keeps what its preludes want called when a run ends.
@@ -123,11 +123,17 @@ func finish(ctx context.Context, state *lua.State) error {
 	return err
 }
 
+// compile tells whether the source is Lua, without running any of it.
+func (e *luaEngine) compile(q Request) error {
+	_, err := loadChunk(lua.New(lua.Options{}), q)
+	return err
+}
+
 // loadChunk compiles the source. A plain chunk may be an expression: what one
 // types to see a value.
 func loadChunk(state *lua.State, q Request) (*lua.Function, error) {
 	name := "=" + q.name()
-	if !q.Main {
+	if q.entryPoint() == nil {
 		if chunk, err := state.Load("return "+q.Source, name); err == nil {
 			return chunk, nil
 		}
@@ -139,8 +145,13 @@ func loadChunk(state *lua.State, q Request) (*lua.Function, error) {
 	return chunk, nil
 }
 
-func callMain(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
-	main, ok := state.Globals().GetString("main").AsFunction()
+// callEntry calls a function that the chunk has defined.
+func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lua.Value, error) {
+	function, ok := state.Globals().GetString(e.name).AsFunction()
+	if !ok && e.optional {
+		e.absent = true
+		return nil, nil
+	}
 	if !ok {
 		return nil, &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: adviceFor(MissingMain)}
 	}
@@ -150,9 +161,9 @@ func callMain(ctx context.Context, state *lua.State, q Request) ([]lua.Value, er
 	}
 	argument, err := lua.FromJSON(state, params)
 	if err != nil {
-		return nil, &Error{Kind: ParamsError, Message: err.Error(), cause: err}
+		return nil, paramsError([]string{err.Error()})
 	}
-	return state.Call(ctx, main.Value(), argument)
+	return state.Call(ctx, function.Value(), argument)
 }
 
 // resultOf is what the script returned: nothing is null, several values a list.

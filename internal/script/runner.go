@@ -90,6 +90,9 @@ func NewRunner(o Options) (*Runner, error) {
 	return &Runner{options: o, lua: engine}, nil
 }
 
+// Modules are what scripts can reach.
+func (r *Runner) Modules() []host.Module { return r.lua.modules }
+
 // Request is one run.
 type Request struct {
 	Source  string
@@ -103,6 +106,25 @@ type Request struct {
 	Caller *tool.Caller    // who waits
 	Limits Limits          // zero fields: the runner's
 	Watch  func(host.Line) // sees output as it is said; must not block; may be nil
+
+	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
+
+	entry *entry // another function than main; nil otherwise
+}
+
+// entry is a function of the script that is called once the chunk has run.
+type entry struct {
+	name     string
+	optional bool // a script without it is not at fault
+	absent   bool // set by the run: there is none
+}
+
+// entryPoint is what a run calls after the chunk; nil is nothing.
+func (q Request) entryPoint() *entry {
+	if q.entry == nil && q.Main {
+		return &entry{name: "main"}
+	}
+	return q.entry
 }
 
 // Outcome is what a run left behind, also when it failed.
@@ -116,7 +138,7 @@ type Outcome struct {
 // is in the outcome either way. Cancelling ctx stops the script wherever it is.
 func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	limits := q.Limits.orDefault(r.options.Limits)
-	ctx, span := r.options.Tracer.Start(ctx, "luanette.script.execute", trace.WithAttributes(spanAttributes(q)...))
+	ctx, span := r.options.Tracer.Start(ctx, q.spanName(), trace.WithAttributes(spanAttributes(q)...))
 	defer span.End()
 	temp := host.NewTemp(r.options.TempDir, limits.Temp)
 	defer func() {
@@ -148,6 +170,9 @@ func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *
 		door = host.Live()
 	}
 	o := r.options
+	if q.Upstreams != nil {
+		o.Upstreams = q.Upstreams
+	}
 	return host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams,
 		Output: output, Clock: host.NewClock(o.Clock),
@@ -163,6 +188,13 @@ func progressTo(caller *tool.Caller) func(float64, string) {
 			caller.Progress(tool.Progress{Progress: fraction, Total: 1, Message: message})
 		}
 	}
+}
+
+func (q Request) spanName() string {
+	if q.entry != nil {
+		return "luanette.script." + q.entry.name
+	}
+	return "luanette.script.execute"
 }
 
 // spanAttributes names the script and its parameters, bounded so that a large
