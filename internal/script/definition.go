@@ -1,0 +1,89 @@
+package script
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// ScriptKey is the key in a published tool's _meta under which stands which
+// script it is.
+const ScriptKey = "luanette/script"
+
+// define writes the tool's definition from the script's description.
+func (p *publication) define() {
+	d := &p.description
+	info := tool.Info{
+		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
+		Input: d.Schema(), Hints: d.Hints,
+	}
+	raw := wire.SetText(nil, "name", info.Name)
+	if info.Title != "" {
+		raw = wire.SetText(raw, "title", info.Title)
+	}
+	raw = wire.SetText(raw, "description", info.Description)
+	raw = wire.Set(raw, "inputSchema", info.Input)
+	raw = wire.Set(raw, "annotations", encode(annotationsOf(d.Hints)))
+	raw = wire.Set(raw, "_meta", wire.Set(nil, ScriptKey, encode(map[string]any{"hash": p.Hash, "version": p.Version.Version})))
+	info.Raw = raw
+	p.info = info
+}
+
+// toolText is what a model reads of the tool.
+func (d *Description) toolText(name string) string {
+	text := d.Description
+	if text == "" {
+		text = "Runs the script " + name + "."
+	}
+	if d.Returns != "" {
+		text = strings.TrimRight(text, " \n") + "\nReturns: " + d.Returns
+	}
+	return text
+}
+
+// annotations are hints in MCP's words.
+type annotations struct {
+	ReadOnly    bool `json:"readOnlyHint"`
+	Destructive bool `json:"destructiveHint"`
+	Idempotent  bool `json:"idempotentHint"`
+	OpenWorld   bool `json:"openWorldHint"`
+}
+
+func annotationsOf(h tool.Hints) annotations {
+	return annotations{
+		ReadOnly: h.ReadOnly, Destructive: !h.ReadOnly && !h.NonDestructive,
+		Idempotent: h.Idempotent || h.ReadOnly, OpenWorld: !h.ClosedWorld,
+	}
+}
+
+// toolName is what a tool may be called: every client takes it, and our own
+// prefixes fit before it.
+var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
+
+// checkName tells whether a script of that origin may have the name.
+func (p *Published) checkName(name, origin string) error {
+	switch {
+	case name == "":
+		return fault.New(fault.InvalidParams, "publish: the script has no name").
+			WithHint("give a name, or let describe() return one")
+	case !toolName.MatchString(name) || strings.Contains(name, "__"):
+		return fault.New(fault.InvalidParams, "publish: %q cannot be a tool's name", name).
+			WithHint("use a letter, then at most 47 letters, digits, - or single _")
+	case p.options.Reserved != nil && p.options.Reserved(name):
+		return fault.New(fault.Conflict, "publish: %s is one of our own tools", name).WithHint("choose another name")
+	}
+	now := p.list.Load().byName[name]
+	switch {
+	case now == nil || now.origin == origin:
+		return nil
+	case now.origin == "":
+		return fault.New(fault.Conflict, "publish: %s was published by somebody else", name).
+			WithHint("choose another name in %s, or withdraw the other with script_unpublish", origin)
+	default:
+		return fault.New(fault.Conflict, "publish: %s belongs to the file %s", name, now.origin).
+			WithHint("choose another name, or change that file")
+	}
+}

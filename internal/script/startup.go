@@ -1,0 +1,32 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/luanette/luanette/internal/host"
+)
+
+// Startup runs the script of the house's owner, and then its startup() if it has
+// one. It is an ordinary run, except that upstreams may be given that accept
+// commands. Whatever is wrong with it is a warning with the traceback in the log,
+// and not the end of the house. It tells whether there was a file.
+func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstreams) bool {
+	source, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err == nil {
+		_, err = r.Run(ctx, Request{
+			Source: string(source), Name: filepath.Base(path), Creator: "startup",
+			Upstreams: upstreams, entry: &entry{name: "startup", optional: true},
+		})
+	}
+	if err != nil {
+		r.options.Log.WarnContext(ctx, "startup script", "file", path, "error", err)
+	}
+	return true
+}
