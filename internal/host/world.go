@@ -48,6 +48,20 @@ type Upstreams interface {
 	List() []UpstreamStatus
 }
 
+// Commander is an Upstreams that also starts programs. Only the owner's own
+// startup script is given one: a program runs with the owner's rights.
+type Commander interface {
+	AddCommand(ctx context.Context, name string, c Command) error
+}
+
+// Command is a program to start and speak to over its standard input and output.
+type Command struct {
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Cwd     string            `json:"cwd"`
+}
+
 // UpstreamStatus is one connection in the shape scripts know.
 type UpstreamStatus struct {
 	Name     string `json:"name"`

@@ -5,6 +5,7 @@ package tools
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
@@ -28,14 +29,41 @@ func add(ctx context.Context, w *host.World, args host.Args) ([]host.Value, erro
 	if err != nil {
 		return nil, err
 	}
+	if w.Upstreams == nil {
+		return nil, noUpstreams(args)
+	}
+	if _, table := args.At(2).(json.RawMessage); table {
+		return nil, addCommand(ctx, w, name, args)
+	}
 	url, err := args.String(2)
 	if err != nil {
 		return nil, err
 	}
-	if w.Upstreams == nil {
-		return nil, noUpstreams(args)
-	}
 	return nil, w.Upstreams.Add(ctx, name, url)
+}
+
+// addCommand adds a server that is a program, where that is allowed.
+func addCommand(ctx context.Context, w *host.World, name string, args host.Args) error {
+	var want struct {
+		host.Command
+		URL string `json:"url"`
+	}
+	if err := args.Decode(2, &want); err != nil {
+		return err
+	}
+	if want.URL != "" {
+		return w.Upstreams.Add(ctx, name, want.URL)
+	}
+	commander, ok := w.Upstreams.(host.Commander)
+	if !ok {
+		return fault.New(fault.Denied, "%s: programs may not be started from here", args.Func).
+			WithHint("add them in luanette.toml, in startup.lua or on the command line")
+	}
+	if want.Command.Command == "" {
+		return fault.New(fault.InvalidParams, "bad argument #2 to '%s' (no command in the table)", args.Func).
+			WithHint("give a url, or a table with command and args")
+	}
+	return commander.AddCommand(ctx, name, want.Command)
 }
 
 func remove(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
