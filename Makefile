@@ -61,12 +61,20 @@ race: neighbours ## The race detector, where goroutines meet
 neighbours: $(NEIGHBOURS)/.installed ## Install the real MCP servers that tests talk to
 
 $(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-lock.json
-	cd test/neighbours && npm ci --no-audit --no-fund --ignore-scripts
+	cd test/neighbours && npm ci --no-audit --no-fund --ignore-scripts && npm rebuild node
 	touch $@
+
+.PHONY: conformance
+conformance: ## The official MCP suite against us and through us; writes docs/conformance.md
+	go run ./test/conformance
 
 .PHONY: bench
 bench: ## All benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: bench-hub
+bench-hub: ## What the hub adds to a call, side by side with a direct one
+	go run ./bench/hub
 
 .PHONY: cover
 cover: neighbours ## Coverage by package, and cover.out

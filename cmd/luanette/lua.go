@@ -12,6 +12,19 @@ import (
 	"github.com/luanette/luanette/lua"
 )
 
+// luaCommand is `luanette lua`.
+type luaCommand struct {
+	Args []string `arg:"" optional:"" passthrough:"" help:"-e CODE, or FILE and its arguments; - or nothing reads standard input."`
+}
+
+// Run runs Lua with its own exit codes.
+func (c *luaCommand) Run(world *process) error {
+	if code := runLua(c.Args, world.Stdin, world.Stdout, world.Stderr); code != exitOK {
+		return exitStatus(code)
+	}
+	return nil
+}
+
 // runLua is `luanette lua [-e CODE]… [FILE [ARG…]]`: it runs plain Lua with
 // every library and no limits, as the standalone interpreter does, so that both
 // can be compared. Without code and file, or with the file "-", the program

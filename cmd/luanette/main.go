@@ -33,6 +33,7 @@ type cli struct {
 	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
 	Call     callCommand     `cmd:"" help:"Call a tool."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
+	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }

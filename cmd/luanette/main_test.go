@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,6 +41,7 @@ func TestStories(t *testing.T) {
 			"serve": serve,
 			"stop":  stop,
 			"http":  request,
+			"await": await,
 		},
 	})
 }
@@ -152,5 +154,35 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%s\n%s\n", resp.Status, text)
 	if neg != (resp.StatusCode >= 400) {
 		ts.Fatalf("status %s:\n%s", resp.Status, text)
+	}
+}
+
+// await PATH REGEXP asks until the answer matches, for what takes its time.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await PATH REGEXP")
+	}
+	want, err := regexp.Compile(args[1])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, ts.Getenv("URL")+args[0], nil)
+		ts.Check(err)
+		resp, err := http.DefaultClient.Do(req)
+		ts.Check(err)
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		ts.Check(err)
+		if want.Match(text) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ts.Fatalf("%s never matched %s; last:\n%s", args[0], want, text)
+		}
 	}
 }
