@@ -20,6 +20,23 @@ var carriers = map[string]func(s *State) (*State, error){
 		}
 		return f.Fork()
 	},
+	"snapshot": resurrect,
+	"snapshot of a fork": func(s *State) (*State, error) {
+		f, err := s.Fork()
+		if err != nil {
+			return nil, err
+		}
+		return resurrect(f)
+	},
+}
+
+// resurrect saves a state and restores it.
+func resurrect(s *State) (*State, error) {
+	var data bytes.Buffer
+	if err := s.Snapshot(&data); err != nil {
+		return nil, err
+	}
+	return Restore(data.Bytes(), RestoreOptions{Libraries: All()})
 }
 
 // worldOf makes a state with all libraries that prints to out.

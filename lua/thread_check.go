@@ -1,0 +1,292 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The machine trusts the frames of a coroutine: that a function is where a
+// frame says, that results fit where they go, that the instruction which
+// called is one that calls. For a coroutine that comes from outside, check
+// establishes all of it.
+
+var (
+	errStatus    = errors.New("is in an impossible state")
+	errPosition  = errors.New("has a position outside its stack")
+	errFunction  = errors.New("has no function where it should")
+	errFrame     = errors.New("has an impossible call")
+	errVariables = errors.New("has variables where none can be")
+)
+
+// check verifies a thread that does not run.
+func (t *Thread) check() error {
+	if len(t.stack) > maxStack+stackReserve {
+		return errPosition
+	}
+	switch t.status {
+	case suspended, failed:
+	case dead:
+		if len(t.frames) > 0 || len(t.pending) > 0 || t.open != nil {
+			return errStatus
+		}
+		return nil
+	default:
+		return errStatus
+	}
+	for i := range t.frames {
+		if err := t.checkFrame(i); err != nil {
+			return fmt.Errorf("%w (level %d)", err, len(t.frames)-i)
+		}
+	}
+	if t.status == suspended {
+		if err := t.checkSuspended(); err != nil {
+			return err
+		}
+	}
+	return t.checkVariables()
+}
+
+// checkSuspended checks that the thread waits where it can be resumed: before
+// its first call or in a yield.
+func (t *Thread) checkSuspended() error {
+	if len(t.frames) == 0 {
+		if !t.stack[0].isFunction() || len(t.pending) > 0 || t.open != nil {
+			return errFunction
+		}
+		return nil
+	}
+	f := t.frame()
+	if f.flags&frameHost == 0 || t.function(f).host.builtin != builtinYield {
+		return errStatus
+	}
+	return nil
+}
+
+// checkFrame checks a frame and how it was called.
+func (t *Thread) checkFrame(i int) error {
+	f := &t.frames[i]
+	if f.ret < 0 || f.fn < f.ret || f.top <= f.fn || int(f.top) > len(t.stack) || f.want < -1 || f.closing < 0 {
+		return errPosition
+	}
+	if i > 0 && f.ret <= t.frames[i-1].fn {
+		return errPosition
+	}
+	fn, ok := t.stack[f.fn].AsFunction()
+	if !ok || (fn.proto == nil) != (f.flags&frameHost != 0) || f.flags&(frameFresh|frameHook|frameFinalizer) != 0 {
+		return errFunction
+	}
+	var err error
+	if fn.proto != nil {
+		err = t.checkLuaFrame(i, fn.proto)
+	} else {
+		err = t.checkHostFrame(i, fn.host.builtin)
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case i == 0:
+		if f.ret != 0 || f.want != -1 || f.cont != contResults || f.flags&frameCallback != 0 {
+			return errFrame
+		}
+		return nil
+	case t.frames[i-1].flags&frameHost != 0:
+		return t.checkCallback(&t.frames[i-1], f)
+	default:
+		return t.checkCall(&t.frames[i-1], f)
+	}
+}
+
+// checkLuaFrame checks the registers of a Lua function and where it is.
+func (t *Thread) checkLuaFrame(i int, p *Proto) error {
+	f := &t.frames[i]
+	if int(f.top) != int(f.fn)+1+int(p.maxStack) || f.pc < 0 || int(f.pc) > len(p.code) {
+		return errPosition
+	}
+	if f.flags&frameProtected != 0 || f.extra < 0 {
+		return errFrame
+	}
+	// Variable arguments lie between the place of the call and the function.
+	if p.vararg && f.fn > f.ret {
+		if int(f.extra)+int(p.params) != int(f.fn-f.ret)-1 {
+			return errPosition
+		}
+	} else if f.fn != f.ret || f.extra != 0 {
+		return errPosition
+	}
+	if p.vararg && f.fn == f.ret && (t.status == suspended || i < len(t.frames)-1) {
+		return errPosition
+	}
+	return nil
+}
+
+// checkHostFrame checks the frame of a host function: below the top only those
+// that call others in place of themselves.
+func (t *Thread) checkHostFrame(i int, b builtin) error {
+	f := &t.frames[i]
+	if f.fn != f.ret || f.closing != 0 || f.flags&frameTail != 0 || f.extra < 0 {
+		return errFrame
+	}
+	protects := b == builtinPcall || b == builtinXpcall
+	if f.flags&frameProtected != 0 && !protects || f.phase > phaseFailed || f.phase == phaseFailed && !protects {
+		return errFrame
+	}
+	if i == len(t.frames)-1 {
+		return nil
+	}
+	if protects && f.flags&frameProtected == 0 || !protects && b != builtinPairs && b != builtinDofile {
+		return errFrame
+	}
+	return nil
+}
+
+// protectedSlot is where a failed pcall or xpcall keeps the error.
+func (t *Thread) protectedSlot(f *frame) int32 {
+	if t.function(f).host.builtin == builtinXpcall {
+		return f.fn + 2
+	}
+	return f.fn + 1
+}
+
+// checkCallback checks a call made by a builtin function.
+func (t *Thread) checkCallback(caller, f *frame) error {
+	if f.flags&frameCallback == 0 {
+		return errFrame
+	}
+	if caller.phase == phaseFailed { // a handler that closes a variable
+		if f.cont != contDiscard || f.ret < t.protectedSlot(caller)+2 {
+			return errFrame
+		}
+		return nil
+	}
+	want := int32(-1)
+	at := caller.fn + 1
+	switch t.function(caller).host.builtin {
+	case builtinXpcall:
+		at++
+	case builtinPairs:
+		want = 3
+	}
+	if f.cont != contResults || f.ret != at || f.want != want || int(at)+3 > len(t.stack) {
+		return errFrame
+	}
+	return nil
+}
+
+// checkCall checks a call made by an instruction of a Lua function.
+func (t *Thread) checkCall(caller, f *frame) error {
+	p := t.function(caller).proto
+	if f.flags&frameCallback != 0 || caller.pc < 1 {
+		return errFrame
+	}
+	if f.cont != contRepeat && (int(caller.pc) >= len(p.code) || caller.closing != 0) {
+		return errFrame
+	}
+	i := p.code[caller.pc-1]
+	if f.cont != contResults {
+		if f.ret < caller.top || !i.invokes(f.cont, f.a) {
+			return errFrame
+		}
+		return checkHeldBack(caller, f, i)
+	}
+	first, want := caller.fn+1+int32(i.a()), int32(-1)
+	switch i.op() {
+	case opCall:
+		want = int32(i.c()) - 1
+	case opTailCall:
+	case opTForCall:
+		first, want = first+4, int32(i.c())
+	default:
+		return errFrame
+	}
+	if f.ret != first || f.want != want {
+		return errFrame
+	}
+	return nil
+}
+
+// invokes reports whether an instruction calls metamethods whose result is
+// used in the given way.
+func (i instruction) invokes(cont continuation, a int32) bool {
+	op := i.op()
+	switch cont {
+	case contStore:
+		return int(a) == i.a() && (op == opGetTabUp || op == opGetTable || op == opGetInt || op == opGetField ||
+			op == opSelf || op >= opAdd && op <= opBnot || op == opLen)
+	case contCompare:
+		return op >= opEq && op <= opNotGeK
+	case contDiscard:
+		return op == opSetTabUp || op == opSetTable || op == opSetInt || op == opSetField
+	case contRepeat:
+		return op == opClose || op == opReturn
+	case contConcat:
+		n := int(a >> 8)
+		return op == opConcat && int(a&0xff) == i.a() && n >= 1 && n <= i.b()
+	}
+	return false
+}
+
+// checkHeldBack checks the results that a return holds back while variables
+// are closed: they lie below the handler that runs.
+func checkHeldBack(caller, f *frame, i instruction) error {
+	if f.cont != contRepeat {
+		return nil
+	}
+	if i.op() == opClose {
+		if caller.closing != 0 {
+			return errFrame
+		}
+		return nil
+	}
+	n := int(caller.closing) - 1
+	if n < 0 || i.d() == 0 || i.b() != 0 && n != i.b()-1 || int(caller.fn)+1+i.a()+n > int(f.ret) {
+		return errFrame
+	}
+	return nil
+}
+
+// checkVariables checks the places of open upvalues and of variables to be
+// closed.
+func (t *Thread) checkVariables() error {
+	last := int32(0)
+	for _, at := range t.pending {
+		if at <= last || !t.holdsVariable(int(at)) {
+			return errVariables
+		}
+		last = at
+	}
+	for u := t.open; u != nil; u = u.next {
+		if !t.holdsVariable(u.at) {
+			return errVariables
+		}
+	}
+	return nil
+}
+
+// holdsVariable reports whether a stack position is a register of a Lua
+// function that its callees leave alone, or belongs to a function that failed
+// and whose variables are being closed.
+func (t *Thread) holdsVariable(at int) bool {
+	if at <= 0 || at >= len(t.stack) {
+		return false
+	}
+	if len(t.frames) == 0 {
+		return t.status == failed
+	}
+	end := len(t.stack)
+	for i := len(t.frames) - 1; i >= 0; i-- {
+		f := &t.frames[i]
+		switch {
+		case at >= end:
+			return false
+		case at < int(f.ret):
+			end = int(f.ret)
+			continue
+		case f.flags&frameHost == 0:
+			return at > int(f.fn) && at < int(f.top)
+		default:
+			return f.phase == phaseFailed && at > int(t.protectedSlot(f))
+		}
+	}
+	return false
+}
