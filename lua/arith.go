@@ -154,7 +154,7 @@ func intMod(x, y int64) int64 {
 }
 
 func floatMod(x, y float64) float64 {
-	m := settleNaN(x+y, math.Mod(x, y))
+	m := settleNaN(eitherNaN(x, y), math.Mod(x, y))
 	if m > 0 && y < 0 || m < 0 && y > 0 {
 		m += y
 	}

@@ -77,7 +77,9 @@ local function show(v)
     return "{" .. table.concat(s, " ") .. "}"
   elseif t == "function" or t == "thread" or t == "userdata" then return t
   elseif t == "string" then
+    -- the sign of a NaN depends on the order of operands in machine code, and
     -- the reference tells a stale line for divisions by zero
+    v = v:gsub("[- ]nan", "nan")
     v = v:gsub("stdin:%d+: attempt to divide by zero", "divide by zero"):gsub("stdin:%d+: attempt to perform 'n%%0'", "modulo zero")
     return string.format("%q", #v > 200 and #v .. v:sub(1, 50) or v)
   elseif v ~= v then return "nan" end
@@ -105,6 +107,8 @@ local function new(x) return setmetatable({x = x, 1, 2}, V) end
 local g1, g2, g3 = 1, "two", {3}
 -- the length of a table with holes is not defined
 local function some(v) if v == nil then return false end return v end
+-- the reference counts down from a limit that is no number for years
+local function limit(v) if v ~= v then return 1 end return v end
 `
 
 // program writes random programs. Every choice comes from its source of
@@ -246,7 +250,7 @@ func (p *program) statement(levels int) {
 func (p *program) numericFor(levels int) {
 	i := p.fresh()
 	p.line("for %s = %s, %s%s do", i, p.pick("1", "-2", "3", "1.5", "math.maxinteger - 1", p.number(1)),
-		p.pick("3", "0", "2.5", "math.maxinteger", p.number(1)), p.pick("", ", 1", ", -1", ", 0.5", ", 2", ", "+p.number(0)))
+		p.pick("3", "0", "2.5", "math.maxinteger", "limit("+p.number(1)+")"), p.pick("", ", 1", ", -1", ", 0.5", ", 2", ", "+p.number(0)))
 	p.line(" burn() if %s ~= %s then break end", i, i)
 	p.numbers = append(p.numbers, i)
 	p.block(levels - 1)
@@ -339,7 +343,7 @@ func (p *program) number(levels int) string {
 		case 0:
 			return p.one(p.numbers)
 		case 1:
-			return p.pick("0.0", "-0.0", "1.5", "-2.5", "1e15", "1e100", "0.1", "math.huge", "3.0", "2^53", "(0/0)", "1e-7")
+			return p.pick("0.0", "1.5", "-2.5", "1e15", "1e100", "0.1", "math.huge", "3.0", "2^53", "(0/0)", "1e-7")
 		}
 		return p.pick("0", "1", "-1", "2", "3", "7", "255", "math.maxinteger", "math.mininteger", "0x10", "(1 << 62)", "9007199254740993")
 	}
@@ -372,7 +376,7 @@ func (p *program) string(levels int) string {
 		return p.odd()
 	}
 	if levels <= 0 {
-		return p.pick(`""`, `"a"`, `"abc"`, `"10"`, `"0x1F"`, `" 5 "`, `"1e1"`, `"-3"`, `"\0\n"`, `"x.y"`, `"%d"`, p.one(p.texts))
+		return p.pick(`""`, `"a"`, `"abc"`, `"10"`, `"0x1F"`, `" 5 "`, `"1e1"`, `"-3"`, `"\1\n"`, `"x.y"`, `"%d"`, p.one(p.texts))
 	}
 	switch p.rnd.IntN(6) {
 	case 0:

@@ -59,6 +59,14 @@ func settleNaN(x, y float64) float64 {
 	return math.Float64frombits(processorNaN)
 }
 
+// eitherNaN gives the operand that is NaN, the first if both are.
+func eitherNaN(x, y float64) float64 {
+	if x != x {
+		return x
+	}
+	return y
+}
+
 // libraryNaN is what the functions give that make a NaN on their own in C.
 const libraryNaN = 0x7ff8 << 48
 
@@ -150,7 +158,7 @@ func mathFmod(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Return(Float(settleNaN(x+y, math.Mod(x, y))))
+	return c.Return(Float(settleNaN(eitherNaN(x, y), math.Mod(x, y))))
 }
 
 func mathModf(c *Call) error {
@@ -186,7 +194,7 @@ func mathLog(c *Call) error {
 	case 10:
 		return c.Return(Float(settleNaN(x, positiveNaN(log10)(x))))
 	}
-	return c.Return(Float(settleNaN(x+base, math.Log(x)/math.Log(base))))
+	return c.Return(Float(settleNaN(eitherNaN(x, base), math.Log(x)/math.Log(base))))
 }
 
 // log10 is exact for powers of ten, as that of C is.
@@ -207,7 +215,7 @@ func mathAtan(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Return(Float(settleNaN(x+y, math.Atan2(y, x))))
+	return c.Return(Float(settleNaN(eitherNaN(y, x), math.Atan2(y, x))))
 }
 
 func mathTointeger(c *Call) error {

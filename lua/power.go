@@ -8,7 +8,7 @@ import "math"
 func power(x, y float64) float64 {
 	whole, fraction := math.Modf(math.Abs(y))
 	if x <= 0 && fraction != 0 || x == 0 || x != x || y != y || math.IsInf(x, 0) || whole >= 1<<31 {
-		return settleNaN(x+y, math.Pow(x, y)) // the special cases are the same
+		return settleNaN(eitherNaN(x, y), math.Pow(x, y)) // the special cases are the same
 	}
 	if fraction > 0.5 {
 		fraction--
@@ -34,12 +34,29 @@ func power(x, y float64) float64 {
 	case 0.5:
 		result = result.times(pair{math.Sqrt(x), 0})
 	default:
-		result = result.times(pair{math.Exp(fraction * math.Log(x)), 0})
+		root, rootScale := fractionalPower(mantissa, exponent, fraction)
+		result = result.times(pair{root, 0})
+		scale += rootScale
 	}
 	if y < 0 {
 		result, scale = result.inverse(), -scale
 	}
 	return math.Ldexp(result.high+result.low, scale)
+}
+
+// fractionalPower is (mantissa * 2^exponent)^y for |y| <= 0.5, as a float and
+// the power of two to multiply it with. The parts are kept apart so that no
+// rounding error of a large logarithm gets into the exponential.
+func fractionalPower(mantissa float64, exponent int, y float64) (float64, int) {
+	if mantissa < math.Sqrt2/2 {
+		mantissa *= 2
+		exponent--
+	}
+	e := float64(exponent)
+	product := e * y
+	whole := math.Round(product)
+	rest := product - whole + math.FMA(e, y, -product)
+	return math.Exp(y*math.Log(mantissa) + rest*math.Ln2), int(whole)
 }
 
 // pair is a number as the sum of two floats, the second a correction of the

@@ -22,6 +22,21 @@ func TestPowerSpecialCases(t *testing.T) {
 	}
 }
 
+// TestFractionalPowers holds powers against roots, which Go computes exactly.
+func TestFractionalPowers(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float64Range(1e-300, 1e300).Draw(t, "x")
+		want := math.Sqrt(math.Sqrt(x))
+		if got := power(x, 0.25); math.Abs(got-want) > want*0x1p-50 {
+			t.Fatalf("power(%v, 0.25) = %v, want %v", x, got, want)
+		}
+		if got, want := power(x, -0.75), 1/(want*want*want); math.Abs(got-want) > want*0x1p-49 {
+			t.Fatalf("power(%v, -0.75) = %v, want %v", x, got, want)
+		}
+	})
+}
+
 // TestPowerIsAccurate compares with powers computed with 500 bits.
 func TestPowerIsAccurate(t *testing.T) {
 	t.Parallel()
