@@ -22,7 +22,7 @@ type Param struct {
 	Description string
 	Enum        []json.RawMessage // nil when anything goes
 	Items       string            // type of an array's values; "" when not said
-	Min, Max    json.RawMessage   // of a number; nil when not bounded
+	Min, Max    json.RawMessage   // of a number; empty when not bounded
 }
 
 // kinds are the words for types, with what they mean in JSON Schema. "" is
@@ -205,9 +205,9 @@ func (p *Param) misfit(value json.RawMessage) string {
 		return fmt.Sprintf("should be %s but got %s", p.Type, got)
 	case len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(one json.RawMessage) bool { return string(one) == string(value) }):
 		return fmt.Sprintf("should be one of %s but got %s", enumText(p.Enum), value)
-	case got == "number" && p.Min != nil && number(value) < number(p.Min):
+	case got == "number" && len(p.Min) > 0 && number(value) < number(p.Min):
 		return fmt.Sprintf("should be at least %s but got %s", p.Min, value)
-	case got == "number" && p.Max != nil && number(value) > number(p.Max):
+	case got == "number" && len(p.Max) > 0 && number(value) > number(p.Max):
 		return fmt.Sprintf("should be at most %s but got %s", p.Max, value)
 	default:
 		return ""

@@ -57,10 +57,11 @@ func (p *Param) schema() json.RawMessage {
 		item := Param{Type: p.Items}
 		s = wire.Set(s, "items", item.schema())
 	}
-	for key, bound := range map[string]json.RawMessage{"minimum": p.Min, "maximum": p.Max} {
-		if len(bound) > 0 {
-			s = wire.Set(s, key, bound)
-		}
+	if len(p.Min) > 0 {
+		s = wire.Set(s, "minimum", p.Min)
+	}
+	if len(p.Max) > 0 {
+		s = wire.Set(s, "maximum", p.Max)
 	}
 	return s
 }

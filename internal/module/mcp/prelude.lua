@@ -18,9 +18,14 @@ local tool_of = {
 
 setmetatable(mcp, {
   __index = function(_, namespace)
-    if type(namespace) ~= "string" or not has(namespace) then return nil end
-    local space = setmetatable({ [0] = namespace }, tool_of)
-    rawset(mcp, namespace, space)
-    return space
+    if type(namespace) ~= "string" or namespace == "" then return nil end
+    local found
+    if has(namespace) then
+      found = setmetatable({ [0] = namespace }, tool_of)
+    elseif has("", namespace) then -- a tool of our own, or a published script
+      found = bind("", namespace)
+    end
+    rawset(mcp, namespace, found)
+    return found
   end,
 })
