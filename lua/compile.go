@@ -340,5 +340,5 @@ func (c *compiler) breakStatement(s *gotoStat) {
 			return
 		}
 	}
-	c.fail(s.line, "break outside a loop at line %d", s.line)
+	c.fail(s.line, "break outside loop at line %d", s.line)
 }

@@ -46,7 +46,7 @@ func (s *State) startResume(t *Thread, at, nargs int) (exit bool, err error) {
 	c := s.argCheck(t, at, nargs)
 	co, ok := c.Arg(1).AsThread()
 	if !ok {
-		return false, c.TypeError(1, "coroutine")
+		return false, c.TypeError(1, "thread")
 	}
 	return s.resume(t, co, at+2, nargs-1)
 }

@@ -54,7 +54,7 @@ func coroutineWrap(c *Call) error {
 func checkThread(c *Call) (*Thread, error) {
 	t, ok := c.Arg(1).AsThread()
 	if !ok {
-		return nil, c.TypeError(1, "coroutine")
+		return nil, c.TypeError(1, "thread")
 	}
 	return t, nil
 }

@@ -422,7 +422,7 @@ func (l *lexer) decimalEscape() error {
 func (l *lexer) unicodeEscape() error {
 	l.pos++
 	if l.peek(0) != '{' {
-		return l.escapeError("missing '{' in \\u{xxxx}")
+		return l.escapeError("missing '{'")
 	}
 	l.pos++
 	n := uint64(0)
@@ -441,7 +441,7 @@ func (l *lexer) unicodeEscape() error {
 		l.pos++
 	}
 	if l.peek(0) != '}' {
-		return l.escapeError("missing '}' in \\u{xxxx}")
+		return l.escapeError("missing '}'")
 	}
 	l.pos++
 	l.buf = appendCode(l.buf, uint32(n))

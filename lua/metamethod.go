@@ -129,7 +129,7 @@ func (s *State) lookup(v, k Value) (result, handler, target Value, err error) {
 		}
 		v = h
 	}
-	return Nil, Nil, Nil, s.runtimeError("'__index' chain too long; possibly a loop")
+	return Nil, Nil, Nil, s.runtimeError("'__index' chain too long; possible loop")
 }
 
 // assign does v[k] = x, or returns the handler function that has to.
@@ -155,7 +155,7 @@ func (s *State) assign(v, k, x Value) (handler, target Value, err error) {
 		}
 		v = h
 	}
-	return Nil, Nil, s.runtimeError("'__newindex' chain too long; possibly a loop")
+	return Nil, Nil, s.runtimeError("'__newindex' chain too long; possible loop")
 }
 
 func (s *State) rawSet(t *Table, k, v Value) error {
