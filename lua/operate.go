@@ -170,8 +170,9 @@ func (s *State) tailCall(t *Thread, at, nargs int) error {
 		t.stack[at] = h
 		nargs++
 	}
-	if t.stack[at].function().proto == nil {
-		// Host functions run at once: an ordinary call, whose results the
+	if p := t.stack[at].function().proto; p == nil || p.hosted() {
+		// Host functions run at once, and those a host wrote in Lua keep their
+		// caller on the stack like them: an ordinary call, whose results the
 		// return instruction behind it passes on.
 		_, err := s.call(t, at, nargs, -1, 0, contResults, 0)
 		return err

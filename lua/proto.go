@@ -22,6 +22,12 @@ type Proto struct {
 	maxStack uint8 // registers needed
 }
 
+// hosted reports whether the function is the host's own, written in Lua: its
+// chunk's name begins with "=[", as that of host functions is "=[C]". A tail
+// call of it does not take the frame of its caller, whose line errors and
+// tracebacks can then still tell.
+func (p *Proto) hosted() bool { return len(p.source) > 1 && p.source[:2] == "=[" }
+
 // upvalueDesc says where a closure finds an upvalue when it is created.
 type upvalueDesc struct {
 	name    string
