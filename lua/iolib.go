@@ -69,7 +69,7 @@ func setupIO(s *State, lib *Table) error {
 	s.registry.SetString(outputKey, stdout)
 	lib.SetString("stdin", stdin)
 	lib.SetString("stdout", stdout)
-	lib.SetString("stderr", s.newFile(newOutputStream(s.stderr())))
+	lib.SetString("stderr", s.newFile(newErrorStream(s.stderr())))
 	return nil
 }
 

@@ -103,10 +103,11 @@ func newSurvey(s *State) *survey {
 		state: s, numbers: map[unsafe.Pointer]int{}, texts: map[string]int{}, bases: map[*Table]string{},
 		omitted: map[unsafe.Pointer]bool{},
 	}
-	v.bases[s.globals] = ""
 	for _, l := range s.libs {
 		v.text(l.name)
-		if t, ok := s.loaded.GetString(l.name).AsTable(); ok && l.name != "" {
+		if l.name == "" {
+			v.bases[s.globals] = ""
+		} else if t, ok := s.loaded.GetString(l.name).AsTable(); ok {
 			v.bases[t] = l.name
 		}
 		if m := s.metas[KindString]; l == StringLib && m != nil {
@@ -241,7 +242,7 @@ func (v *survey) found(x Value) {
 		v.threads = append(v.threads, (*Thread)(x.p))
 	case KindUserdata:
 		u := (*Userdata)(x.p)
-		kind, data, err := saveData(u.Data, v.state)
+		kind, data, err := saveData(u.Data)
 		if err != nil {
 			v.omit(x, err)
 			return

@@ -26,6 +26,8 @@ type stream struct {
 	// close; nil for standard streams, which stay open.
 	finish func(failure error) []Value
 	closed bool
+	// errors tells the error output from the output.
+	errors bool
 	// failure is the first error of reading since the last read began.
 	failure error
 }

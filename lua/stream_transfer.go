@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 )
 
 // streamKind is the kind of files in snapshots. Only standard streams and
@@ -30,12 +29,12 @@ func (s *stream) forkFor(to *State) (*stream, error) {
 		return newInputStream(to.stdin()), nil
 	}
 	c := newOutputStream(s.direct)
-	c.flushes = s.flushes
+	c.flushes, c.errors = s.flushes, s.errors
 	return c, nil
 }
 
-// saveFrom gives the form of a stream of state in a snapshot.
-func (s *stream) saveFrom(state *State) (kind string, data []byte, err error) {
+// Save gives the form of s in a snapshot.
+func (s *stream) Save() (kind string, data []byte, err error) {
 	switch {
 	case s.closed:
 		return streamKind, []byte(streamClosed), nil
@@ -43,7 +42,7 @@ func (s *stream) saveFrom(state *State) (kind string, data []byte, err error) {
 		return "", nil, errors.New("an open file cannot be saved")
 	case s.in != nil:
 		return streamKind, []byte(streamInput), nil
-	case sameWriter(s.direct, state.stderr()):
+	case s.errors:
 		return streamKind, []byte(streamError), nil
 	}
 	return streamKind, []byte(streamOutput), nil
@@ -57,17 +56,18 @@ func restoreStream(s *State, data []byte) (any, error) {
 	case streamOutput:
 		return newOutputStream(s.stdout()), nil
 	case streamError:
-		return newOutputStream(s.stderr()), nil
+		return newErrorStream(s.stderr()), nil
 	case streamClosed:
 		return &stream{closed: true, finish: func(error) []Value { return nil }}, nil
 	}
 	return nil, fmt.Errorf("unknown stream %q", data)
 }
 
-// sameWriter compares writers, some of which cannot be compared.
-func sameWriter(a, b io.Writer) bool {
-	kind := reflect.TypeOf(a)
-	return kind == reflect.TypeOf(b) && kind.Comparable() && a == b
+// newErrorStream wraps the host's error output.
+func newErrorStream(w io.Writer) *stream {
+	s := newOutputStream(w)
+	s.errors = true
+	return s
 }
 
 // Fork gives the list of a state that has opened no files yet.

@@ -52,13 +52,11 @@ func forkData(data any, to *State) (any, error) {
 	return nil, fmt.Errorf("a userdata of type %T cannot be forked", data)
 }
 
-// saveData gives the kind and the content of a userdata of s for a snapshot.
-func saveData(data any, s *State) (kind string, content []byte, err error) {
+// saveData gives the kind and the content of a userdata for a snapshot.
+func saveData(data any) (kind string, content []byte, err error) {
 	switch d := data.(type) {
 	case nil:
 		return "", nil, nil
-	case *stream:
-		return d.saveFrom(s)
 	case Saver:
 		return d.Save()
 	}
