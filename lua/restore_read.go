@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"fmt"
 	"math"
 	"unsafe"
 )
@@ -186,7 +187,9 @@ func (r *restorer) readTable(t *Table) {
 	} else {
 		var templates []*Table
 		if flags&tableBased != 0 {
-			templates = templatesOf(r.opts.Libraries, library)
+			if templates = templatesOf(r.opts.Libraries, library); len(templates) == 0 {
+				r.missing(library)
+			}
 		}
 		r.readContent(t, templates)
 	}
@@ -260,8 +263,8 @@ func (r *restorer) readEntry(t *Table, templates []*Table) {
 	v := Nil
 	if n := len(r.data); n > 0 && uint64(r.data[0]) == constInherited<<tagBits {
 		r.data = r.data[1:]
-		if v = inherited(templates, k); v.p == nil && r.failure == nil {
-			r.corrupt("the libraries given lack %q", k.String())
+		if v = inherited(templates, k); v.p == nil {
+			r.fail(fmt.Errorf("the state uses %q of a library that lacks it", k.String()))
 		}
 	} else {
 		v = r.value()
@@ -406,7 +409,7 @@ func (r *restorer) readState() {
 	s.gc.usesWeak, s.gc.stopped = r.bool(), r.bool()
 	s.warnings.on = r.bool()
 	s.warnings.partial.Write(r.bytes())
-	if r.failure == nil && (s.globals == nil || s.loaded == nil || s.random == random{}) {
+	if r.failure == nil && (s.globals == nil || s.loaded == nil) {
 		r.corrupt("it lacks its globals")
 	}
 	s.account.memory = int64(r.size)
