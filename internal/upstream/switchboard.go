@@ -51,6 +51,8 @@ func (b *switchboard) receive(data []byte) {
 	switch {
 	case err != nil:
 		b.hooks.Garbage(excerpt(data))
+	case m.IsResponse() && m.ID == wire.NullID:
+		b.hooks.Garbage(excerpt(data)) // it could not read something, and cannot say what
 	case m.IsResponse():
 		b.settle(m.ID, reply{message: m})
 	default:

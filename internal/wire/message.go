@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -125,6 +126,7 @@ func (p *parts) slot(key []byte) *[]byte {
 // message puts the parts together and says what is wrong with them.
 func (p *parts) message() (Message, error) {
 	id := p.readableID()
+	p.forgiveNulls()
 	refuse := func(why string) (Message, error) {
 		return Message{ID: id}, Errorf(CodeInvalidRequest, "%s", why)
 	}
@@ -143,11 +145,15 @@ func (p *parts) message() (Message, error) {
 	case (p.result == nil) == (p.failure == nil):
 		return refuse(`a response needs either "result" or "error"`)
 	}
+	return p.response(id), nil
+}
+
+func (p *parts) response(id ID) Message {
 	m := Message{ID: id, Result: p.result}
 	if p.failure != nil {
 		m.Error = parseError(p.failure)
 	}
-	return m, nil
+	return m
 }
 
 func (p *parts) request(id ID, refuse func(string) (Message, error)) (Message, error) {
@@ -166,6 +172,17 @@ func (p *parts) request(id ID, refuse func(string) (Message, error)) (Message, e
 	return Message{ID: id, Method: methodName(keyText(p.method)), Params: p.params}, nil
 }
 
+// forgiveNulls takes out the half of a response that is null because it does not
+// apply, as older revisions of JSON-RPC had it.
+func (p *parts) forgiveNulls() {
+	switch {
+	case p.result != nil && string(p.failure) == "null":
+		p.failure = nil
+	case p.failure != nil && string(p.result) == "null":
+		p.result = nil
+	}
+}
+
 func (p *parts) readableID() ID {
 	if len(p.id) == 0 {
 		return ""
@@ -173,10 +190,23 @@ func (p *parts) readableID() ID {
 	switch c := p.id[0]; {
 	case c == '"' && bytes.IndexByte(p.id, '\\') >= 0:
 		return TextID(string(keyText(p.id)))
-	case c == '"', c == '-', isDigit(c), string(p.id) == "null":
+	case c == '"', string(p.id) == "null":
 		return ID(p.id)
+	case c == '-', isDigit(c):
+		return numberID(p.id)
 	}
 	return ""
+}
+
+// numberID writes a whole number the one way it can be compared: some peers
+// know no integers and send 1 back as 1.0.
+func numberID(raw []byte) ID {
+	if bytes.ContainsAny(raw, ".eE") {
+		if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n == math.Trunc(n) && math.Abs(n) < 1<<53 {
+			return IntID(int64(n))
+		}
+	}
+	return ID(raw)
 }
 
 // keyText is what a quoted string says, without a copy where nothing is escaped.

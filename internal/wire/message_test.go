@@ -24,6 +24,10 @@ func TestParseTellsTheKindsApart(t *testing.T) {
 		{text: `{"jsonrpc":"2.0","method":"notifications/progress","params":null}`, note: true, method: "notifications/progress"},
 		{text: `{"jsonrpc":"2.0","id":7,"result":{"big":9007199254740993}}`, response: true, id: "7", result: `{"big":9007199254740993}`},
 		{text: `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no","data":[1]}}`, response: true, id: "null", err: `no (code -32600)`},
+		{text: `{"jsonrpc":"2.0","id":7.0,"result":{},"error":null}`, response: true, id: "7", result: `{}`},
+		{text: `{"jsonrpc":"2.0","id":7e0,"result":null,"error":{"code":1,"message":"no"}}`, response: true, id: "7", err: "no (code 1)"},
+		{text: `{"jsonrpc":"2.0","id":7,"result":null}`, response: true, id: "7", result: `null`},
+		{text: `{"jsonrpc":"2.0","id":1.5,"result":{}}`, response: true, id: "1.5", result: `{}`},
 		{text: `{"jsonrpc":"2.0","id":"\u0061","meth\u006fd":"ping"}`, request: true, id: `"a"`, method: "ping"},
 		{text: `{"jsonrpc":"2.0","id":1,"METHOD":"x","Params":[],"method":"y"}`, request: true, id: "1", method: "y"},
 	} {
