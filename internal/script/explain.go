@@ -30,8 +30,9 @@ func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
 	case errors.As(err, &budget):
 		e.explainBudget(budget)
 	case errors.As(err, &raised):
-		e.Message = preludePosition.ReplaceAllString(raised.Error(), "")
+		e.Message = preludePosition.ReplaceAllString(messageOf(raised), "")
 		e.Stack = frames(raised.Traceback, q.name())
+		e.locate(q)
 		e.explainRaised(ctx, r, raised)
 	}
 	e.locate(q)
@@ -66,6 +67,16 @@ func (e *Error) explainBudget(b *lua.BudgetError) {
 	}
 }
 
+// messageOf is what the script raised; a table is shown with its contents.
+func messageOf(raised *lua.Error) string {
+	if table, ok := raised.Value.AsTable(); ok && table.Metatable() == nil {
+		if raw, err := lua.ToJSON(raised.Value); err == nil {
+			return string(raw)
+		}
+	}
+	return raised.Error()
+}
+
 var (
 	nilCall  = regexp.MustCompile(`attempt to call a nil value \((\w+) '([^']+)'\)`)
 	nilIndex = regexp.MustCompile(`attempt to index a nil value \((\w+) '([^']+)'\)`)
@@ -73,7 +84,7 @@ var (
 
 	// preludePosition is where in our own preludes something was raised, which
 	// tells a script's writer nothing.
-	preludePosition = regexp.MustCompile(`^` + preludeName + `\w+:\d+: `)
+	preludePosition = regexp.MustCompile(`^` + regexp.QuoteMeta(preludeName) + `\w+\]:\d+: `)
 )
 
 // explainRaised sorts an error by its message and cause, as somebody who knows
@@ -134,6 +145,9 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 	spaces := r.toolNames(ctx).spaces()
 	if len(spaces) == 0 {
 		return
+	}
+	if !strings.Contains(e.SourceLine, "mcp") {
+		return // it was something else that is nil
 	}
 	if near := nearest.Names(name, spaces, 3); len(near) > 0 {
 		e.Suggestions = append(e.Suggestions, "Did you mean "+quoteAll(near)+"?")

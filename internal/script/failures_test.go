@@ -1,0 +1,85 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// generator is a source with one tool that wants an argument.
+type generator struct{}
+
+func (generator) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{
+		{Ref: tool.Ref{Space: "hootenanny", Name: "cas_store"}, Input: json.RawMessage(`{"type":"object"}`)},
+		{
+			Ref:   tool.Ref{Space: "hootenanny", Name: "orpheus_generate"},
+			Input: json.RawMessage(`{"type":"object","properties":{"model":{"type":"string"},"bars":{"type":"integer"}},"required":["model"]}`),
+		},
+	}, nil
+}
+
+func (generator) Call(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Output("done", map[string]any{"job_id": "1"})
+}
+
+// Every way to fail is told so that a model can mend the script. What is told
+// stands in testdata/failures; UPDATE=1 rewrites it.
+func TestFailuresExplainThemselves(t *testing.T) {
+	t.Parallel()
+	r := bench(t, func(o *Options) {
+		o.Tools = catalog.New(catalog.Options{Sources: []tool.Source{generator{}}})
+	})
+	for name, q := range map[string]Request{
+		"wrong_tool":       {Source: "function main(params)\n  local job = mcp.hootenanny.orpheus_generat { model = \"base\" }\n  return job\nend"},
+		"wrong_namespace":  {Source: "function main(params)\n  return mcp.hootenany.orpheus_generate { model = \"base\" }\nend"},
+		"missing_argument": {Source: "function main(params)\n  return mcp.hootenanny.orpheus_generate { bars = 8 }\nend"},
+		"type_error":       {Source: "local function total(list)\n  local sum = 0\n  for _, n in ipairs(list) do sum = sum + n.size end\n  return sum\nend\n\nfunction main(params)\n  local sum = total { { size = 1 }, { size = {} } }\n  return sum\nend"},
+		"index_error":      {Source: "function main(params)\n  return params.input.hash\nend"},
+		"bad_call":         {Source: "function main(params)\n  return string.rep()\nend"},
+		"syntax":           {Source: "function main(params)\n  if params.x then\n    return 1\nend"},
+		"missing_main":     {Source: "local function main(params)\n  return 1\nend"},
+		"raised":           {Source: "function main(params)\n  assert(params.style, \"style parameter is required\")\nend"},
+		"raised_table":     {Source: "function main(params)\n  error({ code = 7 })\nend"},
+		"result":           {Source: "function main(params)\n  return { 1, 2, name = \"both\" }\nend"},
+		"timeout":          {Source: "function main(params)\n  while true do\n    pcall(function() end)\n  end\nend", Limits: Limits{Time: 30 * time.Millisecond}},
+		"memory":           {Source: "function main(params)\n  local list = {}\n  while true do\n    list[#list + 1] = (\"x\"):rep(10000)\n  end\nend", Limits: Limits{Memory: 8 << 20}},
+		"calls":            {Source: "function main(params)\n  for i = 1, 10 do mcp.hootenanny.cas_store {} end\nend", Limits: Limits{Calls: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q.Main, q.Name = true, "script.lua"
+			_, err := r.Run(t.Context(), q)
+			var failed *Error
+			if !errors.As(err, &failed) {
+				t.Fatalf("err = %v", err)
+			}
+			golden(t, name, string(failed.Kind)+"\n\n"+failed.Error()+"\n")
+		})
+	}
+}
+
+// golden holds text against testdata/failures/<name>.golden.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "failures", name+".golden")
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s\n--- got\n%s\n--- want\n%s", path, got, want)
+	}
+}
