@@ -11,8 +11,9 @@ import (
 )
 
 // preludeName begins the chunk names of our preludes, so that their frames can
-// be left out of stacks.
-const preludeName = "luanette:"
+// be left out of stacks. The bracket tells the engine that they are the host's:
+// they leave the script's own line on the stack.
+const preludeName = "[luanette:"
 
 // luaEngine binds the modules to Lua once; every run opens the bound libraries
 // in a fresh state.
@@ -31,7 +32,7 @@ func newLuaEngine(modules []host.Module) (*luaEngine, error) {
 		if m.Lua == "" {
 			continue
 		}
-		proto, err := compiler.Compile(m.Lua, "="+preludeName+moduleTitle(m))
+		proto, err := compiler.Compile(m.Lua, "="+preludeName+moduleTitle(m)+"]")
 		if err != nil {
 			return nil, err
 		}

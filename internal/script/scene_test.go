@@ -49,8 +49,7 @@ func watcher(progress *[]string) *tool.Caller {
 }
 
 // standIns are the tools stories call.
-func standIns(t *testing.T) toolbox {
-	t.Helper()
+func standIns(music *hootenanny) toolbox {
 	box := toolbox{
 		{Space: "calc", Name: "double"}: does(func(_ context.Context, in struct{ N int64 }) (any, error) {
 			return map[string]any{"n": 2 * in.N, "list": []int{}, "none": nil}, nil
@@ -65,6 +64,7 @@ func standIns(t *testing.T) toolbox {
 			return in, nil
 		}),
 	}
+	music.addTo(box)
 	return box
 }
 
@@ -164,6 +164,9 @@ func (r *traces) text(t *testing.T) string {
 }
 
 func listed(attributes []attribute.KeyValue) string {
+	attributes = slices.SortedFunc(slices.Values(attributes), func(a, b attribute.KeyValue) int {
+		return strings.Compare(string(a.Key), string(b.Key))
+	})
 	var out strings.Builder
 	for _, a := range attributes {
 		fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.Emit())

@@ -27,9 +27,9 @@ import (
 //	NAME.output  what it printed and logged
 //	NAME.trace   attributes and events of its span, and metrics
 //	NAME.files   what is in the folder it may write, and how long each file is
+//	NAME.uploads the music it uploaded
 //
-// Sections that are not there are not expected to be needed, but for trace and
-// files, which are only looked at where they are. $READ, $WRITE, $TEMP and $HTTP
+// The last three are only looked at where they are. $READ, $WRITE, $TEMP and $HTTP
 // stand for the run's folders and for a web server that allows itself to be asked.
 // UPDATE=1 rewrites the stories.
 func TestStories(t *testing.T) {
@@ -38,7 +38,7 @@ func TestStories(t *testing.T) {
 	if err != nil || len(stories) == 0 {
 		t.Fatalf("no stories: %v", err)
 	}
-	for _, path := range stories {
+	for _, path := range append(stories, "testdata/document.txtar") {
 		module := filepath.Base(filepath.Dir(filepath.Dir(path)))
 		t.Run(module+"/"+strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			t.Parallel()
@@ -103,6 +103,7 @@ type scene struct {
 	read, write string
 	temp        string
 	traces      *traces
+	music       *hootenanny
 	runner      *Runner
 	web         string
 }
@@ -118,8 +119,9 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 			}
 		}
 	}
+	s.music = newHootenanny(t, s.read)
 	s.runner = bench(t, func(o *Options) {
-		o.Tools = standIns(t)
+		o.Tools = standIns(s.music)
 		o.Clock = newHasty(time.Date(2025, 12, 11, 10, 9, 8, 0, time.UTC))
 		o.TempDir = s.temp
 		o.Files = host.FilesOptions{Read: []string{s.read}, Write: []string{s.write}}
@@ -157,6 +159,9 @@ func (s *scene) play(t *testing.T, name, source string) []txtar.File {
 	}
 	if _, ok := s.section(name + ".trace"); ok {
 		add("trace", s.traces.text(t))
+	}
+	if _, ok := s.section(name + ".uploads"); ok {
+		add("uploads", s.music.uploads.String())
 	}
 	if _, ok := s.section(name + ".files"); ok {
 		add("files", listing(t, s.write))

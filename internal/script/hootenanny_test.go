@@ -1,0 +1,118 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/smf"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// hootenanny stands in for the music backend: it has one song, remembers what is
+// uploaded, and its jobs are done at once.
+type hootenanny struct {
+	song string // where the song lies
+
+	mu      sync.Mutex
+	jobs    int
+	uploads strings.Builder
+}
+
+// songHash is what the song is known by.
+const songHash = "abc123def456"
+
+// newHootenanny puts its song into a folder scripts may read.
+func newHootenanny(t *testing.T, folder string) *hootenanny {
+	t.Helper()
+	song := smf.File{Format: 1, Tracks: []smf.Track{
+		{Events: []smf.Event{smf.Words(0, smf.TrackName, "Song"), smf.SetTempo(0, 500_000), smf.SetMeter(0, 3, 4), smf.End(0)}},
+		{Events: []smf.Event{
+			smf.Program(0, 0, 5), smf.Note(10, 0, 60, 100), smf.Release(470, 0, 60),
+			smf.Note(475, 0, 127, 90), smf.Release(500, 0, 127), smf.End(960),
+		}},
+	}}
+	data, err := song.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, "song.mid")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &hootenanny{song: path}
+}
+
+func (h *hootenanny) addTo(box toolbox) {
+	for name, run := range map[string]handler{
+		"orpheus_generate": does(h.generate),
+		"job_poll":         does(h.poll),
+		"cas_inspect":      does(h.inspect),
+		"cas_upload_file":  does(h.upload),
+	} {
+		box[tool.Ref{Space: "hootenanny", Name: name}] = run
+	}
+}
+
+func (h *hootenanny) generate(_ context.Context, in map[string]any) (any, error) {
+	if in["model"] != "base" {
+		return nil, fault.New(fault.InvalidParams, "no model %v", in["model"]).WithHint("use base")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs++
+	in["job_id"] = fmt.Sprintf("job-%d", h.jobs)
+	return in, nil
+}
+
+func (h *hootenanny) poll(_ context.Context, in struct {
+	JobIDs []string `json:"job_ids"`
+}) (any, error) {
+	completed := []map[string]string{}
+	for _, id := range in.JobIDs {
+		completed = append(completed, map[string]string{"job_id": id, "status": "complete"})
+	}
+	return map[string]any{"completed": completed, "pending": []string{}, "timed_out": false}, nil
+}
+
+func (h *hootenanny) inspect(_ context.Context, in struct{ Hash string }) (any, error) {
+	if in.Hash != songHash {
+		return nil, fault.New(fault.NotFound, "nothing under %s", in.Hash)
+	}
+	return map[string]any{"hash": in.Hash, "mime_type": "audio/midi", "exists": true, "local_path": h.song}, nil
+}
+
+// upload also writes down what music it was given.
+func (h *hootenanny) upload(_ context.Context, in struct {
+	FilePath string `json:"file_path"`
+	MIMEType string `json:"mime_type"`
+}) (any, error) {
+	data, err := os.ReadFile(in.FilePath)
+	if err != nil {
+		return nil, err
+	}
+	file, err := smf.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fmt.Fprintf(&h.uploads, "%s %s format %d\n", filepath.Base(in.FilePath), in.MIMEType, file.Format)
+	for i, track := range file.Tracks {
+		for _, e := range track.Events {
+			fmt.Fprintf(&h.uploads, "  track %d at %d: %s", i+1, e.Time, e.Kind)
+			if e.Kind == smf.Meta {
+				fmt.Fprintf(&h.uploads, " %s % x\n", e.Meta, e.Bytes)
+			} else {
+				fmt.Fprintf(&h.uploads, " %d %d %d\n", e.Channel, e.Data1, e.Data2)
+			}
+		}
+	}
+	return map[string]any{"hash": cas.Sum(data).String(), "size_bytes": len(data), "mime_type": in.MIMEType}, nil
+}
