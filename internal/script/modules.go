@@ -2,6 +2,7 @@ package script
 
 import (
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/module/abc"
 	"github.com/luanette/luanette/internal/module/base"
 	"github.com/luanette/luanette/internal/module/clock"
 	"github.com/luanette/luanette/internal/module/fs"
@@ -34,5 +35,6 @@ func modules() []host.Module {
 		tools.Module(),
 		parallel.Module(),
 		midi.Module(),
+		abc.Module(),
 	}
 }
