@@ -43,6 +43,7 @@ type account struct {
 	done <-chan struct{}
 
 	memory     int64 // bytes charged since the last measurement, plus what it found
+	held       int64 // of them, what parsers hold outside of the live graph
 	memoryNext int64 // measure when memory passes this
 }
 
@@ -114,6 +115,19 @@ func (s *State) alloc(bytes int) error {
 	return nil
 }
 
+// hold charges bytes of something that is not part of the live graph, until
+// release gives them back.
+func (s *State) hold(bytes int) error {
+	s.account.held += int64(bytes)
+	return s.alloc(bytes)
+}
+
+// release gives back what was held since held stood at mark.
+func (s *State) release(mark int64) {
+	s.account.memory -= s.account.held - mark
+	s.account.held = mark
+}
+
 // owe charges bytes that were allocated where no error can be raised. The
 // machine raises it at its next call or jump backwards.
 func (s *State) owe(bytes int) {
@@ -143,7 +157,7 @@ func (s *State) nextMeasure() int64 {
 // the limit. The bytes asked for are already on the account.
 func (s *State) measure(asked int64) error {
 	a := &s.account
-	live := s.collect()
+	live := s.collect() + a.held
 	a.memory = live + asked
 	if len(s.gc.pending) > 0 { // run finalizers at the next safe point
 		a.granted -= max(a.fuel, 0)

@@ -11,6 +11,7 @@ func (s *State) Compile(source, chunkname string) (*Proto, error) {
 	if err := s.step(len(source) / 16); err != nil {
 		return nil, err
 	}
+	defer s.release(s.account.held)
 	fn, err := s.parse(source, chunkname)
 	if err != nil {
 		return nil, s.compileError(err)

@@ -25,21 +25,30 @@ func (p *parser) exprList() ([]expr, error) {
 
 func (p *parser) expr() (expr, error) { return p.subexpr(0) }
 
+// maxHeight bounds the trees that the compiler walks recursively. Parentheses
+// and blocks are bounded by enter; this is for what the parser itself reads in
+// a loop, such as a + a + a and a.a.a.
+const maxHeight = 20000
+
 // subexpr parses operators that bind tighter than limit.
 func (p *parser) subexpr(limit int) (expr, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
 	defer p.leave()
+	outside := p.height
+	p.height = 0
 	left, err := p.unary()
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for height := p.height; ; {
 		op, ok := binaryTokens[p.tok.token]
 		if !ok || priorities[op][0] <= limit {
+			p.height = max(outside, height)
 			return left, nil
 		}
+		p.height = 0
 		line := p.tok.line
 		if err := p.advance(); err != nil {
 			return nil, err
@@ -47,6 +56,9 @@ func (p *parser) subexpr(limit int) (expr, error) {
 		right, err := p.subexpr(priorities[op][1])
 		if err != nil {
 			return nil, err
+		}
+		if height = max(height, p.height) + 1; height > maxHeight {
+			return nil, p.fail("expression has too many levels (limit is %d)", maxHeight)
 		}
 		left = foldBinary(&binExpr{op, left, right, line})
 	}
@@ -140,8 +152,13 @@ func (p *parser) primary() (expr, error) {
 
 // suffixed parses a primary expression with its indices and calls.
 func (p *parser) suffixed() (expr, error) {
+	outside := p.height
+	p.height = 0
 	e, err := p.primary()
-	for err == nil {
+	for ; err == nil; p.height++ {
+		if p.height > maxHeight {
+			return nil, p.fail("expression has too many levels (limit is %d)", maxHeight)
+		}
 		switch p.tok.token {
 		case '.':
 			e, err = p.field(e)
@@ -152,6 +169,7 @@ func (p *parser) suffixed() (expr, error) {
 		case '(', tokString, '{':
 			e, err = p.callArgs(unwrapConst(e), "")
 		default:
+			p.height = max(outside, p.height)
 			return e, nil
 		}
 	}

@@ -10,6 +10,7 @@ type parser struct {
 	line     int    // of the last token consumed
 	scope    *funcScope
 	depth    int
+	height   int // of the tallest expression since whoever cares set it to 0
 	state    *State
 	strs     map[string]*Str
 	hasAhead bool
@@ -46,6 +47,9 @@ func (p *parser) chunk() (*block, error) {
 	return b, err
 }
 
+// tokenCost is about what the syntax tree takes for each token.
+const tokenCost = 100
+
 func (p *parser) advance() error {
 	p.line = p.tok.line
 	if p.hasAhead {
@@ -57,6 +61,9 @@ func (p *parser) advance() error {
 	p.state.account.fuel--
 	if err == nil && p.state.account.fuel < 0 {
 		err = p.state.refuel()
+	}
+	if err == nil {
+		err = p.state.hold(tokenCost)
 	}
 	return err
 }

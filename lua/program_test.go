@@ -14,7 +14,7 @@ import (
 // newWorld makes a state with all libraries that writes to out.
 func newWorld(t testing.TB, out io.Writer) *State {
 	t.Helper()
-	s := New(Options{Stdout: out, Seed: 1})
+	s := New(Options{Stdout: out, Seed: 1, BinaryChunks: true})
 	if err := s.Open(All()...); err != nil {
 		t.Fatal(err)
 	}
