@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,7 +31,8 @@ func identity(s Spec) string {
 	if err != nil {
 		return "" // strings always encode
 	}
-	return digest(raw)
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
 }
 
 // loadRecord reads what is known of a spec's server; ok is false when nothing is.

@@ -43,7 +43,8 @@ type Removed struct {
 	Upstream string `json:"upstream"`
 }
 
-// ToolsRefreshed says that a list was fetched that differs from the one before.
+// ToolsRefreshed says that the list is another than before: it was fetched, found
+// in the cache, or the spec now permits other tools.
 type ToolsRefreshed struct {
 	Upstream  string   `json:"upstream"`
 	ToolCount int      `json:"tool_count"`

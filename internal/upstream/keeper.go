@@ -53,9 +53,9 @@ type keeper struct {
 	refreshing sync.Mutex // one list at a time
 }
 
-// newKeeper makes a keeper that starts with what the cache knows. run starts it.
+// newKeeper makes a keeper that knows nothing yet. run starts it.
 func newKeeper(opts *Options, spec Spec, generation uint64) *keeper {
-	k := &keeper{
+	return &keeper{
 		opts: opts, name: spec.Name, spec: spec, generation: generation,
 		log:      opts.Log.With("upstream", spec.Name),
 		life:     newLifetime(),
@@ -70,21 +70,35 @@ func newKeeper(opts *Options, spec Spec, generation uint64) *keeper {
 		watchers: map[int]func(string, json.RawMessage){},
 		follows:  map[string]int{},
 	}
-	if known, ok := opts.loadRecord(spec); ok {
-		k.known, k.verdict, k.list, k.stale = known, known.Verdict, known.tools(spec.Name), true
-		if known.Verdict.Way.Transport == HTTP {
-			k.verdict.Era = wire.Unknown // asking costs little, and servers learn
+}
+
+// recall takes up what the cache knows of the server, unless the generation
+// before has told already. A lazy server that is known may sleep; one nothing is
+// known of has to introduce itself first.
+func (k *keeper) recall() {
+	known, found := k.opts.loadRecord(k.currentSpec())
+	list := known.tools(k.name)
+	k.change(func() {
+		if found = found && k.known.Server == ""; found {
+			k.known, k.verdict, k.list, k.stale = known, known.Verdict, list, true
+			if known.Verdict.Way.Transport == HTTP {
+				k.verdict.Era = wire.Unknown // asking costs little, and servers learn
+			}
 		}
+		if k.spec.lazy() && k.known.Server != "" {
+			k.state = StateAsleep
+		}
+	})
+	if found && len(list.tools) > 0 {
+		names, _, _ := diff(nil, list.tools)
+		k.publish(ToolsRefreshed{Upstream: k.name, ToolCount: len(names), Added: names})
 	}
-	if spec.lazy() && k.known.Server != "" {
-		k.state = StateAsleep // one nothing is known of has to introduce itself first
-	}
-	return k
 }
 
 // run keeps the upstream until its life ends, but not before after is closed.
 func (k *keeper) run(ctx context.Context, after <-chan struct{}) {
 	defer close(k.gone)
+	k.recall()
 	<-after
 	for ctx.Err() == nil {
 		if k.sleeps() && !k.sleep(ctx) {

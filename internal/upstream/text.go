@@ -2,11 +2,7 @@ package upstream
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 )
 
@@ -39,28 +35,4 @@ func tidy(data []byte) []byte {
 		return data
 	}
 	return bytes.ToValidUTF8(data, []byte("\uFFFD"))
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// ration lets so many things pass per second.
-type ration struct {
-	perSecond int
-
-	mu     sync.Mutex
-	second time.Time
-	count  int
-}
-
-func (r *ration) take(now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.second) >= time.Second {
-		r.second, r.count = now, 0
-	}
-	r.count++
-	return r.count <= r.perSecond
 }
