@@ -2,7 +2,6 @@ package lua
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -75,7 +74,7 @@ func runSuiteFile(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	s := New(Options{Stdout: &out, Stderr: &out, Loader: loadSuiteModule, BinaryChunks: true})
+	s := New(Options{Stdout: &out, Stderr: &out, BinaryChunks: true})
 	if err := s.Open(All()...); err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +93,4 @@ func runSuiteFile(t *testing.T, file string) {
 		t.Log(e.Traceback)
 	}
 	t.Logf("printed: %s", out.String())
-}
-
-// loadSuiteModule finds the files of the suite that others require.
-func loadSuiteModule(_ context.Context, module string) (source, chunkname string, ok bool, err error) {
-	text, err := os.ReadFile(module + ".lua")
-	if errors.Is(err, os.ErrNotExist) {
-		return "", "\n\tno file '" + module + ".lua'", false, nil
-	}
-	return string(text), "@" + module + ".lua", err == nil, err
 }
