@@ -1,0 +1,198 @@
+// Package durable runs work that survives the process. A run has an id and a list
+// of records; both are on disk before anybody is told of them. When the process
+// dies, the next one starts every unfinished run again with the records it left,
+// and the work carries on from there.
+//
+// It wraps DBOS Transact, on our own database: a run is a workflow there, a
+// record is a step. Nothing of it is seen outside.
+package durable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // teaches DBOS to read SQLite's errors
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Work does one run. It returns when the run is over: an error is only noted,
+// what became of the run is the work's own to store. When ctx ends because the
+// engine closes, the run is not over and starts again with the next engine.
+type Work func(ctx context.Context, run *Run) error
+
+// Options are an engine's choices. The zero value is ready to use.
+type Options struct {
+	// Node says which unfinished runs are this engine's to start again: those of
+	// the same node. "" is the node of a program that is alone on its database.
+	Node string
+	// Log hears what a person should look at; nil means nobody.
+	Log *slog.Logger
+	// Patience is how long Close waits for runs to end; zero means 10 s.
+	Patience time.Duration
+}
+
+// ErrClosing is the cause of a run's context when the engine closes.
+var ErrClosing = fault.New(fault.Unavailable, "the server is shutting down").
+	WithHint("the job goes on by itself when the server runs again")
+
+// Engine starts runs and keeps their records. It is safe for concurrent use.
+type Engine struct {
+	pool     *sql.DB
+	dbos     dbos.Context
+	work     Work
+	patience time.Duration
+	closed   chan struct{} // closed when the engine closes
+	works    sync.WaitGroup
+
+	mu     sync.Mutex
+	active map[string]context.CancelCauseFunc
+}
+
+// Open prepares an engine over a database, which stays the caller's to close.
+// Nothing runs before Launch.
+func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, error) {
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	if o.Node == "" {
+		o.Node = "alone"
+	}
+	pool := database.Pool()
+	inner, err := dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
+		AppName: "luanette", SQLiteSystemDB: pool, Serializer: octets{}, ExecutorID: o.Node,
+		// Runs of an older program are ours too: they bring what they need along.
+		ApplicationVersion: "1",
+		Logger:             slog.New(warnings(o.Log)),
+	})
+	if err != nil {
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), pool.Close())
+	}
+	e := &Engine{pool: pool, dbos: inner, work: work, patience: o.Patience, closed: make(chan struct{}), active: map[string]context.CancelCauseFunc{}}
+	// However often the process died, a run is tried again.
+	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
+	return e, nil
+}
+
+// Launch starts the engine, and with it every run this node left unfinished.
+func (e *Engine) Launch() error {
+	if err := dbos.Launch(e.dbos); err != nil {
+		return fault.Wrap(fault.Internal, err, "start the engine of durable runs")
+	}
+	return nil
+}
+
+// Start begins the run of that id in a goroutine of its own; it is on disk when
+// Start returns. An id that was started before, by whatever process, is left
+// alone.
+func (e *Engine) Start(id string) error {
+	select {
+	case <-e.closed:
+		return ErrClosing
+	default:
+	}
+	if _, err := dbos.RunWorkflow(e.dbos, e.perform, []byte(id), dbos.WithWorkflowID(id)); err != nil {
+		return fault.Wrap(fault.Internal, err, "start run %s", id)
+	}
+	return nil
+}
+
+// Cancel ends the context of a run that is under way here, and tells whether
+// there was one.
+func (e *Engine) Cancel(id string, cause error) bool {
+	e.mu.Lock()
+	cancel := e.active[id]
+	e.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+	return cancel != nil
+}
+
+// Records are what a run has recorded so far, in order.
+func (e *Engine) Records(id string) ([][]byte, error) {
+	steps, err := dbos.GetWorkflowSteps(e.dbos, id, dbos.WithStepsLoadOutput(true))
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "read the records of run %s", id)
+	}
+	records := make([][]byte, len(steps))
+	for i, step := range steps {
+		record, ok := step.Output.([]byte)
+		if !ok {
+			return nil, fault.New(fault.Internal, "record %d of run %s cannot be read", i, id)
+		}
+		records[i] = record
+	}
+	return records, nil
+}
+
+// Forget removes runs that are over, with their records.
+func (e *Engine) Forget(ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := dbos.DeleteWorkflows(e.dbos, ids); err != nil {
+		return fault.Wrap(fault.Internal, err, "remove %d runs", len(ids))
+	}
+	return nil
+}
+
+// Close ends the runs, without finishing them, and waits for their work to
+// return.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	for _, cancel := range e.active {
+		cancel(ErrClosing)
+	}
+	close(e.closed)
+	e.mu.Unlock()
+	e.works.Wait()
+	if err := errors.Join(dbos.Shutdown(e.dbos, e.patience), e.pool.Close()); err != nil {
+		return fault.Wrap(fault.Internal, err, "close the engine of durable runs")
+	}
+	return nil
+}
+
+// perform is the workflow: every run is one of it.
+func (e *Engine) perform(inner dbos.Context, id []byte) ([]byte, error) {
+	run := &Run{ID: string(id), engine: e, inner: inner}
+	ctx, cancel := context.WithCancelCause(context.Context(inner))
+	defer cancel(nil)
+	if !e.enter(run.ID, cancel) {
+		<-inner.Done()
+		return nil, ErrClosing
+	}
+	err := e.work(ctx, run)
+	e.leave(run.ID)
+	if errors.Is(context.Cause(ctx), ErrClosing) {
+		<-inner.Done() // DBOS takes a run for finished unless it ended by its context
+		return nil, ErrClosing
+	}
+	return nil, err
+}
+
+func (e *Engine) enter(id string, cancel context.CancelCauseFunc) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.closed:
+		return false
+	default:
+	}
+	e.works.Add(1)
+	e.active[id] = cancel
+	return true
+}
+
+func (e *Engine) leave(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.active, id)
+	e.works.Done()
+}
