@@ -69,16 +69,16 @@ func BenchmarkSearch100k(b *testing.B) {
 	s := library(b, 100_000)
 	for name, q := range map[string]Query{
 		"newest":          {},
-		"tag of all":      {Tag: "type:lua"},
-		"tag of a few":    {Tag: "set:500"},
+		"tag of all":      {Tags: []string{"type:lua"}},
+		"tag of a few":    {Tags: []string{"set:500"}},
 		"creator":         {Creator: "agent3"},
-		"tag and creator": {Tag: "type:lua", Creator: "agent3"},
+		"tag and creator": {Tags: []string{"type:lua"}, Creator: "agent3"},
 		"parent":          {Parent: cas.Sum(fmt.Append(nil, 500))},
 		"rare words":      {Vibe: "word900 word800"},
 		"usual words":     {Vibe: "word50 with word70"},
 		"word of all":     {Vibe: "script"},
-		"words and tag":   {Vibe: "word3", Tag: "set:500"},
-		"all and tag":     {Vibe: "script", Tag: "type:lua", Creator: "agent3"},
+		"words and tag":   {Vibe: "word3", Tags: []string{"set:500"}},
+		"all and tag":     {Vibe: "script", Tags: []string{"type:lua"}, Creator: "agent3"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

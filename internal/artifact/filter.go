@@ -22,8 +22,7 @@ type filter struct {
 // leads the walk, and the others are looked up for what it finds. Of equals the
 // tag comes last, for it is quickest to look up.
 func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err error) {
-	for _, f := range []filter{{column: "parent", value: written(q.Parent)}, {column: "name", value: q.Name},
-		{column: "creator", value: q.Creator}, {column: "tag", value: q.Tag}} {
+	for _, f := range q.fields() {
 		if f.value == "" {
 			continue
 		}
@@ -34,6 +33,14 @@ func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err erro
 	}
 	slices.SortStableFunc(given, func(a, b filter) int { return cmp.Compare(a.count, b.count) })
 	return given, nil
+}
+
+func (q Query) fields() []filter {
+	fields := []filter{{column: "parent", value: written(q.Parent)}, {column: "name", value: q.Name}, {column: "creator", value: q.Creator}}
+	for _, tag := range q.Tags {
+		fields = append(fields, filter{column: "tag", value: tag})
+	}
+	return fields
 }
 
 // count tells how many artifacts fit all filters, up to MostCounted.

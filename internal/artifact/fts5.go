@@ -98,9 +98,13 @@ func widen(ctx context.Context, tx *db.Tx, found []int64, limit int, expression 
 // restriction narrows by the query's other fields as far as their words go.
 func restriction(q Query) string {
 	var out strings.Builder
-	for _, field := range [][2]string{{"tags", q.Tag}, {"creator", q.Creator}, {"parent", written(q.Parent)}, {"name", q.Name}} {
-		if phrase := strings.Join(tokensInOrder(field[1]), " "); phrase != "" {
-			out.WriteString(" AND " + field[0] + ` : "` + phrase + `"`)
+	for _, field := range q.fields() {
+		column := field.column
+		if column == "tag" {
+			column = "tags"
+		}
+		if phrase := strings.Join(tokensInOrder(field.value), " "); phrase != "" {
+			out.WriteString(" AND " + column + ` : "` + phrase + `"`)
 		}
 	}
 	return out.String()

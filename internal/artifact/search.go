@@ -15,7 +15,7 @@ import (
 // Query says which artifacts are looked for. Empty fields do not matter; those
 // given must all hold.
 type Query struct {
-	Tag     string
+	Tags    []string // all of them
 	Creator string
 	Parent  cas.Ref
 	Name    string
@@ -171,7 +171,8 @@ func firstAfter(hits []hit, last hit) int {
 
 // fits tells exactly what the words' index may know only roughly.
 func (q Query) fits(a *Artifact) bool {
-	return (q.Tag == "" || slices.Contains(a.Tags, q.Tag)) &&
+	hasTag := func(tag string) bool { return slices.Contains(a.Tags, tag) }
+	return !slices.ContainsFunc(q.Tags, func(tag string) bool { return !hasTag(tag) }) &&
 		(q.Creator == "" || q.Creator == a.Creator) &&
 		(q.Parent.IsZero() || q.Parent == a.Parent) &&
 		(q.Name == "" || q.Name == a.Name)

@@ -14,15 +14,17 @@ func findsByField(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	a := put(t, s, "1", artifact.Details{Name: "a", Tags: []string{"type:lua", "x"}, Creator: "ada"})
 	put(t, s, "2", artifact.Details{Name: "b", Tags: []string{"type:lua"}, Creator: "bob", Parent: a.Hash})
 	put(t, s, "3", artifact.Details{Name: "c", Tags: []string{"type:midi"}, Creator: "ada", Parent: a.Hash})
+	expect(t, s, artifact.Query{Tags: []string{"x", "type:lua"}}, "a")
+	expect(t, s, artifact.Query{Tags: []string{"x", "type:midi"}}, "")
 	for want, q := range map[string]artifact.Query{
 		"c b a": {},
-		"b a":   {Tag: "type:lua"},
+		"b a":   {Tags: []string{"type:lua"}},
 		"c a":   {Creator: "ada"},
 		"c b":   {Parent: a.Hash},
-		"a":     {Tag: "type:lua", Creator: "ada"},
+		"a":     {Tags: []string{"type:lua"}, Creator: "ada"},
 		"c":     {Creator: "ada", Parent: a.Hash},
 		"b":     {Name: "b"},
-		"":      {Tag: "type"},
+		"":      {Tags: []string{"type"}},
 	} {
 		expect(t, s, q, want)
 	}
@@ -53,7 +55,7 @@ func wordsAndFields(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	put(t, s, "2", artifact.Details{Name: "two", Description: "loud", Tags: []string{"type: lua"}, Creator: "bob", Parent: a.Hash})
 	put(t, s, "3", artifact.Details{Name: "three", Description: "quiet", Tags: []string{"type:lua"}, Creator: "bob"})
 	for want, q := range map[string]artifact.Query{
-		"one":     {Vibe: "loud", Tag: "type:lua"},
+		"one":     {Vibe: "loud", Tags: []string{"type:lua"}},
 		"two":     {Vibe: "loud", Creator: "bob"},
 		"two one": {Vibe: "loud"},
 		"":        {Vibe: "loud", Name: "three"},
@@ -72,7 +74,7 @@ func hostileWords(t *testing.T, s *artifact.Store, _ *event.Bus) {
 	}
 	expect(t, s, artifact.Query{Vibe: "AND NOT", Creator: `o"brien (x) : *`}, "near")
 	for _, tag := range []string{`a"b`, "{x} : y*", "é:ü"} {
-		expect(t, s, artifact.Query{Vibe: "near", Tag: tag}, "near")
+		expect(t, s, artifact.Query{Vibe: "near", Tags: []string{tag}}, "near")
 	}
 }
 
@@ -101,12 +103,12 @@ func pages(t *testing.T, s *artifact.Store, _ *event.Bus) {
 		put(t, s, name, artifact.Details{Name: name, Tags: []string{"all", fmt.Sprint("mod", i%2)}})
 		want = append([]string{name}, want...)
 	}
-	for _, q := range []artifact.Query{{Limit: 10}, {Limit: 5, Tag: "all"}} {
+	for _, q := range []artifact.Query{{Limit: 10}, {Limit: 5, Tags: []string{"all"}}} {
 		if found, n := collect(t, s, q); !slices.Equal(found, want) || n != (25+q.Limit-1)/q.Limit {
 			t.Errorf("%+v: %v on %d pages", q, found, n)
 		}
 	}
-	page, err := s.Search(t.Context(), artifact.Query{Tag: "mod1", Limit: 3})
+	page, err := s.Search(t.Context(), artifact.Query{Tags: []string{"mod1"}, Limit: 3})
 	if err != nil || page.Total != 12 || len(page.Artifacts) != 3 {
 		t.Errorf("Search = %d of %d, %v", len(page.Artifacts), page.Total, err)
 	}
