@@ -164,12 +164,11 @@ func (t *Table) findStr(k *Str) *entry {
 	}
 	n := uint64(h)
 	if t.index == nil {
-		e := (*entry)(t.ents)
-		for i := t.elen; i > 0; i-- {
+		for i := uint32(0); i < t.elen; i++ {
+			e := t.entry(i)
 			if e.k.n == n && (e.k.p == unsafe.Pointer(k) || sameString(e.k.p, k)) {
 				return e
 			}
-			e = (*entry)(unsafe.Add(unsafe.Pointer(e), entrySize))
 		}
 		return nil
 	}
@@ -196,12 +195,10 @@ func sameString(p unsafe.Pointer, k *Str) bool {
 // keys must have been turned into integers where they can be.
 func (t *Table) findPlain(k Value) *entry {
 	if t.index == nil {
-		e := (*entry)(t.ents)
-		for i := t.elen; i > 0; i-- {
-			if e.k == k {
+		for i := uint32(0); i < t.elen; i++ {
+			if e := t.entry(i); e.k == k {
 				return e
 			}
-			e = (*entry)(unsafe.Add(unsafe.Pointer(e), entrySize))
 		}
 		return nil
 	}
