@@ -150,6 +150,24 @@ func TestForgottenSessionCostsNoError(t *testing.T) {
 	}
 }
 
+func TestSessionIsEndedAtTheServerToo(t *testing.T) {
+	t.Parallel()
+	var ended atomic.Value
+	inner := legacyHandler()
+	rig := siteRig(t, func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodDelete {
+				ended.Store(r.Header.Get(wire.HeaderSession))
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}, upstream.Spec{})
+	upstreamtest.Start(t, rig).Manager.Close()
+	if id, _ := ended.Load().(string); id == "" {
+		t.Error("the server keeps a session nobody will use")
+	}
+}
+
 // An answer that breaks off is taken up again where the server numbered it.
 func TestBrokenAnswerIsResumed(t *testing.T) {
 	t.Parallel()
