@@ -11,8 +11,8 @@ import (
 // suiteFiles are the files of the official test suite that run here.
 var suiteFiles = []string{
 	"attrib", "big", "bitwise", "bwcoercion", "calls", "closure", "constructs", "coroutine", "cstack", "db", "errors",
-	"events", "files", "goto", "literals", "locals", "math", "nextvar", "pm", "sort", "strings", "tpack", "tracegc",
-	"utf8", "vararg", "verybig",
+	"events", "files", "gc", "gengc", "goto", "literals", "locals", "math", "nextvar", "pm", "sort", "strings", "tpack",
+	"tracegc", "utf8", "vararg", "verybig",
 }
 
 // suiteLeftOut are the files that do not run here, and why. The README says
@@ -21,8 +21,6 @@ var suiteLeftOut = map[string]string{
 	"all":   "runs the other files; suite_test.go does that",
 	"api":   "tests the C API",
 	"code":  "tests the opcodes of the reference through its internal test library",
-	"gc":    "tests the pace of the reference's collector",
-	"gengc": "tests the generational mode of the reference's collector",
 	"heavy": "needs many gigabytes of memory",
 	"main":  "tests the options of the standalone interpreter",
 }
