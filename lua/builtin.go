@@ -17,6 +17,7 @@ const (
 	builtinWrapped // what coroutine.wrap returns
 	builtinPairs
 	builtinDofile
+	builtinApply // calls its first argument with the others
 
 	firstFrameBuiltin = builtinPcall
 )
@@ -34,6 +35,15 @@ const (
 	phaseFailed              // the call failed, variables are being closed
 )
 
+// apply stands between Go and a function that switches threads.
+var apply = func() Value {
+	f := NewFunc("apply", nil)
+	f.host.builtin = builtinApply
+	f.bits |= bitShared
+	f.id = libraryID("apply", 0)
+	return f.Value()
+}()
+
 // startBuiltin begins a builtin function, whose frame is the top of t.
 func (s *State) startBuiltin(t *Thread, f *Function, at, nargs int) (exit bool, err error) {
 	switch f.host.builtin {
@@ -49,6 +59,8 @@ func (s *State) startBuiltin(t *Thread, f *Function, at, nargs int) (exit bool, 
 		return s.startPairs(t, at, nargs)
 	case builtinDofile:
 		return s.startDofile(t, at, nargs)
+	case builtinApply:
+		return s.call(t, at+1, nargs-1, -1, frameCallback, contResults, 0)
 	default:
 		return s.resume(t, (*Thread)(f.bound[0].p), at+1, nargs)
 	}
@@ -72,7 +84,7 @@ func (s *State) resumeBuiltin(t *Thread) (exit bool, err error) {
 		return s.retBehind(t, Bool(true), at+2, t.top-at-2)
 	case builtinPairs:
 		return s.ret(t, at+1, 3)
-	default: // dofile
+	default: // dofile, apply
 		return s.ret(t, at+1, t.top-at-1)
 	}
 }

@@ -37,6 +37,16 @@ func (s *State) callNested(t *Thread, at, nargs int) error {
 	if s.depth >= maxDepth {
 		return s.depthError()
 	}
+	if t.stack[at].switchesThreads() {
+		// It returns by way of other threads, whose frames cannot tell that
+		// they leave the machine. A frame that can stands in between.
+		if err := t.reserve(at + nargs + 2); err != nil {
+			return err
+		}
+		copy(t.stack[at+1:at+nargs+2], t.stack[at:at+nargs+1])
+		t.stack[at] = apply
+		nargs++
+	}
 	s.depth++
 	t.pinned++
 	below := len(t.frames)
@@ -49,6 +59,15 @@ func (s *State) callNested(t *Thread, at, nargs int) error {
 	t.pinned--
 	s.depth--
 	return err
+}
+
+// switchesThreads reports coroutine.resume and what coroutine.wrap returns.
+func (v Value) switchesThreads() bool {
+	if !v.isFunction() || v.function().host == nil {
+		return false
+	}
+	b := v.function().host.builtin
+	return b == builtinResume || b == builtinWrapped
 }
 
 // depthError reports too deep nesting, leaving some room for handlers.
