@@ -209,9 +209,11 @@ enter:
 			}
 			goto reload
 		case opSetTabUp:
-			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			c := (*Value)(nil)
 			if i&(0xff00<<32) != 0 {
 				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			} else {
+				c = (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			}
 			b := fn.upvalues[uint8(i>>8)].v
 			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0)).p)
@@ -242,9 +244,11 @@ enter:
 			}
 			goto reload
 		case opSetField:
-			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			c := (*Value)(nil)
 			if i&(0xff00<<32) != 0 {
 				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			} else {
+				c = (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			}
 			b := ra
 			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0)).p)
@@ -275,9 +279,11 @@ enter:
 			}
 			goto reload
 		case opSetTable:
-			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			c := (*Value)(nil)
 			if i&(0xff00<<32) != 0 {
 				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			} else {
+				c = (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			}
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			if ra.p != nil && (*header)(ra.p).kind == KindTable {
@@ -305,9 +311,11 @@ enter:
 			}
 			goto reload
 		case opSetInt:
-			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xffff0))
+			c := (*Value)(nil)
 			if i&(0xff00<<32) != 0 {
 				c = (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0-rkBase*valueSize))
+			} else {
+				c = (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			}
 			if ra.p != nil && (*header)(ra.p).kind == KindTable {
 				tb := (*Table)(ra.p)
@@ -1352,7 +1360,7 @@ enter:
 			}
 			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
 				callee := (*Function)(ra.p)
-				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit && !p.hosted() {
+				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit {
 					s.account.fuel--
 					if s.account.fuel < 0 {
 						if err = s.refuel(); err != nil {

@@ -222,6 +222,7 @@ func (s *State) varargs(t *Thread, a, want int) error {
 	}
 	m := copy(t.stack[dst:dst+want], t.stack[fn-n:fn])
 	clear(t.stack[dst+m : dst+want])
+	s.account.fuel -= int64(want >> 4) // a call or jump will look at it
 	return nil
 }
 
