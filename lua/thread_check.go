@@ -47,7 +47,7 @@ func (t *Thread) check() error {
 }
 
 // checkSuspended checks that the thread waits where it can be resumed: before
-// its first call or in a yield.
+// its first call, in a yield, or in a host function that has yielded.
 func (t *Thread) checkSuspended() error {
 	if len(t.frames) == 0 {
 		if !t.stack[0].isFunction() || len(t.pending) > 0 || t.open != nil {
@@ -56,7 +56,11 @@ func (t *Thread) checkSuspended() error {
 		return nil
 	}
 	f := t.frame()
-	if f.flags&frameHost == 0 || t.function(f).host.builtin != builtinYield {
+	if f.flags&frameHost == 0 {
+		return errStatus
+	}
+	// Host functions that have yielded are called again.
+	if b := t.function(f).host.builtin; b != builtinYield && b >= firstFrameBuiltin {
 		return errStatus
 	}
 	return nil

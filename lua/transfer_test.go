@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,11 +43,16 @@ func resurrect(s *State) (*State, error) {
 // worldOf makes a state with all libraries that prints to out.
 func worldOf(t testing.TB, out *bytes.Buffer) *State {
 	t.Helper()
-	s := New(Options{Stdout: out, Seed: 7})
-	if err := s.Open(All()...); err != nil {
+	s, err := newWorldOf(out)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func newWorldOf(out *bytes.Buffer) (*State, error) {
+	s := New(Options{Stdout: out, Seed: 7})
+	return s, s.Open(All()...)
 }
 
 // perform runs a chunk and prints the error it ends with, if it does.
@@ -83,40 +89,46 @@ func TestTransferPrograms(t *testing.T) {
 			if !ok {
 				t.Fatal("no line of dashes")
 			}
-			compareCarried(t, first, second)
+			if err := compareCarried(first, second); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
 
 // compareCarried runs the two halves of a program with and without a move
 // between them.
-func compareCarried(t testing.TB, first, second string) {
-	t.Helper()
+func compareCarried(first, second string) error {
 	var before, want bytes.Buffer
-	s := worldOf(t, &before)
+	s, err := newWorldOf(&before)
+	if err != nil {
+		return err
+	}
 	perform(s, &before, first)
 	perform(s, &want, second)
-	if strings.Contains(before.String(), "error:") {
-		t.Fatalf("the first half fails: %s\n%s", before.String(), first)
-	}
 	for name, carry := range carriers {
-		var first1, after, original bytes.Buffer
-		s := worldOf(t, &first1)
-		perform(s, &first1, first)
+		var repeated, after, original bytes.Buffer
+		s, err := newWorldOf(&repeated)
+		if err != nil {
+			return err
+		}
+		perform(s, &repeated, first)
 		c, err := carry(s)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		perform(c, &after, second)
 		perform(s, &original, second)
-		if after.String() != want.String() {
-			t.Errorf("%s: got\n%s\nwant\n%s", name, after.String(), want.String())
-		}
-		if original.String() != want.String() {
-			t.Errorf("%s: the original then gives\n%s\nwant\n%s", name, original.String(), want.String())
+		switch {
+		case repeated.String() != before.String():
+			return fmt.Errorf("the first half gives\n%s\nand then\n%s", before.String(), repeated.String())
+		case after.String() != want.String():
+			return fmt.Errorf("%s: got\n%s\nwant\n%s", name, after.String(), want.String())
+		case original.String() != want.String():
+			return fmt.Errorf("%s: the original then gives\n%s\nwant\n%s", name, original.String(), want.String())
 		}
 	}
+	return nil
 }
 
 // TestTransferAtRest refuses to copy a state while it runs.

@@ -37,7 +37,7 @@ print(a, b.self == b, b.a == a, a.b.a[1], a.missing, #a, a[10], a[1.5], a[true],
 print((p1 + p2):norm(), p1 == point.new(1, 2), p1 == p2)
 print(get()) set(20) print(get())
 print(next1(), next2(), next1()) reset1() print(next1(), next2())
-for k, v in pairs(removed) do io.write(k, "=", v, " ") end print()
+local s = "" for k, v in pairs(removed) do s = s .. k .. "=" .. v .. " " end print(s)
 for i = 1, 7, 2 do removed["k" .. i] = i end
 for k, v in pairs(removed) do print(k, v) end
 print(#holes, #queue, queue[98]) holes[5] = 5 print(#holes) queue[101] = 1 queue[110] = 1 print(#queue)
@@ -50,7 +50,7 @@ print(math.random(1000000), math.random())
 for _, f in ipairs(floats) do print(f, math.type(f), 1/f) end print(nan ~= nan)
 print(upper("abc"), ("x"):extra(), string.rep, ("a")("b"), ("10") + 5, upper == string.upper, methods.upper == upper)
 print(weak[1] == a, weak.x == b, pcall(methods.wrapped), pcall(methods.wrapped))
-for k in pairs(string) do io.write(k, " ") end print()
+s = "" for k in pairs(string) do s = s .. k .. " " end print(s)
 print(package.loaded.string == string, package.loaded._G == _G, _G._G == _G, require "string" == string)
 print(pcall(error, {1}), select("#", table.unpack(holes)))
 print(string.format("%q %s", 1/3, {} ~= {}))
