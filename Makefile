@@ -67,6 +67,7 @@ $(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-l
 .PHONY: conformance
 conformance: ## The official MCP suite against us and through us; writes docs/conformance.md
 	go run ./test/conformance
+	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -run Conformance ./internal/upstream
 
 .PHONY: bench
 bench: ## All benchmarks

@@ -78,7 +78,7 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 		u.Path = "/mcp"
 	}
 	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version})
-	spec := upstream.Spec{Name: "server", URL: u.String(), Transport: upstream.HTTP, Wait: 5 * time.Second}
+	spec := upstream.Spec{Name: "server", URL: u.String(), Transport: upstream.HTTP, Wait: 5 * time.Second, Trusted: true}
 	if err := manager.Add(spec); err != nil {
 		manager.Close()
 		return nil, err

@@ -75,7 +75,9 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		return nil, errors.Join(err, h.Close(ctx))
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
-	h.work.Go(func() { h.watchConfig(background) })
+	if watch := h.watchConfig(ctx); watch != nil {
+		h.work.Go(func() { watch(background) })
+	}
 	return h, nil
 }
 
@@ -122,6 +124,7 @@ func (h *House) connectRooms() {
 		CacheDir:      filepath.Join(h.config.Data, "upstreams"),
 		Getenv:        h.options.Env.Lookup,
 		Grace:         graceTime,
+		DialControl:   dialGuard(h.config.MCP.AllowedHosts),
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	h.catalog = catalog.New(catalog.Options{

@@ -42,25 +42,28 @@ func (h *House) reload() error {
 	return h.upstreams.configure(specs)
 }
 
-// watchConfig reloads when the configuration file or an imported file changes,
-// until ctx ends. Folders are watched, because editors replace files.
-func (h *House) watchConfig(ctx context.Context) {
+// watchConfig begins to watch the configuration file and what it imports, and
+// returns what reloads them until its context ends; nil when there is nothing to
+// watch. Folders are watched, because editors replace files.
+func (h *House) watchConfig(ctx context.Context) func(context.Context) {
 	files := h.config.watched()
 	if len(files) == 0 {
-		return
+		return nil
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		h.log.WarnContext(ctx, "configuration is not watched", "error", err)
-		return
+		return nil
 	}
-	defer watcher.Close()
 	for file := range files {
 		if err := watcher.Add(filepath.Dir(file)); err != nil {
 			h.log.WarnContext(ctx, "configuration is not watched", "file", file, "error", err)
 		}
 	}
-	h.reloadOn(ctx, watcher, files)
+	return func(ctx context.Context) {
+		defer watcher.Close()
+		h.reloadOn(ctx, watcher, files)
+	}
 }
 
 // watched are the files that make up the configuration, by their full paths.

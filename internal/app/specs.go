@@ -33,6 +33,7 @@ func (l *Loaded) specs(env Environment) (specs []upstream.Spec, warnings []strin
 		}
 		warnings = append(warnings, told...)
 		for _, spec := range imported {
+			spec.Trusted = true
 			if _, own := l.Upstreams[spec.Name]; !own {
 				specs = append(specs, spec)
 			}
@@ -77,7 +78,8 @@ func (u UpstreamConfig) spec(name string) (upstream.Spec, error) {
 		Transport: u.Transport, Protocol: u.Protocol, Headers: u.Headers, BearerEnv: u.BearerEnv,
 		Timeout: time.Duration(u.Timeout), Wait: time.Duration(u.Wait),
 		Start: u.Start, Idle: time.Duration(u.Idle),
-		Expose: expose, AllowedTools: u.Allowed, DisabledTools: u.Disabled,
+		Trusted: true,
+		Expose:  expose, AllowedTools: u.Allowed, DisabledTools: u.Disabled,
 	}
 	if err := spec.Validate(); err != nil {
 		return upstream.Spec{}, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))

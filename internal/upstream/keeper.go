@@ -44,6 +44,7 @@ type keeper struct {
 	known     record
 	list      *listing
 	stale     bool
+	shown     showing
 	stats     Stats
 	used      time.Time
 	watchers  map[int]func(method string, params json.RawMessage)

@@ -36,6 +36,9 @@ type Manager struct {
 	watchers   map[string]map[int]func(string, json.RawMessage)
 	watcher    int
 	wg         sync.WaitGroup
+
+	parts  [][]tool.Info // of which joined was made
+	joined []tool.Info   // what Tools last returned
 }
 
 // New makes a manager that keeps nothing yet. Close ends it.
@@ -227,11 +230,22 @@ func (m *Manager) Peer(name string) (*Peer, bool) {
 // and name. It never waits for a server; what one that is away last had is
 // marked as stale.
 func (m *Manager) Tools(context.Context) ([]tool.Info, error) {
-	var all []tool.Info
-	for _, k := range m.keepers() {
-		all = append(all, k.tools()...)
+	keepers := m.keepers()
+	parts := make([][]tool.Info, len(keepers))
+	for i, k := range keepers {
+		parts[i] = k.tools()
 	}
-	return all, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.EqualFunc(parts, m.parts, sameSlice) {
+		m.parts, m.joined = parts, slices.Concat(parts...)
+	}
+	return m.joined, nil
+}
+
+// sameSlice tells whether two slices are one.
+func sameSlice(a, b []tool.Info) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // Call implements tool.Source.

@@ -34,7 +34,8 @@ type Options struct {
 	// inherit. nil: it is empty.
 	Getenv func(string) (string, bool)
 
-	// AllowURL may refuse a URL before it is dialled, and where a redirect leads.
+	// AllowURL may refuse a URL before it is dialled, and where a redirect leads,
+	// for specs that are not Trusted; so may DialControl.
 	AllowURL func(*url.URL) error
 	// DialControl may refuse an address when it is dialled, after its name was
 	// resolved; see net.Dialer.Control.

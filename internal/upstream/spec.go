@@ -78,6 +78,11 @@ type Spec struct {
 	// Idle stops a lazy server after so long without a call; zero means never.
 	Idle time.Duration
 
+	// Trusted says that whoever runs the program wants exactly this server, so that
+	// Options.AllowURL and DialControl do not apply. What a model or a script asks
+	// for is not.
+	Trusted bool
+
 	// Expose is carried for the catalog: which tools clients of the hub see.
 	Expose []string
 	// AllowedTools, when not empty, are the only tools of this server that exist
@@ -211,7 +216,7 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // sameConnection tells whether other can take over a running connection: only
 // things that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
-	return s.Name == other.Name && s.sameServer(other) &&
+	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
 		maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
 		s.lazy() == other.lazy()
 }

@@ -37,18 +37,31 @@ func (k *keeper) status() Status {
 }
 
 // tools lists what exists for us, in the order of names.
+//
+// The slice stays the same until something changed, so that readers of many tools
+// can tell at a glance.
 func (k *keeper) tools() []tool.Info {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	visible := k.visible()
-	if !k.stale {
-		return visible
+	if k.shown.of == k.list && k.shown.stale == k.stale {
+		return k.shown.tools
 	}
-	marked := slices.Clone(visible)
-	for i := range marked {
-		marked[i].Stale = true
+	tools := k.visible()
+	if k.stale {
+		tools = slices.Clone(tools)
+		for i := range tools {
+			tools[i].Stale = true
+		}
 	}
-	return marked
+	k.shown = showing{of: k.list, stale: k.stale, tools: tools}
+	return tools
+}
+
+// showing is the list as readers see it, and what it was made of.
+type showing struct {
+	of    *listing
+	stale bool
+	tools []tool.Info
 }
 
 // visible is the list without what the spec forbids; k.mu is held.
@@ -69,7 +82,7 @@ func (k *keeper) visible() []tool.Info {
 func (k *keeper) adjust(spec Spec) {
 	k.mu.Lock()
 	before := k.visible()
-	k.spec = spec
+	k.spec, k.shown = spec, showing{}
 	after := k.visible()
 	k.mu.Unlock()
 	added, removed, _ := diff(before, after)
