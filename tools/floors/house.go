@@ -33,7 +33,7 @@ func House() Plan {
 			"internal/telemetry": {"internal/secret"},
 		},
 		// Stands beside the house: imports nothing of ours, usable by all.
-		Beside: []string{"lua"},
+		Beside: []string{"lua", "examples/scripts"},
 		// Not part of the program: may look at everything.
 		Workshop: []string{"tools", "test", "bench"},
 		// Interfaces meant to be spoken everywhere; their implementations are not.
