@@ -1,0 +1,219 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Recorder keeps records in order. Record returns when data is where it survives
+// the process; it is never called twice at once.
+type Recorder interface {
+	Record(data []byte) error
+}
+
+// Journal is a door that does everything for real and records it, so that a
+// Replay can answer the same script again without doing anything twice.
+//
+//   - A Write is recorded before it is made and again with its outcome. When only
+//     the first is found later, nobody can tell whether it happened.
+//   - A Repeat is recorded with its outcome.
+//   - A Read or a Moment that was quick is kept until something else is recorded,
+//     at the latest before the next change of the world: until then nothing
+//     outside depends on it, and looking again is as good.
+//   - An observation is not recorded.
+//
+// It is safe for concurrent use. Effects that run at once are recorded in the
+// order of their outcomes.
+type Journal struct {
+	recorder Recorder
+	boot     string
+
+	mu      sync.Mutex
+	pending []byte // steps not yet recorded
+	added   int64  // how many steps were ever put into pending
+	written int64  // and how many of them are recorded
+	err     error  // why nothing more passes
+	flying  map[int64]context.CancelCauseFunc
+
+	writing sync.Mutex // held while the recorder works; taken before mu
+}
+
+// NewJournal records with recorder. boot names this process in what it begins.
+func NewJournal(recorder Recorder, boot string) *Journal {
+	return &Journal{recorder: recorder, boot: boot, flying: map[int64]context.CancelCauseFunc{}}
+}
+
+const (
+	// slow is how long an answer must have taken to be worth a record of its own.
+	slow = 10 * time.Millisecond
+	// most is how many bytes are kept without being recorded.
+	most = 256 << 10
+)
+
+// Pass does the effect and records it.
+func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Kind == Observe {
+		return live(ctx)
+	}
+	step := Step{Seq: e.Seq, Name: e.Name, Kind: e.Kind, Args: e.Args, At: time.Now()}
+	form := byte(formOutcome)
+	if err := j.before(&step, &form); err != nil {
+		return nil, err
+	}
+	values, over, err := j.make(ctx, e, live)
+	if over {
+		return nil, err // the run is over and the outcome unknown
+	}
+	step.Values = values
+	if err != nil {
+		step.Err = fault.From(err)
+	}
+	at := time.Now()
+	quick := at.Sub(step.At) < slow && (e.Kind == Read || e.Kind == Moment)
+	step.At = at
+	if recordErr := j.add(form, step, !quick); recordErr != nil {
+		return nil, recordErr
+	}
+	return values, err
+}
+
+// before records what must be on disk before the world is changed.
+func (j *Journal) before(step *Step, form *byte) error {
+	switch step.Kind {
+	case Write:
+		step.Boot = j.boot
+		*form = formSettled
+		return j.add(formIntent, *step, true)
+	case Repeat:
+		return j.flush()
+	default:
+		return j.Err()
+	}
+}
+
+// make runs the effect so that Halt can end it, unless it is one that must not
+// be left in doubt. over tells that it was the run that ended, not the effect.
+func (j *Journal) make(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) (values []Value, over bool, err error) {
+	if e.Kind != Write {
+		within, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		if err := j.launch(e.Seq, cancel); err != nil {
+			return nil, true, err
+		}
+		defer j.land(e.Seq)
+		ctx = within
+	}
+	values, err = live(ctx)
+	if err != nil && ended(ctx) {
+		return nil, true, context.Cause(ctx)
+	}
+	return values, false, err
+}
+
+func (j *Journal) launch(seq int64, cancel context.CancelCauseFunc) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.flying[seq] = cancel
+	}
+	return j.err
+}
+
+func (j *Journal) land(seq int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.flying, seq)
+}
+
+// ended tells whether the run as a whole was stopped. What stops a run gives a
+// cause; a script that calls off one of several things it does at once gives
+// none, and then the cancellation is the outcome.
+func ended(ctx context.Context) bool {
+	return ctx.Err() != nil && context.Cause(ctx) != context.Canceled //nolint:errorlint // asks for the bare one, not one within a cause
+}
+
+// add puts a step into the journal; with now it is recorded when add returns.
+func (j *Journal) add(form byte, step Step, now bool) error {
+	j.mu.Lock()
+	if j.err != nil && form == formIntent {
+		defer j.mu.Unlock()
+		return j.err
+	}
+	j.pending = appendStep(j.pending, form, step)
+	j.added++
+	number := j.added
+	now = now || len(j.pending) > most
+	j.mu.Unlock()
+	if !now {
+		return nil
+	}
+	return j.record(number)
+}
+
+// flush records what is kept, if there is anything.
+func (j *Journal) flush() error {
+	j.mu.Lock()
+	number, err := j.added, j.err
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return j.record(number)
+}
+
+// record sees to it that the first number steps are recorded. Whoever comes
+// while the recorder works waits, and then records for all who came meanwhile.
+func (j *Journal) record(number int64) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	if j.written >= number {
+		j.mu.Unlock()
+		return nil
+	}
+	batch, upTo := j.pending, j.added
+	j.pending = nil
+	j.mu.Unlock()
+	if err := j.recorder.Record(batch); err != nil {
+		j.Halt(err)
+		return err
+	}
+	j.mu.Lock()
+	j.written = upTo
+	j.mu.Unlock()
+	return nil
+}
+
+// Halt lets no further effect pass: err is the answer, and the cause that ends
+// what is only being waited for. A Write under way is seen through and recorded.
+func (j *Journal) Halt(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return
+	}
+	j.err = err
+	for _, cancel := range j.flying {
+		cancel(err)
+	}
+}
+
+// Err is why nothing passes any more, or nil.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Tail is what was kept and not recorded. Whoever stores the end of the run
+// stores it as the last record.
+func (j *Journal) Tail() []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pending
+}
+
+var _ Door = (*Journal)(nil)
