@@ -370,7 +370,7 @@ func (p *program) number(levels int) string {
 // integer is an expression that most likely gives an integer.
 func (p *program) integer(levels int) string {
 	if levels <= 0 || p.chance(2) {
-		return p.pick("0", "1", "-1", "3", "64", "63", "-64", "0xff", "math.maxinteger", "math.mininteger", "2.0", "'7'", "g1")
+		return p.pick("zero", "1", "-1", "3", "64", "63", "-64", "0xff", "math.maxinteger", "math.mininteger", "2.0", "'7'", "g1")
 	}
 	return fmt.Sprintf("(%s %s %s)", p.integer(levels-1), p.pick("&", "|", "~", "<<", ">>", "+", "-", "*"), p.integer(levels-1))
 }
