@@ -186,6 +186,50 @@ func (f *Files) Find(pattern string, limit int) ([]string, error) {
 	return slices.Compact(found), nil
 }
 
+// Walk visits the files below a folder, or below all open folders when it is "",
+// in order of their names. It does not follow links, and goes round folders that
+// skip names. visit gets the file's full path and a way to read it; it ends the
+// walk by returning fs.SkipAll.
+func (f *Files) Walk(folder string, skip func(name string) bool, visit func(path string, info fs.FileInfo, read func() ([]byte, error)) error) error {
+	folders := f.folders()
+	if folder != "" {
+		folders = []string{folder}
+	}
+	for _, one := range folders {
+		root, inside, err := f.open(one, false)
+		if err != nil {
+			return err
+		}
+		err = walkRoot(root, inside, skip, visit)
+		root.Close()
+		if err != nil {
+			return fileFault("walk", one, err)
+		}
+	}
+	return nil
+}
+
+func walkRoot(root *os.Root, inside string, skip func(string) bool, visit func(string, fs.FileInfo, func() ([]byte, error)) error) error {
+	files := root.FS()
+	return fs.WalkDir(files, filepath.ToSlash(inside), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fs.SkipDir // what cannot be looked into holds nothing for us
+		}
+		if d.IsDir() && path != "." && skip(d.Name()) {
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			return nil //nolint:nilerr // gone meanwhile, or no file
+		}
+		full := filepath.Join(root.Name(), filepath.FromSlash(path))
+		return visit(full, info, func() ([]byte, error) { return fs.ReadFile(files, path) })
+	})
+}
+
+// Folders are the open folders, those that may be written first.
+func (f *Files) Folders() []string { return f.folders() }
+
 // matchPath matches slash-separated patterns in which ** stands for any folders.
 func matchPath(pattern, folder, path string) bool {
 	if filepath.IsAbs(pattern) {

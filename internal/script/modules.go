@@ -5,7 +5,9 @@ import (
 	"github.com/luanette/luanette/internal/module/abc"
 	"github.com/luanette/luanette/internal/module/base"
 	"github.com/luanette/luanette/internal/module/clock"
+	"github.com/luanette/luanette/internal/module/events"
 	"github.com/luanette/luanette/internal/module/fs"
+	"github.com/luanette/luanette/internal/module/http"
 	"github.com/luanette/luanette/internal/module/json"
 	"github.com/luanette/luanette/internal/module/log"
 	"github.com/luanette/luanette/internal/module/mcp"
@@ -16,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/module/progress"
 	"github.com/luanette/luanette/internal/module/temp"
 	"github.com/luanette/luanette/internal/module/tools"
+	"github.com/luanette/luanette/internal/module/workspace"
 )
 
 // modules is everything a script can reach, one line each. base comes first:
@@ -36,5 +39,8 @@ func modules() []host.Module {
 		parallel.Module(),
 		midi.Module(),
 		abc.Module(),
+		events.Module(),
+		http.Module(),
+		workspace.Module(),
 	}
 }

@@ -67,6 +67,7 @@ type Options struct {
 	Meter     metric.Meter
 	Clock     clock.Clock
 	HTTP      *http.Client                // nil switches the http module off
+	Commands  host.Commands               // nil switches run_command off
 	Getenv    func(string) (string, bool) // limited to what scripts may see; may be nil
 	TempDir   string                      // parent of temp folders; "" is the system's
 	Files     host.FilesOptions
@@ -146,12 +147,14 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 			r.options.Log.WarnContext(ctx, "temp folder left behind", "error", err)
 		}
 	}()
+	listener := host.NewListener(r.options.Events)
+	defer listener.Close()
 	output := host.NewOutput(r.options.Log, limits.Output, q.Watch)
 	started := r.options.Clock.Now()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
 	defer cancel()
-	result, err := r.lua.run(ctx, q, limits, r.environment(q, limits, temp, output))
+	result, err := r.lua.run(ctx, q, limits, r.environment(q, limits, temp, output, listener))
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started)}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
@@ -164,7 +167,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 }
 
 // environment is the world of one run.
-func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *host.Output) *host.Env {
+func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *host.Output, listener *host.Listener) *host.Env {
 	door := q.Door
 	if door == nil {
 		door = host.Live()
@@ -177,7 +180,8 @@ func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams,
 		Output: output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(temp, o.Files), Temp: temp,
-		HTTP: o.HTTP, Getenv: o.Getenv, Events: o.Events, Meter: o.Meter, Random: o.Random,
+		HTTP: o.HTTP, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
+		Events: o.Events, Listener: listener,
 		Progress: progressTo(q.Caller),
 	})
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/module/workspace"
 )
 
 // TestStories runs the stories of every module: testdata/*.txtar beside it. Each
@@ -119,14 +121,17 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 			}
 		}
 	}
-	s.music = newHootenanny(t, s.read)
+	s.music, s.web = newHootenanny(t, s.read), newWeb(t)
 	s.runner = bench(t, func(o *Options) {
 		o.Tools = standIns(s.music)
 		o.Clock = newHasty(time.Date(2025, 12, 11, 10, 9, 8, 0, time.UTC))
+		o.Events = event.New(event.BusOptions{Clock: o.Clock})
 		o.TempDir = s.temp
 		o.Files = host.FilesOptions{Read: []string{s.read}, Write: []string{s.write}}
 		o.Tracer, o.Meter = s.traces.tracer(), s.traces.meter()
 		o.Upstreams = &ledger{}
+		o.HTTP = webClient(t, s.web)
+		o.Commands = workspace.NewPrograms(workspace.CommandOptions{Allow: []string{"sh"}, Dir: s.write})
 		o.Getenv = func(name string) (string, bool) { return "/home/ada", name == "HOME" }
 	})
 	return s
@@ -188,6 +193,7 @@ func (s *scene) outOf(text string) string {
 	text = strings.NewReplacer(s.read, "$READ", s.write, "$WRITE").Replace(own.ReplaceAllString(text, "$$TEMP"))
 	if s.web != "" {
 		text = strings.ReplaceAll(text, s.web, "$HTTP")
+		text = strings.ReplaceAll(text, strings.TrimPrefix(s.web, "http://"), "$HOST")
 	}
 	return text
 }
