@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -15,8 +16,18 @@ const mostCompletions = 100
 type Candidates func(ctx context.Context) []string
 
 // Completions suggests values for arguments of prompts and resource templates,
-// by the name of the argument.
+// by the name of the argument. Where one name means different things, the key is
+// the prompt's name or the template's address, a space, and the argument's name.
 type Completions map[string]Candidates
+
+// Join makes one of several; of two that know the same key the later counts.
+func Join(all ...Completions) Completions {
+	joined := Completions{}
+	for _, c := range all {
+		maps.Copy(joined, c)
+	}
+	return joined
+}
 
 // NamespaceCompletions knows the arguments that name servers and tools.
 func NamespaceCompletions(c Catalog) Completions {
@@ -35,6 +46,10 @@ func NamespaceCompletions(c Catalog) Completions {
 
 // completionParams is what of completion/complete is looked at.
 type completionParams struct {
+	Ref struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	} `json:"ref"`
 	Argument struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
@@ -50,7 +65,7 @@ func (c Completions) Complete(ctx context.Context, params json.RawMessage) (json
 		return nil, fault.Wrap(fault.InvalidParams, err, "read completion request")
 	}
 	var candidates []string
-	if f := c[p.Argument.Name]; f != nil {
+	if f := c.of(p); f != nil {
 		candidates = f(ctx)
 	}
 	values := matching(candidates, strings.ToLower(p.Argument.Value))
@@ -58,6 +73,14 @@ func (c Completions) Complete(ctx context.Context, params json.RawMessage) (json
 	return json.Marshal(map[string]any{"completion": map[string]any{
 		"values": values[:min(total, mostCompletions)], "total": total, "hasMore": total > mostCompletions,
 	}})
+}
+
+// of finds who knows the argument, the one who knows it best first.
+func (c Completions) of(p completionParams) Candidates {
+	if f := c[p.Ref.Name+p.Ref.URI+" "+p.Argument.Name]; f != nil {
+		return f
+	}
+	return c[p.Argument.Name]
 }
 
 func matching(candidates []string, typed string) []string {

@@ -160,6 +160,7 @@ type house struct {
 	servers *servers
 	catalog *catalog.Catalog
 	set     *builtin.Set
+	study
 }
 
 func open(t *testing.T) house {
@@ -171,14 +172,16 @@ func open(t *testing.T) house {
 		}).
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
-	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c))
+	study := newStudy(t, c)
+	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c), builtin.Scripts(study.runner, study.scripts, study.published))
 	c.Add(set)
+	c.Add(study.published)
 	for _, name := range []string{"fs", "music"} {
 		if err := s.Add(t.Context(), builtin.Upstream{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return house{s, c, set}
+	return house{s, c, set, study}
 }
 
 // call runs one of our tools through the catalog, as the hub does, and takes the

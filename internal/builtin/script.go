@@ -1,0 +1,220 @@
+package builtin
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/artifact"
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// ScriptRunner runs scripts, as these tools need it.
+type ScriptRunner interface {
+	Run(ctx context.Context, q script.Request) (script.Outcome, error)
+	// Prepare checks params against describe() and fills in defaults.
+	Prepare(ctx context.Context, q script.Request) (script.Request, error)
+	Describe(ctx context.Context, source, name string, hash cas.Ref) (script.Description, error)
+	Modules() []host.Module
+}
+
+// ScriptStore keeps scripts.
+type ScriptStore interface {
+	Put(ctx context.Context, content io.Reader, d artifact.Details) (a artifact.Artifact, created bool, err error)
+	Get(ctx context.Context, ref cas.Ref) (artifact.Artifact, error)
+	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
+	Resolve(ctx context.Context, text string) (cas.Ref, error)
+	Search(ctx context.Context, q artifact.Query) (artifact.Page, error)
+	Ancestors(ctx context.Context, ref cas.Ref, limit int) ([]artifact.Artifact, error)
+	Children(ctx context.Context, ref cas.Ref, limit int) ([]artifact.Artifact, error)
+	Tags(ctx context.Context, prefix string, limit int) ([]string, error)
+}
+
+// Publisher makes tools of scripts.
+type Publisher interface {
+	Publish(ctx context.Context, want script.Publication) (script.Version, error)
+	Unpublish(ctx context.Context, name string) (bool, error)
+	History(ctx context.Context, name string) ([]script.Version, error)
+}
+
+// What scripts are among artifacts.
+const (
+	scriptMIME = "text/x-lua"
+	scriptTag  = "type:lua"
+)
+
+// Scripts makes the tools that run, keep and publish scripts.
+func Scripts(r ScriptRunner, s ScriptStore, p Publisher) []Tool {
+	t := scriptTools{r, s, p}
+	return []Tool{
+		runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval),
+		runs[hashIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
+		Define("lua_help", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.help),
+		Define("script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),
+		Define("script_search", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.search),
+		Define("script_get", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.get),
+		Define("script_publish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.publish),
+		Define("script_unpublish", tool.Hints{Idempotent: true, ClosedWorld: true}, t.unpublish),
+		Define("script_history", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.history),
+	}
+}
+
+type scriptTools struct {
+	runner    ScriptRunner
+	scripts   ScriptStore
+	publisher Publisher
+}
+
+// runs makes a tool that runs a script: its result says also what the script
+// printed, and fails as scripts fail. Out describes the structured result as far
+// as it is the same for every script.
+func runs[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	t := Relay(name, hints, do)
+	t.info.Output = outputSchema[Out](name)
+	t.info = define(t.info)
+	return t
+}
+
+// load finds a script and its source.
+func (t scriptTools) load(ctx context.Context, hash string) (cas.Ref, string, error) {
+	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(hash))
+	if err != nil {
+		return cas.Ref{}, "", err
+	}
+	source, err := t.scripts.Read(ctx, ref, script.MaxSource)
+	return ref, string(source), err
+}
+
+type hashIn struct {
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"68"`
+}
+
+// Described is what lua_describe answers.
+type Described struct {
+	Hash        string   `json:"hash"`
+	Name        string   `json:"name,omitempty"`
+	Description string   `json:"description"`
+	Params      Object   `json:"params,omitempty" jsonschema:"by name: type, required, default, description, enum"`
+	InputSchema Object   `json:"input_schema,omitempty" jsonschema:"the params as JSON Schema"`
+	Returns     string   `json:"returns,omitempty"`
+	Tags        []string `json:"tags,omitempty"`
+	Warnings    []string `json:"warnings,omitempty" jsonschema:"what of describe() was not understood"`
+}
+
+// Text tells it in a few lines.
+func (d Described) Text() string {
+	if d.Name == "" {
+		d.Name = d.Hash[:cas.MinPrefix]
+	}
+	lines := []string{"Script: " + d.Name, "Description: " + d.Description}
+	if len(d.Params) > 0 {
+		lines = append(lines, "Params: "+string(d.Params))
+	}
+	if d.Returns != "" {
+		lines = append(lines, "Returns: "+d.Returns)
+	}
+	return strings.Join(append(lines, d.Warnings...), "\n")
+}
+
+func (t scriptTools) describe(ctx context.Context, _ tool.Call, in hashIn) (tool.Result, error) {
+	ref, source, err := t.load(ctx, in.ScriptHash)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	d, err := t.runner.Describe(ctx, source, "", ref)
+	if err != nil {
+		return script.Failure(script.Outcome{}, err), nil
+	}
+	out := Described{Hash: ref.String(), Description: script.NoDescription}
+	if d.Defined {
+		out = Described{
+			Hash: ref.String(), Name: d.Name, Description: d.Description, Params: Object(d.Table()), InputSchema: Object(d.Schema()),
+			Returns: d.Returns, Tags: d.Tags, Warnings: d.Warnings,
+		}
+	}
+	return tool.Output(out.Text(), out)
+}
+
+type storeIn struct {
+	Content string   `json:"content" jsonschema:"the script: Lua with main(params), and describe() if it shall be found and published" min:"1" max:"1048576"`
+	Tags    []string `json:"tags,omitempty" jsonschema:"words to find it by, such as style:ambient; type:lua is added" max:"64"`
+	Creator string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
+	Parent  string   `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
+}
+
+// Stored is what script_store answers.
+type Stored struct {
+	Hash        string   `json:"hash" jsonschema:"what the script is known by from now on"`
+	Created     bool     `json:"created" jsonschema:"false when the same script was stored before"`
+	Tags        []string `json:"tags"`
+	Name        string   `json:"name,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Warnings    []string `json:"warnings,omitempty" jsonschema:"what is wrong with the script; it was stored all the same"`
+}
+
+// Text gives the hash and what is wrong.
+func (s Stored) Text() string {
+	text := "Stored script " + s.Hash
+	if s.Name != "" {
+		text = "Stored script " + s.Name + " as " + s.Hash
+	}
+	return strings.Join(append([]string{text}, s.Warnings...), "\n")
+}
+
+func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored, error) {
+	details := artifact.Details{MIME: scriptMIME, Tags: in.Tags, Creator: in.Creator}
+	if !slices.ContainsFunc(in.Tags, func(tag string) bool { return strings.HasPrefix(tag, "type:") }) {
+		details.Tags = append(slices.Clone(in.Tags), scriptTag)
+	}
+	if in.Parent != "" {
+		parent, err := t.scripts.Resolve(ctx, in.Parent)
+		if err != nil {
+			return Stored{}, fault.Wrap(fault.CodeOf(err), err, "find parent")
+		}
+		details.Parent = parent
+	}
+	d, err := t.runner.Describe(ctx, in.Content, "", cas.Ref{})
+	warnings := d.Warnings
+	if err != nil {
+		warnings = append(warnings, err.Error())
+	}
+	details.Name, details.Description = clip(d.Name, 256), clip(d.Description, 8<<10)
+	details.Tags = append(details.Tags, d.Tags...)
+	a, created, err := t.scripts.Put(ctx, strings.NewReader(in.Content), details)
+	if err != nil {
+		return Stored{}, err
+	}
+	return Stored{a.Hash.String(), created, a.Tags, a.Name, a.Description, warnings}, nil
+}
+
+func clip(text string, limit int) string { return text[:min(len(text), limit)] }
+
+// ScriptView is a stored script as search shows it.
+type ScriptView struct {
+	Hash        string    `json:"hash"`
+	Name        string    `json:"name,omitempty"`
+	Description string    `json:"description,omitempty"`
+	Tags        []string  `json:"tags"`
+	Creator     string    `json:"creator,omitempty"`
+	Parent      string    `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+func scriptView(a *artifact.Artifact) ScriptView {
+	v := ScriptView{
+		Hash: a.Hash.String(), Name: a.Name, Description: a.Description, Tags: a.Tags, Creator: a.Creator, CreatedAt: a.CreatedAt.UTC(),
+	}
+	if v.Tags == nil {
+		v.Tags = []string{}
+	}
+	if !a.Parent.IsZero() {
+		v.Parent = a.Parent.String()
+	}
+	return v
+}

@@ -1,0 +1,80 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+type evalIn struct {
+	Code   string `json:"code" jsonschema:"Lua 5.4: an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
+	Params Object `json:"params,omitempty" jsonschema:"when given, main(params) is called with it"`
+}
+
+// Evaluated is what lua_eval answers, beside result: what the code returned,
+// which can be anything and so has no place in a schema.
+type Evaluated struct {
+	DurationMS int64      `json:"duration_ms"`
+	Output     []SaidLine `json:"output" jsonschema:"what it printed and logged"`
+}
+
+// SaidLine is one line a script printed or logged.
+type SaidLine struct {
+	Stream string `json:"stream" jsonschema:"stdout, stderr or log"`
+	Level  string `json:"level,omitempty" jsonschema:"of a log line"`
+	Text   string `json:"text"`
+}
+
+func saidLines(lines []host.Line) []SaidLine {
+	said := make([]SaidLine, len(lines))
+	for i, line := range lines {
+		said[i] = SaidLine{line.Stream, line.Level, line.Text}
+	}
+	return said
+}
+
+func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
+	tell(call.Caller, 0, "Running script")
+	q := script.Request{Source: in.Code, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
+	if q.Main {
+		prepared, err := t.runner.Prepare(ctx, q)
+		if err != nil {
+			return script.Failure(script.Outcome{}, err), nil
+		}
+		q = prepared
+	}
+	outcome, err := t.runner.Run(ctx, q)
+	if err != nil {
+		tell(call.Caller, 1, "Failed")
+		return script.Failure(outcome, err), nil
+	}
+	tell(call.Caller, 1, "Complete")
+	return tool.Output(evalText(outcome), struct {
+		Result JSON `json:"result"`
+		Evaluated
+	}{outcome.Result, Evaluated{outcome.Duration.Milliseconds(), saidLines(outcome.Output)}})
+}
+
+// evalText shows the result, and what was said on the way.
+func evalText(o script.Outcome) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Execution completed in %dms\nResult: %s", o.Duration.Milliseconds(), script.Pretty(o.Result))
+	for i, line := range o.Output {
+		if i == 0 {
+			out.WriteString("\nOutput:")
+		}
+		fmt.Fprintf(&out, "\n  %s", line.Text)
+	}
+	return out.String()
+}
+
+// tell tells whoever waits how far a call has come.
+func tell(caller *tool.Caller, progress float64, message string) {
+	if caller != nil && caller.Progress != nil {
+		caller.Progress(tool.Progress{Progress: progress, Total: 1, Message: message})
+	}
+}

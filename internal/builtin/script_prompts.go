@@ -1,0 +1,145 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/script"
+)
+
+// The values some arguments may have.
+var (
+	scriptStyles   = []string{"simple", "detailed", "production"}
+	midiOperations = []string{"generate", "transpose", "quantize", "continue", "bridge"}
+)
+
+// ScriptPrompts makes the prompts about scripts.
+func ScriptPrompts(r ScriptRunner, s ScriptStore, c Catalog) []Prompt {
+	p := scriptPrompts{r, s, c}
+	return []Prompt{
+		{
+			Name: "write-script", Title: "Write a script", Fill: p.write,
+			Description: "Write a Lua script for a task, with the tools there are just now",
+			Arguments: []Argument{
+				{Name: "task", Description: "what the script shall do", Required: true},
+				{Name: "style", Description: "simple, detailed or production", OneOf: scriptStyles},
+			},
+		},
+		{
+			Name: "debug-script", Title: "Mend a script", Fill: p.read,
+			Description: "Find out why a stored script fails and mend it",
+			Arguments: []Argument{
+				{Name: "hash", Description: "hash of the script", Required: true},
+				{Name: "error", Description: "what it failed with"},
+			},
+		},
+		{
+			Name: "explain-script", Title: "Explain a script", Fill: p.read,
+			Description: "Explain what a stored script does",
+			Arguments:   []Argument{{Name: "hash", Description: "hash of the script", Required: true}},
+		},
+		{
+			Name: "midi-workflow", Title: "Work with MIDI", Fill: p.midi,
+			Description: "Write a script that makes or changes music",
+			Arguments: []Argument{
+				{Name: "operation", Description: strings.Join(midiOperations, ", "), Required: true, OneOf: midiOperations},
+				{Name: "params", Description: "what else matters, in words or JSON"},
+			},
+		},
+	}
+}
+
+type scriptPrompts struct {
+	runner  ScriptRunner
+	scripts ScriptStore
+	catalog Catalog
+}
+
+func (p scriptPrompts) write(ctx context.Context, given map[string]string) (map[string]any, error) {
+	return map[string]any{"tools": toolLines(ctx, p.catalog, given["task"]), "modules": moduleNames(p.runner)}, nil
+}
+
+// read adds the source of the script that is asked about, and what it says of
+// itself.
+func (p scriptPrompts) read(ctx context.Context, given map[string]string) (map[string]any, error) {
+	ref, err := p.scripts.Resolve(ctx, given["hash"])
+	if err != nil {
+		return nil, err
+	}
+	source, err := p.scripts.Read(ctx, ref, script.MaxSource)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"hash": ref.String(), "source": strings.TrimRight(string(source), "\n"),
+		"problem": p.problem(ctx, string(source), ref), "modules": moduleNames(p.runner),
+	}, nil
+}
+
+// problem is what is wrong with a script as far as that shows without running it.
+func (p scriptPrompts) problem(ctx context.Context, source string, ref cas.Ref) string {
+	if _, err := p.runner.Describe(ctx, source, "", ref); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (p scriptPrompts) midi(ctx context.Context, given map[string]string) (map[string]any, error) {
+	page := ""
+	for _, m := range p.runner.Modules() {
+		if m.Name == "midi" {
+			page = strings.TrimSpace(m.Page)
+		}
+	}
+	return map[string]any{"tools": toolLines(ctx, p.catalog, "midi music "+given["operation"]), "midi": page}, nil
+}
+
+// toolLines are the tools that fit a task best, or all of them when they are few.
+func toolLines(ctx context.Context, c Catalog, task string) []string {
+	const few = 40
+	hits, total := c.Search(ctx, catalog.Query{Limit: few})
+	if total > few {
+		if fitting, _ := c.Search(ctx, catalog.Query{Text: task, Limit: few}); len(fitting) > 0 {
+			hits = fitting
+		}
+	}
+	var lines []string
+	for _, h := range hits {
+		if h.Space != "" {
+			lines = append(lines, fmt.Sprintf("%s%s  %s", luaPath(h.Ref), catalog.Signature(h.Input), brief(h.Description)))
+		}
+	}
+	return lines
+}
+
+func moduleNames(r ScriptRunner) string {
+	var names []string
+	for _, m := range r.Modules() {
+		if m.Name != "" && m.Name != "mcp" {
+			names = append(names, m.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// ScriptCompletions knows the arguments that name scripts, tags, examples and
+// kinds of work.
+func ScriptCompletions(s ScriptStore) Completions {
+	hashes := func(ctx context.Context) []string { return hashes(recentScripts(ctx, s, mostCompletions)) }
+	tags := func(ctx context.Context) []string {
+		found, err := s.Tags(ctx, "", mostCompletions)
+		if err != nil {
+			return nil // there is nothing to suggest then
+		}
+		return found
+	}
+	fixed := func(values []string) Candidates { return func(context.Context) []string { return values } }
+	return Completions{
+		"script_hash": hashes, "hash": hashes, "parent": hashes, "tag": tags, "tags": tags,
+		"style": fixed(scriptStyles), "operation": fixed(midiOperations),
+		exampleTemplate + " name": func(context.Context) []string { return exampleNames() },
+	}
+}

@@ -1,0 +1,105 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+type publishIn struct {
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"68"`
+	Name       string `json:"name,omitempty" jsonschema:"what the tool is called; the name of describe() when left out" max:"48"`
+}
+
+// PublishedTool is a version of a published script.
+type PublishedTool struct {
+	Name        string    `json:"name" jsonschema:"what the tool is called"`
+	Hash        string    `json:"hash"`
+	Version     int       `json:"version" jsonschema:"counts the scripts that had the name"`
+	Publisher   string    `json:"publisher,omitempty"`
+	PublishedAt time.Time `json:"published_at"`
+	Current     bool      `json:"current" jsonschema:"it is the tool now"`
+}
+
+func publishedTool(v script.Version) PublishedTool {
+	return PublishedTool{v.Name, v.Hash.String(), v.Version, v.Publisher, v.PublishedAt.UTC(), v.Current}
+}
+
+// Text says which tool there is now.
+func (p PublishedTool) Text() string {
+	return fmt.Sprintf("%s is now a tool: version %d, script %s.", p.Name, p.Version, p.Hash[:cas.MinPrefix])
+}
+
+func (t scriptTools) publish(ctx context.Context, call tool.Call, in publishIn) (PublishedTool, error) {
+	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(in.ScriptHash))
+	if err != nil {
+		return PublishedTool{}, err
+	}
+	want := script.Publication{Hash: ref, Name: in.Name}
+	if call.Caller != nil {
+		want.Publisher = call.Caller.ID
+	}
+	v, err := t.publisher.Publish(ctx, want)
+	if err != nil {
+		return PublishedTool{}, err
+	}
+	return publishedTool(v), nil
+}
+
+type toolNameIn struct {
+	Name string `json:"name" jsonschema:"name of a published script" min:"1"`
+}
+
+// Unpublished is what script_unpublish answers.
+type Unpublished struct {
+	Name    string `json:"name"`
+	Removed bool   `json:"removed" jsonschema:"false when there was no such tool"`
+}
+
+// Text says what happened.
+func (u Unpublished) Text() string {
+	if !u.Removed {
+		return fmt.Sprintf("There is no published script %s.", u.Name)
+	}
+	return fmt.Sprintf("%s is no tool any more. Its history is kept.", u.Name)
+}
+
+func (t scriptTools) unpublish(ctx context.Context, _ tool.Call, in toolNameIn) (Unpublished, error) {
+	removed, err := t.publisher.Unpublish(ctx, in.Name)
+	return Unpublished{in.Name, removed}, err
+}
+
+// PublishedHistory is what script_history answers.
+type PublishedHistory struct {
+	Name     string          `json:"name"`
+	Versions []PublishedTool `json:"versions" jsonschema:"newest first"`
+}
+
+// Text lists the versions.
+func (h PublishedHistory) Text() string {
+	lines := make([]string, len(h.Versions))
+	for i, v := range h.Versions {
+		lines[i] = fmt.Sprintf("%s version %d: %s, %s", h.Name, v.Version, v.Hash[:cas.MinPrefix], v.PublishedAt.Format(time.RFC3339))
+		if v.Current {
+			lines[i] += " (current)"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t scriptTools) history(ctx context.Context, _ tool.Call, in toolNameIn) (PublishedHistory, error) {
+	versions, err := t.publisher.History(ctx, in.Name)
+	if err != nil {
+		return PublishedHistory{}, err
+	}
+	h := PublishedHistory{Name: in.Name, Versions: make([]PublishedTool, len(versions))}
+	for i, v := range versions {
+		h.Versions[i] = publishedTool(v)
+	}
+	return h, nil
+}

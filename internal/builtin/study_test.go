@@ -1,0 +1,52 @@
+package builtin_test
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/artifact"
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/script"
+)
+
+// study is where scripts are run, kept and published.
+type study struct {
+	runner    *script.Runner
+	scripts   *artifact.Store
+	published *script.Published
+}
+
+func newStudy(t *testing.T, c *catalog.Catalog) study {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
+	must(err)
+	t.Cleanup(func() { _ = database.Close() })
+	blobs, err := cas.OpenDir(t.TempDir(), cas.DirOptions{})
+	must(err)
+	scripts, err := artifact.Open(t.Context(), database, blobs, artifact.Options{})
+	must(err)
+	runner, err := script.NewRunner(script.Options{
+		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
+		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
+	})
+	must(err)
+	published, err := script.OpenPublished(t.Context(), database, runner, scripts, script.PublishedOptions{
+		Reserved: func(name string) bool { return name == "lua_eval" }, Changed: c.Refresh,
+	})
+	must(err)
+	return study{runner, scripts, published}
+}
