@@ -7,6 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/module/clock"
 	"github.com/luanette/luanette/internal/module/events"
 	"github.com/luanette/luanette/internal/module/fs"
+	"github.com/luanette/luanette/internal/module/help"
 	"github.com/luanette/luanette/internal/module/http"
 	"github.com/luanette/luanette/internal/module/json"
 	"github.com/luanette/luanette/internal/module/log"
@@ -24,7 +25,7 @@ import (
 // modules is everything a script can reach, one line each. base comes first:
 // the others' preludes may use it.
 func modules() []host.Module {
-	return []host.Module{
+	all := []host.Module{
 		base.Module(),
 		json.Module(),
 		os.Module(),
@@ -43,4 +44,5 @@ func modules() []host.Module {
 		http.Module(),
 		workspace.Module(),
 	}
+	return append(all, help.Module(all))
 }
