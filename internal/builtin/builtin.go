@@ -43,6 +43,12 @@ func NewSet(families ...[]Tool) *Set {
 // Tools lists the set, by name.
 func (s *Set) Tools(context.Context) ([]tool.Info, error) { return s.list, nil }
 
+// Has tells whether one of the set's tools has the name.
+func (s *Set) Has(name string) bool {
+	_, ok := s.tools[name]
+	return ok
+}
+
 // Call runs a tool of the set. A tool that fails answers a result that says so;
 // an error means that there is no such tool or that the arguments do not fit.
 func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -249,5 +250,26 @@ func TestLuaHelp(t *testing.T) {
 	}
 	if view, err := h.call(t, "lua_help", `{"topic":"jsno"}`); err != nil || !view.IsError || !strings.Contains(view.Text(), "did you mean json") {
 		t.Errorf("%v, %s", err, view.Text())
+	}
+}
+
+func TestKeeperGoesBackToAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	k := builtin.Keeper(h.runner, h.scripts)
+	first, err := k.Keep(t.Context(), []byte(greeter), "greet.lua", cas.Ref{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := k.Keep(t.Context(), []byte(greeter+" "), "greet.lua", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := k.Keep(t.Context(), []byte(greeter), "greet.lua", second); err != nil || back != first {
+		t.Errorf("Keep = %s, %v", back.Short(), err)
+	}
+	a, err := h.scripts.Get(t.Context(), second)
+	if err != nil || a.Parent != first || !slices.Contains(a.Tags, "file:greet.lua") || a.Name != "greet" {
+		t.Errorf("Get = %+v, %v", a, err)
 	}
 }

@@ -1,0 +1,36 @@
+package builtin
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// Keeper stores the scripts of a folder as script_store does, each with a tag that
+// tells its file.
+func Keeper(r ScriptRunner, s ScriptStore) script.Keeper {
+	return keeper{scriptTools{runner: r, scripts: s}}
+}
+
+type keeper struct{ tools scriptTools }
+
+// Keep stores a script as a child of the one it replaces. One that was there
+// before, and of which that is a descendant, stays where it is in the family.
+func (k keeper) Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error) {
+	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder"}
+	if !parent.IsZero() {
+		in.Parent = parent.String()
+	}
+	stored, err := k.tools.store(ctx, tool.Call{}, in)
+	if fault.CodeOf(err) == fault.Conflict && in.Parent != "" {
+		in.Parent = ""
+		stored, err = k.tools.store(ctx, tool.Call{}, in)
+	}
+	if err != nil {
+		return cas.Ref{}, err
+	}
+	return cas.Parse(stored.Hash)
+}

@@ -1,0 +1,100 @@
+package script
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// lesson is a script of the page for script writers, with what it is given and
+// what must come of it.
+type lesson struct {
+	line                         int
+	source, params, result, fail string
+}
+
+// lessons takes a page apart: each lua block, and the blocks that follow it.
+func lessons(page string) []lesson {
+	var all []lesson
+	var text []string
+	kind, begin := "", 0
+	for i, line := range strings.Split(page, "\n") {
+		fence, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case isFence && kind == "" && fence != "":
+			kind, begin, text = fence, i+1, nil
+		case isFence:
+			body := strings.Join(text, "\n")
+			switch kind {
+			case "lua":
+				all = append(all, lesson{line: begin, source: body})
+			case "json params":
+				all[len(all)-1].params = body
+			case "json result":
+				all[len(all)-1].result = body
+			case "text error":
+				all[len(all)-1].fail = body
+			}
+			kind = ""
+		case kind != "":
+			text = append(text, line)
+		}
+	}
+	return all
+}
+
+// Every script of docs/scripts.md does what the page says.
+func TestPageOfScripts(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "scripts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := lessons(string(page))
+	if len(found) < 8 {
+		t.Fatalf("only %d scripts on the page", len(found))
+	}
+	for _, l := range found {
+		t.Run(fmt.Sprintf("line %d", l.line), func(t *testing.T) {
+			t.Parallel()
+			r := bench(t, func(o *Options) {
+				o.Tools = standIns(newHootenanny(t, t.TempDir()))
+				o.Upstreams = &ledger{}
+			})
+			l.learn(t, r)
+		})
+	}
+}
+
+func (l lesson) learn(t *testing.T, r *Runner) {
+	t.Helper()
+	q := Request{Source: l.source, Main: l.params != "", Params: json.RawMessage(l.params)}
+	var outcome Outcome
+	var err error
+	if q.Main {
+		q, err = r.Prepare(t.Context(), q)
+	}
+	if err == nil {
+		outcome, err = r.Run(t.Context(), q)
+	}
+	switch {
+	case l.fail != "":
+		if err == nil || !strings.Contains(err.Error(), l.fail) {
+			t.Errorf("failed with\n%v\nwant\n%s", err, l.fail)
+		}
+	case err != nil:
+		t.Error(err)
+	case l.result != "":
+		var want bytes.Buffer
+		if err := json.Compact(&want, []byte(l.result)); err != nil {
+			t.Fatal(err)
+		}
+		if string(outcome.Result) != want.String() {
+			t.Errorf("returned %s, want %s", outcome.Result, &want)
+		}
+	}
+}
