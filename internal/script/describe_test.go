@@ -126,7 +126,7 @@ func TestCheckParams(t *testing.T) {
 		`{"bars":4}`:                `{"bars":4,"style":"ambient"}`,
 		`{"bars":4.5,"style":null}`: `{"bars":4.5,"style":"ambient"}`,
 		`{"bars":4,"style":"x","notes":[1],"extra":[]}`:   `{"bars":4,"style":"x","notes":[1],"extra":[]}`,
-		`{"bars":4,"style":"x","notes":{}}`:               `{"bars":4,"style":"x","notes":{}}`,
+		`{"bars":4,"style":"x","notes":{}}`:               `{"bars":4,"style":"x","notes":[]}`,
 		`{"bars":4,"style":"x","whatever":{"a":[1]}}`:     `{"bars":4,"style":"x","whatever":{"a":[1]}}`,
 		`{"style":"x","bars":9007199254740993,"key":"C"}`: "Parameter validation failed:\n- Parameter 'bars' should be at most 64 but got 9007199254740993",
 		``:    "Parameter validation failed:\n- Missing required parameter 'bars'",

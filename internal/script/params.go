@@ -103,6 +103,9 @@ func readParam(name string, raw json.RawMessage) (Param, error) {
 	p.Min, p.Max = json.RawMessage(table.Min), json.RawMessage(table.Max)
 	if value, ok := wire.Get(raw, "default"); ok && !wire.IsNull(value) {
 		p.Default, p.Required = value, false
+		if empty := p.emptyKind(value); empty != nil {
+			p.Default = empty
+		}
 	}
 	p.Items, _ = wire.Text(table.Items)
 	if word, ok := wire.GetText(table.Items, "type"); ok {
@@ -148,6 +151,9 @@ func (d *Description) Check(params json.RawMessage) (json.RawMessage, error) {
 		}
 		switch {
 		case given:
+			if empty := p.emptyKind(value); empty != nil {
+				params, value = wire.Set(params, p.Name, empty), empty
+			}
 			if problem := p.misfit(value); problem != "" {
 				problems = append(problems, "Parameter '"+p.Name+"' "+problem)
 			}
@@ -196,8 +202,7 @@ func (p *Param) misfit(value json.RawMessage) string {
 	kind, got := p.kind(), typeOf(value)
 	fits := kind == "" || kind == got ||
 		kind == "integer" && isWhole(value) ||
-		kind == "table" && (got == "object" || got == "array") ||
-		string(value) == "[]" && kind == "object" || string(value) == "{}" && kind == "array" // an empty table has no kind
+		kind == "table" && (got == "object" || got == "array")
 	switch {
 	case !fits && kind == "integer" && got == "number":
 		return fmt.Sprintf("should be integer but got %s", value)
@@ -211,6 +216,19 @@ func (p *Param) misfit(value json.RawMessage) string {
 		return fmt.Sprintf("should be at most %s but got %s", p.Max, value)
 	default:
 		return ""
+	}
+}
+
+// emptyKind gives an empty table the kind the parameter wants: Lua's own has
+// none. It is nil for everything else.
+func (p *Param) emptyKind(value json.RawMessage) json.RawMessage {
+	switch {
+	case string(value) == "{}" && p.kind() == "array":
+		return json.RawMessage("[]")
+	case string(value) == "[]" && p.kind() == "object":
+		return json.RawMessage("{}")
+	default:
+		return nil
 	}
 }
 

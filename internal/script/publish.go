@@ -251,7 +251,7 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 }
 
 // Mend drops optional arguments that are null, which is how many clients leave
-// them out.
+// them out, and gives empty tables, which have no kind in Lua, the kind they need.
 func (p *Published) Mend(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
 	one := p.list.Load().byName[ref.Name]
 	if one == nil || !wire.IsObject(args) {
@@ -260,8 +260,14 @@ func (p *Published) Mend(ref tool.Ref, args json.RawMessage) (mended json.RawMes
 	mended = args
 	for i := range one.description.Params {
 		param := &one.description.Params[i]
-		if value, given := wire.Get(args, param.Name); given && wire.IsNull(value) && !param.Required {
+		value, given := wire.Get(args, param.Name)
+		if !given {
+			continue
+		}
+		if wire.IsNull(value) && !param.Required {
 			mended, ok = wire.Delete(mended, param.Name), true
+		} else if empty := param.emptyKind(value); empty != nil {
+			mended, ok = wire.Set(mended, param.Name, empty), true
 		}
 	}
 	return mended, ok

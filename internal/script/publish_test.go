@@ -137,6 +137,15 @@ func TestPublishedScriptsAreTools(t *testing.T) {
 	}
 }
 
+func TestEmptyTablesTakeTheKindThatIsWanted(t *testing.T) {
+	t.Parallel()
+	p := opened(t, t.TempDir(), newDrawer())
+	p.publish(t, "function describe() return {name='kinds', params={l={type='array'}, o={type='object'}, d={type='list', default={}}}} end function main(p) return p end", "")
+	if got := p.call(t, "kinds", `{"l":{},"o":[]}`); string(got.Structured) != `{"l":[],"o":{},"d":[]}` {
+		t.Errorf("kinds = %s %s", got.Structured, got.Text())
+	}
+}
+
 func TestANewVersionMovesTheTool(t *testing.T) {
 	t.Parallel()
 	folder, d := t.TempDir(), newDrawer()
