@@ -14,6 +14,10 @@ import (
 // pop a frame, move the stack or switch threads goes to reload, which reads
 // them anew; before that, pc is stored in the frame. Operands are addressed by
 // offsets in bytes, cut out of the instruction with one shift and one mask.
+//
+// After a Go call within a case, the instruction and the register pointer are
+// taken anew from memory: keeping them alive across calls would make the
+// compiler save them for every instruction, called or not.
 func (s *State) exec(err error) error {
 	var (
 		t      *Thread
@@ -102,8 +106,11 @@ enter:
 						continue
 					}
 				}
-				if v, ok := tb.field(k, hint); ok {
-					*ra = v
+				fr.pc = int32(pc)
+				v, ok := tb.field(k, hint)
+				i = fn.proto.code[fr.pc-1]
+				if ok {
+					*(*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0)) = v
 					continue
 				}
 			}
@@ -124,8 +131,11 @@ enter:
 						continue
 					}
 				}
-				if v, ok := tb.field(k, hint); ok {
-					*ra = v
+				fr.pc = int32(pc)
+				v, ok := tb.field(k, hint)
+				i = fn.proto.code[fr.pc-1]
+				if ok {
+					*(*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0)) = v
 					continue
 				}
 			}
@@ -142,20 +152,31 @@ enter:
 				if (*header)(obj.p).kind == KindTable {
 					tb := (*Table)(obj.p)
 					hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
-					if v, ok := tb.method(k, hint); ok {
+					fr.pc = int32(pc)
+					v, ok := tb.method(k, hint)
+					i = fn.proto.code[fr.pc-1]
+					ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
+					if ok {
 						*ra = v
 						*(*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)) = obj
 						continue
 					}
 				} else if m := s.metas[KindString]; (*header)(obj.p).kind == KindString && m != nil {
-					if h := m.handler(evIndex); h.isTable() {
+					fr.pc = int32(pc)
+					h := m.handler(evIndex)
+					if h.isTable() {
+						i = fn.proto.code[fr.pc-1]
 						hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
 						if v, ok := h.table().method(k, hint); ok {
+							i = fn.proto.code[fr.pc-1]
+							ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
 							*ra = v
 							*(*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)) = obj
 							continue
 						}
 					}
+					i = fn.proto.code[fr.pc-1]
+					ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
 				}
 			}
 			fr.pc = int32(pc)
@@ -177,8 +198,11 @@ enter:
 						}
 					}
 				}
-				if v := tb.get(*c); v.p != nil || tb.meta == nil {
-					*ra = v
+				fr.pc = int32(pc)
+				v := tb.get(*c)
+				i = fn.proto.code[fr.pc-1]
+				if v.p != nil || tb.meta == nil {
+					*(*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0)) = v
 					continue
 				}
 			}
@@ -198,8 +222,11 @@ enter:
 						continue
 					}
 				}
-				if v := tb.getInt(int64(n)); v.p != nil || tb.meta == nil {
-					*ra = v
+				fr.pc = int32(pc)
+				v := tb.getInt(int64(n))
+				i = fn.proto.code[fr.pc-1]
+				if v.p != nil || tb.meta == nil {
+					*(*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0)) = v
 					continue
 				}
 			}
@@ -229,9 +256,9 @@ enter:
 						continue
 					}
 				}
+				fr.pc = int32(pc)
 				var done bool
 				if done, err = tb.setField(s, k, *c, hint); err != nil {
-					fr.pc = int32(pc)
 					goto fail
 				}
 				if done {
@@ -264,9 +291,9 @@ enter:
 						continue
 					}
 				}
+				fr.pc = int32(pc)
 				var done bool
 				if done, err = tb.setField(s, k, *c, hint); err != nil {
-					fr.pc = int32(pc)
 					goto fail
 				}
 				if done {
@@ -332,20 +359,12 @@ enter:
 			}
 			goto reload
 		case opNewTable:
-			tb := &Table{header: header{kind: KindTable}}
-			size := tableSize
-			if n := uint32(uint16(i >> 16)); n != 0 {
-				tb.makeArray(n)
-				size += int(n) * int(valueSize)
-			}
-			if n := int(uint16(i >> 32)); n != 0 {
-				tb.makeEntries(entryCap(n))
-				size += entriesSize(tb.ecap)
-			}
-			*ra = Value{unsafe.Pointer(tb), 0}
+			fr.pc = int32(pc)
+			tb, size := newTable(uint32(uint16(i>>16)), int(uint16(i>>32)))
+			i = fn.proto.code[fr.pc-1]
+			*(*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0)) = Value{unsafe.Pointer(tb), 0}
 			s.account.memory += int64(size)
 			if s.account.memory > s.account.memoryNext {
-				fr.pc = int32(pc)
 				if err = s.measure(int64(size)); err != nil {
 					goto fail
 				}
@@ -500,13 +519,6 @@ enter:
 				}
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(floatArith(OpMod, math.Float64frombits(b.n), math.Float64frombits(c.n)))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
-				continue
-			}
 			fr.pc = int32(pc)
 			if err = s.arithOp(t, OpMod, *b, *c, i); err != nil {
 				goto fail
@@ -522,13 +534,6 @@ enter:
 				}
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(floatArith(OpIDiv, math.Float64frombits(b.n), math.Float64frombits(c.n)))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
-				continue
-			}
 			fr.pc = int32(pc)
 			if err = s.arithOp(t, OpIDiv, *b, *c, i); err != nil {
 				goto fail
@@ -537,13 +542,6 @@ enter:
 		case opPow:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(floatPow(math.Float64frombits(b.n), math.Float64frombits(c.n)))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
-				continue
-			}
 			fr.pc = int32(pc)
 			if err = s.arithOp(t, OpPow, *b, *c, i); err != nil {
 				goto fail
@@ -774,13 +772,6 @@ enter:
 				}
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(floatArith(OpMod, math.Float64frombits(b.n), math.Float64frombits(c.n)))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
-				continue
-			}
 			fr.pc = int32(pc)
 			if err = s.arithOp(t, OpMod, *b, *c, i); err != nil {
 				goto fail
@@ -796,13 +787,6 @@ enter:
 				}
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(floatArith(OpIDiv, math.Float64frombits(b.n), math.Float64frombits(c.n)))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
-				continue
-			}
 			fr.pc = int32(pc)
 			if err = s.arithOp(t, OpIDiv, *b, *c, i); err != nil {
 				goto fail
@@ -811,13 +795,6 @@ enter:
 		case opPowK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&floatHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(floatPow(math.Float64frombits(b.n), math.Float64frombits(c.n)))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
-				continue
-			}
 			fr.pc = int32(pc)
 			if err = s.arithOp(t, OpPow, *b, *c, i); err != nil {
 				goto fail
@@ -979,10 +956,11 @@ enter:
 			if j < 0 {
 				s.account.fuel--
 				if s.account.fuel < 0 {
-					fr.pc = int32(pc)
+					fr.pc = int32(pc) + int32(j)
 					if err = s.refuel(); err != nil {
 						goto fail
 					}
+					goto reload
 				}
 			}
 			pc += j
@@ -992,14 +970,16 @@ enter:
 			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
-				if h := s.equalHandler(*ra, *b); h.p != nil {
-					fr.pc = int32(pc)
-					if err = s.invoke(t, contCompare, 0, h, *ra, *b); err != nil {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
+				if h := s.equalHandler(x, y); h.p != nil {
+					if err = s.invoke(t, contCompare, 0, h, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
-				eq = RawEqual(*ra, *b)
+				eq = RawEqual(x, y)
+				i = fn.proto.code[fr.pc-1]
 			}
 			if eq {
 				pc += int(int32(i >> 32))
@@ -1010,14 +990,16 @@ enter:
 			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
-				if h := s.equalHandler(*ra, *b); h.p != nil {
-					fr.pc = int32(pc)
-					if err = s.invoke(t, contCompare, 0, h, *ra, *b); err != nil {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
+				if h := s.equalHandler(x, y); h.p != nil {
+					if err = s.invoke(t, contCompare, 0, h, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
-				eq = RawEqual(*ra, *b)
+				eq = RawEqual(x, y)
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !eq {
 				pc += int(int32(i >> 32))
@@ -1028,7 +1010,9 @@ enter:
 			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
+				fr.pc = int32(pc)
 				eq = RawEqual(*ra, *b)
+				i = fn.proto.code[fr.pc-1]
 			}
 			if eq {
 				pc += int(int32(i >> 32))
@@ -1039,7 +1023,9 @@ enter:
 			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
+				fr.pc = int32(pc)
 				eq = RawEqual(*ra, *b)
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !eq {
 				pc += int(int32(i >> 32))
@@ -1052,14 +1038,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLess(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+				if yes, ok = rawLess(x, y); !ok {
+					if err = s.compareOp(t, evLt, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if yes {
 				pc += int(int32(i >> 32))
@@ -1072,14 +1060,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLess(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+				if yes, ok = rawLess(x, y); !ok {
+					if err = s.compareOp(t, evLt, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !yes {
 				pc += int(int32(i >> 32))
@@ -1092,14 +1082,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLessEqual(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+				if yes, ok = rawLessEqual(x, y); !ok {
+					if err = s.compareOp(t, evLe, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if yes {
 				pc += int(int32(i >> 32))
@@ -1112,14 +1104,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLessEqual(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+				if yes, ok = rawLessEqual(x, y); !ok {
+					if err = s.compareOp(t, evLe, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !yes {
 				pc += int(int32(i >> 32))
@@ -1132,14 +1126,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLess(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+				if yes, ok = rawLess(x, y); !ok {
+					if err = s.compareOp(t, evLt, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if yes {
 				pc += int(int32(i >> 32))
@@ -1152,14 +1148,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLess(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLt, *ra, *b); err != nil {
+				if yes, ok = rawLess(x, y); !ok {
+					if err = s.compareOp(t, evLt, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !yes {
 				pc += int(int32(i >> 32))
@@ -1172,14 +1170,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLessEqual(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+				if yes, ok = rawLessEqual(x, y); !ok {
+					if err = s.compareOp(t, evLe, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if yes {
 				pc += int(int32(i >> 32))
@@ -1192,14 +1192,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *ra, *b
 				var ok bool
-				if yes, ok = rawLessEqual(*ra, *b); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLe, *ra, *b); err != nil {
+				if yes, ok = rawLessEqual(x, y); !ok {
+					if err = s.compareOp(t, evLe, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !yes {
 				pc += int(int32(i >> 32))
@@ -1212,14 +1214,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) > math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *b, *ra
 				var ok bool
-				if yes, ok = rawLess(*b, *ra); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLt, *b, *ra); err != nil {
+				if yes, ok = rawLess(x, y); !ok {
+					if err = s.compareOp(t, evLt, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if yes {
 				pc += int(int32(i >> 32))
@@ -1232,14 +1236,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) > math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *b, *ra
 				var ok bool
-				if yes, ok = rawLess(*b, *ra); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLt, *b, *ra); err != nil {
+				if yes, ok = rawLess(x, y); !ok {
+					if err = s.compareOp(t, evLt, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !yes {
 				pc += int(int32(i >> 32))
@@ -1252,14 +1258,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) >= math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *b, *ra
 				var ok bool
-				if yes, ok = rawLessEqual(*b, *ra); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLe, *b, *ra); err != nil {
+				if yes, ok = rawLessEqual(x, y); !ok {
+					if err = s.compareOp(t, evLe, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if yes {
 				pc += int(int32(i >> 32))
@@ -1272,14 +1280,16 @@ enter:
 			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
 				yes = math.Float64frombits(ra.n) >= math.Float64frombits(b.n)
 			} else {
+				fr.pc = int32(pc)
+				x, y := *b, *ra
 				var ok bool
-				if yes, ok = rawLessEqual(*b, *ra); !ok {
-					fr.pc = int32(pc)
-					if err = s.compareOp(t, evLe, *b, *ra); err != nil {
+				if yes, ok = rawLessEqual(x, y); !ok {
+					if err = s.compareOp(t, evLe, x, y); err != nil {
 						goto fail
 					}
 					goto reload
 				}
+				i = fn.proto.code[fr.pc-1]
 			}
 			if !yes {
 				pc += int(int32(i >> 32))
@@ -1315,18 +1325,16 @@ enter:
 				callee := (*Function)(ra.p)
 				if p := callee.proto; p != nil {
 					if top := at + 1 + int(p.maxStack); top <= t.limit {
+						n := len(t.frames)
 						s.account.fuel--
-						if s.account.fuel < 0 {
-							if err = s.refuel(); err != nil {
+						if s.account.fuel < 0 || n == cap(t.frames) {
+							if err = s.makeWay(t); err != nil {
 								goto fail
 							}
+							t.frame().pc-- // now there is fuel and room: once more
+							goto reload
 						}
-						n := len(t.frames)
-						if n == cap(t.frames) {
-							t.pushFrame()
-						} else {
-							t.frames = t.frames[:n+1]
-						}
+						t.frames = t.frames[:n+1]
 						fr = &t.frames[n]
 						fr.fn, fr.ret, fr.top, fr.pc = int32(at), int32(at), int32(top), 0
 						fr.want, fr.extra = int32(uint16(i>>32))-1, int32(nargs)
@@ -1357,15 +1365,19 @@ enter:
 			}
 			if i>>48 != 0 {
 				t.closeUpvalues(int(fr.fn) + 1)
+				i = fn.proto.code[fr.pc-1]
+				ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
 			}
 			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
 				callee := (*Function)(ra.p)
-				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit && !p.hosted() {
+				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit {
 					s.account.fuel--
 					if s.account.fuel < 0 {
 						if err = s.refuel(); err != nil {
 							goto fail
 						}
+						t.frame().pc--
+						goto reload
 					}
 					to := unsafe.Add(regs, (int(fr.ret)-int(fr.fn)-1)*int(valueSize))
 					for n := 0; n <= nargs; n++ {
@@ -1413,6 +1425,8 @@ enter:
 				} else if t.open != nil {
 					t.closeUpvalues(int(fr.fn) + 1)
 				}
+				i = fn.proto.code[fr.pc-1]
+				ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
 			}
 			if fr.flags&^frameTail != 0 || fr.cont != 0 || t.hook != nil || len(t.frames) == 1 {
 				exit, err = s.ret(t, first, n)
@@ -1489,6 +1503,7 @@ enter:
 			if skip, err = s.forPrep(t, ra); err != nil {
 				goto fail
 			}
+			i = fn.proto.code[fr.pc-1]
 			if skip {
 				pc += int(int32(i >> 32))
 			}
@@ -1499,6 +1514,8 @@ enter:
 				if err = s.refuel(); err != nil {
 					goto fail
 				}
+				t.frame().pc--
+				goto reload
 			}
 			limit := (*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize))
 			step := (*Value)(unsafe.Add(unsafe.Pointer(ra), 2*valueSize))
@@ -1526,6 +1543,7 @@ enter:
 			if err = s.markPending(t, int(fr.fn)+1+i.a()+3); err != nil {
 				goto fail
 			}
+			i = fn.proto.code[fr.pc-1]
 			pc += int(int32(i >> 32))
 		case opTForCall:
 			fr.pc = int32(pc)
@@ -1541,6 +1559,8 @@ enter:
 						if iterIpairs(tb.table(), ra) {
 							continue
 						}
+						i = fn.proto.code[fr.pc-1]
+						ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
 					}
 				}
 			}
@@ -1559,6 +1579,8 @@ enter:
 				if err = s.refuel(); err != nil {
 					goto fail
 				}
+				t.frame().pc--
+				goto reload
 			}
 			v := (*Value)(unsafe.Add(unsafe.Pointer(ra), 4*valueSize))
 			if v.p != nil {
@@ -1572,8 +1594,9 @@ enter:
 			}
 		case opClosure:
 			fr.pc = int32(pc)
-			p := fn.proto.protos[i>>32]
-			*ra = s.newClosure(t, fn, p, int(fr.fn)+1).Value()
+			f := s.newClosure(t, fn, fn.proto.protos[i>>32], int(fr.fn)+1)
+			i = fn.proto.code[fr.pc-1]
+			*(*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0)) = f.Value()
 			if s.account.memory > s.account.memoryNext {
 				if err = s.measure(int64(closureSize)); err != nil {
 					goto fail
@@ -1612,12 +1635,13 @@ enter:
 				}
 				// The hook may have moved the stack or switched hooks off: load
 				// everything anew and come back, this time to go on.
-				t.frame().pc = int32(pc) - 1
+				t.frame().pc--
 				s.trapped = t.hook != nil
 				goto reload
 			}
 			s.trapped = false
-			i = fn.proto.code[pc-1]
+			fr.pc = int32(pc)
+			i = fn.proto.code[fr.pc-1]
 			goto dispatch
 		}
 	}

@@ -80,6 +80,33 @@ func (t *Table) setField(s *State, k *Str, v Value, hint *uint32) (bool, error) 
 	return true, t.insert(s, Value{unsafe.Pointer(k), uint64(k.hashed())}, v)
 }
 
+// newTable returns a table with room for a constructor's items and its size.
+func newTable(array uint32, entries int) (t *Table, size int) {
+	t = &Table{header: header{kind: KindTable}}
+	size = tableSize
+	if array != 0 {
+		t.makeArray(array)
+		size += int(array) * int(valueSize)
+	}
+	if entries != 0 {
+		t.makeEntries(entryCap(entries))
+		size += entriesSize(t.ecap)
+	}
+	return t, size
+}
+
+// makeWay lets a call proceed that lacked fuel or room for its frame.
+func (s *State) makeWay(t *Thread) error {
+	if n := len(t.frames); n == cap(t.frames) {
+		t.pushFrame()
+		t.frames = t.frames[:n]
+	}
+	if s.account.fuel < 0 {
+		return s.refuel()
+	}
+	return nil
+}
+
 // indexOp does R[a] = v[k].
 func (s *State) indexOp(t *Thread, v, k Value, a int) error {
 	r, h, target, err := s.lookup(v, k)
