@@ -3,10 +3,7 @@ package lua
 import (
 	"context"
 	"errors"
-	"unsafe"
 )
-
-func pointer(s *Str) unsafe.Pointer { return unsafe.Pointer(s) }
 
 // Call is a host function's view of being called. It is valid until the
 // function returns; the engine reuses it.

@@ -35,14 +35,14 @@ func (s *State) markPending(t *Thread, at int) error {
 
 // closeHandler prepares closing the variable at a position: upvalues above it
 // are closed and its handler is returned.
-func (s *State) closeHandler(t *Thread, at int) (Value, error) {
+func (s *State) closeHandler(t *Thread, at int) Value {
 	t.closeUpvalues(at)
 	v := t.stack[at]
 	h := s.metamethod(v, evClose)
 	if h.p == nil { // the metatable changed meanwhile
 		h = v
 	}
-	return h, nil
+	return h
 }
 
 // closeAll closes all variables from a position on, calling handlers from Go.
@@ -64,7 +64,7 @@ func (s *State) closeAllReporting(t *Thread, level int, errv Value) (v Value, ra
 			t.closeUpvalues(level)
 			return errv, raised, nil
 		}
-		h, _ := s.closeHandler(t, at)
+		h := s.closeHandler(t, at)
 		if err := t.reserve(at + 4); err != nil {
 			return errv, raised, err
 		}
@@ -86,9 +86,6 @@ func (s *State) closeOne(t *Thread, level, scratch int) (bool, error) {
 		t.closeUpvalues(level)
 		return false, nil
 	}
-	h, err := s.closeHandler(t, at)
-	if err != nil {
-		return false, err
-	}
+	h := s.closeHandler(t, at)
 	return true, s.invokeAt(t, scratch, contRepeat, 0, h, t.stack[at], Nil)
 }

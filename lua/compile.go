@@ -193,12 +193,6 @@ func (c *compiler) patchHere(jumps []int) {
 	}
 }
 
-func (c *compiler) patchTo(jumps []int, target int) {
-	for _, pc := range jumps {
-		c.patch(pc, target)
-	}
-}
-
 // enter opens the scope of a block.
 func (c *compiler) enter(b *block, loop bool) *blockState {
 	bs := &blockState{parent: c.block, block: b, base: c.free, close: b.close, loop: loop}
@@ -237,8 +231,8 @@ func (c *compiler) leaveVars() {
 	}
 }
 
-// activate makes the register taken last but … a variable: the next register
-// of the block that is not a variable yet becomes v.
+// activate makes v alive in the first register of the block that is not a
+// variable yet.
 func (c *compiler) activate(v *variable) {
 	bs := c.block
 	v.reg = bs.base

@@ -85,7 +85,7 @@ func isFatal(err error) bool {
 	return errors.As(err, &budget) || errors.As(err, &exit)
 }
 
-// errorValue returns the error object for err and the *Error carrying it.
+// asError returns the *Error that err is or wraps, or makes one of its text.
 func (s *State) asError(err error) *Error {
 	if e, ok := err.(*Error); ok {
 		return e

@@ -92,7 +92,6 @@ type lexer struct {
 	line  int
 	start int // of the current token
 	buf   []byte
-	step  func(n int) error // charges work to the budget
 }
 
 // syntaxError is a problem with the source; its text is the full message.

@@ -29,9 +29,6 @@ func (s *State) Instantiate(p *Proto, env Value) *Function {
 	return f
 }
 
-// isBinary reports what string.dump wrote.
-func isBinary(source string) bool { return strings.HasPrefix(source, binarySignature) }
-
 // loadChunk compiles text or reads a binary chunk, as far as mode allows.
 func (s *State) loadChunk(source, chunkname, mode string, env Value) (*Function, error) {
 	kind := "text"

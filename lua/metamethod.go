@@ -2,7 +2,6 @@ package lua
 
 import (
 	"fmt"
-	"unsafe"
 )
 
 // event is a metamethod. The first eight have a bit in header.flags that says
@@ -280,5 +279,3 @@ func (s *State) display(v Value) (string, error) {
 	}
 	return s.tostring(v), nil
 }
-
-func (t *Table) pointer() unsafe.Pointer { return unsafe.Pointer(t) }

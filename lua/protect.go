@@ -152,13 +152,7 @@ func (s *State) closeProtected(t *Thread, slot int) (exit bool, err error) {
 			f.flags &^= frameProtected
 			return s.retBehind(t, Bool(false), slot, 1)
 		}
-		h, err := s.closeHandler(t, at)
-		if err != nil {
-			return false, err
-		}
-		if h.p == nil {
-			continue
-		}
+		h := s.closeHandler(t, at)
 		depth := len(t.frames)
 		if err := s.invokeCallback(t, at+1, h, t.stack[at], t.stack[slot]); err != nil {
 			return false, err

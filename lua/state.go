@@ -163,9 +163,6 @@ func (s *State) libraryName(text string) *Str {
 	return nil
 }
 
-// value returns the string as a value.
-func (s *Str) value() Value { return Value{p: pointer(s)} }
-
 // identify returns v's number, giving it one at the first time.
 func (s *State) identify(v Value) uint32 {
 	slot := idSlot(v)

@@ -102,3 +102,6 @@ func (s *Str) equal(o *Str) bool {
 	}
 	return s.s == o.s
 }
+
+// value returns the string as a value.
+func (s *Str) value() Value { return Value{unsafe.Pointer(s), 0} }
