@@ -404,7 +404,7 @@ func (r *restorer) readState() {
 		s.random[i] = r.word()
 	}
 	g := &s.gcSettings
-	g.pause, g.stepmul, g.minor, g.major = r.int(), r.int(), r.int(), r.int()
+	g.pause, g.stepmul = r.int(), r.int()
 	g.generational = r.bool()
 	s.gc.usesWeak, s.gc.stopped = r.bool(), r.bool()
 	s.warnings.on = r.bool()

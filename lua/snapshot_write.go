@@ -342,9 +342,8 @@ func (w *snapshotWriter) writeState() {
 	for _, n := range s.random {
 		w.word(n)
 	}
-	for _, n := range []int64{s.gcSettings.pause, s.gcSettings.stepmul, s.gcSettings.minor, s.gcSettings.major} {
-		w.int(n)
-	}
+	w.int(s.gcSettings.pause)
+	w.int(s.gcSettings.stepmul)
 	w.bool(s.gcSettings.generational)
 	w.bool(s.gc.usesWeak)
 	w.bool(s.gc.stopped)
