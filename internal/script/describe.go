@@ -38,7 +38,7 @@ var describing = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 1
 // error is an *Error that tells why it cannot say.
 func (r *Runner) Describe(ctx context.Context, source, name string, hash cas.Ref) (Description, error) {
 	if !strings.Contains(source, "describe") { // it cannot define what it does not name
-		return Description{AnyParams: true}, r.compiles(source, name, hash)
+		return Description{AnyParams: true}, r.compiles(ctx, source, name, hash)
 	}
 	q := Request{
 		Source: source, Name: name, Hash: hash,
@@ -63,10 +63,10 @@ func (r *Runner) Describe(ctx context.Context, source, name string, hash cas.Ref
 }
 
 // compiles tells whether source is Lua at all.
-func (r *Runner) compiles(source, name string, hash cas.Ref) error {
+func (r *Runner) compiles(ctx context.Context, source, name string, hash cas.Ref) error {
 	q := Request{Source: source, Name: name, Hash: hash, Main: true}
 	if err := r.lua.compile(q); err != nil {
-		return r.explain(context.Background(), q, err)
+		return r.explain(ctx, q, err)
 	}
 	return nil
 }

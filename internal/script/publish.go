@@ -94,7 +94,7 @@ func (c Changed) EventKey() string { return c.Name }
 
 // OpenPublished reads what is published from the database, whose tables it brings
 // up to date. A script that can no longer be described or read is left out and
-// told to the log; its name is kept for it.
+// told to the log; its history stays.
 func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources Sources, o PublishedOptions) (*Published, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
