@@ -1370,7 +1370,7 @@ enter:
 			}
 			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
 				callee := (*Function)(ra.p)
-				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit {
+				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit && !p.hosted() {
 					s.account.fuel--
 					if s.account.fuel < 0 {
 						if err = s.refuel(); err != nil {
