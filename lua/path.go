@@ -81,7 +81,7 @@ func (p *pathFinder) root(name string, t *Table) {
 }
 
 func (p *pathFinder) visit(owner Value, label string, v Value) {
-	if v.Kind() < KindTable || (*header)(v.p).bits&bitShared != 0 {
+	if v.Kind() < KindTable || !v.isTable() && (*header)(v.p).bits&bitShared != 0 {
 		return
 	}
 	if _, ok := p.from[v.p]; ok {

@@ -124,7 +124,7 @@ func newRestorer(body []byte, opts RestoreOptions) *restorer {
 		decoder: decoder{data: body}, state: New(opts.Options), opts: opts,
 		hosts: map[string]companion{}, instances: map[string]*Function{}, slack: slackFloor + 16*len(body),
 	}
-	if f, ok := (*Userdata)(Null.p).meta.handler(evToString).AsFunction(); ok {
+	if f, ok := nullMetatable().handler(evToString).AsFunction(); ok {
 		r.host(companion{function: f})
 	}
 	for _, f := range opts.Functions {

@@ -59,8 +59,6 @@ func (r *restorer) constant(n uint64) Value {
 		return Int(int64(r.word()))
 	case constNull:
 		return Null
-	case constNullMetatable:
-		return (*Userdata)(Null.p).meta.Value()
 	case constMain:
 		return r.state.main.Value()
 	}
@@ -109,6 +107,15 @@ func (r *restorer) table() *Table {
 		r.corrupt("something else is in place of a table")
 	}
 	return t
+}
+
+// metatable reads a table or nil, for what can have that of Null.
+func (r *restorer) metatable() *Table {
+	if len(r.data) > 0 && uint64(r.data[0]) == constNullMetatable<<tagBits {
+		r.data = r.data[1:]
+		return nullMetatable()
+	}
+	return r.table()
 }
 
 func (r *restorer) id() uint32 {
@@ -161,7 +168,7 @@ func (r *restorer) readUserdata(u *Userdata) {
 	u.id = r.id()
 	kind := r.text()
 	data := r.bytes()
-	u.meta = r.table()
+	u.meta = r.metatable()
 	u.values = r.list()
 	if r.failure != nil || kind == "" {
 		return
@@ -177,7 +184,7 @@ func (r *restorer) readUserdata(u *Userdata) {
 func (r *restorer) readTable(t *Table) {
 	flags := r.byte()
 	t.id = r.id()
-	meta := r.table()
+	meta := r.metatable()
 	library := ""
 	if flags&(tableBorrowed|tableBased) != 0 {
 		library = r.text()

@@ -164,7 +164,7 @@ func (v *survey) more() bool {
 	for ; d.userdata < len(v.userdata); d.userdata++ {
 		u := v.userdata[d.userdata]
 		v.text(u.kind)
-		v.table(u.meta)
+		v.metatable(u.meta)
 		v.list(u.values)
 	}
 	for ; d.threads < len(v.threads); d.threads++ {
@@ -211,13 +211,21 @@ func (v *survey) value(x Value) {
 			v.text(host.name)
 		}
 	}
-	if (*header)(x.p).bits&bitShared != 0 || x.p == unsafe.Pointer(v.state.main) {
+	if _, ok := v.numbers[x.p]; ok || v.omitted[x.p] || x.p == unsafe.Pointer(v.state.main) {
 		return
 	}
-	if _, ok := v.numbers[x.p]; ok || v.omitted[x.p] {
-		return
+	if (*header)(x.p).bits&bitShared == 0 {
+		v.found(x)
+	} else if x.isTable() {
+		v.omit(x, errors.New("a table that all states share cannot be saved"))
 	}
-	v.found(x)
+}
+
+// metatable notes a metatable, which may be that of Null.
+func (v *survey) metatable(t *Table) {
+	if t != nil && t.bits&bitShared == 0 {
+		v.value(t.Value())
+	}
 }
 
 // found numbers an object met for the first time.
@@ -258,7 +266,7 @@ func (v *survey) omit(x Value, err error) {
 }
 
 func (v *survey) walkTable(t *Table) {
-	v.table(t.meta)
+	v.metatable(t.meta)
 	if name, ok := v.borrowed(t); ok {
 		v.text(name)
 		return

@@ -15,6 +15,9 @@ import (
 // varints, objects are referred to by their position in their list, and lists
 // are in the order in which a walk from the globals meets the objects, so that
 // equal states give equal bytes.
+//
+// The version is raised with every change of the format or of what an
+// instruction means.
 const (
 	snapshotMagic   = "LuaState"
 	snapshotVersion = 1
@@ -37,16 +40,17 @@ const (
 	tagBits = 4
 )
 
+// The first eight take one byte.
 const (
 	constNil uint64 = iota
 	constFalse
 	constTrue
-	constFloat     // eight bytes follow
-	constDeadKey   // a key that was removed and that nobody has any more
-	constInherited // what the library has at this key
-	constInt       // eight bytes follow
+	constFloat         // eight bytes follow
+	constDeadKey       // a key that was removed and that nobody has any more
+	constInherited     // what the library has at this key
+	constInt           // eight bytes follow
+	constNullMetatable // only as a metatable
 	constNull
-	constNullMetatable
 	constMain // the main thread
 )
 

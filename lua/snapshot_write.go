@@ -84,8 +84,6 @@ func (w *snapshotWriter) object(v Value) {
 	switch {
 	case v == Null:
 		w.tag(tagConstant, constNull)
-	case v.p == unsafe.Pointer((*Userdata)(Null.p).meta):
-		w.tag(tagConstant, constNullMetatable)
 	case v.p == unsafe.Pointer(deadKey):
 		w.tag(tagConstant, constDeadKey)
 	case v.p == unsafe.Pointer(w.state.main):
@@ -110,6 +108,19 @@ func (w *snapshotWriter) table(t *Table) {
 	}
 	w.value(t.Value())
 }
+
+// metatable writes a metatable or nil.
+func (w *snapshotWriter) metatable(t *Table) {
+	if t != nil && t == nullMetatable() {
+		w.tag(tagConstant, constNullMetatable)
+		return
+	}
+	w.table(t)
+}
+
+// nullMetatable is shared by all states. Scripts cannot reach it, so that it
+// never changes, and a snapshot cannot give it to them.
+func nullMetatable() *Table { return (*Userdata)(Null.p).meta }
 
 func (w *snapshotWriter) writeProto(p *Proto) {
 	w.ref(p.source)
@@ -187,7 +198,7 @@ func (w *snapshotWriter) writeUserdata(u *savedUserdata) {
 	w.uint(uint64(u.id))
 	w.ref(u.kind)
 	w.encoder.text(string(u.data))
-	w.table(u.meta)
+	w.metatable(u.meta)
 	w.list(u.values)
 }
 
@@ -207,7 +218,7 @@ func (w *snapshotWriter) writeTable(t *Table) {
 	}
 	w.byte(flags)
 	w.uint(uint64(t.id))
-	w.table(t.meta)
+	w.metatable(t.meta)
 	if flags&(tableBorrowed|tableBased) != 0 {
 		w.ref(library)
 	}

@@ -31,6 +31,11 @@ type TransferError struct {
 // Error gives path and problem.
 func (e *TransferError) Error() string { return e.Path + ": " + e.Problem }
 
+// Registry returns a table for the host: scripts reach it only through
+// debug.getregistry, and forks and snapshots carry what is in it, so that a
+// host finds its functions and coroutines again.
+func (s *State) Registry() *Table { return s.registryTable() }
+
 var errBusy = errors.New("a call is running in it")
 
 // atRest reports whether no call is running, so that nothing of the state is

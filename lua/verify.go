@@ -22,7 +22,7 @@ func (p *Proto) verify() error {
 
 // verifyCode checks p itself and what closures made by it capture.
 func (p *Proto) verifyCode() error {
-	if len(p.code) == 0 || p.maxStack < 2 || p.params >= p.maxStack || len(p.hints) == 0 {
+	if len(p.code) == 0 || p.maxStack < 2 || p.params >= p.maxStack || len(p.hints) == 0 || len(p.hints) > len(p.code)+1 {
 		return errors.New("corrupted function")
 	}
 	if len(p.lines) != 0 && len(p.lines) != len(p.code) {
