@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os/exec"
@@ -56,7 +55,7 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 	if ctx.Err() != nil {
 		return host.CommandOutcome{}, context.Cause(ctx)
 	}
-	outcome := host.CommandOutcome{Stdout: out.String(), Stderr: errs.String()}
+	outcome := host.CommandOutcome{Stdout: string(out.kept), Stderr: string(errs.kept)}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -69,13 +68,13 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 
 // head keeps the beginning of what is written to it.
 type head struct {
-	bytes.Buffer
+	kept []byte // no embedded buffer: its ReadFrom would go round Write
 	left int
 }
 
 func (h *head) Write(p []byte) (int, error) {
 	keep := p[:min(len(p), h.left)]
 	h.left -= len(keep)
-	h.Buffer.Write(keep)
+	h.kept = append(h.kept, keep...)
 	return len(p), nil
 }
