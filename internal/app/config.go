@@ -29,6 +29,7 @@ type Config struct {
 	Log       LogConfig                 `toml:"log"`
 	Telemetry TelemetryConfig           `toml:"telemetry"`
 	MCP       MCPConfig                 `toml:"mcp"`
+	Scripts   ScriptsConfig             `toml:"scripts"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
 }
 
@@ -49,6 +50,19 @@ type MCPConfig struct {
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
+}
+
+// ScriptsConfig says what scripts may do and how much of it.
+type ScriptsConfig struct {
+	Folder    string   `toml:"folder" help:"folder whose *.lua files are published as tools; scripts in the data folder when empty"`
+	Startup   string   `toml:"startup" help:"script to run at start; startup.lua beside the configuration file's usual place when empty"`
+	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
+	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
+	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may have"`
+	Read      []string `toml:"read" help:"folders scripts may read"`
+	Write     []string `toml:"write" help:"folders scripts may read and write"`
+	Env       []string `toml:"env" help:"environment variables scripts may see"`
+	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
 }
 
 // UpstreamConfig is one tool server to connect to: a URL, or a command to run.
@@ -79,6 +93,9 @@ func defaults(env Environment) Config {
 		Data:   dataFolder(env),
 		Log:    LogConfig{Level: "info", Format: "text"},
 		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute)},
+		Scripts: ScriptsConfig{
+			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
+		},
 	}
 }
 

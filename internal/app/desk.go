@@ -34,7 +34,7 @@ func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
 		h.upstreams.Await(waiting, name)
 	}
 	h.catalog.Refresh(ctx)
-	return &localDesk{h, builtin.NewResources(builtin.Overview(h.catalog, h.upstreams, h.catalog))}
+	return &localDesk{h, h.resources()}
 }
 
 type localDesk struct {

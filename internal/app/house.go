@@ -43,6 +43,8 @@ type House struct {
 	bus       *event.Bus
 	upstreams *upstreams
 	catalog   *catalog.Catalog
+	scripts   *scripts
+	own       *builtin.Set
 	hub       *hub.Hub
 	started   time.Time
 
@@ -75,8 +77,11 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		return nil, errors.Join(err, h.Close(ctx))
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
-	if watch := h.watchConfig(ctx); watch != nil {
-		h.work.Go(func() { watch(background) })
+	h.startScripts(ctx)
+	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
+		if watch != nil {
+			h.work.Go(func() { watch(background) })
+		}
 	}
 	return h, nil
 }
@@ -86,7 +91,9 @@ func (h *House) furnish(ctx context.Context) error {
 	if err := h.openStore(ctx); err != nil {
 		return err
 	}
-	h.connectRooms()
+	if err := h.connectRooms(ctx); err != nil {
+		return err
+	}
 	specs, warnings, err := h.config.specs(h.options.Env)
 	if err != nil {
 		return err
@@ -115,9 +122,9 @@ func (h *House) openStore(ctx context.Context) error {
 	return nil
 }
 
-// connectRooms makes the connection manager, the catalog over it, and our own
-// tools over both.
-func (h *House) connectRooms() {
+// connectRooms makes the connection manager, the catalog over it, the scripts
+// that use both, and our own tools over all of them.
+func (h *House) connectRooms(ctx context.Context) error {
 	manager := upstream.New(upstream.Options{
 		Log: h.log, Events: h.bus,
 		ClientVersion: h.options.Version,
@@ -132,11 +139,18 @@ func (h *House) connectRooms() {
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, catalog: h.catalog, bus: h.bus}
-	h.catalog.Add(builtin.NewSet(
+	if err := h.openScripts(ctx); err != nil {
+		return err
+	}
+	h.own = builtin.NewSet(
 		builtin.MCP(h.upstreams, h.catalog, builtin.AllowHosts(h.config.MCP.AllowedHosts)),
 		builtin.Discovery(h.catalog),
-	))
+		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published),
+	)
+	h.catalog.Add(h.own)
+	h.catalog.Add(h.scripts.published)
 	h.catalog.Add(manager)
+	return nil
 }
 
 // hangDoors makes the MCP server in front of it all.
@@ -146,8 +160,9 @@ func (h *House) hangDoors() {
 		Name: "luanette", Title: "Luanette", Version: h.options.Version,
 		Instructions: builtin.Instructions(),
 		Tools:        exposed,
-		Resources:    builtin.NewResources(builtin.Overview(h.catalog, h.upstreams, h.catalog)),
-		Completer:    builtin.NamespaceCompletions(h.catalog),
+		Resources:    h.resources(),
+		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
+		Completer:    builtin.Join(builtin.NamespaceCompletions(h.catalog), builtin.ScriptCompletions(h.scripts.store)),
 		Upstreams:    h.upstreams,
 		Changes: func(notify func(method string, params json.RawMessage)) (stop func()) {
 			return exposed.Watch(func() { notify("notifications/tools/list_changed", nil) })
@@ -157,6 +172,14 @@ func (h *House) hangDoors() {
 		Log:     h.log,
 		Tracer:  h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
+}
+
+// resources is what can be read from us.
+func (h *House) resources() *builtin.Resources {
+	return builtin.NewResources(
+		builtin.Overview(h.catalog, h.upstreams, h.catalog),
+		builtin.ScriptResources(h.scripts.store),
+	)
 }
 
 // logLevel reads a level that check has seen to be one.

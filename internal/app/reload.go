@@ -42,27 +42,36 @@ func (h *House) reload() error {
 	return h.upstreams.configure(specs)
 }
 
-// watchConfig begins to watch the configuration file and what it imports, and
-// returns what reloads them until its context ends; nil when there is nothing to
-// watch. Folders are watched, because editors replace files.
+// watchConfig reloads when the configuration file or what it imports changes.
 func (h *House) watchConfig(ctx context.Context) func(context.Context) {
 	files := h.config.watched()
-	if len(files) == 0 {
+	var folders []string
+	for file := range files {
+		folders = append(folders, filepath.Dir(file))
+	}
+	return h.watch(ctx, folders, func(path string) bool { return files[path] }, h.Reload)
+}
+
+// watch begins to watch folders and returns what calls changed, until its context
+// ends, once the files in them that matter have come to rest; nil when there is
+// nothing to watch. Folders are watched, because editors replace files.
+func (h *House) watch(ctx context.Context, folders []string, matters func(path string) bool, changed func(context.Context)) func(context.Context) {
+	if len(folders) == 0 {
 		return nil
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		h.log.WarnContext(ctx, "configuration is not watched", "error", err)
+		h.log.WarnContext(ctx, "files are not watched", "error", err)
 		return nil
 	}
-	for file := range files {
-		if err := watcher.Add(filepath.Dir(file)); err != nil {
-			h.log.WarnContext(ctx, "configuration is not watched", "file", file, "error", err)
+	for _, folder := range folders {
+		if err := watcher.Add(folder); err != nil {
+			h.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
 		}
 	}
 	return func(ctx context.Context) {
 		defer watcher.Close()
-		h.reloadOn(ctx, watcher, files)
+		h.onRest(ctx, watcher, matters, changed)
 	}
 }
 
@@ -84,7 +93,8 @@ func (l *Loaded) watched() map[string]bool {
 	return files
 }
 
-func (h *House) reloadOn(ctx context.Context, watcher *fsnotify.Watcher, files map[string]bool) {
+// onRest calls changed when files that matter have been left alone for a while.
+func (h *House) onRest(ctx context.Context, watcher *fsnotify.Watcher, matters func(string) bool, changed func(context.Context)) {
 	quiet := time.NewTimer(settle)
 	quiet.Stop()
 	defer quiet.Stop()
@@ -92,14 +102,14 @@ func (h *House) reloadOn(ctx context.Context, watcher *fsnotify.Watcher, files m
 		select {
 		case <-ctx.Done():
 			return
-		case changed := <-watcher.Events:
-			if files[changed.Name] {
+		case e := <-watcher.Events:
+			if matters(e.Name) {
 				quiet.Reset(settle)
 			}
 		case err := <-watcher.Errors:
-			h.log.WarnContext(ctx, "watching the configuration", "error", err)
+			h.log.WarnContext(ctx, "watching files", "error", err)
 		case <-quiet.C:
-			h.Reload(ctx)
+			changed(ctx)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"maps"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -64,13 +65,22 @@ func exposure(spec upstream.Spec) catalog.Exposure {
 
 // Add connects an upstream at somebody's wish.
 func (u *upstreams) Add(_ context.Context, want builtin.Upstream) error {
+	return u.want(upstream.Spec{
+		Name: want.Namespace, URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
+	})
+}
+
+// want adds an upstream beside those of the configuration, which keep their
+// names.
+func (u *upstreams) want(spec upstream.Spec) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if _, fixed := u.configured[want.Namespace]; fixed {
-		return nil // the tool has seen to it that it is the same
-	}
-	spec := upstream.Spec{
-		Name: want.Namespace, URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
+	if fixed, taken := u.configured[spec.Name]; taken {
+		if fixed.URL == spec.URL && fixed.Command == spec.Command {
+			return nil
+		}
+		return fault.New(fault.Conflict, "upstream %s belongs to the configuration", spec.Name).
+			WithHint("choose another name")
 	}
 	if err := u.manager.Add(spec); err != nil {
 		return err
@@ -80,6 +90,15 @@ func (u *upstreams) Add(_ context.Context, want builtin.Upstream) error {
 	}
 	u.added[spec.Name] = spec
 	return nil
+}
+
+// allowed asks the policy about an address a script wants.
+func (u *upstreams) allowed(ctx context.Context, policy builtin.Policy, name, address string) error {
+	target, err := url.Parse(address)
+	if err != nil {
+		return fault.New(fault.InvalidParams, "upstream %s: %q is not a URL", name, address)
+	}
+	return policy(ctx, target)
 }
 
 // Remove disconnects an upstream until it is added again or the server restarts.

@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/artifact"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	webmodule "github.com/luanette/luanette/internal/module/http"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/upstream"
+)
+
+// scripts is the part of the house that runs, keeps and publishes scripts.
+type scripts struct {
+	runner    *script.Runner
+	store     *artifact.Store
+	published *script.Published
+	folder    *script.Folder
+	dir       string // where folder looks
+}
+
+// openScripts makes the runner over all tools, the store of scripts and what is
+// published of it.
+func (h *House) openScripts(ctx context.Context) error {
+	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: h.config.Scripts.HTTPHosts})
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "scripts.http_hosts")
+	}
+	runner, err := script.NewRunner(script.Options{
+		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
+		Events: h.bus, Log: h.log,
+		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
+		Clock: clock.Real(), HTTP: web,
+		Getenv: h.scriptVariable,
+		Files:  host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
+		Limits: script.Limits{
+			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
+			Calls: int64(h.config.Scripts.Calls),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	blobs, err := cas.OpenDir(filepath.Join(h.config.Data, "cas"), cas.DirOptions{})
+	if err != nil {
+		return err
+	}
+	store, err := artifact.Open(ctx, h.store, blobs, artifact.Options{Events: h.bus})
+	if err != nil {
+		return err
+	}
+	published, err := script.OpenPublished(ctx, h.store, runner, store, script.PublishedOptions{
+		Reserved: h.reserved, Changed: h.catalog.Refresh, Events: h.bus, Log: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	dir := h.config.Scripts.Folder
+	if dir == "" {
+		dir = filepath.Join(h.config.Data, "scripts")
+	}
+	h.scripts = &scripts{runner, store, published, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
+	return nil
+}
+
+// reserved tells whether one of our own tools has that name.
+func (h *House) reserved(name string) bool {
+	return h.own != nil && slices.ContainsFunc(ownTools(h.own), func(info tool.Info) bool { return info.Name == name })
+}
+
+func ownTools(set *builtin.Set) []tool.Info {
+	tools, _ := set.Tools(context.Background()) // a fixed list
+	return tools
+}
+
+// scriptVariable is os.getenv of scripts: the variables the configuration lists.
+func (h *House) scriptVariable(name string) (string, bool) {
+	if !slices.Contains(h.config.Scripts.Env, name) {
+		return "", false
+	}
+	return h.options.Env.Lookup(name)
+}
+
+// startScripts publishes the scripts folder and runs startup.lua, which may add
+// upstreams that are commands, since it is the owner's own.
+func (h *House) startScripts(ctx context.Context) {
+	if err := h.scripts.folder.Sync(ctx); err != nil {
+		h.log.WarnContext(ctx, "scripts folder", "error", err)
+	}
+	path := h.config.Scripts.Startup
+	if path == "" {
+		path = filepath.Join(configFolder(h.options.Env), "startup.lua")
+	}
+	h.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{h.upstreams, nil}})
+}
+
+// watchScripts publishes the folder anew when a file in it changes.
+func (h *House) watchScripts(ctx context.Context) func(context.Context) {
+	if err := os.MkdirAll(h.scripts.dir, 0o755); err != nil {
+		h.log.WarnContext(ctx, "scripts folder", "error", err)
+		return nil
+	}
+	return h.watch(ctx, []string{h.scripts.dir}, func(path string) bool { return filepath.Ext(path) == ".lua" }, func(ctx context.Context) {
+		if err := h.scripts.folder.Sync(ctx); err != nil {
+			h.log.WarnContext(ctx, "scripts folder", "error", err)
+		}
+	})
+}
+
+// scriptUpstreams is the connection manager as scripts see it.
+type scriptUpstreams struct {
+	all    *upstreams
+	policy builtin.Policy // nil allows everything
+}
+
+func (s scriptUpstreams) Add(ctx context.Context, name, address string) error {
+	spec := upstream.Spec{Name: name, URL: address, Trusted: s.policy == nil}
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	if s.policy != nil {
+		if err := s.all.allowed(ctx, s.policy, name, address); err != nil {
+			return err
+		}
+	}
+	return s.all.want(spec)
+}
+
+func (s scriptUpstreams) Remove(ctx context.Context, name string) (bool, error) {
+	return s.all.Remove(ctx, name)
+}
+
+func (s scriptUpstreams) Status(name string) (host.UpstreamStatus, bool) {
+	status, ok := s.all.manager.Status(name)
+	return scriptStatus(status), ok
+}
+
+func (s scriptUpstreams) List() []host.UpstreamStatus {
+	all := s.all.manager.List()
+	list := make([]host.UpstreamStatus, len(all))
+	for i, status := range all {
+		list[i] = scriptStatus(status)
+	}
+	return list
+}
+
+func scriptStatus(s upstream.Status) host.UpstreamStatus {
+	return host.UpstreamStatus{
+		Name: s.Name, State: string(s.State), Tools: s.Tools, Endpoint: s.Target,
+		Calls: s.Stats.Calls, Error: s.LastError, Attempt: s.Attempt, LastTool: s.Stats.LastTool,
+	}
+}
+
+// ownersUpstreams also starts programs.
+type ownersUpstreams struct{ scriptUpstreams }
+
+func (s ownersUpstreams) AddCommand(_ context.Context, name string, c host.Command) error {
+	spec := upstream.Spec{Name: name, Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd, Trusted: true}
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	return s.all.want(spec)
+}
