@@ -112,10 +112,8 @@ func (s *State) adopt(v Value, meta *Table) {
 
 // ipairsIterator is what ipairs returns; loops run it without calling it.
 var ipairsIterator = func() *Function {
-	f := NewFunc("ipairs.iterator", ipairsNext)
+	f := newShared("ipairs.iterator", ipairsNext)
 	f.host.builtin = builtinIpairs
-	f.bits |= bitShared
-	f.id = libraryID("ipairs.iterator", 0)
 	return f
 }()
 

@@ -37,10 +37,8 @@ const (
 
 // apply stands between Go and a function that switches threads.
 var apply = func() Value {
-	f := NewFunc("apply", nil)
+	f := newShared("apply", nil)
 	f.host.builtin = builtinApply
-	f.bits |= bitShared
-	f.id = libraryID("apply", 0)
 	return f.Value()
 }()
 

@@ -50,6 +50,15 @@ func NewLibrary(name string, funcs []Reg, consts []Const, setup func(s *State, t
 	return &Library{name: name, template: t, setup: setup}
 }
 
+// newShared returns a host function that libraries hand to all states without
+// having it in their tables.
+func newShared(name string, fn Func) *Function {
+	f := NewFunc(name, fn)
+	f.bits |= bitShared
+	f.id = libraryID(name, 0)
+	return f
+}
+
 // libraryID numbers library functions the same way in every process, far
 // above the numbers states give out.
 func libraryID(name string, i int) uint32 {

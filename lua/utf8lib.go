@@ -243,8 +243,8 @@ func moveCharacters(s string, k int, n int64) (int, bool) {
 
 // The iterators that utf8.codes returns.
 var (
-	utf8Strict = NewFunc("utf8.codes.strict", func(c *Call) error { return nextCode(c, true) })
-	utf8Lax    = NewFunc("utf8.codes.lax", func(c *Call) error { return nextCode(c, false) })
+	utf8Strict = newShared("utf8.codes.strict", func(c *Call) error { return nextCode(c, true) })
+	utf8Lax    = newShared("utf8.codes.lax", func(c *Call) error { return nextCode(c, false) })
 )
 
 func utf8Codes(c *Call) error {
