@@ -182,11 +182,7 @@ func debugSetupvalue(c *Call) error {
 		return err
 	}
 	if f.proto == nil {
-		if n < 1 || n > len(f.bound) {
-			return nil
-		}
-		f.bound[n-1] = c.Arg(3)
-		return c.Return(String(""))
+		return nil // host functions rely on the values bound to them
 	}
 	if n < 1 || n > len(f.upvalues) {
 		return nil
