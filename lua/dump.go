@@ -201,10 +201,10 @@ func (u *undumper) proto(outer string, depth int) *Proto {
 		u.bad = true
 		return p
 	}
-	p.hints = make([]uint32, hints)
 	for range u.count(8) {
 		p.code = append(p.code, instruction(u.word()))
 	}
+	p.hints = make([]uint32, min(hints, len(p.code)+1))
 	for range u.count(1) {
 		p.constants = append(p.constants, u.constant())
 	}

@@ -254,7 +254,7 @@ func (p *Proto) registerName(pc, reg int) (name, kind string) {
 		env, _ := p.localIn(i.b(), at)
 		return p.constants[i.c()].String(), p.fieldKind(env)
 	case opGetTable:
-		if key, kind := p.registerName(at, i.c()); kind == "constant" {
+		if key, ok := p.constantKey(at, i.c()); ok {
 			return key, "field"
 		}
 		return "?", "field"
@@ -270,6 +270,27 @@ func (p *Proto) registerName(pc, reg int) (name, kind string) {
 		return p.constants[i.c()].String(), "method"
 	}
 	return "", ""
+}
+
+// constantKey returns the string constant a register holds at pc.
+func (p *Proto) constantKey(pc, reg int) (string, bool) {
+	for {
+		if _, isLocal := p.localIn(reg, pc); isLocal {
+			return "", false
+		}
+		at := p.setter(pc, reg)
+		if at < 0 {
+			return "", false
+		}
+		switch i := p.code[at]; {
+		case i.op() == opMove && i.b() < i.a():
+			pc, reg = at, i.b()
+		case i.op() == opLoadK && p.constants[i.j()].isString():
+			return p.constants[i.j()].String(), true
+		default:
+			return "", false
+		}
+	}
 }
 
 func (p *Proto) fieldKind(table string) string {
