@@ -169,7 +169,7 @@ func listed(attributes []attribute.KeyValue) string {
 	})
 	var out strings.Builder
 	for _, a := range attributes {
-		fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.Emit())
+		fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.String())
 	}
 	return out.String()
 }

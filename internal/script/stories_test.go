@@ -66,9 +66,7 @@ func tellStory(t *testing.T, path string) {
 		told.Files = append(told.Files, file)
 		t.Run(name, func(t *testing.T) {
 			scene := newScene(t, archive)
-			for _, section := range scene.play(t, name, string(file.Data)) {
-				told.Files = append(told.Files, section)
-			}
+			told.Files = append(told.Files, scene.play(t, name, string(file.Data))...)
 		})
 	}
 	if os.Getenv("UPDATE") != "" {
