@@ -177,6 +177,48 @@ func TestRestoreNeedsFunctions(t *testing.T) {
 	}
 }
 
+// TestTransferOfHostYield moves a coroutine that waits in a host function.
+func TestTransferOfHostYield(t *testing.T) {
+	t.Parallel()
+	ask := NewFunc("test.ask", func(c *Call) error {
+		if !c.Resumed() {
+			return c.Yield(String("question"), c.Arg(1))
+		}
+		return c.Return(String("answer"), c.Arg(1))
+	})
+	opts := RestoreOptions{Libraries: Sandboxed(), Functions: []*Function{ask}}
+	s := New(Options{})
+	if err := s.Open(Sandboxed()...); err != nil {
+		t.Fatal(err)
+	}
+	s.Globals().SetString("ask", ask.Value())
+	if _, err := run(s, `co = coroutine.wrap(function() return pcall(function() return "got", ask(1) end) end) co()
+		answer = function() return table.concat({select(2, co("yes"))}, " ") end`, "=asking"); err != nil {
+		t.Fatal(err)
+	}
+	s.Registry().SetString("held by the host", s.Globals().GetString("co"))
+	var data bytes.Buffer
+	if err := s.Snapshot(&data); err != nil {
+		t.Fatal(err)
+	}
+	restored, err := Restore(data.Bytes(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forked, err := s.Fork()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, state := range map[string]*State{"restored": restored, "forked": forked, "original": s} {
+		if state.Registry().GetString("held by the host") != state.Globals().GetString("co") {
+			t.Errorf("%s: the host lost its coroutine", name)
+		}
+		if got := answer(t, state); got != "got answer yes" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
 type note struct {
 	Text string `json:"text"`
 }

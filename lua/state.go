@@ -93,7 +93,7 @@ func (s *State) StringMetatable() *Table { return s.metas[KindString] }
 func (s *State) SetStringMetatable(t *Table) { s.metas[KindString] = t }
 
 // Stored returns what a library keeps with the state under a key of its own
-// type, or nil. Forks and snapshots do not carry it.
+// type, or nil. Forks carry it if it is a Forker, snapshots do not.
 func (s *State) Stored(key any) any { return s.store[key] }
 
 // Store keeps a Go value of a library with the state.
