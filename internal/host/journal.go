@@ -32,18 +32,20 @@ type Journal struct {
 	boot     string
 
 	mu      sync.Mutex
-	pending []byte // steps not yet recorded
-	added   int64  // how many steps were ever put into pending
-	written int64  // and how many of them are recorded
-	err     error  // why nothing more passes
-	flying  map[int64]context.CancelCauseFunc
+	pending []byte                            // steps not yet recorded
+	added   int64                             // how many steps were ever put into pending
+	written int64                             // and how many of them are recorded
+	err     error                             // why nothing more passes
+	flying  map[int64]context.CancelCauseFunc // what Halt ends
+	writes  int                               // what it waits for
+	settled chan struct{}                     // closed when nothing passes and no write is under way
 
 	writing sync.Mutex // held while the recorder works; taken before mu
 }
 
 // NewJournal records with recorder. boot names this process in what it begins.
 func NewJournal(recorder Recorder, boot string) *Journal {
-	return &Journal{recorder: recorder, boot: boot, flying: map[int64]context.CancelCauseFunc{}}
+	return &Journal{recorder: recorder, boot: boot, flying: map[int64]context.CancelCauseFunc{}, settled: make(chan struct{})}
 }
 
 const (
@@ -57,6 +59,12 @@ const (
 func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if e.Kind == Observe {
 		return live(ctx)
+	}
+	if e.Kind == Write {
+		if err := j.enter(); err != nil {
+			return nil, err
+		}
+		defer j.leave()
 	}
 	step := Step{Seq: e.Seq, Name: e.Name, Kind: e.Kind, Args: e.Args, At: time.Now()}
 	form := byte(formOutcome)
@@ -138,10 +146,6 @@ func ended(ctx context.Context) bool {
 // add puts a step into the journal; with now it is recorded when add returns.
 func (j *Journal) add(form byte, step Step, now bool) error {
 	j.mu.Lock()
-	if j.err != nil && form == formIntent {
-		defer j.mu.Unlock()
-		return j.err
-	}
 	j.pending = appendStep(j.pending, form, step)
 	j.added++
 	number := j.added
@@ -188,16 +192,41 @@ func (j *Journal) record(number int64) error {
 }
 
 // Halt lets no further effect pass: err is the answer, and the cause that ends
-// what is only being waited for. A Write under way is seen through and recorded.
-func (j *Journal) Halt(err error) {
+// what is only being waited for. Writes under way are seen through; when the last
+// of them is recorded, the channel is closed.
+func (j *Journal) Halt(err error) (settled <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.err != nil {
-		return
+	if j.err == nil {
+		j.err = err
+		for _, cancel := range j.flying {
+			cancel(err)
+		}
+		j.settle()
 	}
-	j.err = err
-	for _, cancel := range j.flying {
-		cancel(err)
+	return j.settled
+}
+
+// enter begins a write, leave ends it.
+func (j *Journal) enter() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.writes++
+	}
+	return j.err
+}
+
+func (j *Journal) leave() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writes--
+	j.settle()
+}
+
+func (j *Journal) settle() {
+	if j.err != nil && j.writes == 0 {
+		close(j.settled)
 	}
 }
 

@@ -55,7 +55,10 @@ func (w *world) live(e Effect) func(context.Context) ([]Value, error) {
 	}
 }
 
-var anyEffect = rapid.Custom(func(t *rapid.T) Effect {
+// anyEffect makes a generator; one is not to be shared by tests that run at once.
+func anyEffect() *rapid.Generator[Effect] { return rapid.Custom(drawEffect) }
+
+func drawEffect(t *rapid.T) Effect {
 	value := rapid.OneOf(
 		rapid.Just[Value](nil), rapid.Map(rapid.Bool(), func(v bool) Value { return v }),
 		rapid.Map(rapid.Int64(), func(v int64) Value { return v }), rapid.Map(rapid.Float64(), func(v float64) Value { return v }),
@@ -67,7 +70,7 @@ var anyEffect = rapid.Custom(func(t *rapid.T) Effect {
 		Kind: rapid.SampledFrom([]Kind{Read, Repeat, Write, Moment}).Draw(t, "kind"),
 		Args: rapid.SliceOfN(value, 0, 4).Draw(t, "args"),
 	}
-})
+}
 
 // perform runs effects through a door, as a script without conditions would, and
 // tells the outcomes until the process dies.
@@ -95,7 +98,7 @@ func perform(door Door, w *world, effects []Effect) (outcomes []string, err erro
 func TestResumeIsLikeNothingHappened(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		effects := rapid.SliceOfN(anyEffect, 1, 20).Draw(t, "effects")
+		effects := rapid.SliceOfN(anyEffect(), 1, 20).Draw(t, "effects")
 		want, _ := perform(Live(), &world{times: map[int64]int{}}, effects)
 		w, d := &world{times: map[int64]int{}}, &disk{}
 		for range 50 {
@@ -142,7 +145,7 @@ func checkDoubt(t *rapid.T, past []Step, w *world, err error) {
 func TestReplayOffline(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		effects := rapid.SliceOfN(anyEffect, 1, 20).Draw(t, "effects")
+		effects := rapid.SliceOfN(anyEffect(), 1, 20).Draw(t, "effects")
 		d := &disk{left: -1}
 		journal := NewJournal(d, "boot")
 		want, err := perform(journal, &world{times: map[int64]int{}}, effects)
@@ -170,7 +173,7 @@ func TestReplayOffline(t *testing.T) {
 func TestStepsSurviveTheirRecord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		e := anyEffect.Draw(t, "effect")
+		e := anyEffect().Draw(t, "effect")
 		step := Step{Seq: rapid.Int64().Draw(t, "seq"), Name: e.Name, Kind: e.Kind, Args: e.Args, Values: e.Args, Boot: "b"}
 		got, err := ReadJournal(appendStep(nil, formOutcome, step))
 		if err != nil || len(got) != 1 {
@@ -264,6 +267,7 @@ func TestHalt(t *testing.T) {
 		t.Errorf("what only waits: %v", err)
 	}
 	close(halted)
+	<-journal.Halt(stop)
 	all.Wait()
 	if _, err := journal.Pass(t.Context(), Effect{Seq: 3, Kind: Write}, nil); !errors.Is(err, stop) {
 		t.Errorf("after Halt: %v", err)

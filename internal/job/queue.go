@@ -1,0 +1,230 @@
+package job
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/durable"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Options are a queue's choices. The zero value is ready to use.
+type Options struct {
+	Workers      int           // jobs that run at once; zero means 16
+	KeepComplete time.Duration // how long a complete job is kept; zero means 5 minutes
+	KeepFailed   time.Duration // how long any other finished job is kept; zero means 30 minutes
+	Attempts     int           // starts in a row without a step forward, before a job is given up; zero means 50
+	Grace        time.Duration // how long Close waits for calls under way; zero means 5 s
+	TempDir      string        // below it every job has a folder of its own; "" gives them none
+	Events       *event.Bus    // may be nil
+	Clock        clock.Clock   // nil means the machine's
+	Log          *slog.Logger  // nil means nobody
+}
+
+func (o Options) orDefault() Options {
+	if o.Workers <= 0 {
+		o.Workers = 16
+	}
+	if o.KeepComplete == 0 {
+		o.KeepComplete = 5 * time.Minute
+	}
+	if o.KeepFailed == 0 {
+		o.KeepFailed = 30 * time.Minute
+	}
+	if o.Attempts == 0 {
+		o.Attempts = 50
+	}
+	if o.Grace == 0 {
+		o.Grace = 5 * time.Second
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Queue keeps jobs and runs them. It is safe for concurrent use.
+type Queue struct {
+	db      *db.DB
+	engine  *durable.Engine
+	runner  Runner
+	options Options
+	boot    string // this process, in journals
+	turns   *turns
+
+	stop       context.CancelFunc // ends what runs in the background
+	background sync.WaitGroup
+
+	mu      sync.Mutex
+	current map[string]*current // every job that is not over
+	closing bool                // what begins now is to do nothing
+}
+
+// Open makes a queue over a database, whose tables it brings up to date, and goes
+// on with every job that is not over. The database stays the caller's; the queue
+// is to be closed before it.
+func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Queue, err error) {
+	o = o.orDefault()
+	if err := database.Migrate(ctx, "job", migrations); err != nil {
+		return nil, err
+	}
+	q := &Queue{db: database, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers), current: map[string]*current{}}
+	jobs, err := q.unfinished(ctx)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "find unfinished jobs")
+	}
+	for _, j := range jobs {
+		q.enter(j)
+	}
+	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Log: o.Log}); err != nil {
+		return nil, err
+	}
+	if err := q.engine.Launch(); err != nil {
+		return nil, err
+	}
+	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
+	q.stop = stop
+	q.background.Go(func() { q.adopt(rest, jobs) })
+	q.background.Go(func() { q.tidy(rest) })
+	return q, nil
+}
+
+// adopt starts jobs that were stored by a process which died before it could
+// start them. Those that were started are left alone by the engine.
+func (q *Queue) adopt(ctx context.Context, jobs []Job) {
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := q.engine.Start(j.ID); err != nil {
+			q.options.Log.ErrorContext(ctx, "job not started", "job", j.ID, "error", err)
+		}
+	}
+}
+
+// Close stops running jobs where they are; they go on when a queue is opened over
+// the same database again. Calls under way that must not be made twice are given
+// Options.Grace to end.
+func (q *Queue) Close() error {
+	q.stop()
+	q.background.Wait()
+	q.halt()
+	return q.engine.Close()
+}
+
+// halt lets running scripts do nothing further and waits for the calls under way,
+// until the grace is over.
+func (q *Queue) halt() {
+	q.mu.Lock()
+	q.closing = true
+	var running []<-chan struct{}
+	for _, c := range q.current {
+		if settled := c.halt(durable.ErrClosing); settled != nil {
+			running = append(running, settled)
+		}
+	}
+	q.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), q.options.Grace)
+	defer cancel()
+	for _, settled := range running {
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Submit stores a job and starts it as soon as it is due and has its turn. It is
+// on disk when Submit returns.
+func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
+	s, err := s.check()
+	if err != nil {
+		return Job{}, err
+	}
+	now := q.options.Clock.Now()
+	j := Job{ID: newID(), Spec: s, State: Pending, Created: now, Due: now.Add(s.Delay)}
+	if err := q.insert(ctx, j); err != nil {
+		return Job{}, fault.Wrap(fault.Internal, err, "store job")
+	}
+	q.enter(j)
+	q.options.Events.Publish(Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
+	if err := q.engine.Start(j.ID); err != nil {
+		return Job{}, errors.Join(err, q.withdraw(ctx, j.ID))
+	}
+	return j, nil
+}
+
+// withdraw takes back a job that could not be started.
+func (q *Queue) withdraw(ctx context.Context, id string) error {
+	q.leave(id)
+	return q.remove(context.WithoutCancel(ctx), []string{id})
+}
+
+// Cancel ends a job. It is stored as cancelled when Cancel returns, and its script
+// stops at once, with the call it waits for. A job that is over stays as it is:
+// then the answer is false.
+func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
+	done, err := q.revoke(ctx, id, q.options.Clock.Now())
+	if err != nil {
+		return false, fault.Wrap(fault.Internal, err, "cancel job %s", id)
+	}
+	if !done {
+		_, _, err := q.load(ctx, id) // over, or unknown
+		return false, err
+	}
+	if !q.engine.Cancel(id, errCancelled) {
+		q.settle(ctx, id)
+	}
+	return true, nil
+}
+
+// errCancelled is the cause that ends a cancelled job.
+var errCancelled = fault.New(fault.Cancelled, "the job was cancelled")
+
+// settle tells everybody of the end of a job whose work is not under way.
+func (q *Queue) settle(ctx context.Context, id string) {
+	if j, _, err := q.load(ctx, id); err == nil {
+		q.finished(j)
+	}
+}
+
+// tidy removes what is kept long enough, now and then.
+func (q *Queue) tidy(ctx context.Context) {
+	every := min(q.options.KeepComplete, q.options.KeepFailed, time.Minute)
+	for q.options.Clock.Sleep(ctx, every) == nil {
+		if err := q.sweep(ctx); err != nil && ctx.Err() == nil {
+			q.options.Log.WarnContext(ctx, "old jobs not removed", "error", err)
+		}
+	}
+}
+
+// sweep removes the jobs whose time is over, with their journals.
+func (q *Queue) sweep(ctx context.Context) error {
+	now := q.options.Clock.Now()
+	for {
+		ids, err := q.expired(ctx, now.Add(-q.options.KeepComplete), now.Add(-q.options.KeepFailed))
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := q.engine.Forget(ids...); err != nil {
+			return err
+		}
+		if err := q.remove(ctx, ids); err != nil {
+			return err
+		}
+	}
+}

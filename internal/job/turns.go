@@ -1,0 +1,114 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"sort"
+	"sync"
+)
+
+// turns lets a number of jobs run at once and shares their places between
+// creators: a free place goes to the creator with the fewest running, among equals
+// to the one served longest ago; within a creator to the highest priority, then
+// to the first who came.
+type turns struct {
+	mu       sync.Mutex
+	free     int
+	counted  uint64 // arrivals and places given, to tell what came first
+	creators map[string]*creator
+}
+
+// creator is somebody who has jobs running or waiting.
+type creator struct {
+	running int
+	last    uint64 // its count: when it came, or got a place last
+	waiting []*waiter
+}
+
+type waiter struct {
+	priority int
+	ready    chan struct{}
+}
+
+func newTurns(limit int) *turns { return &turns{free: limit, creators: map[string]*creator{}} }
+
+// take waits for a place, which give returns. It fails with the cause of ctx.
+func (t *turns) take(ctx context.Context, who string, priority int) error {
+	w := &waiter{priority, make(chan struct{})}
+	t.mu.Lock()
+	c := t.creators[who]
+	if c == nil {
+		t.counted++
+		c = &creator{last: t.counted}
+		t.creators[who] = c
+	}
+	at := sort.Search(len(c.waiting), func(i int) bool { return c.waiting[i].priority < priority })
+	c.waiting = slices.Insert(c.waiting, at, w)
+	t.serve()
+	t.mu.Unlock()
+
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(c.waiting, w); i >= 0 {
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		t.forget(who, c)
+	} else { // it was served meanwhile
+		t.release(who)
+	}
+	return context.Cause(ctx)
+}
+
+// give returns a place that take gave.
+func (t *turns) give(who string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.release(who)
+}
+
+func (t *turns) release(who string) {
+	c := t.creators[who]
+	c.running--
+	t.free++
+	t.forget(who, c)
+	t.serve()
+}
+
+func (t *turns) forget(who string, c *creator) {
+	if c.running == 0 && len(c.waiting) == 0 {
+		delete(t.creators, who)
+	}
+}
+
+// serve gives free places to those who wait.
+func (t *turns) serve() {
+	for t.free > 0 {
+		next := t.next()
+		if next == nil {
+			return
+		}
+		t.free--
+		t.counted++
+		next.running, next.last = next.running+1, t.counted
+		close(next.waiting[0].ready)
+		next.waiting = next.waiting[1:]
+	}
+}
+
+// next is the creator whose turn it is, or nil when nobody waits.
+func (t *turns) next() *creator {
+	var best *creator
+	for _, c := range t.creators {
+		if len(c.waiting) == 0 {
+			continue
+		}
+		if best == nil || c.running < best.running || c.running == best.running && c.last < best.last {
+			best = c
+		}
+	}
+	return best
+}

@@ -1,0 +1,173 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/luanette/luanette/internal/durable"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+)
+
+// work is one durable run: a job from wherever it stands to its end.
+func (q *Queue) work(ctx context.Context, run *durable.Run) error {
+	var j Job
+	err := q.persist(ctx, func() (err error) {
+		j, _, err = q.load(ctx, run.ID)
+		return err
+	})
+	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
+		q.clean(run.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := q.wait(ctx, j); err != nil {
+		return q.stopped(ctx, j, err)
+	}
+	defer q.turns.give(j.Creator)
+	past, err := run.Past()
+	if err != nil {
+		return q.conclude(ctx, j, Outcome{}, err, nil)
+	}
+	steps, err := host.ReadJournal(past...)
+	if err != nil {
+		return q.conclude(ctx, j, Outcome{}, err, nil)
+	}
+	var attempts int
+	err = q.persist(ctx, func() (err error) {
+		attempts, err = q.begin(ctx, j.ID, q.options.Clock.Now(), len(past))
+		return err
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return q.stopped(ctx, j, errCancelled)
+	case err != nil:
+		return q.stopped(ctx, j, err)
+	case attempts > q.options.Attempts:
+		return q.conclude(ctx, j, Outcome{}, givenUp(attempts-1), nil)
+	}
+	return q.perform(ctx, run, j, steps)
+}
+
+// wait waits until the job is due and has its turn.
+func (q *Queue) wait(ctx context.Context, j Job) error {
+	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
+		return err
+	}
+	return q.turns.take(ctx, j.Creator, j.Priority)
+}
+
+func givenUp(attempts int) error {
+	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).
+		WithHint("the script may use up the machine; look at what it does before it is started again")
+}
+
+// perform runs the script with the steps of its journal answered.
+func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step) error {
+	c := q.following(j.ID)
+	if c == nil { // cancelled between two looks
+		return nil
+	}
+	journal := host.NewJournal(run, q.boot)
+	replay := host.NewReplay(steps, journal)
+	c.begin(journal)
+	q.mu.Lock()
+	closing := q.closing
+	q.mu.Unlock()
+	if closing {
+		journal.Halt(durable.ErrClosing)
+	}
+	q.options.Events.Publish(Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
+	task := Task{ID: j.ID, Spec: j.Spec, Door: replay, Temp: q.folder(j.ID), Watch: c.say}
+	task.Progress = func(fraction float64, message string) {
+		c.progress(fraction, message)
+		q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
+	}
+	outcome, err := q.runner.RunJob(ctx, task)
+	if errors.Is(journal.Err(), durable.ErrClosing) { // also when the script made something of the refusal
+		<-ctx.Done() // the engine closes next
+		return durable.ErrClosing
+	}
+	// What the door refused for good counts, whatever the script made of it.
+	if err := errors.Join(replay.Err(), journal.Err()); err != nil {
+		return q.conclude(ctx, j, outcome, err, journal.Tail())
+	}
+	return q.conclude(ctx, j, outcome, err, journal.Tail())
+}
+
+// conclude stores how a job ended, unless it did not: then it goes on later.
+func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error, tail []byte) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, durable.ErrClosing) {
+		return cause
+	}
+	j.Output, j.Finished = outcome.Output, q.options.Clock.Now()
+	switch {
+	case errors.Is(cause, errCancelled):
+		j.State = Cancelled
+	case err != nil:
+		j.State, j.Error = Failed, failureOf(err)
+	default:
+		j.State, j.Result = Complete, outcome.Result
+	}
+	var stored Job
+	err = q.persist(ctx, func() (err error) {
+		stored, err = q.end(context.WithoutCancel(ctx), j, tail)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	q.clean(j.ID)
+	q.finished(stored)
+	return nil
+}
+
+// persist tries until the database lets it: a job that cannot be stored is not
+// over. It gives up when ctx ends, or when there is no such job.
+func (q *Queue) persist(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil || errors.Is(err, sql.ErrNoRows) || fault.CodeOf(err) == fault.NotFound || ctx.Err() != nil {
+			return err
+		}
+		q.options.Log.ErrorContext(ctx, "job not stored, trying again", "error", err)
+		if err := q.options.Clock.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// stopped ends a job that did not begin.
+func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
+	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
+		q.settle(context.WithoutCancel(ctx), j.ID)
+		return nil
+	}
+	return err
+}
+
+// folder is the job's own, or "".
+func (q *Queue) folder(id string) string {
+	if q.options.TempDir == "" {
+		return ""
+	}
+	return filepath.Join(q.options.TempDir, "job-"+id)
+}
+
+// clean removes the job's folder.
+func (q *Queue) clean(id string) {
+	folder := q.folder(id)
+	if folder == "" {
+		return
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		q.options.Log.Warn("folder of job left behind", "job", id, "error", err)
+	}
+}
