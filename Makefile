@@ -52,7 +52,7 @@ floors: ## Draw the floors from the real imports; fail when an arrow points up
 	@go run ./tools/floors
 
 # The race detector needs cgo; the packages where goroutines meet.
-RACED := ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog
+RACED := ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp
 .PHONY: race
 race: neighbours ## The race detector, where goroutines meet
 	CGO_ENABLED=1 go test -race -short $(RACED)
@@ -68,6 +68,16 @@ $(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-l
 conformance: ## The official MCP suite against us and through us; writes docs/conformance.md
 	go run ./test/conformance
 	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -run Conformance ./internal/upstream
+
+.PHONY: test-lua-suite
+test-lua-suite: ## The official Lua 5.4 suite: make test-lua-suite LUA_TESTES=DIR
+	@test -d "$(LUA_TESTES)" || { echo "LUA_TESTES must name the testes folder of a Lua 5.4 source tree"; exit 2; }
+	LUA_TESTES=$(LUA_TESTES) go test -count=1 -run TestSuite ./lua
+
+.PHONY: bench-lua
+bench-lua: ## Our Lua beside lua5.4 and gopher-lua, in one run
+	@command -v lua5.4 >/dev/null || { echo "install lua5.4 first (Debian: apt-get install lua5.4)"; exit 2; }
+	cd bench/lua && go run .
 
 .PHONY: bench
 bench: ## All benchmarks

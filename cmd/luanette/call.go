@@ -72,7 +72,7 @@ func (c *callCommand) arguments(ctx context.Context, world *process, desk app.De
 		return nil, err
 	}
 	for _, pair := range c.Args {
-		key, value, err := readPair(pair, types)
+		key, value, err := readPair(pair, func(key string) string { return types[key] })
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (c *callCommand) arguments(ctx context.Context, world *process, desk app.De
 }
 
 // readPair reads key=value by the argument's type, and key:=JSON as it is.
-func readPair(pair string, types map[string]string) (string, json.RawMessage, error) {
+func readPair(pair string, typeOf func(key string) string) (string, json.RawMessage, error) {
 	key, value, ok := strings.Cut(pair, "=")
 	if !ok || key == "" {
 		return "", nil, fault.New(fault.InvalidParams, "argument %q", pair).WithHint("write key=value, or key:=JSON")
@@ -93,7 +93,7 @@ func readPair(pair string, types map[string]string) (string, json.RawMessage, er
 		}
 		return bare, json.RawMessage(value), nil
 	}
-	if kind := types[key]; kind != "" && kind != "string" && json.Valid([]byte(value)) {
+	if kind := typeOf(key); kind != "" && kind != "string" && json.Valid([]byte(value)) {
 		return key, json.RawMessage(value), nil
 	}
 	quoted, err := json.Marshal(value)

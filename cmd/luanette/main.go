@@ -32,6 +32,9 @@ type cli struct {
 	Stdio    stdioCommand    `cmd:"" help:"Run the MCP server on standard input and output."`
 	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
 	Call     callCommand     `cmd:"" help:"Call a tool."`
+	Run      runCommand      `cmd:"" help:"Run a script file."`
+	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
+	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`

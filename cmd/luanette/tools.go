@@ -26,7 +26,7 @@ func (c *toolsCommand) Run(ctx context.Context, world *process) error {
 }
 
 func (c *toolsCommand) search(ctx context.Context, world *process) error {
-	args := map[string]any{"query": strings.Join(c.Query, " "), "limit": c.Limit}
+	args := map[string]any{"query": joined(c.Query), "limit": c.Limit}
 	if c.Namespace != "" {
 		args["namespace"] = c.Namespace
 	}
@@ -71,3 +71,5 @@ func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return line
 }
+
+func joined(words []string) string { return strings.Join(words, " ") }

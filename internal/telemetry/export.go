@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-	notrace "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -35,7 +34,7 @@ type providers struct {
 
 // build makes the providers. If one cannot be made, none is left running.
 func (p plan) build(ctx context.Context, res *resource.Resource, complain *complaints) (_ *providers, err error) {
-	made := &providers{tracers: notrace.NewTracerProvider(), meters: nometric.NewMeterProvider()}
+	made := &providers{tracers: idProvider{}, meters: nometric.NewMeterProvider()}
 	steps := []func() error{
 		func() error { return made.addTraces(ctx, p.traces, res, complain) },
 		func() error { return made.addMetrics(ctx, p.metrics, res, complain) },

@@ -165,7 +165,7 @@ func TestNothingIsExportedUnasked(t *testing.T) {
 				t.Error("Exporting = true")
 			}
 			_, span := tel.Tracer("test").Start(t.Context(), "unseen")
-			if span.IsRecording() || span.SpanContext().IsValid() {
+			if span.IsRecording() || span.SpanContext().IsSampled() {
 				t.Error("a span is recorded that nobody will see")
 			}
 			request(t, tel)

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// runCommand is `luanette run`.
+type runCommand struct {
+	deskFlags
+	File  string   `arg:"" help:"The script; - reads it from standard input."`
+	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
+}
+
+// Help is shown by `luanette run --help`.
+func (runCommand) Help() string {
+	return `The script is run in the sandbox with every connected tool at hand. When it
+defines main(params), main is called with the parameters; otherwise the value of
+the file is the result. What it prints goes where it printed it; the result comes
+last, as JSON.`
+}
+
+// Run runs the script here or on a running server.
+func (c *runCommand) Run(ctx context.Context, world *process) error {
+	source, err := readSource(world, c.File)
+	if err != nil {
+		return err
+	}
+	params := map[string]json.RawMessage{}
+	for _, pair := range c.Param {
+		key, value, err := readPair(pair, anyType)
+		if err != nil {
+			return err
+		}
+		params[key] = value
+	}
+	return c.evaluate(ctx, world, map[string]any{"code": source, "params": params})
+}
+
+// anyType reads a parameter as JSON where it is JSON: the script's describe()
+// says what it wants, and turns what does not fit away.
+func anyType(string) string { return "any" }
+
+func readSource(world *process, file string) (string, error) {
+	if file == "-" {
+		text, err := io.ReadAll(world.Stdin)
+		return string(text), err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fault.Wrap(fault.NotFound, err, "read script")
+	}
+	return string(text), nil
+}
+
+// evalCommand is `luanette eval`.
+type evalCommand struct {
+	deskFlags
+	Code string `arg:"" help:"Lua: an expression, or statements with a return; - reads standard input."`
+}
+
+// Run evaluates the code here or on a running server.
+func (c *evalCommand) Run(ctx context.Context, world *process) error {
+	code := c.Code
+	if code == "-" {
+		text, err := io.ReadAll(world.Stdin)
+		if err != nil {
+			return err
+		}
+		code = string(text)
+	}
+	return c.evaluate(ctx, world, map[string]any{"code": code})
+}
+
+// evaluate runs a script by lua_eval and shows what it said and what it returned.
+func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[string]any) error {
+	var view tool.View
+	err := f.at(ctx, world, func(desk app.Desk) (err error) {
+		view, err = desk.Call(ctx, "lua_eval", args, &tool.Caller{ID: "cli", Progress: showProgress(world)})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if view.IsError {
+		fmt.Fprintln(world.Stderr, view.Text())
+		return exitStatus(exitFailure)
+	}
+	if f.JSON {
+		return printJSON(world.Stdout, view.Structured)
+	}
+	var answer struct {
+		Result json.RawMessage
+		Output []struct{ Stream, Text string }
+	}
+	if err := json.Unmarshal(view.Structured, &answer); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read answer")
+	}
+	for _, line := range answer.Output {
+		if line.Stream == "stdout" {
+			fmt.Fprintln(world.Stdout, line.Text)
+		} else {
+			fmt.Fprintln(world.Stderr, line.Text)
+		}
+	}
+	if string(answer.Result) == "null" {
+		return nil
+	}
+	return printJSON(world.Stdout, answer.Result)
+}
