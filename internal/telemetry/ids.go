@@ -11,30 +11,30 @@ import (
 
 // idProvider serves when nothing is exported: its spans record nothing but have
 // real ids, so that log lines, scripts and upstreams can still tell which
-// requests belong together.
+// requests belong together. Where there is a span already it is kept, for one of
+// ours in between would be missing from everybody's traces.
 type idProvider struct{ noop.TracerProvider }
 
 func (idProvider) Tracer(string, ...trace.TracerOption) trace.Tracer { return idTracer{} }
 
 type idTracer struct{ noop.Tracer }
 
-// Start continues the trace of ctx, or begins one.
+// Start stays in the span of ctx, or begins a trace.
 func (idTracer) Start(ctx context.Context, _ string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
-	parent := trace.SpanContextFromContext(ctx)
-	if len(options) > 0 {
-		if config := trace.NewSpanStartConfig(options...); config.NewRoot() {
-			parent = trace.SpanContext{}
-		}
+	root := len(options) > 0 && isRoot(options)
+	if !root && trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx, trace.SpanFromContext(ctx)
 	}
-	id := parent.TraceID()
-	if !id.IsValid() {
-		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-		binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1)
-	}
+	var id trace.TraceID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1) // never all zero
 	var span trace.SpanID
 	binary.NativeEndian.PutUint64(span[:], rand.Uint64()|1)
-	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: id, SpanID: span, TraceFlags: parent.TraceFlags(), TraceState: parent.TraceState(),
-	}))
+	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span}))
 	return ctx, trace.SpanFromContext(ctx)
+}
+
+func isRoot(options []trace.SpanStartOption) bool {
+	config := trace.NewSpanStartConfig(options...)
+	return config.NewRoot()
 }
