@@ -24,7 +24,7 @@ type deskFlags struct {
 	settingFlags
 	Server string        `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
 	JSON   bool          `help:"Print JSON for programs."`
-	Wait   time.Duration `default:"10s" help:"How long to wait for upstreams to connect."`
+	Wait   time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start."`
 }
 
 // open finds the desk. A spinner runs meanwhile when a person is looking.

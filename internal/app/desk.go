@@ -25,13 +25,13 @@ type Desk interface {
 	Close(ctx context.Context) error
 }
 
-// Desk serves the command line from this house once its upstreams have come to
-// rest, or patience is over.
+// Desk serves the command line from this house once each upstream was reached or
+// found to be away, or patience is over.
 func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, name := range h.upstreams.Namespaces() {
-		h.upstreams.Await(waiting, name)
+		h.upstreams.tried(waiting, name)
 	}
 	h.catalog.Refresh(ctx)
 	return &localDesk{h, h.resources()}

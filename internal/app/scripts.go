@@ -15,7 +15,6 @@ import (
 	"github.com/luanette/luanette/internal/host"
 	webmodule "github.com/luanette/luanette/internal/module/http"
 	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
@@ -73,14 +72,7 @@ func (h *House) openScripts(ctx context.Context) error {
 }
 
 // reserved tells whether one of our own tools has that name.
-func (h *House) reserved(name string) bool {
-	return h.own != nil && slices.ContainsFunc(ownTools(h.own), func(info tool.Info) bool { return info.Name == name })
-}
-
-func ownTools(set *builtin.Set) []tool.Info {
-	tools, _ := set.Tools(context.Background()) // a fixed list
-	return tools
-}
+func (h *House) reserved(name string) bool { return h.own != nil && h.own.Has(name) }
 
 // scriptVariable is os.getenv of scripts: the variables the configuration lists.
 func (h *House) scriptVariable(name string) (string, bool) {

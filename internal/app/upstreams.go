@@ -142,11 +142,22 @@ func (u *upstreams) status(s upstream.Status) builtin.UpstreamStatus {
 // Await returns when the upstream has come to rest: connected, asleep, in need
 // of credentials, or gone.
 func (u *upstreams) Await(ctx context.Context, name string) {
+	u.until(ctx, name, func(s upstream.Status) bool {
+		return s.State == upstream.StateConnected || s.State == upstream.StateNeedsAuth || s.State == upstream.StateAsleep
+	})
+}
+
+// tried returns when the upstream was reached, or an attempt to do so has failed.
+func (u *upstreams) tried(ctx context.Context, name string) {
+	u.until(ctx, name, func(s upstream.Status) bool { return s.State != upstream.StateConnecting })
+}
+
+// until returns when done says so, the upstream is gone, or ctx ends.
+func (u *upstreams) until(ctx context.Context, name string, done func(upstream.Status) bool) {
 	sub := u.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
 	for {
-		s, ok := u.manager.Status(name)
-		if !ok || s.State == upstream.StateConnected || s.State == upstream.StateNeedsAuth || s.State == upstream.StateAsleep {
+		if s, ok := u.manager.Status(name); !ok || done(s) {
 			return
 		}
 		if _, err := sub.Next(ctx); err != nil {
