@@ -1,0 +1,211 @@
+// Package backends_test runs backends in other languages, written by the book
+// of docs/backends.md, against our sockets.
+package backends_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/hoot01"
+	"github.com/luanette/luanette/internal/zmtp"
+)
+
+const (
+	python  = "/usr/bin/python3" // the one Debian's python3-zmq belongs to
+	program = "python/backend.py"
+	book    = "../../docs/backends.md"
+)
+
+// startPython runs the backend and returns the endpoint it listens on.
+func startPython(t *testing.T) string {
+	t.Helper()
+	if out, err := exec.Command(python, "-c", "import zmq").CombinedOutput(); err != nil {
+		t.Skipf("no python3-zmq (apt-get install python3-zmq): %v: %s", err, out)
+	}
+	cmd := exec.Command(python, program, "tcp://127.0.0.1:*", "tcp://127.0.0.1:*")
+	cmd.Stderr = t.Output()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the backend ended before it listened: %v", err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// client is a front end reduced to what a test needs.
+type client struct {
+	*testing.T
+	socket *zmtp.Socket
+}
+
+func connect(t *testing.T, addr string) client {
+	t.Helper()
+	socket, err := zmtp.Dial(t.Context(), zmtp.Dealer, addr, zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(socket.Close)
+	return client{t, socket}
+}
+
+// ask sends a frame and returns the answer, which has its id and trace.
+func (c client) ask(f hoot01.Frame) hoot01.Frame {
+	c.Helper()
+	if err := c.socket.Send(c.Context(), f.Frames()); err != nil {
+		c.Fatal(err)
+	}
+	m, err := c.socket.Recv(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	answer, err := hoot01.Parse(m)
+	if err != nil {
+		c.Fatal(err)
+	}
+	if answer.ID != f.ID || answer.Traceparent != f.Traceparent {
+		c.Fatalf("asked %s in %q, answered %s in %q", f.ID, f.Traceparent, answer.ID, answer.Traceparent)
+	}
+	return answer
+}
+
+// call calls a tool, and returns the id it had as well.
+func (c client) call(name, arguments string) (hoot01.Outcome, hoot01.ID) {
+	c.Helper()
+	f := hoot01.New(hoot01.Request, "greeter")
+	f.Traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	f, err := f.With(hoot01.JSON, hoot01.Call{Name: name, Arguments: json.RawMessage(arguments)})
+	if err != nil {
+		c.Fatal(err)
+	}
+	answer := c.ask(f)
+	var outcome hoot01.Outcome
+	if err := answer.Decode(&outcome); err != nil || answer.Command != hoot01.Reply {
+		c.Fatalf("%s: %v", answer.Command, err)
+	}
+	return outcome, f.ID
+}
+
+// catalog asks what the backend can do.
+func (c client) catalog() (catalog hoot01.Catalog) {
+	c.Helper()
+	answer := c.ask(hoot01.New(hoot01.Ready, ""))
+	if err := answer.Decode(&catalog); err != nil || answer.Command != hoot01.Ready {
+		c.Fatalf("%s: %v", answer.Command, err)
+	}
+	return catalog
+}
+
+func TestPythonBackend(t *testing.T) {
+	t.Parallel()
+	c := connect(t, startPython(t))
+
+	catalog := c.catalog()
+	if catalog.Protocol != hoot01.Magic || len(catalog.Tools) != 2 || catalog.Tools[0].Name != "greet" || !catalog.Tools[0].ReadOnly || len(catalog.Tools[0].InputSchema) == 0 {
+		t.Errorf("catalog %+v", catalog)
+	}
+	if beat := c.ask(hoot01.New(hoot01.Heartbeat, "greeter")); beat.Command != hoot01.Heartbeat || beat.Content != hoot01.Empty {
+		t.Errorf("the heartbeat is answered by %+v", beat)
+	}
+	got, _ := c.call("greet", `{"name":"Ann"}`)
+	if got.Err != nil || got.Output.Text != "Hello, Ann!" || string(got.Output.Data) != `{"length": 3}` {
+		t.Errorf("greet: %+v", got)
+	}
+	for arguments, code := range map[string]string{`{}`: "invalid_params", `{"a":1,"b":0}`: "internal_error", `{"a":1,"b":"x"}`: "invalid_params"} {
+		if got, _ := c.call("divide", arguments); got.Err == nil || got.Err.Code != code || got.Err.Message == "" {
+			t.Errorf("divide %s: %+v", arguments, got.Err)
+		}
+	}
+	if got, _ := c.call("nonsense", `{}`); got.Err == nil || got.Err.Code != hoot01.CodeToolNotFound {
+		t.Errorf("nonsense: %+v", got.Err)
+	}
+	if err := c.socket.Send(t.Context(), zmtp.Message{[]byte("not HOOT01")}); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := c.call("greet", `{"name":"Bob"}`); got.Err != nil {
+		t.Errorf("after nonsense: %+v", got.Err)
+	}
+}
+
+// A call's progress comes as a broadcast that names the request.
+func TestPythonBroadcasts(t *testing.T) {
+	t.Parallel()
+	c := connect(t, startPython(t))
+	sub, err := zmtp.Dial(t.Context(), zmtp.Sub, c.catalog().Broadcasts, zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sub.Close)
+	sub.Subscribe("")
+	if err := sub.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	heard := make(chan zmtp.Message)
+	go func() {
+		defer close(heard)
+		if m, err := sub.Recv(t.Context()); err == nil {
+			heard <- m
+		}
+	}()
+	for { // until the publisher knows our subscription, its broadcasts pass us by
+		_, id := c.call("greet", `{"name":"Ann"}`)
+		asked[id.String()] = true
+		select {
+		case m, ok := <-heard:
+			if !ok {
+				t.Fatal("no broadcast")
+			}
+			b, err := hoot01.Overhear(m[0])
+			p, isProgress := b.(hoot01.Progress)
+			if err != nil || !isProgress || !asked[p.JobID] || p.Percent != 0.5 || p.Message == "" {
+				t.Errorf("heard %+v, %v", b, err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// The program printed in the book is the one that runs here, and is short.
+func TestTheBookIsRight(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(source), "\n"); lines > 60 {
+		t.Errorf("%s has %d lines; it promises sixty", program, lines)
+	}
+	page, err := os.ReadFile(book)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), "```python\n")
+	printed, after, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatal("docs/backends.md shows no Python")
+	}
+	if printed == string(source) {
+		return
+	}
+	if os.Getenv("UPDATE") == "" {
+		t.Fatal("docs/backends.md shows another program; run make golden")
+	}
+	if err := os.WriteFile(book, []byte(before+"```python\n"+string(source)+"```\n"+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
