@@ -9,7 +9,7 @@ import (
 
 // Effect is one thing a script wants of the world.
 type Effect struct {
-	Seq  int64  // 1, 2, 3 … in the order the script asked, also for what then ran at once
+	Seq  int64  // 1, 2, 3 … in the order the script asked, also for what then ran at once; 0 for observations
 	Name string // "mcp.call", "fs.write"
 	Kind Kind
 	Args []Value

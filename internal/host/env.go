@@ -46,8 +46,14 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	}
 }
 
+// effect numbers what a journal keeps. Observations have no number, so that a
+// script may say more or less and still fits its journal.
 func (e *Env) effect(name string, kind Kind, values []Value) Effect {
-	return Effect{Seq: e.asked.Add(1), Name: name, Kind: kind, Args: values}
+	effect := Effect{Name: name, Kind: kind, Args: values}
+	if kind != Observe {
+		effect.Seq = e.asked.Add(1)
+	}
+	return effect
 }
 
 const seedEffect = "random.seed"

@@ -60,6 +60,9 @@ func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context)
 	if e.Kind == Observe {
 		return live(ctx)
 	}
+	if ctx.Err() != nil { // a script that caught its end does nothing more
+		return nil, context.Cause(ctx)
+	}
 	if e.Kind == Write {
 		if err := j.enter(); err != nil {
 			return nil, err

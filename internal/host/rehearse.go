@@ -19,7 +19,8 @@ type Rehearsal struct {
 	mu     sync.Mutex
 	plan   []Planned
 	reads  []Planned
-	mocked bool // a mock with something in it was given to the script
+	files  map[string]*string // files it would have written by now, nil for removed
+	mocked bool               // a mock with something in it was given to the script
 }
 
 // Planned is one thing a script would have done, or did to look.
@@ -39,7 +40,7 @@ type Planned struct {
 // nil. answers are mocks given by the caller, under the name of a tool
 // ("github.create_issue") or of an effect ("fs.write").
 func NewRehearsal(tools tool.Source, answers map[string]json.RawMessage) *Rehearsal {
-	return &Rehearsal{tools: tools, answers: answers}
+	return &Rehearsal{tools: tools, answers: answers, files: map[string]*string{}}
 }
 
 // Pass does the effect when it changes nothing, else plans it.
@@ -48,45 +49,106 @@ func (r *Rehearsal) Pass(ctx context.Context, e Effect, live func(context.Contex
 	case Observe, Moment:
 		return live(ctx)
 	case Read:
-		r.read(e)
+		if values, pretended := r.lookup(e); pretended {
+			return values, nil
+		}
 		return live(ctx)
 	default:
 		return r.pretend(ctx, e), nil
 	}
 }
 
-func (r *Rehearsal) read(e Effect) {
+// lookup notes a read, and answers it when it is of a file that the script would
+// have written before.
+func (r *Rehearsal) lookup(e Effect) ([]Value, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := planned(e)
 	p.Number, p.Uncertain = len(r.reads)+1, r.mocked
 	r.reads = append(r.reads, p)
+	content, known := r.files[pathOf(e)]
+	if !known {
+		return nil, false
+	}
+	switch e.Name {
+	case "fs.read", "read_file":
+		if content != nil {
+			return []Value{*content}, true
+		}
+	case "fs.exists", "temp.exists":
+		return []Value{content != nil}, true
+	}
+	return nil, false
+}
+
+// remember keeps what the file would hold now. What is added to a file that is
+// there for real is not known as a whole, and not kept.
+func (r *Rehearsal) remember(e Effect) {
+	text, _ := argument(e, 1).(string)
+	switch e.Name {
+	case "fs.write", "write_file":
+		r.files[pathOf(e)] = &text
+	case "fs.append":
+		if before := r.files[pathOf(e)]; before != nil {
+			text = *before + text
+			r.files[pathOf(e)] = &text
+		}
+	case "fs.remove", "temp.remove":
+		r.files[pathOf(e)] = nil
+	}
+}
+
+func pathOf(e Effect) string {
+	path, _ := argument(e, 0).(string)
+	return path
+}
+
+func argument(e Effect, i int) Value {
+	if i >= len(e.Args) {
+		return nil
+	}
+	return e.Args[i]
 }
 
 func (r *Rehearsal) pretend(ctx context.Context, e Effect) []Value {
 	p := planned(e)
-	p.Mock = r.mock(ctx, e)
+	values := r.mock(ctx, e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.remember(e)
 	p.Number, p.Uncertain = len(r.plan)+1, r.mocked
-	r.plan = append(r.plan, p)
-	if p.Mock == nil {
-		return nil
+	if len(values) > 0 {
+		r.mocked = true
+		if len(values) == 1 {
+			p.Mock, _ = values[0].(json.RawMessage)
+		}
 	}
-	r.mocked = true
-	return []Value{p.Mock}
+	r.plan = append(r.plan, p)
+	return values
 }
 
 // mock is what the script is told; nil when the effect answers nothing.
-func (r *Rehearsal) mock(ctx context.Context, e Effect) json.RawMessage {
+func (r *Rehearsal) mock(ctx context.Context, e Effect) []Value {
 	if answer, given := r.answers[title(e.Name, e.Args)]; given {
-		return answer
+		return []Value{answer}
 	}
-	if e.Name != callEffect {
+	switch e.Name {
+	case callEffect:
+		return []Value{Sample(r.outputOf(ctx, e))}
+	case runEffect:
+		return []Value{int64(0), "", ""} // status and what it printed
+	case httpEffect:
+		return []Value{int64(200), json.RawMessage("{}"), "", argument(e, 1)}
+	default:
 		return nil
 	}
-	return Sample(r.outputOf(ctx, e))
 }
+
+// The effects that answer with several values: a program run, a request sent.
+const (
+	runEffect  = "__run"
+	httpEffect = "http.request"
+)
 
 // outputOf is the output schema of the tool that e calls, or nil.
 func (r *Rehearsal) outputOf(ctx context.Context, e Effect) json.RawMessage {
@@ -164,6 +226,10 @@ func action(e Effect) string {
 	switch {
 	case e.Name == callEffect:
 		return "call " + title(e.Name, e.Args)
+	case e.Name == runEffect:
+		return fmt.Sprintf("run %v %s", argument(e, 0), show(argument(e, 1)))
+	case e.Name == httpEffect:
+		return fmt.Sprintf("send %v %v", argument(e, 0), argument(e, 1))
 	case e.Kind == Read && len(e.Args) > 0:
 		return fmt.Sprintf("%s %v", e.Name, show(e.Args[0]))
 	case len(e.Args) > 1:

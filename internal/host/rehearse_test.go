@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/luanette/luanette/internal/tool"
@@ -32,17 +33,22 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 	}
 	for name, want := range map[string]string{"issue": `{"number":1,"url":""}`, "close": `{"closed":true}`, "unknown": `{}`} {
 		values, err := r.Pass(t.Context(), issue(name), never)
-		if err != nil || len(values) != 1 || string(values[0].(json.RawMessage)) != want {
+		if err != nil || len(values) != 1 || fmt.Sprintf("%s", values[0]) != want {
 			t.Errorf("%s answered %s, %v, want %s", name, values, err, want)
 		}
 	}
 	looked := false
-	_, _ = r.Pass(t.Context(), Effect{Name: "fs.read", Kind: Read, Args: []Value{"a.txt"}}, func(context.Context) ([]Value, error) {
+	read := Effect{Name: "fs.read", Kind: Read, Args: []Value{"a.txt"}}
+	if values, err := r.Pass(t.Context(), read, never); err != nil || len(values) != 1 || values[0] != "hello" {
+		t.Errorf("what would be written reads as %v, %v", values, err)
+	}
+	read.Args = []Value{"b.txt"}
+	_, _ = r.Pass(t.Context(), read, func(context.Context) ([]Value, error) {
 		looked = true
 		return nil, nil
 	})
 	plan := r.Plan()
-	if !looked || len(r.Reads()) != 1 || len(plan) != 4 {
+	if !looked || len(r.Reads()) != 2 || len(plan) != 4 {
 		t.Fatalf("looked %t, reads %v, plan %v", looked, r.Reads(), plan)
 	}
 	if plan[0].Action != `fs.write "a.txt" (5 bytes)` || plan[0].Uncertain || plan[1].Uncertain || !plan[2].Uncertain || r.Certain() {

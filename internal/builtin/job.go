@@ -1,0 +1,225 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// JobQueue keeps jobs, as these tools need it.
+type JobQueue interface {
+	Submit(ctx context.Context, s job.Spec) (job.Job, error)
+	Status(ctx context.Context, id string) (job.Job, error)
+	Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []job.Job, pending []string, err error)
+	Cancel(ctx context.Context, id string) (bool, error)
+	List(ctx context.Context, f job.Filter, limit int, cursor string) (job.Page, error)
+	Stats(ctx context.Context) (map[job.State]int, error)
+	Logs(ctx context.Context, id string, from int) ([]host.Line, error)
+	Journal(ctx context.Context, id string) ([]host.Step, error)
+	Replay(ctx context.Context, id, source string) (job.Replayed, error)
+	Active() []string
+}
+
+// JobScripts finds stored scripts.
+type JobScripts interface {
+	Resolve(ctx context.Context, text string) (cas.Ref, error)
+	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
+}
+
+// JobRunner checks scripts before they become jobs, and runs previews.
+type JobRunner interface {
+	// Prepare checks params against describe() and fills in defaults.
+	Prepare(ctx context.Context, q script.Request) (script.Request, error)
+	Run(ctx context.Context, q script.Request) (script.Outcome, error)
+}
+
+// Jobs makes the tools for scripts in the background, and the preview of what a
+// script would do. tools is what scripts call, for the shapes of their answers.
+func Jobs(q JobQueue, s JobScripts, r JobRunner, tools tool.Source) []Tool {
+	t := jobTools{q, s, r, tools}
+	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
+	return []Tool{
+		Define("lua_execute", tool.Hints{}, t.execute),
+		runs[jobIn, JobView]("job_status", look, t.status),
+		runs[jobPollIn, Polled]("job_poll", look, t.poll),
+		Define("job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
+		runs[jobListIn, JobList]("job_list", look, t.list),
+		Define("job_stats", look, t.stats),
+		Define("job_logs", look, t.logs),
+		runs[jobJournalIn, Journaled]("job_journal", look, t.journal),
+		runs[jobReplayIn, Replayed]("job_replay", look, t.replay),
+		runs[previewIn, Previewed]("lua_preview", tool.Hints{ReadOnly: true}, t.preview),
+	}
+}
+
+type jobTools struct {
+	queue   JobQueue
+	scripts JobScripts
+	runner  JobRunner
+	tools   tool.Source
+}
+
+// load finds a stored script and its source.
+func (t jobTools) load(ctx context.Context, hash string) (cas.Ref, string, error) {
+	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(hash))
+	if err != nil {
+		return cas.Ref{}, "", err
+	}
+	source, err := t.scripts.Read(ctx, ref, script.MaxSource)
+	return ref, string(source), err
+}
+
+type executeIn struct {
+	ScriptHash string   `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or its first 12 digits or more"`
+	Script     string   `json:"script,omitempty" jsonschema:"the same as cas:HASH; give one of the two"`
+	Params     Object   `json:"params,omitempty" jsonschema:"the argument of main"`
+	Creator    string   `json:"creator,omitempty" jsonschema:"who starts it; jobs of different creators take turns" max:"256"`
+	Tags       []string `json:"tags,omitempty" jsonschema:"words to find the job by" max:"64"`
+	Priority   int      `json:"priority,omitempty" jsonschema:"higher goes first among the jobs of one creator" min:"-100" max:"100"`
+	DelayMS    int64    `json:"delay_ms,omitempty" jsonschema:"how long it waits before it starts" min:"0" max:"2592000000"`
+}
+
+// Execution is what lua_execute answers.
+type Execution struct {
+	JobID string `json:"job_id" jsonschema:"ask for it with job_poll or job_status"`
+}
+
+// Text gives the id.
+func (e Execution) Text() string { return "Script execution started. Job ID: " + e.JobID }
+
+func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (Execution, error) {
+	name := in.ScriptHash
+	if name == "" {
+		name = in.Script
+	}
+	if name == "" || in.ScriptHash != "" && in.Script != "" {
+		return Execution{}, fault.New(fault.InvalidParams, "lua_execute needs script_hash or script, one of them").
+			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
+	}
+	ref, source, err := t.load(ctx, name)
+	if err != nil {
+		return Execution{}, err
+	}
+	ready, err := t.runner.Prepare(ctx, script.Request{Source: source, Hash: ref, Params: orEmpty(in.Params), Main: true})
+	if err != nil {
+		return Execution{}, scriptFault(err)
+	}
+	if in.Creator == "" && call.Caller != nil {
+		in.Creator = call.Caller.ID
+	}
+	j, err := t.queue.Submit(ctx, job.Spec{
+		Name: ready.Name, Hash: ref.String(), Source: ready.Source, Params: ready.Params, Creator: in.Creator,
+		Tags: in.Tags, Priority: in.Priority, Delay: time.Duration(in.DelayMS) * time.Millisecond,
+	})
+	return Execution{JobID: j.ID}, err
+}
+
+func orEmpty(o Object) JSON {
+	if len(o) == 0 {
+		return JSON("{}")
+	}
+	return JSON(o)
+}
+
+// scriptFault gives a script's failure the one shape.
+func scriptFault(err error) error {
+	if failed, ok := err.(*script.Error); ok { //nolint:errorlint // what the runner returns is it, not around it
+		return failed.Fault()
+	}
+	return err
+}
+
+type jobIn struct {
+	JobID string `json:"job_id" jsonschema:"id of a job, as lua_execute gave it" min:"1" max:"64"`
+}
+
+func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (tool.Result, error) {
+	j, err := t.queue.Status(ctx, in.JobID)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	v := jobView(&j)
+	return tool.Output(v.Text(), jobData{v, j.Result})
+}
+
+type jobPollIn struct {
+	JobIDs    []string `json:"job_ids" jsonschema:"ids of the jobs to wait for" min:"1" max:"1000"`
+	TimeoutMS int64    `json:"timeout_ms" jsonschema:"how long to wait at most" min:"0" max:"60000"`
+	Mode      string   `json:"mode,omitempty" jsonschema:"any: until one is over; all: until all are. any unless told" enum:"any,all"`
+}
+
+// Polled is what job_poll answers.
+type Polled struct {
+	Completed []JobView `json:"completed" jsonschema:"the jobs that are over, whatever became of them"`
+	Pending   []string  `json:"pending" jsonschema:"ids of those that are not"`
+	TimedOut  bool      `json:"timed_out" jsonschema:"true when the time was over first"`
+}
+
+// Text counts them.
+func (p Polled) Text() string {
+	if p.TimedOut {
+		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
+	}
+	return fmt.Sprintf("Poll complete. %d jobs finished.", len(p.Completed))
+}
+
+// reassure is how often a waiting client is told that all is well.
+const reassure = 5 * time.Second
+
+func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.Result, error) {
+	all := in.Mode == "all"
+	left := time.Duration(in.TimeoutMS) * time.Millisecond
+	for {
+		slice := min(left, reassure)
+		left -= slice
+		done, pending, err := t.queue.Poll(ctx, in.JobIDs, slice, all)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		over := len(pending) == 0 || !all && len(done) > 0
+		if over || left <= 0 {
+			return polled(done, pending, !over)
+		}
+		if call.Caller != nil && call.Caller.Progress != nil {
+			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: fmt.Sprintf("%d jobs are not over", len(pending))})
+		}
+	}
+}
+
+func polled(done []job.Job, pending []string, timedOut bool) (tool.Result, error) {
+	p := Polled{Completed: []JobView{}, Pending: append([]string{}, pending...), TimedOut: timedOut}
+	full := []jobData{}
+	for i := range done {
+		v := jobView(&done[i])
+		p.Completed = append(p.Completed, v)
+		full = append(full, jobData{v, done[i].Result})
+	}
+	return tool.Output(p.Text(), map[string]any{"completed": full, "pending": p.Pending, "timed_out": timedOut})
+}
+
+// JobCancelled is what job_cancel answers.
+type JobCancelled struct {
+	JobID   string `json:"job_id"`
+	Success bool   `json:"success" jsonschema:"false when the job was over already"`
+}
+
+// Text says it in a line.
+func (c JobCancelled) Text() string {
+	if c.Success {
+		return "Job " + c.JobID + " cancelled"
+	}
+	return "Job " + c.JobID + " was over already"
+}
+
+func (t jobTools) cancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancelled, error) {
+	done, err := t.queue.Cancel(ctx, in.JobID)
+	return JobCancelled{in.JobID, done}, err
+}

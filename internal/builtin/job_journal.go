@@ -1,0 +1,223 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+type jobJournalIn struct {
+	JobID string `json:"job_id" jsonschema:"id of a job" min:"1" max:"64"`
+	From  int    `json:"from,omitempty" jsonschema:"how many steps to leave out at the beginning" min:"0"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many steps at most; 200 unless told" min:"1" max:"1000"`
+}
+
+// Journaled is what job_journal answers.
+type Journaled struct {
+	Steps []StepView `json:"steps"`
+	Total int        `json:"total" jsonschema:"of the whole journal"`
+}
+
+// StepView is a step of a journal, beside outcome: the values it answered.
+type StepView struct {
+	Step   int64   `json:"step" jsonschema:"its number in the order the script asked"`
+	Effect string  `json:"effect" jsonschema:"such as mcp.call or fs.write"`
+	Kind   string  `json:"kind" enum:"read,repeat,write,moment"`
+	Call   string  `json:"call" jsonschema:"as it would be written in a script, shortened"`
+	Time   float64 `json:"time" jsonschema:"when it ended, or began; seconds since 1970"`
+	Done   bool    `json:"done" jsonschema:"false when its outcome is not known"`
+	Error  string  `json:"error,omitempty" jsonschema:"how it failed"`
+}
+
+// stepData is a view with the outcome.
+type stepData struct {
+	StepView
+	Outcome []host.Value `json:"outcome,omitempty"`
+}
+
+func stepView(s host.Step) stepData {
+	v := StepView{Step: s.Seq, Effect: s.Name, Kind: s.Kind.String(), Call: s.Call(), Time: seconds(s.At), Done: s.Done}
+	if s.Err != nil {
+		v.Error = s.Err.Error()
+	}
+	return stepData{v, s.Values}
+}
+
+// Text is a line for the step.
+func (v StepView) Text() string {
+	switch {
+	case !v.Done:
+		return fmt.Sprintf("%4d  %s  … not done", v.Step, v.Call)
+	case v.Error != "":
+		return fmt.Sprintf("%4d  %s  ! %s", v.Step, v.Call, v.Error)
+	default:
+		return fmt.Sprintf("%4d  %s", v.Step, v.Call)
+	}
+}
+
+func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (tool.Result, error) {
+	steps, err := t.queue.Journal(ctx, in.JobID)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if in.Limit == 0 {
+		in.Limit = 200
+	}
+	shown := steps[min(in.From, len(steps)):min(in.From+in.Limit, len(steps))]
+	lines := []string{fmt.Sprintf("%d steps (showing %d)", len(steps), len(shown))}
+	data := []stepData{}
+	for _, step := range shown {
+		v := stepView(step)
+		data = append(data, v)
+		lines = append(lines, v.Text())
+	}
+	return tool.Output(strings.Join(lines, "\n"), map[string]any{"steps": data, "total": len(steps)})
+}
+
+type jobReplayIn struct {
+	JobID      string `json:"job_id" jsonschema:"id of a job that is over" min:"1" max:"64"`
+	Code       string `json:"code,omitempty" jsonschema:"another script to try on the same answers" max:"1048576"`
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"the same, stored"`
+}
+
+// Replayed is what job_replay answers, beside result.
+type Replayed struct {
+	Steps    int        `json:"steps" jsonschema:"in the journal"`
+	Unused   int        `json:"unused" jsonschema:"of them the script did not ask for"`
+	Diverged bool       `json:"diverged" jsonschema:"true when the script wanted something else than the journal has"`
+	Error    *JobError  `json:"error,omitempty" jsonschema:"why it failed, or where it went another way"`
+	Output   []SaidView `json:"output" jsonschema:"what it printed and logged"`
+}
+
+// Text says how it went.
+func (r Replayed) Text() string {
+	switch {
+	case r.Diverged:
+		return "Replay went another way: " + r.Error.Message
+	case r.Error != nil:
+		return "Replay failed as a script: " + r.Error.Message
+	default:
+		return fmt.Sprintf("Replay complete: %d steps answered from the journal, %d unused", r.Steps-r.Unused, r.Unused)
+	}
+}
+
+func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool.Result, error) {
+	source := in.Code
+	if source == "" && in.ScriptHash != "" {
+		_, stored, err := t.load(ctx, in.ScriptHash)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		source = stored
+	}
+	r, err := t.queue.Replay(ctx, in.JobID, source)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]SaidView{}, saidViews(r.Output)...)}
+	text := v.Text()
+	if len(r.Result) > 0 {
+		text += "\nResult: " + string(r.Result)
+	}
+	return tool.Output(text, struct {
+		Replayed
+		Result JSON `json:"result,omitempty"`
+	}{v, r.Result})
+}
+
+type previewIn struct {
+	Code       string `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
+	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code is run as lua_eval runs it"`
+	Mocks      Object `json:"mocks,omitempty" jsonschema:"answers to give, by tool: {\"github.create_issue\": {\"number\": 7}}"`
+}
+
+// Previewed is what lua_preview answers, beside result.
+type Previewed struct {
+	Plan    []PlanView `json:"plan" jsonschema:"what it would have done, in order"`
+	Reads   []PlanView `json:"reads" jsonschema:"what it looked at for real"`
+	Certain bool       `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
+	Error   *JobError  `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
+	Output  []SaidView `json:"output" jsonschema:"what it printed and logged"`
+}
+
+// PlanView is an entry of a plan, beside arguments and mock, the made-up answer.
+type PlanView struct {
+	Number    int    `json:"number"`
+	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
+	Action    string `json:"action"`
+	Bytes     int    `json:"bytes" jsonschema:"size of its arguments"`
+	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it came after a made-up answer"`
+}
+
+func (t jobTools) preview(ctx context.Context, call tool.Call, in previewIn) (tool.Result, error) {
+	q, mocks, err := t.rehearsed(ctx, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	door := host.NewRehearsal(t.tools, mocks)
+	q.Door, q.Caller = door, call.Caller
+	outcome, err := t.runner.Run(ctx, q)
+	data := struct {
+		Plan    []host.Planned `json:"plan"`
+		Reads   []host.Planned `json:"reads"`
+		Certain bool           `json:"certain"`
+		Error   *JobError      `json:"error,omitempty"`
+		Output  []SaidView     `json:"output"`
+		Result  JSON           `json:"result,omitempty"`
+	}{door.Plan(), door.Reads(), door.Certain(), nil, append([]SaidView{}, saidViews(outcome.Output)...), outcome.Result}
+	if err != nil {
+		f := fault.From(scriptFault(err))
+		data.Error = &JobError{string(f.Code), f.Error(), fault.HintOf(f)}
+	}
+	return tool.Output(planText(data.Plan, data.Certain, data.Error), data)
+}
+
+// rehearsed is the request a preview makes.
+func (t jobTools) rehearsed(ctx context.Context, in previewIn) (script.Request, map[string]JSON, error) {
+	q := script.Request{Source: in.Code, Params: JSON(in.Params), Main: len(in.Params) > 0}
+	switch {
+	case (in.Code == "") == (in.ScriptHash == ""):
+		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs code or script_hash, one of them")
+	case in.ScriptHash != "":
+		ref, source, err := t.load(ctx, in.ScriptHash)
+		if err != nil {
+			return q, nil, err
+		}
+		q.Source, q.Hash, q.Main, q.Params = source, ref, true, orEmpty(in.Params)
+	}
+	var mocks map[string]JSON
+	if len(in.Mocks) > 0 {
+		if err := json.Unmarshal(in.Mocks, &mocks); err != nil {
+			return q, nil, fault.Wrap(fault.InvalidParams, err, "read mocks")
+		}
+	}
+	return q, mocks, nil
+}
+
+func planText(plan []host.Planned, certain bool, failed *JobError) string {
+	lines := []string{}
+	for _, p := range plan {
+		line := fmt.Sprintf("%d. would %s", p.Number, p.Action)
+		if p.Uncertain {
+			line += " (uncertain)"
+		}
+		lines = append(lines, line)
+	}
+	if len(plan) == 0 {
+		lines = append(lines, "Nothing would be changed.")
+	}
+	if !certain {
+		lines = append(lines, "Entries marked uncertain came after a made-up answer.")
+	}
+	if failed != nil {
+		lines = append(lines, "The script failed: "+failed.Message)
+	}
+	return strings.Join(lines, "\n")
+}

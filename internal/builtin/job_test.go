@@ -1,0 +1,381 @@
+package builtin_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// bank is tools with an account: look reads it, pay changes it.
+type bank struct {
+	mu   sync.Mutex
+	paid []string
+	wait chan struct{} // told when somebody is here, or a payment is slow and waits to be cancelled
+}
+
+func (b *bank) Tools(context.Context) ([]tool.Info, error) {
+	object := json.RawMessage(`{"type":"object"}`)
+	return []tool.Info{
+		{Ref: tool.Ref{Space: "bank", Name: "look"}, Description: "Looks.", Input: object, Hints: tool.Hints{ReadOnly: true}},
+		{Ref: tool.Ref{Space: "bank", Name: "pay"}, Description: "Pays.", Input: object,
+			Output: json.RawMessage(`{"type":"object","properties":{"receipt":{"type":"string","examples":["R-0"]}}}`)},
+	}, nil
+}
+
+func (b *bank) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var in struct{ To string }
+	_ = json.Unmarshal(call.Args, &in)
+	if in.To == "here" {
+		b.wait <- struct{}{}
+	}
+	if in.To == "slow" {
+		b.wait <- struct{}{}
+		<-ctx.Done()
+		return tool.Result{}, context.Cause(ctx)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if call.Ref.Name == "pay" {
+		b.paid = append(b.paid, in.To)
+	}
+	return tool.Output("ok", map[string]any{"receipt": "R-" + in.To, "balance": 100 - len(b.paid)})
+}
+
+func (b *bank) payments() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.paid)
+}
+
+// asJobs runs jobs with a script runner.
+type asJobs struct{ runner *script.Runner }
+
+func (a asJobs) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
+	outcome, err := a.runner.Run(ctx, script.Request{
+		Source: task.Source, Name: task.Name, Creator: task.Creator, Params: task.Params, Main: true, Door: task.Door, Watch: task.Watch,
+		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
+	})
+	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
+}
+
+// office is a house in which jobs run.
+type office struct {
+	house
+	bank   *bank
+	queue  *job.Queue
+	folder string // scripts may write it
+}
+
+func openJobs(t *testing.T) office {
+	t.Helper()
+	b := &bank{wait: make(chan struct{}, 1)}
+	c := catalog.New(catalog.Options{Sources: []tool.Source{b}})
+	study, folder := newStudy(t, c), t.TempDir()
+	runner, err := script.NewRunner(script.Options{
+		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
+		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
+		Files: host.FilesOptions{Write: []string{folder}}, Commands: toucher{folder},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := db.Open(context.Background(), "sqlite:"+filepath.Join(t.TempDir(), "jobs.db"), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := job.Open(context.Background(), database, asJobs{runner}, job.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := queue.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = database.Close()
+	})
+	set := builtin.NewSet(builtin.Jobs(queue, study.scripts, runner, c), builtin.Scripts(runner, study.scripts, study.published))
+	c.Add(set)
+	return office{house{catalog: c, set: set, study: study}, b, queue, folder}
+}
+
+// toucher is programs that leave a file behind.
+type toucher struct{ folder string }
+
+func (p toucher) Run(_ context.Context, name string, _ []string) (host.CommandOutcome, error) {
+	return host.CommandOutcome{}, os.WriteFile(filepath.Join(p.folder, name), nil, 0o600)
+}
+
+// start stores a script and runs it as a job.
+func (o office) start(t *testing.T, source, params string) string {
+	t.Helper()
+	var stored struct{ Hash string }
+	content, _ := json.Marshal(map[string]string{"content": source})
+	o.mustCall(t, "script_store", string(content), &stored)
+	var started struct {
+		JobID string `json:"job_id"`
+	}
+	o.mustCall(t, "lua_execute", `{"script":"cas:`+stored.Hash+`","params":`+params+`,"tags":["test"]}`, &started)
+	return started.JobID
+}
+
+type jobAnswer struct {
+	Status string
+	Result json.RawMessage
+	Error  *struct{ Code, Message string }
+}
+
+func (o office) wait(t *testing.T, id string) jobAnswer {
+	t.Helper()
+	var polled struct {
+		Completed []jobAnswer
+		TimedOut  bool `json:"timed_out"`
+	}
+	o.mustCall(t, "job_poll", `{"job_ids":["`+id+`"],"timeout_ms":30000}`, &polled)
+	if polled.TimedOut || len(polled.Completed) != 1 {
+		t.Fatalf("poll %+v", polled)
+	}
+	return polled.Completed[0]
+}
+
+func TestJobTools(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	id := o.start(t, `function main(p)
+		print("paying " .. p.to)
+		progress(0.5, "half")
+		local before = mcp.bank.look{}.balance
+		return { receipt = mcp.bank.pay{ to = p.to }.receipt, before = before }
+	end`, `{"to":"amy"}`)
+	if j := o.wait(t, id); j.Status != "complete" || string(j.Result) != `{"before":100,"receipt":"R-amy"}` && string(j.Result) != `{"receipt":"R-amy","before":100}` {
+		t.Errorf("job %+v", j)
+	}
+	var status jobAnswer
+	if o.mustCall(t, "job_status", `{"job_id":"`+id+`"}`, &status); status.Status != "complete" {
+		t.Errorf("status %+v", status)
+	}
+	var logs struct{ Lines []struct{ Text string } }
+	if o.mustCall(t, "job_logs", `{"job_id":"`+id+`"}`, &logs); len(logs.Lines) != 1 || logs.Lines[0].Text != "paying amy" {
+		t.Errorf("logs %+v", logs)
+	}
+	var journal struct{ Steps []struct{ Call, Kind string } }
+	o.mustCall(t, "job_journal", `{"job_id":"`+id+`"}`, &journal)
+	var calls []string
+	for _, step := range journal.Steps {
+		if !strings.HasPrefix(step.Call, "mcp.has(") { // which tools there are
+			calls = append(calls, step.Kind+" "+step.Call)
+		}
+	}
+	if want := []string{"moment random.seed()", "read bank.look({})", `write bank.pay({"to":"amy"})`}; !slices.Equal(calls, want) {
+		t.Errorf("journal %q, want %q", calls, want)
+	}
+	var replayed struct {
+		Result   json.RawMessage
+		Diverged bool
+		Error    *struct{ Message string }
+	}
+	o.mustCall(t, "job_replay", `{"job_id":"`+id+`"}`, &replayed)
+	if replayed.Diverged || string(replayed.Result) != string(status.Result) {
+		t.Errorf("replay %+v", replayed)
+	}
+	code, _ := json.Marshal(`function main(p) mcp.bank.look{} pcall(mcp.bank.pay, { to = "bob" }) return 1 end`)
+	o.mustCall(t, "job_replay", `{"job_id":"`+id+`","code":`+string(code)+`}`, &replayed)
+	if !replayed.Diverged || !strings.Contains(replayed.Error.Message, "amy") || !strings.Contains(replayed.Error.Message, "bob") {
+		t.Errorf("another script: %s", replayed.Error.Message)
+	}
+	if paid := o.bank.payments(); !slices.Equal(paid, []string{"amy"}) {
+		t.Errorf("paid %q, want only amy once", paid)
+	}
+	var list struct{ Total int }
+	if o.mustCall(t, "job_list", `{"status":"complete","tag":"test"}`, &list); list.Total != 1 {
+		t.Errorf("list %+v", list)
+	}
+	var stats struct{ Total, Completed int }
+	if o.mustCall(t, "job_stats", `{}`, &stats); stats.Total != 1 || stats.Completed != 1 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+func TestJobCancelStopsLoopsAndCalls(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	for _, body := range []string{`mcp.bank.look{ to = "here" } while true do end`, `mcp.bank.pay{ to = "slow" }`, `pcall(mcp.bank.pay, { to = "slow" }) mcp.bank.pay{ to = "late" }`} {
+		id := o.start(t, "function main() "+body+" end", "{}")
+		<-o.bank.wait
+		var cancelled struct{ Success bool }
+		if o.mustCall(t, "job_cancel", `{"job_id":"`+id+`"}`, &cancelled); !cancelled.Success {
+			t.Error("not cancelled")
+		}
+		if j := o.wait(t, id); j.Status != "cancelled" {
+			t.Errorf("job %+v", j)
+		}
+	}
+	if paid := o.bank.payments(); len(paid) > 0 {
+		t.Errorf("paid %q after the cancel", paid)
+	}
+}
+
+func TestUnknownJobsAreNamed(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	for name, args := range map[string]string{
+		"job_status": `{"job_id":"ghost"}`, "job_cancel": `{"job_id":"ghost"}`, "job_logs": `{"job_id":"ghost"}`, "job_journal": `{"job_id":"ghost"}`,
+		"job_replay": `{"job_id":"ghost"}`, "job_poll": `{"job_ids":["ghost"],"timeout_ms":10}`,
+	} {
+		view, err := o.call(t, name, args)
+		if err != nil || !view.IsError || !strings.Contains(view.Text(), "ghost") {
+			t.Errorf("%s: %s (%v)", name, view.Text(), err)
+		}
+	}
+	view, err := o.call(t, "lua_execute", `{"script_hash":"0123456789abcdef"}`)
+	if err != nil || !view.IsError {
+		t.Errorf("a script that is not there: %s (%v)", view.Text(), err)
+	}
+}
+
+func TestJobResources(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	id := o.start(t, "function main() return 42 end", "{}")
+	o.wait(t, id)
+	resources := builtin.NewResources(builtin.JobResources(o.queue))
+	for uri, want := range map[string]string{"lua://jobs": id, "lua://jobs/stats": `\"completed\": 1`, "lua://jobs/" + id: `\"result\": 42`} {
+		raw, err := resources.ReadResource(t.Context(), uri, nil)
+		if err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: %s (%v)", uri, raw, err)
+		}
+	}
+}
+
+// A preview touches nothing, whatever a script tries.
+func TestPreviewLeaksNothing(t *testing.T) {
+	t.Parallel()
+	o := openJobs(t)
+	before := snapshot(t, o.folder)
+	raw, _ := json.Marshal(map[string]any{"code": `
+		local f = "` + o.folder + `/"
+		local pay, write = mcp.bank.pay, fs.write
+		write(f .. "a", "one")
+		fs.append(f .. "a", "two")
+		local back = fs.read(f .. "a")
+		fs.remove(f .. "kept")
+		write_file(f .. "b", "x")
+		local h = io.open(f .. "c", "w")
+		if h then h:write("hello") h:close() end
+		pcall(patch_file, f .. "kept", "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n")
+		run_command("touched", {})
+		midi.write(f .. "d.mid", { tracks = {} })
+		emit("custom.event", {})
+		tools.mcp_add("evil", "http://127.0.0.1:1")
+		mcp.bank.pay{ to = "direct" }
+		pcall(pay, { to = "captured" })
+		coroutine.wrap(function() pay{ to = "coroutine" } end)()
+		parallel.map({ "p1", "p2" }, function(to) return pay{ to = to } end)
+		setmetatable({}, { __index = function(_, k) return pay{ to = k } end }).meta = nil
+		local receipt = pay{ to = "last" }.receipt
+		load("mcp.bank.pay{ to = 'loaded' }")()
+		return { receipt = receipt, balance = mcp.bank.look{}.balance, back = back }
+	`})
+	var previewed struct {
+		Plan    []host.Planned
+		Reads   []host.Planned
+		Certain bool
+		Error   *struct{ Message string }
+		Result  json.RawMessage
+	}
+	o.mustCall(t, "lua_preview", string(raw), &previewed)
+	if previewed.Error != nil {
+		t.Errorf("the script failed: %s", previewed.Error.Message)
+	}
+	if after := snapshot(t, o.folder); after != before {
+		t.Errorf("files were %q, are %q", before, after)
+	}
+	if paid := o.bank.payments(); len(paid) > 0 {
+		t.Errorf("paid %q", paid)
+	}
+	if want := `{"receipt":"R-0","balance":100,"back":"onetwo"}`; string(previewed.Result) != want {
+		t.Errorf("result %s, want %s", previewed.Result, want)
+	}
+	payments := 0
+	for _, p := range previewed.Plan {
+		if p.Action == "call bank.pay" {
+			payments++
+		}
+	}
+	if payments != 7 || previewed.Certain || len(previewed.Plan) < 14 {
+		t.Errorf("%d payments in a plan of %d, certain %t:\n%+v", payments, len(previewed.Plan), previewed.Certain, previewed.Plan)
+	}
+}
+
+// snapshot is all files below folder and what they hold.
+func snapshot(t *testing.T, folder string) string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(folder, "kept")); os.IsNotExist(err) {
+		if err := os.WriteFile(filepath.Join(folder, "kept"), []byte("old\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all []string
+	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all = append(all, path+"="+string(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, "\n")
+}
+
+// Whatever a script can call either computes, or passes the door with a kind.
+func TestNothingGoesRoundTheDoor(t *testing.T) {
+	t.Parallel()
+	observers := []string{
+		"__print", "log.debug", "log.info", "log.warn", "log.error", "progress", "otel.event", "otel.set_attribute", "otel.record_metric", "events.__want",
+	}
+	refused := host.Closed("it is tried")
+	for _, m := range openJobs(t).runner.Modules() {
+		for i := range m.Funcs {
+			f := &m.Funcs[i]
+			name := strings.TrimPrefix(m.Name+"."+f.Name, ".")
+			switch {
+			case (f.Pure == nil) == (f.Effect == nil):
+				t.Errorf("%s: neither pure nor an effect, or both", name)
+			case f.Pure != nil:
+				continue
+			case f.Classify == nil && f.Kind == host.Observe:
+				if !slices.Contains(observers, name) {
+					t.Errorf("%s: an effect without a kind", name)
+				}
+				continue
+			}
+			// There is no world: an effect that was reached would fail otherwise.
+			env := host.NewEnv(nil, refused, &host.World{})
+			if _, err := env.Call(t.Context(), m.Name, f, []host.Value{"a", "b", "c"}); fault.CodeOf(err) != fault.Denied {
+				t.Errorf("%s: answered %v, want the door's refusal", name, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// JobView is a job as the tools show it, beside result: what its script returned.
+// Times are seconds since 1970.
+type JobView struct {
+	JobID       string     `json:"job_id"`
+	Status      string     `json:"status" enum:"pending,running,complete,failed,cancelled"`
+	Name        string     `json:"name,omitempty"`
+	ScriptHash  string     `json:"script_hash,omitempty"`
+	Creator     string     `json:"creator,omitempty"`
+	Tags        []string   `json:"tags"`
+	CreatedAt   float64    `json:"created_at" jsonschema:"seconds since 1970"`
+	StartedAt   float64    `json:"started_at,omitempty"`
+	CompletedAt float64    `json:"completed_at,omitempty"`
+	Progress    float64    `json:"progress" jsonschema:"0 to 1"`
+	Message     string     `json:"message,omitempty" jsonschema:"what it says it is doing"`
+	Error       *JobError  `json:"error,omitempty" jsonschema:"why it failed"`
+	Output      []SaidView `json:"output,omitempty" jsonschema:"what it printed and logged"`
+}
+
+// JobError is why a job failed.
+type JobError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// SaidView is one line of a job's output.
+type SaidView struct {
+	Stream string  `json:"stream" jsonschema:"stdout, stderr or log"`
+	Level  string  `json:"level,omitempty"`
+	Text   string  `json:"text"`
+	Time   float64 `json:"time" jsonschema:"seconds since 1970"`
+}
+
+// jobData is a view with the result.
+type jobData struct {
+	JobView
+	Result JSON `json:"result,omitempty"`
+}
+
+func jobView(j *job.Job) JobView {
+	return JobView{
+		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, Tags: append([]string{}, j.Tags...),
+		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
+		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: saidViews(j.Output),
+	}
+}
+
+// Text says it in a line, and the error whole.
+func (v JobView) Text() string {
+	text := fmt.Sprintf("Job %s: %s", v.JobID, v.Status)
+	if v.ScriptHash != "" {
+		text += " (script: " + v.ScriptHash[:min(12, len(v.ScriptHash))] + ")"
+	}
+	if v.Status == string(job.Running) && v.Progress > 0 {
+		text += fmt.Sprintf(", %.0f %% %s", v.Progress*100, v.Message)
+	}
+	if v.Error != nil {
+		text += "\n" + v.Error.Message
+	}
+	return text
+}
+
+func jobError(f *job.Failure) *JobError {
+	if f == nil {
+		return nil
+	}
+	return &JobError{string(f.Code), f.Message, f.Hint}
+}
+
+func saidViews(lines []host.Line) []SaidView {
+	var views []SaidView
+	for _, line := range lines {
+		views = append(views, SaidView{line.Stream, line.Level, line.Text, seconds(line.Time)})
+	}
+	return views
+}
+
+// seconds since 1970, to the millisecond; 0 for no time.
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
+type jobListIn struct {
+	Status  string `json:"status,omitempty" jsonschema:"only jobs with this status" enum:"pending,running,complete,failed,cancelled"`
+	Tag     string `json:"tag,omitempty" jsonschema:"only jobs with this tag"`
+	Creator string `json:"creator,omitempty" jsonschema:"only jobs of this creator"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before"`
+}
+
+// JobList is what job_list answers.
+type JobList struct {
+	Jobs       []JobView `json:"jobs"`
+	Total      int       `json:"total" jsonschema:"of all parts"`
+	NextCursor string    `json:"next_cursor,omitempty" jsonschema:"for the next part; missing at the end"`
+}
+
+// Text has a line for each.
+func (l JobList) Text() string {
+	lines := []string{fmt.Sprintf("Found %d jobs (showing %d)", l.Total, len(l.Jobs))}
+	for _, v := range l.Jobs {
+		lines = append(lines, v.Text())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (tool.Result, error) {
+	page, err := t.queue.List(ctx, job.Filter{State: job.State(in.Status), Tag: in.Tag, Creator: in.Creator}, in.Limit, in.Cursor)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	l := JobList{Jobs: []JobView{}, Total: page.Total, NextCursor: page.Next}
+	for i := range page.Jobs {
+		l.Jobs = append(l.Jobs, jobView(&page.Jobs[i]))
+	}
+	return tool.Output(l.Text(), l)
+}
+
+type noArguments struct{}
+
+// JobCounts is what job_stats answers.
+type JobCounts struct {
+	Total     int `json:"total"`
+	Pending   int `json:"pending"`
+	Running   int `json:"running"`
+	Complete  int `json:"completed"`
+	Failed    int `json:"failed"`
+	Cancelled int `json:"cancelled"`
+}
+
+// Text says it in a line.
+func (c JobCounts) Text() string {
+	return fmt.Sprintf("%d jobs: %d pending, %d running, %d complete, %d failed, %d cancelled", c.Total, c.Pending, c.Running, c.Complete, c.Failed, c.Cancelled)
+}
+
+func (t jobTools) stats(ctx context.Context, _ tool.Call, _ noArguments) (JobCounts, error) {
+	s, err := t.queue.Stats(ctx)
+	c := JobCounts{Pending: s[job.Pending], Running: s[job.Running], Complete: s[job.Complete], Failed: s[job.Failed], Cancelled: s[job.Cancelled]}
+	c.Total = c.Pending + c.Running + c.Complete + c.Failed + c.Cancelled
+	return c, err
+}
+
+type jobLogsIn struct {
+	JobID string `json:"job_id" jsonschema:"id of a job" min:"1" max:"64"`
+	From  int    `json:"from,omitempty" jsonschema:"number of the first line wanted; 0 is the first there is" min:"0"`
+}
+
+// JobLogs is what job_logs answers.
+type JobLogs struct {
+	Lines []SaidView `json:"lines"`
+	Next  int        `json:"next" jsonschema:"give it as from to get what comes after"`
+}
+
+// Text is the lines.
+func (l JobLogs) Text() string {
+	if len(l.Lines) == 0 {
+		return "(nothing said)"
+	}
+	var text []string
+	for _, line := range l.Lines {
+		text = append(text, line.Text)
+	}
+	return strings.Join(text, "\n")
+}
+
+func (t jobTools) logs(ctx context.Context, _ tool.Call, in jobLogsIn) (JobLogs, error) {
+	lines, err := t.queue.Logs(ctx, in.JobID, in.From)
+	return JobLogs{append([]SaidView{}, saidViews(lines)...), in.From + len(lines)}, err
+}
+
+// JobResources makes the resources that show jobs.
+func JobResources(q JobQueue) []Resource {
+	const mime = "application/json"
+	t := jobTools{queue: q}
+	return []Resource{
+		{URI: "lua://jobs", Name: "jobs", Title: "All jobs", MIMEType: mime, Description: "The newest 100 jobs with their status",
+			Read: func(ctx context.Context, _ string) (string, error) {
+				page, err := q.List(ctx, job.Filter{}, 100, "")
+				if err != nil {
+					return "", err
+				}
+				views := []JobView{}
+				for i := range page.Jobs {
+					views = append(views, jobView(&page.Jobs[i]))
+				}
+				return asJSON(JobList{views, page.Total, page.Next})
+			}},
+		{URI: "lua://jobs/stats", Name: "job-stats", Title: "Job counts", MIMEType: mime, Description: "How many jobs there are in each status",
+			Read: func(ctx context.Context, _ string) (string, error) {
+				counts, err := t.stats(ctx, tool.Call{}, noArguments{})
+				if err != nil {
+					return "", err
+				}
+				return asJSON(counts)
+			}},
+		{URI: "lua://jobs/{id}", Name: "job", Title: "A job", MIMEType: mime, Description: "One job with its result and output",
+			Read: func(ctx context.Context, id string) (string, error) {
+				j, err := q.Status(ctx, id)
+				if err != nil {
+					return "", err
+				}
+				return asJSON(jobData{jobView(&j), j.Result})
+			}},
+	}
+}
+
+// JobCompletions knows the arguments that name jobs.
+func JobCompletions(q JobQueue) Completions {
+	active := func(context.Context) []string { return slices.Sorted(slices.Values(q.Active())) }
+	states := func(context.Context) []string {
+		var names []string
+		for _, s := range job.States() {
+			names = append(names, string(s))
+		}
+		return names
+	}
+	return Completions{"job_id": active, "job_ids": active, "id": active, "status": states}
+}
