@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// toolbox is many tools of this process: calc.double, which answers at once,
+// slow.wait, which answers when the door opens, and, before them in the
+// alphabet, others that are only there.
+type toolbox struct {
+	infos   []tool.Info
+	answer  tool.Result
+	arrived chan struct{} // a token for each call that waits
+	door    chan struct{} // closed to let them go
+}
+
+func newToolbox(count int) *toolbox {
+	object := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
+	add := func(infos []tool.Info, space, name string) []tool.Info {
+		return append(infos, tool.Info{Ref: tool.Ref{Space: space, Name: name}, Description: "does " + name, Input: object})
+	}
+	infos := add(add(nil, "calc", "double"), "slow", "wait")
+	for i := range count - len(infos) {
+		infos = add(infos, fmt.Sprintf("area%03d", i/100), fmt.Sprintf("tool%02d", i%100))
+	}
+	slices.SortFunc(infos, func(x, y tool.Info) int { return strings.Compare(x.String(), y.String()) })
+	return &toolbox{
+		infos:   infos,
+		answer:  tool.Result{Raw: []byte(`{"content":[{"type":"text","text":"{\"n\":2}"}],"structuredContent":{"n":2}}`)},
+		arrived: make(chan struct{}),
+		door:    make(chan struct{}),
+	}
+}
+
+func (b *toolbox) Tools(context.Context) ([]tool.Info, error) { return b.infos, nil }
+
+func (b *toolbox) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	if call.Ref.Space != "slow" {
+		return b.answer, nil
+	}
+	b.arrived <- struct{}{}
+	select {
+	case <-b.door:
+		return b.answer, nil
+	case <-ctx.Done():
+		return tool.Result{}, context.Cause(ctx)
+	}
+}
+
+// shelve puts the tools into a catalog that sets no limits of its own.
+func shelve(ctx context.Context, box *toolbox) *catalog.Catalog {
+	c := catalog.New(catalog.Options{
+		Sources: []tool.Source{box},
+		Bus:     event.New(event.BusOptions{}),
+		Limits:  func(string) catalog.Limits { return catalog.Limits{Concurrent: -1} },
+	})
+	c.Refresh(ctx)
+	return c
+}
+
+func newRunner(tools tool.Source) (*script.Runner, error) {
+	return script.NewRunner(script.Options{
+		Tools:  tools,
+		Events: event.New(event.BusOptions{}),
+		Log:    slog.New(slog.DiscardHandler),
+		Tracer: tracenoop.NewTracerProvider().Tracer(""),
+		Meter:  metricnoop.NewMeterProvider().Meter(""),
+		Clock:  clock.Real(),
+		Limits: script.Limits{Calls: 1 << 40, Time: 1 << 40},
+	})
+}

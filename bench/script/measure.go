@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/luanette/luanette/internal/script"
+)
+
+// spent is what one run takes.
+type spent struct {
+	cpu            float64 // nanoseconds
+	objects, bytes float64
+}
+
+// measure runs a subject for the given processor time in rounds and returns the
+// cheapest round's average: neighbours make a machine slower, never faster.
+func measure(ctx context.Context, length time.Duration, run func(context.Context) error) (spent, error) {
+	const rounds = 5
+	var best spent
+	for i := range rounds {
+		s, err := average(ctx, length/rounds, run)
+		if err != nil {
+			return spent{}, err
+		}
+		if i == 0 || s.cpu < best.cpu {
+			best = s
+		}
+	}
+	return best, nil
+}
+
+func average(ctx context.Context, length time.Duration, run func(context.Context) error) (spent, error) {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start, count := processorTime(), 0
+	for processorTime()-start < length {
+		for range 10 {
+			if err := errors.Join(run(ctx), ctx.Err()); err != nil {
+				return spent{}, err
+			}
+			count++
+		}
+	}
+	took := processorTime() - start
+	runtime.ReadMemStats(&after)
+	each := func(total uint64) float64 { return float64(total) / float64(count) }
+	return spent{
+		cpu:     float64(took) / float64(count),
+		objects: each(after.Mallocs - before.Mallocs),
+		bytes:   each(after.TotalAlloc - before.TotalAlloc),
+	}, nil
+}
+
+func processorTime() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // cannot fail for oneself
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// wait has many scripts wait for a slow tool at once and tells what they hold.
+func wait(ctx context.Context, runner *script.Runner, box *toolbox, count int) error {
+	before := weigh()
+	errs := make([]error, count)
+	var all sync.WaitGroup
+	for i := range count {
+		all.Go(func() { errs[i] = runs(runner, "return mcp.slow.wait{}")(ctx) })
+	}
+	for range count {
+		select {
+		case <-box.arrived:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	grown := resident()
+	after := weigh()
+	close(box.door)
+	all.Wait()
+	fmt.Printf("\n%d scripts wait at once: heap %d MiB, stacks %d MiB, resident %d MiB (%d MiB before them); %.1f KiB each\n",
+		count, mebi(after.heap-before.heap), mebi(after.stacks-before.stacks), mebi(grown), mebi(before.resident),
+		float64(after.heap-before.heap+after.stacks-before.stacks)/float64(count)/1024)
+	return errors.Join(errs...)
+}
+
+// weight is what the process holds, garbage left out.
+type weight struct{ heap, stacks, resident uint64 }
+
+func weigh() weight {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return weight{m.HeapAlloc, m.StackInuse, resident()}
+}
+
+// resident is the process's resident memory as the system counts it; 0 where
+// that cannot be told.
+func resident() uint64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	line, _, _ := strings.Cut(rest, "kB")
+	kilobytes, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}
+
+func mebi(bytes uint64) uint64 { return bytes >> 20 }
