@@ -139,6 +139,19 @@ func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, 
 	return shelf.tools, true
 }
 
+// Find looks up one tool, without listing all; ok is false when there is none of
+// that name.
+func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool) {
+	e := c.view.Load().find(ref)
+	if e == nil {
+		e = c.refresh(ctx).find(ref)
+	}
+	if e == nil {
+		return tool.Info{}, false
+	}
+	return e.info, true
+}
+
 // Call runs a tool. Besides what the tool's source answers, it fails with
 // tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
 func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {

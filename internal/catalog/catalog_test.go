@@ -61,6 +61,23 @@ func TestTheEarlierSourceHasATool(t *testing.T) {
 	}
 }
 
+func TestOneToolIsFound(t *testing.T) {
+	t.Parallel()
+	m := newMemory().with("a", "x", "", nil)
+	c := open(catalog.Options{}, m)
+	_ = listed(t, c)
+	m.with("a", "new", "", nil)
+	for name, want := range map[string]bool{"x": true, "new": true, "y": false} {
+		info, ok := c.Find(t.Context(), ref("a", name))
+		if ok != want || ok && info.Name != name {
+			t.Errorf("a.%s: found %v %q, want %v", name, ok, info.Name, want)
+		}
+	}
+	if _, ok := c.Find(t.Context(), ref("b", "x")); ok {
+		t.Error("a tool of a namespace that is not there was found")
+	}
+}
+
 func TestListsFollowTheirSources(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "x", "", nil)
