@@ -83,14 +83,16 @@ func classify(w *host.World, args host.Args) host.Kind {
 	}
 }
 
-// finder is a source that can look up one tool without listing all.
+// finder is a source that can look up one tool or one namespace without listing
+// all.
 type finder interface {
-	Find(ref tool.Ref) (tool.Info, bool)
+	Find(ctx context.Context, ref tool.Ref) (tool.Info, bool)
+	In(ctx context.Context, namespace string) ([]tool.Info, bool)
 }
 
 func find(ctx context.Context, source tool.Source, ref tool.Ref) (tool.Info, bool) {
 	if f, ok := source.(finder); ok {
-		return f.Find(ref)
+		return f.Find(ctx, ref)
 	}
 	infos, err := source.Tools(ctx)
 	if err != nil {
@@ -123,16 +125,27 @@ func has(ctx context.Context, w *host.World, args host.Args) ([]host.Value, erro
 		_, ok := find(ctx, w.Tools, ref)
 		return []host.Value{ok}, nil
 	}
-	infos, err := w.Tools.Tools(ctx)
+	infos, err := inSpace(ctx, w.Tools, space)
+	return []host.Value{len(infos) > 0}, err
+}
+
+// inSpace lists the tools of a namespace.
+func inSpace(ctx context.Context, source tool.Source, space string) ([]tool.Info, error) {
+	if f, ok := source.(finder); ok {
+		infos, _ := f.In(ctx, space)
+		return infos, nil
+	}
+	all, err := source.Tools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, info := range infos {
+	var infos []tool.Info
+	for _, info := range all {
 		if info.Space == space {
-			return []host.Value{true}, nil
+			infos = append(infos, info)
 		}
 	}
-	return []host.Value{false}, nil
+	return infos, nil
 }
 
 // namespaces() lists the namespaces.
@@ -165,14 +178,12 @@ func tools(ctx context.Context, w *host.World, args host.Args) ([]host.Value, er
 	}
 	list := []entry{}
 	if w.Tools != nil {
-		infos, err := w.Tools.Tools(ctx)
+		infos, err := inSpace(ctx, w.Tools, space)
 		if err != nil {
 			return nil, err
 		}
 		for _, info := range infos {
-			if info.Space == space {
-				list = append(list, entry{info.Name, info.Description})
-			}
+			list = append(list, entry{info.Name, info.Description})
 		}
 	}
 	table, err := host.Table(list)
