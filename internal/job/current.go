@@ -10,6 +10,8 @@ import (
 // current is what is known only while a job is not over: how far it is, what it
 // said, and who waits for it.
 type current struct {
+	fresh *Job // as it was submitted to this process; nil when another one left it
+
 	mu       sync.Mutex
 	fraction float64
 	message  string
@@ -18,11 +20,16 @@ type current struct {
 	waiters  []chan<- struct{}
 }
 
-// enter begins to follow a job.
-func (q *Queue) enter(j Job) {
+// enter begins to follow a job. fresh tells that it was submitted just now, and
+// so has no past.
+func (q *Queue) enter(j Job, fresh bool) {
+	c := &current{}
+	if fresh {
+		c.fresh = &j
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.current[j.ID] = &current{}
+	q.current[j.ID] = c
 }
 
 // leave stops following a job and wakes who waits for it.

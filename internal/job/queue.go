@@ -87,7 +87,7 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 		return nil, fault.Wrap(fault.Internal, err, "find unfinished jobs")
 	}
 	for _, j := range jobs {
-		q.enter(j)
+		q.enter(j, false)
 	}
 	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Log: o.Log}); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
 	if err := q.insert(ctx, j); err != nil {
 		return Job{}, fault.Wrap(fault.Internal, err, "store job")
 	}
-	q.enter(j)
+	q.enter(j, true)
 	q.options.Events.Publish(Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
 	if err := q.engine.Start(j.ID); err != nil {
 		return Job{}, errors.Join(err, q.withdraw(ctx, j.ID))

@@ -15,11 +15,7 @@ import (
 
 // work is one durable run: a job from wherever it stands to its end.
 func (q *Queue) work(ctx context.Context, run *durable.Run) error {
-	var j Job
-	err := q.persist(ctx, func() (err error) {
-		j, _, err = q.load(ctx, run.ID)
-		return err
-	})
+	j, err := q.find(ctx, run.ID)
 	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
 		q.clean(run.ID)
 		return nil
@@ -31,17 +27,13 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 		return q.stopped(ctx, j, err)
 	}
 	defer q.turns.give(j.Creator)
-	past, err := run.Past()
-	if err != nil {
-		return q.conclude(ctx, j, Outcome{}, err, nil)
-	}
-	steps, err := host.ReadJournal(past...)
+	past, steps, err := q.past(run)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
 	}
 	var attempts int
 	err = q.persist(ctx, func() (err error) {
-		attempts, err = q.begin(ctx, j.ID, q.options.Clock.Now(), len(past))
+		attempts, err = q.begin(ctx, j.ID, q.options.Clock.Now(), past)
 		return err
 	})
 	switch {
@@ -53,6 +45,31 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 		return q.conclude(ctx, j, Outcome{}, givenUp(attempts-1), nil)
 	}
 	return q.perform(ctx, run, j, steps)
+}
+
+// find is the job of a run: as it was submitted, or as it was stored.
+func (q *Queue) find(ctx context.Context, id string) (j Job, err error) {
+	if c := q.following(id); c != nil && c.fresh != nil {
+		return *c.fresh, nil
+	}
+	err = q.persist(ctx, func() (err error) {
+		j, _, err = q.load(ctx, id)
+		return err
+	})
+	return j, err
+}
+
+// past is what a run recorded before: how many records, and the steps in them.
+func (q *Queue) past(run *durable.Run) (records int, steps []host.Step, err error) {
+	if c := q.following(run.ID); c != nil && c.fresh != nil {
+		return 0, nil, nil
+	}
+	past, err := run.Past()
+	if err != nil {
+		return 0, nil, err
+	}
+	steps, err = host.ReadJournal(past...)
+	return len(past), steps, err
 }
 
 // wait waits until the job is due and has its turn.
