@@ -10,7 +10,7 @@ import (
 )
 
 // tampering is how many changes of a kind the tests try; fuzzing tries others.
-const tampering = 3000
+const tampering = 1000
 
 // TestTamperedThreads changes single fields of suspended coroutines. What the
 // check lets pass runs, somehow, within its budget.
