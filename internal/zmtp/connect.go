@@ -9,20 +9,25 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// keepDialing keeps one connection up until ctx ends.
+// keepDialing keeps one connection up until ctx ends. It waits longer from one
+// failure to the next; a connection that lived no longer than the wait before it
+// is one as well.
 func (s *Socket) keepDialing(ctx context.Context, dial func(context.Context) (net.Conn, error)) {
+	var wait time.Duration
 	for failures := 1; ; failures++ {
+		began := time.Now()
 		ended := s.dialOnce(ctx, dial)
 		if ctx.Err() != nil {
 			s.parted(ctx, ended)
 			return
 		}
-		if ended.What == Disconnected {
+		if ended.What == Disconnected && time.Since(began) > wait {
 			failures = 1
 		}
-		ended.Retry = s.opts.Reconnect.Delay(failures)
+		wait = s.opts.Reconnect.Delay(failures)
+		ended.Retry = wait
 		s.opts.OnEvent(ended)
-		pause(ctx, ended.Retry)
+		pause(ctx, wait)
 	}
 }
 
@@ -41,8 +46,9 @@ func (s *Socket) dialOnce(ctx context.Context, dial func(context.Context) (net.C
 // keepAccepting talks to everybody who connects, each in a goroutine of its own,
 // until ctx ends. It closes l.
 func (s *Socket) keepAccepting(ctx context.Context, l net.Listener) {
-	defer l.Close()
-	stop := context.AfterFunc(ctx, func() { l.Close() })
+	hangUp := func() { _ = l.Close() } // an error changes nothing for us
+	defer hangUp()
+	stop := context.AfterFunc(ctx, hangUp)
 	defer stop()
 	seats := make(chan struct{}, s.opts.MaxPeers)
 	for failures := 1; ; failures++ {

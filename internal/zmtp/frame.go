@@ -17,7 +17,11 @@ const (
 // arrived, so that announcing gigabytes costs us nothing.
 const firstChunk = 64 << 10
 
-// readFrame reads one frame of at most limit bytes; the body is the caller's.
+// maxCommand bounds commands in bytes, the handshake's among them.
+const maxCommand = 64 << 10
+
+// readFrame reads one frame; the body is the caller's. At most limit bytes of it
+// are taken for a message, and maxCommand for a command.
 func readFrame(in *bufio.Reader, limit int) (flags byte, body []byte, err error) {
 	flags, err = in.ReadByte()
 	if err != nil {
@@ -26,12 +30,15 @@ func readFrame(in *bufio.Reader, limit int) (flags byte, body []byte, err error)
 	if flags&^(flagMore|flagLong|flagCommand) != 0 || flags&(flagMore|flagCommand) == flagMore|flagCommand {
 		return 0, nil, violation("read frame: no frame begins with %#02x", flags)
 	}
+	if flags&flagCommand != 0 {
+		limit = maxCommand
+	}
 	size, err := readSize(in, flags&flagLong != 0)
 	if err != nil {
 		return 0, nil, cutShort(err)
 	}
 	if size > uint64(limit) {
-		return 0, nil, violation("read frame: its %d bytes are more than the %d left to the message", size, limit)
+		return 0, nil, violation("read frame: its %d bytes are more than %d", size, limit)
 	}
 	body, err = readBody(in, int(size))
 	return flags, body, cutShort(err)

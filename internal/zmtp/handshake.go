@@ -16,9 +16,6 @@ const (
 	greetingSize  = 64
 )
 
-// maxReady bounds the handshake's commands in bytes.
-const maxReady = 64 << 10
-
 // greeting is how we begin: ZMTP 3.1, no security.
 func greeting() []byte {
 	g := make([]byte, greetingSize)
@@ -86,7 +83,7 @@ func introduce(conn net.Conn, in *bufio.Reader, kind Kind, identity string) (Pee
 
 // readReady reads the peer's READY, or the ERROR it sends instead.
 func readReady(in *bufio.Reader, peer *Peer) error {
-	flags, body, err := readFrame(in, maxReady)
+	flags, body, err := readFrame(in, maxCommand)
 	if err != nil {
 		return cutShort(err)
 	}

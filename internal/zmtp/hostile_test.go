@@ -67,7 +67,7 @@ func TestHostilePeers(t *testing.T) {
 		"giant frame":          {after(flagLong, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "more than"},
 		"frame over the limit": {after(flagLong, 0, 0, 0, 0, 0, 0x10, 0, 1), "more than"},
 		"too many frames":      {after(repeat(101, flagMore, "")...), "100 frames"},
-		"too much in frames":   {after(repeat(60, flagMore, strings.Repeat("x", 20_000))...), "left to the message"},
+		"too much in frames":   {after(repeat(60, flagMore, strings.Repeat("x", 20_000))...), "more than"},
 		"short PING":           {after(framed(flagCommand, command(cmdPing, 1))...), "PING"},
 		"long PING":            {after(framed(flagCommand, command(cmdPing, make([]byte, 19)...))...), "PING"},
 		"late ERROR":           {after(framed(flagCommand, refusal("enough"))...), "enough"},

@@ -1,7 +1,6 @@
 package zmtp
 
 import (
-	"crypto/rand"
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
@@ -21,8 +20,10 @@ const (
 // Options say how a socket behaves. The zero value is a good one.
 type Options struct {
 	// Identity is the name a ROUTER at the other end knows this socket by, up to
-	// 255 bytes, the first of them not zero. Empty means a random one, so that no
-	// two sockets share theirs; it stays the same over reconnections.
+	// 255 bytes, the first of them not zero. Empty lets that ROUTER invent one for
+	// each connection, so that no two ever share theirs. A ROUTER of libzmq that
+	// has not noticed the end of a connection ignores the next one under the same
+	// name: give one only where it is needed, and then a heartbeat.
 	Identity string
 
 	// SendQueue and SendBytes bound what waits to be written to one peer, in
@@ -105,9 +106,6 @@ func (o Options) filled(kind Kind) Options {
 		if *bound.value <= 0 {
 			*bound.value = bound.fallback
 		}
-	}
-	if o.Identity == "" {
-		o.Identity = rand.Text()
 	}
 	if o.Handshake <= 0 {
 		o.Handshake = DefaultHandshake

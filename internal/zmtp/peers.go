@@ -106,6 +106,6 @@ func (p *peers) wait(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return ErrClosed
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return expired(ctx)
 	}
 }

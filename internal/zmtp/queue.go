@@ -67,7 +67,7 @@ func (q *queue) put(ctx context.Context, m Message) error {
 		case <-q.gone:
 			return errGone
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return expired(ctx)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (q *queue) drained(ctx context.Context) error {
 		case <-q.gone:
 			return nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return expired(ctx)
 		}
 	}
 }

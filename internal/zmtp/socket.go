@@ -56,7 +56,7 @@ func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket,
 		s.keepAccepting(ctx, l)
 	})
 	if err != nil {
-		l.Close()
+		_ = l.Close() // it was not used yet
 	}
 	return s, err
 }
@@ -92,9 +92,6 @@ func (s *Socket) Close() {
 
 // Addr is the endpoint the socket connects to or listens on.
 func (s *Socket) Addr() string { return s.addr }
-
-// Identity is the name a ROUTER at the other end knows the socket by.
-func (s *Socket) Identity() string { return s.opts.Identity }
 
 // Peers are those connected at this moment.
 func (s *Socket) Peers() []Peer {
@@ -143,7 +140,7 @@ func (s *Socket) Recv(ctx context.Context) (Message, error) {
 	case <-s.done:
 		return nil, s.failed("receive", ErrClosed)
 	case <-ctx.Done():
-		return nil, s.failed("receive", context.Cause(ctx))
+		return nil, s.failed("receive", expired(ctx))
 	}
 }
 

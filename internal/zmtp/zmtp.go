@@ -16,6 +16,7 @@
 package zmtp
 
 import (
+	"context"
 	"errors"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -92,6 +93,11 @@ var (
 	ErrNoPeer = errors.New("no such peer is connected")
 	ErrFull   = errors.New("the peer's queue is full")
 )
+
+// expired is the error of waiting for longer than ctx allows.
+func expired(ctx context.Context) error {
+	return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "")
+}
 
 // violation is a peer that does not keep to the protocol.
 func violation(format string, args ...any) *fault.Error {
