@@ -110,6 +110,6 @@ func (r router) send(ctx context.Context, m Message) error {
 	return err
 }
 
-// receive hands the message on with the identity that message put before it.
+// receive hands the message on; the link put the sender's identity before it.
 func (r router) receive(ctx context.Context, _ *link, m Message) error { return r.in.put(ctx, m) }
 func (router) subscribe(*link, []byte, bool) error                     { return nil }

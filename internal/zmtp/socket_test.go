@@ -132,7 +132,7 @@ func TestDealerAndRouter(t *testing.T) {
 	}
 }
 
-func TestRoutersDialToo(t *testing.T) {
+func TestARouterDialsToo(t *testing.T) {
 	t.Parallel()
 	dealer := listen(t, zmtp.Dealer, anyPort, zmtp.Options{Identity: "bob"})
 	seen := newWatch()
@@ -287,7 +287,7 @@ func TestPubAndSub(t *testing.T) {
 	expect(t, sub, "job.2")
 }
 
-func TestASubDials(t *testing.T) {
+func TestAPubDialsToo(t *testing.T) {
 	t.Parallel()
 	sub := listen(t, zmtp.Sub, anyPort, zmtp.Options{})
 	sub.Subscribe("a")
