@@ -87,6 +87,11 @@ bench: ## All benchmarks
 bench-hub: ## What the hub adds to a call, side by side with a direct one
 	go run ./bench/hub
 
+.PHONY: crash
+KILLS ?= 200
+crash: ## Kill running jobs KILLS times (default 200) and see that nothing is lost
+	LUANETTE_CRASH_KILLS=$(KILLS) go test -count=1 -v -run TestKilledAtRandom ./internal/job
+
 .PHONY: cover
 cover: neighbours ## Coverage by package, and cover.out
 	go test -coverprofile cover.out ./...
