@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -296,6 +298,28 @@ func TestCancelledEffects(t *testing.T) {
 		if err == nil || len(d.records) != c.want {
 			t.Errorf("cause %v: error %v, %d records, want %d", c.cause, err, len(d.records), c.want)
 		}
+	}
+}
+
+// A job's folder is the same after a restart, with what is in it.
+func TestTempAtStays(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "job-1")
+	for range 2 {
+		temp := NewTempAt(folder, 100)
+		path, err := temp.Path("notes")
+		if err != nil || path != filepath.Join(folder, "notes") {
+			t.Fatalf("path %s, %v", path, err)
+		}
+		if err := NewFiles(temp, FilesOptions{}).Write(path, []byte("x"), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := temp.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(folder, "notes")); err != nil || string(data) != "xx" {
+		t.Errorf("file holds %q (%v)", data, err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // on every way out.
 type Temp struct {
 	parent string
+	fixed  string // where the folder is, when its owner says so; "" makes a new one
 	limit  int64
 
 	mu   sync.Mutex
@@ -26,6 +27,12 @@ func NewTemp(parent string, limit int64) *Temp {
 	return &Temp{parent: parent, limit: limit}
 }
 
+// NewTempAt is the folder at path, which Close leaves alone: it belongs to
+// something that outlives the run, as a job does that goes on after a restart.
+func NewTempAt(path string, limit int64) *Temp {
+	return &Temp{fixed: path, limit: limit}
+}
+
 // Dir is the folder, made now if need be.
 func (t *Temp) Dir() (string, error) {
 	t.mu.Lock()
@@ -33,12 +40,19 @@ func (t *Temp) Dir() (string, error) {
 	if t.dir != "" {
 		return t.dir, nil
 	}
-	dir, err := os.MkdirTemp(t.parent, "luanette-*")
+	dir, err := t.make()
 	if err != nil {
 		return "", fault.Wrap(fault.Internal, err, "make temp folder")
 	}
 	t.dir = dir
 	return dir, nil
+}
+
+func (t *Temp) make() (string, error) {
+	if t.fixed != "" {
+		return t.fixed, os.MkdirAll(t.fixed, 0o700)
+	}
+	return os.MkdirTemp(t.parent, "luanette-*")
 }
 
 // Path is where the file of that name would be. The name must stay inside.
@@ -83,11 +97,11 @@ func folderSize(dir string) int64 {
 	return size
 }
 
-// Close removes the folder and everything in it.
+// Close removes the folder and everything in it, unless it is at a fixed path.
 func (t *Temp) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.dir == "" {
+	if t.dir == "" || t.fixed != "" {
 		return nil
 	}
 	dir := t.dir
