@@ -30,7 +30,7 @@ $(BIN): $(SOURCES)
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette
 
 .PHONY: test
-test: neighbours ## Install what tests need and run all of them
+test: neighbours system ## Install what tests need and run all of them
 	go test ./...
 
 .PHONY: check
@@ -82,6 +82,16 @@ bench-lua: ## Our Lua beside lua5.4 and gopher-lua, in one run
 .PHONY: bench
 bench: ## All benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
+
+# Programs that tests compare us with. Where they cannot be installed those
+# comparisons are skipped, and say so.
+SYSTEM := lua5.4 abcmidi python3-zmq python3-msgpack
+.PHONY: system
+system: ## Install the Debian packages that tests compare us with, where that is possible
+	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq $$missing >/dev/null; \
+	else echo "not installed, comparisons with them are skipped:$$missing"; fi
 
 .PHONY: bench-hub
 bench-hub: ## What the hub adds to a call, side by side with a direct one
