@@ -1,0 +1,72 @@
+// Command lua times our Lua engine side by side with the reference
+// implementation, lua5.4, and with gopher-lua, on the programs of lua/bench. All
+// engines run each program as a process of its own, by turns; what counts is
+// the processor time of the best turn. It also tells what budgets cost and what
+// a fresh state holds.
+//
+//	cd bench/lua && go run . [-turns 5] [-programs ../../lua/bench] [NAME…]
+//
+// A program whose output differs from that of lua5.4 ends it with status 1.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	var (
+		role     = flag.String("role", "", "what to be instead; used by the program itself")
+		turns    = flag.Int("turns", 5, "how often each engine runs each program")
+		programs = flag.String("programs", "../../lua/bench", "the folder of Lua programs")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	switch *role {
+	case "":
+		err = compare(ctx, *programs, *turns, flag.Args())
+	case "states":
+		err = measureStates(os.Stdout)
+	default:
+		err = play(*role, flag.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench/lua:", err)
+		os.Exit(1)
+	}
+}
+
+// compare prints the table of the named programs, or of all.
+func compare(ctx context.Context, folder string, turns int, names []string) error {
+	paths, err := filepath.Glob(filepath.Join(folder, "*.lua"))
+	if err != nil || len(paths) == 0 {
+		return fmt.Errorf("no programs in %s: %w", folder, os.ErrNotExist)
+	}
+	engines, err := allEngines(ctx)
+	if err != nil {
+		return err
+	}
+	t := table{turns: turns}
+	t.head(engines)
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".lua")
+		if len(names) > 0 && !slices.Contains(names, name) {
+			continue
+		}
+		row, err := race(ctx, engines, path, turns)
+		if err != nil {
+			return err
+		}
+		t.add(name, row)
+	}
+	t.foot()
+	return printStates(ctx)
+}
