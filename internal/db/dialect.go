@@ -22,6 +22,8 @@ type dialect interface {
 	explain(err error) error
 	// check looks for damage.
 	check(ctx context.Context, tx *Tx) error
+	// claim is Claim.
+	claim(ctx context.Context, name string) (release func() error, err error)
 	// migrations is goose's word for it.
 	migrations() goose.Dialect
 }

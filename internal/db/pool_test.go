@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/fault"
 )
 
 // pooled is a database with a table, and the pool over it.
@@ -128,5 +129,32 @@ func TestPoolLetsGo(t *testing.T) {
 	}
 	if err := tx.Commit(); err == nil {
 		t.Error("a cancelled transaction was committed")
+	}
+}
+
+func TestClaimIsExclusive(t *testing.T) {
+	t.Parallel()
+	d, _ := pooled(t)
+	release, err := d.Claim(t.Context(), "jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Claim(t.Context(), "jobs"); fault.CodeOf(err) != fault.Conflict || fault.HintOf(err) == "" {
+		t.Errorf("a second claim: %v", err)
+	}
+	other, err := d.Claim(t.Context(), "other")
+	if err != nil {
+		t.Errorf("another claim: %v", err)
+	}
+	for _, let := range []func() error{release, other} {
+		if err := let(); err != nil {
+			t.Error(err)
+		}
+	}
+	if release, err = d.Claim(t.Context(), "jobs"); err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
 	}
 }

@@ -64,6 +64,7 @@ type Queue struct {
 	options Options
 	boot    string // this process, in journals
 	turns   *turns
+	release func() error // gives up the claim on the database's jobs
 
 	stop       context.CancelFunc // ends what runs in the background
 	background sync.WaitGroup
@@ -74,14 +75,24 @@ type Queue struct {
 }
 
 // Open makes a queue over a database, whose tables it brings up to date, and goes
-// on with every job that is not over. The database stays the caller's; the queue
-// is to be closed before it.
+// on with every job that is not over. A database has one queue at a time: while
+// another process has it open, the error is a fault.Conflict. The database stays
+// the caller's; the queue is to be closed before it.
 func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Queue, err error) {
 	o = o.orDefault()
 	if err := database.Migrate(ctx, "job", migrations); err != nil {
 		return nil, err
 	}
-	q := &Queue{db: database, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers), current: map[string]*current{}}
+	release, err := database.Claim(ctx, "jobs")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, release())
+		}
+	}()
+	q := &Queue{db: database, release: release, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers), current: map[string]*current{}}
 	jobs, err := q.unfinished(ctx)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "find unfinished jobs")
@@ -92,7 +103,7 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Log: o.Log}); err != nil {
 		return nil, err
 	}
-	if err := q.engine.Launch(); err != nil {
+	if err = q.engine.Launch(); err != nil {
 		return nil, err
 	}
 	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -122,7 +133,7 @@ func (q *Queue) Close() error {
 	q.stop()
 	q.background.Wait()
 	q.halt()
-	return q.engine.Close()
+	return errors.Join(q.engine.Close(), q.release())
 }
 
 // halt lets running scripts do nothing further and waits for the calls under way,

@@ -213,6 +213,17 @@ func TestCloseAndGoOn(t *testing.T) {
 	}
 }
 
+func TestOneQueueAtATime(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	q := open(t, d, newStage(), job.Options{})
+	if _, err := job.Open(t.Context(), d, newStage(), job.Options{}); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("a second queue: %v", err)
+	}
+	shut(t, q)
+	shut(t, open(t, d, newStage(), job.Options{}))
+}
+
 func TestDelayAndRetention(t *testing.T) {
 	t.Parallel()
 	d := database(t)

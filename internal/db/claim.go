@@ -1,0 +1,44 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Claim makes this process the only one that does what name says with this
+// database, until release is called or the process ends, however it does. While
+// another has it, the answer is a fault.Conflict at once.
+func (d *DB) Claim(ctx context.Context, name string) (release func() error, err error) {
+	if d.closed.Load() {
+		return nil, errClosed()
+	}
+	return d.dialect.claim(ctx, name)
+}
+
+// claim holds an empty database beside the file in an exclusive transaction: a
+// lock of the operating system, which nobody has to clean up after a crash.
+func (s *sqliteFile) claim(ctx context.Context, name string) (func() error, error) {
+	path := s.path + "." + name + ".lock"
+	file := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=0&_txlock=exclusive"}
+	pool, err := sql.Open("sqlite", file.String())
+	if err != nil {
+		return nil, doing("claim "+name, err)
+	}
+	tx, err := pool.BeginTx(context.WithoutCancel(ctx), nil)
+	if err == nil {
+		return func() error { return errors.Join(tx.Rollback(), pool.Close()) }, nil
+	}
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY {
+		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, s.path).
+			WithHint("stop the other process, or give this one a data folder of its own")
+	}
+	return nil, errors.Join(err, pool.Close())
+}
