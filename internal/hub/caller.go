@@ -15,7 +15,7 @@ import (
 func (t *task) caller() *tool.Caller {
 	c := &tool.Caller{ID: "user:" + t.who, Capabilities: t.caps}
 	if t.session != nil && t.era == wire.Legacy {
-		c.ID = "session:" + t.session.id
+		c.ID = t.session.name()
 	}
 	rd := t.current()
 	if rd == nil {

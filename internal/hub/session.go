@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"sync"
@@ -65,6 +67,13 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 	s.level.Store(int32(levelInfo))
 	s.touch(time.Now())
 	return s
+}
+
+// name tells the session apart where others can see it. The id itself is the
+// client's key to the session and is never shown.
+func (s *session) name() string {
+	sum := sha256.Sum256([]byte(s.id))
+	return "session:" + hex.EncodeToString(sum[:6])
 }
 
 func (s *session) touch(now time.Time) { s.seen.Store(now.UnixNano()) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -230,3 +231,33 @@ type address string
 
 func (address) Network() string  { return "tcp" }
 func (a address) String() string { return string(a) }
+
+// Whoever has a session's id is its client, so that tools, which keep and show
+// who called, are told another name of it.
+func TestToolsDoNotLearnTheSessionID(t *testing.T) {
+	t.Parallel()
+	var callers []string
+	remember := func(_ context.Context, call tool.Call) (tool.Result, error) {
+		callers = append(callers, call.Caller.ID)
+		return textResult("ok"), nil
+	}
+	h := hub.New(hub.Options{Name: "t", Version: "1", Tools: tools{"remember": remember}})
+	defer h.Close(t.Context())
+	handler := h.Handler()
+	var ids []string
+	for range 2 {
+		id := post(t, handler, nil, initialize).Header().Get(wire.HeaderSession)
+		ids = append(ids, id)
+		for range 2 {
+			post(t, handler, http.Header{wire.HeaderSession: {id}}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember"}}`)
+		}
+	}
+	if len(callers) != 4 || callers[0] != callers[1] || callers[0] == callers[2] {
+		t.Errorf("callers are %q: want one name per session", callers)
+	}
+	for _, caller := range callers {
+		if strings.Contains(caller, ids[0]) || strings.Contains(caller, ids[1]) {
+			t.Errorf("the caller %q tells the session's id", caller)
+		}
+	}
+}
