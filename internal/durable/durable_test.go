@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -127,11 +128,11 @@ func TestCancelEndsTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-running
-	why := fmt.Errorf("enough")
+	why := errors.New("enough")
 	if !e.Cancel("a", why) || e.Cancel("b", why) {
 		t.Error("Cancel does not know what runs")
 	}
-	if got := <-ended; got != why {
+	if got := <-ended; !errors.Is(got, why) {
 		t.Errorf("cause %v, want %v", got, why)
 	}
 }

@@ -150,8 +150,20 @@ const (
 	httpEffect = "http.request"
 )
 
+// finder is a source that can look up one tool without listing all.
+type finder interface {
+	Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool)
+}
+
 // outputOf is the output schema of the tool that e calls, or nil.
 func (r *Rehearsal) outputOf(ctx context.Context, e Effect) json.RawMessage {
+	space, _ := argument(e, 0).(string)
+	name, _ := argument(e, 1).(string)
+	ref := tool.Ref{Space: space, Name: name}
+	if f, ok := r.tools.(finder); ok {
+		info, _ := f.Find(ctx, ref)
+		return info.Output
+	}
 	if r.tools == nil {
 		return nil
 	}
@@ -160,7 +172,7 @@ func (r *Rehearsal) outputOf(ctx context.Context, e Effect) json.RawMessage {
 		return nil
 	}
 	for i := range infos {
-		if infos[i].Ref.String() == title(e.Name, e.Args) {
+		if infos[i].Ref == ref {
 			return infos[i].Output
 		}
 	}
