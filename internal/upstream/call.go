@@ -97,9 +97,9 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 	spec := k.currentSpec()
 	r.timeout, r.maxTime = spec.timeout(), spec.maxTime()
 	ctx, end := k.trace(ctx, &r, what)
-	waitUntil := time.Time{}
+	var since time.Time
 	for try := 1; ; try++ {
-		s, err := k.reach(ctx, &waitUntil)
+		s, err := k.reach(ctx, &since)
 		if err != nil {
 			return nil, end(err)
 		}
@@ -109,10 +109,10 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 			return result, end(nil)
 		}
 		verdict := k.judge(ctx, s, err)
-		if waitUntil.IsZero() {
-			waitUntil = time.Now().Add(k.patience(spec))
+		if since.IsZero() {
+			since = time.Now()
 		}
-		if verdict == never || verdict == unsure && !repeatable || try > 1 && time.Now().After(waitUntil) {
+		if verdict == never || verdict == unsure && !repeatable || try > 1 && time.Since(since) > spec.wait() {
 			return nil, end(k.explain(ctx, err, what))
 		}
 		if verdict == unsure && try > 1 { // perhaps the request itself is what it dies of
@@ -128,26 +128,28 @@ func (k *keeper) use() {
 	k.used = time.Now()
 }
 
-// reach gives the session that serves, waking the server and waiting for it up
-// to until, which is set with the first wait.
-func (k *keeper) reach(ctx context.Context, until *time.Time) (*session, error) {
+// reach gives the session that serves, waking the server and waiting for it as
+// long as its spec says from since on, which is set with the first wait; a
+// program that is starting is given the time to.
+func (k *keeper) reach(ctx context.Context, since *time.Time) (*session, error) {
 	var timer *time.Timer
+	late := false
 	for {
 		k.mu.Lock()
-		s, state, told, spec := k.session, k.state, k.told, k.spec
+		s, state, told, spec, starting := k.session, k.state, k.told, k.spec, k.starting()
 		k.used = time.Now()
 		k.mu.Unlock()
 		if s != nil {
 			return s, nil
 		}
-		if state == StateNeedsAuth {
-			return nil, k.away(0)
+		if state == StateNeedsAuth || late && !starting {
+			return nil, k.away(*since)
 		}
 		if timer == nil {
-			if until.IsZero() {
-				*until = time.Now().Add(k.patience(spec))
+			if since.IsZero() {
+				*since = time.Now()
 			}
-			timer = time.NewTimer(time.Until(*until))
+			timer = time.NewTimer(spec.wait() - time.Since(*since))
 			defer timer.Stop()
 			signal(k.wake)
 		} else if state == StateAsleep {
@@ -156,7 +158,7 @@ func (k *keeper) reach(ctx context.Context, until *time.Time) (*session, error) 
 		select {
 		case <-told:
 		case <-timer.C:
-			return nil, k.away(k.patience(spec))
+			late = true
 		case <-k.life.ctx.Done():
 			return nil, fault.Wrap(fault.Unavailable, errRemoved, "reach %s", spec.Name)
 		case <-ctx.Done():
@@ -165,13 +167,11 @@ func (k *keeper) reach(ctx context.Context, until *time.Time) (*session, error) 
 	}
 }
 
-// patience is how long callers wait for a server that is away; one that is only
-// started when it is needed may take the time to start.
-func (k *keeper) patience(spec Spec) time.Duration {
-	if spec.lazy() {
-		return max(spec.wait(), k.opts.ConnectTime)
-	}
-	return spec.wait()
+// starting tells that a program which came up the last time is on its way again,
+// which is worth waiting for: it may need longer than callers wait for a server
+// that is away. k.mu is held.
+func (k *keeper) starting() bool {
+	return k.sound && (k.spec.Command != "" || k.spec.lazy())
 }
 
 // again says whether a request may be made once more.

@@ -47,8 +47,9 @@ func (k *keeper) explain(ctx context.Context, err error, what string) error {
 		WithHint("find out whether it took effect before making the call again")
 }
 
-// away says that the server cannot be reached, why, and when we try again.
-func (k *keeper) away(waited time.Duration) error {
+// away says that the server cannot be reached, why, and when we try again, to
+// somebody who has waited for it since then.
+func (k *keeper) away(since time.Time) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.state == StateNeedsAuth {
@@ -62,6 +63,7 @@ func (k *keeper) away(waited time.Duration) error {
 	if in := time.Until(k.next); in > 0 {
 		next = fmt.Sprintf("the next try is in %v", in.Round(time.Millisecond))
 	}
+	waited := time.Since(since).Round(10 * time.Millisecond)
 	return fault.Wrap(fault.Unavailable, plain{cause}, "upstream %s is away, waited %v for it", k.spec.Name, waited).
 		WithHint("%s; call again, or look at its status", next).
 		WithDetails(map[string]any{"upstream": k.spec.Name, "state": k.state, "attempt": k.attempt, "next_try": k.next})

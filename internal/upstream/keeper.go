@@ -33,12 +33,14 @@ type keeper struct {
 	retired   bool
 	state     State
 	since     time.Time
-	attempt   int // failures in a row
-	pace      int // failures since somebody last was in a hurry; decides the delay
+	attempt   int  // failures in a row
+	pace      int  // failures since somebody last was in a hurry; decides the delay
+	sound     bool // it came up when last tried, or is known from then
 	err       error
 	challenge string
 	next      time.Time
 	session   *session
+	complaint string        // why it is away, as last logged
 	told      chan struct{} // closed and replaced with every change of state
 	verdict   verdict
 	known     record
@@ -81,7 +83,7 @@ func (k *keeper) recall() {
 	list := known.tools(k.name)
 	k.change(func() {
 		if found = found && k.known.Server == ""; found {
-			k.known, k.verdict, k.list, k.stale = known, known.Verdict, list, true
+			k.known, k.verdict, k.list, k.stale, k.sound = known, known.Verdict, list, true, true
 			if known.Verdict.Way.Transport == HTTP {
 				k.verdict.Era = wire.Unknown // asking costs little, and servers learn
 			}
@@ -113,6 +115,8 @@ func (k *keeper) run(ctx context.Context, after <-chan struct{}) {
 			served = s.useful.Load() || time.Since(began) > time.Second
 			k.withdraw(s)
 			s.close()
+		} else {
+			k.change(func() { k.sound = false })
 		}
 		k.remember(err)
 		switch {
@@ -154,7 +158,7 @@ func (k *keeper) sleep(ctx context.Context) bool {
 	k.publish(Asleep{Upstream: k.name})
 	select {
 	case <-k.wake:
-		k.change(func() { k.state, k.since = StateConnecting, time.Now() })
+		k.change(func() { k.state, k.since, k.sound = StateConnecting, time.Now(), true })
 		return true
 	case <-ctx.Done():
 		return false
@@ -238,7 +242,7 @@ func (k *keeper) present(s *session, found verdict, list *listing) {
 		drain(k.wake)
 		k.session, k.verdict = s, found
 		k.state, k.since, k.err, k.next = StateConnected, time.Now(), nil, time.Time{}
-		k.used = time.Now()
+		k.used, k.sound, k.complaint = time.Now(), true, ""
 		return true
 	})
 	k.publish(Connected{Upstream: k.name, ToolCount: len(list.tools), Era: s.era.String(), Revision: s.revision})
@@ -274,8 +278,11 @@ func (k *keeper) fail(s *session, err error) {
 func (k *keeper) await(ctx context.Context, err error, served bool) {
 	challenge, auth := wantsAuth(err)
 	var delay time.Duration
-	attempt := 0
+	attempt, level := 0, slog.LevelDebug
 	k.change(func() {
+		if k.complaint != err.Error() { // the same over and over is no news
+			k.complaint, level = err.Error(), slog.LevelInfo
+		}
 		if served {
 			k.attempt, k.pace = 0, 0
 		}
@@ -289,7 +296,7 @@ func (k *keeper) await(ctx context.Context, err error, served bool) {
 		}
 		k.next = time.Now().Add(delay)
 	})
-	k.log.InfoContext(ctx, "away", "attempt", attempt, "retry_in", delay, "error", err)
+	k.log.Log(ctx, level, "away", "attempt", attempt, "retry_in", delay, "error", err)
 	if auth {
 		k.publish(NeedsAuth{Upstream: k.name, Error: err.Error(), Challenge: challenge})
 	} else {

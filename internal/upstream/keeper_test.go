@@ -279,11 +279,15 @@ func TestLazyServerNobodyKnowsIntroducesItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil)
-		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: time.Minute})
+		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: 10 * time.Second}) // sooner than any health check
 		if infos, _ := s.Tools(t.Context()); len(infos) != 2 || s.fake.attempts() != 1 {
 			t.Errorf("tools %v after %d attempts", infos, s.fake.attempts())
 		}
-		time.Sleep(2 * time.Minute)
+		time.Sleep(9 * time.Second)
+		if st := s.state(t); st.State != upstream.StateConnected {
+			t.Errorf("status before its time = %+v", st)
+		}
+		time.Sleep(2 * time.Second)
 		if st := s.state(t); st.State != upstream.StateAsleep || st.Tools != 2 {
 			t.Errorf("status = %+v", st)
 		}
@@ -297,8 +301,9 @@ func TestLazyServerThatDoesNotComeUpIsLeftAlone(t *testing.T) {
 		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: time.Minute})
 		time.Sleep(2 * time.Minute)
 		s.fake.drop(errors.New("out of order"))
-		if err := s.call("read"); fault.CodeOf(err) != fault.Unavailable {
-			t.Errorf("call: %v", err)
+		began := time.Now()
+		if err := s.call("read"); fault.CodeOf(err) != fault.Unavailable || time.Since(began) != upstream.DefaultWait {
+			t.Errorf("call: %v after %v", err, time.Since(began))
 		}
 		time.Sleep(time.Minute)
 		before := s.fake.attempts()

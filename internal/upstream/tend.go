@@ -17,7 +17,7 @@ var errIdle = errors.New("idle")
 // checks the server's health when it was silent for long or is in doubt, and
 // lists its tools again when it says that they changed.
 func (k *keeper) tend(ctx context.Context, s *session) error {
-	health := time.NewTimer(k.opts.HealthEvery)
+	health := time.NewTimer(k.nextLook(s))
 	defer health.Stop()
 	var relist <-chan time.Time
 	debounce := k.opts.Debounce

@@ -96,13 +96,13 @@ func (k *keeper) adjust(spec Spec) {
 func (k *keeper) inherit(old *keeper) {
 	old.mu.Lock()
 	stats, follows, level := old.stats, maps.Clone(old.follows), old.level
-	same, found, known, list := old.spec.sameServer(k.currentSpec()), old.verdict, old.known, old.list
+	same, found, known, list, sound := old.spec.sameServer(k.currentSpec()), old.verdict, old.known, old.list, old.sound
 	old.mu.Unlock()
 	k.change(func() {
 		stats.InFlight = 0
 		k.stats, k.follows, k.level = stats, follows, level
 		if same && k.session == nil {
-			k.verdict, k.known, k.list, k.stale = found, known, list, true
+			k.verdict, k.known, k.list, k.stale, k.sound = found, known, list, true, sound
 		}
 	})
 }
