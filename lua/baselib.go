@@ -39,7 +39,7 @@ var BaseFiles = NewLibrary("", []Reg{
 
 func setupBase(s *State, t *Table) error {
 	s.nextFunction = t.GetString("next")
-	return t.setStr(s, s.intern("_G"), s.globals.Value())
+	return t.setStr(s, setupNames["_G"], s.globals.Value())
 }
 
 func baseAssert(c *Call) error {

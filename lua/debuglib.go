@@ -99,7 +99,7 @@ func (s *State) registryTable() *Table {
 	if s.registry != nil {
 		return s.registry
 	}
-	s.registry = NewTable(2, 4)
+	s.registry = NewTable(2, smallTable)
 	s.registry.SetInt(1, s.main.Value())
 	s.registry.SetInt(2, s.globals.Value())
 	s.registry.SetString("_LOADED", s.loaded.Value())

@@ -62,14 +62,13 @@ func setupIO(s *State, lib *Table) error {
 	meta := fileMetamethods.template.borrow()
 	meta.SetString("__index", fileMethods.template.borrow().Value())
 	s.registry.SetString(fileMetaKey, meta.Value())
-	s.Store(openFilesKey{}, openFiles{})
 	stdin := s.newFile(newInputStream(s.stdin()))
 	stdout := s.newFile(newOutputStream(s.stdout()))
 	s.registry.SetString(inputKey, stdin)
 	s.registry.SetString(outputKey, stdout)
-	lib.SetString("stdin", stdin)
-	lib.SetString("stdout", stdout)
-	lib.SetString("stderr", s.newFile(newErrorStream(s.stderr())))
+	_ = lib.setStr(nil, setupNames["stdin"], stdin)
+	_ = lib.setStr(nil, setupNames["stdout"], stdout)
+	_ = lib.setStr(nil, setupNames["stderr"], s.newFile(newErrorStream(s.stderr())))
 	return nil
 }
 
@@ -77,7 +76,8 @@ func setupIO(s *State, lib *Table) error {
 func (s *State) newFile(f *stream) Value {
 	meta, _ := s.registry.GetString(fileMetaKey).AsTable()
 	v := NewUserdata(f, meta).Value()
-	if files, ok := s.Stored(openFilesKey{}).(openFiles); ok && f.finish != nil {
+	if f.finish != nil {
+		files := s.openFiles()
 		files[f] = struct{}{}
 		finish := f.finish
 		f.finish = func(failure error) []Value {
@@ -87,6 +87,16 @@ func (s *State) newFile(f *stream) Value {
 		s.registerFinalizer(v, meta)
 	}
 	return v
+}
+
+// openFiles returns the list of open files, made at the first use.
+func (s *State) openFiles() openFiles {
+	files, ok := s.Stored(openFilesKey{}).(openFiles)
+	if !ok {
+		files = openFiles{}
+		s.Store(openFilesKey{}, files)
+	}
+	return files
 }
 
 // CloseFiles writes out and closes the files that scripts of s left open, and

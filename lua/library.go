@@ -1,5 +1,7 @@
 package lua
 
+import "slices"
+
 // Library is a set of host functions that states open together. A library is
 // built once, never changes afterwards, and is shared by all states: opening
 // it copies nothing until a script changes the library's table.
@@ -7,6 +9,7 @@ type Library struct {
 	// name is the global the library is reachable by; "" puts the functions
 	// among the globals.
 	name     string
+	key      *Str // the name, as a key of tables
 	template *Table
 	setup    func(s *State, t *Table) error
 }
@@ -28,7 +31,11 @@ type Const struct {
 // "name.function". Setup, which may be nil, runs each time a state opens the
 // library and may put into t what is particular to the state.
 func NewLibrary(name string, funcs []Reg, consts []Const, setup func(s *State, t *Table) error) *Library {
-	t := NewTable(0, len(funcs)+len(consts))
+	room := len(funcs) + len(consts)
+	if setup != nil {
+		room += setupRoom
+	}
+	t := NewTable(0, room)
 	for i, r := range funcs {
 		full := r.Name
 		if name != "" {
@@ -47,8 +54,21 @@ func NewLibrary(name string, funcs []Reg, consts []Const, setup func(s *State, t
 		}
 		_ = t.setStr(nil, newConstant(c.Name), v)
 	}
-	return &Library{name: name, template: t, setup: setup}
+	return &Library{name: name, key: newConstant(name), template: t, setup: setup}
 }
+
+// setupRoom is the room that tables of libraries have for what setup adds.
+const setupRoom = 3
+
+// setupNames are the keys under which libraries put what is particular to a
+// state. States share them as they share the names of functions.
+var setupNames = func() map[string]*Str {
+	names := map[string]*Str{}
+	for _, name := range []string{"_G", "require", "loaded", "preload", "searchers", "stdin", "stdout", "stderr"} {
+		names[name] = newConstant(name)
+	}
+	return names
+}()
 
 // newShared returns a host function that libraries hand to all states without
 // having it in their tables.
@@ -79,6 +99,10 @@ func (l *Library) Function(name string) (*Function, bool) {
 
 // Open makes libraries available to scripts of s.
 func (s *State) Open(libs ...*Library) error {
+	s.libs = slices.Grow(s.libs, len(libs))
+	if s.globals.elen == 0 {
+		s.globals.makeEntries(entryCap(countGlobals(libs)))
+	}
 	for _, l := range libs {
 		if err := s.open(l); err != nil {
 			return err
@@ -87,19 +111,32 @@ func (s *State) Open(libs ...*Library) error {
 	return nil
 }
 
+// countGlobals returns how many global variables libraries need.
+func countGlobals(libs []*Library) int {
+	n := setupRoom
+	for _, l := range libs {
+		if l.name == "" {
+			n += int(l.template.elen)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *State) open(l *Library) error {
 	s.libs = append(s.libs, l)
 	t := s.globals
 	if l.name != "" {
 		t = l.template.borrow()
-		if err := s.globals.setStr(s, s.intern(l.name), t.Value()); err != nil {
+		if err := s.globals.setStr(s, l.key, t.Value()); err != nil {
 			return err
 		}
-		s.loaded.SetString(l.name, t.Value())
-	} else if t.elen == 0 {
-		meta := t.meta
-		*t = *l.template.borrow()
-		t.meta = meta
+		if err := s.loaded.setStr(s, l.key, t.Value()); err != nil {
+			return err
+		}
+	} else if t.elen == 0 && t.ecap >= l.template.elen {
+		t.copyEntries(l.template)
 	} else {
 		for k, v := range l.template.All() {
 			if err := t.set(s, k, v); err != nil {

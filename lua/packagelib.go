@@ -43,10 +43,10 @@ func (s *State) setupSearchers(t *Table, searchers ...*Function) error {
 	for _, f := range searchers {
 		list.Append(f.Bind(t.Value()).Value())
 	}
-	t.SetString("loaded", s.loaded.Value())
-	t.SetString("preload", s.preload.Value())
-	t.SetString("searchers", list.Value())
-	return s.globals.setStr(s, s.intern("require"), requireFunction.Bind(t.Value()).Value())
+	_ = t.setStr(nil, setupNames["loaded"], s.loaded.Value())
+	_ = t.setStr(nil, setupNames["preload"], s.preload.Value())
+	_ = t.setStr(nil, setupNames["searchers"], list.Value())
+	return s.globals.setStr(s, setupNames["require"], requireFunction.Bind(t.Value()).Value())
 }
 
 func baseRequire(c *Call) error {

@@ -76,7 +76,8 @@ func New(opts Options) *State {
 	s.cur = s.main
 	s.account.memoryNext = s.nextMeasure()
 	s.account.ctx = context.Background()
-	s.loaded.SetString("_G", s.globals.Value())
+	s.loaded.makeEntries(entryCap(12)) // the libraries there are
+	_ = s.loaded.setStr(nil, setupNames["_G"], s.globals.Value())
 	return s
 }
 
@@ -151,10 +152,13 @@ func (s *State) libraryName(text string) *Str {
 	if o := eventNames[text]; o != nil {
 		return o
 	}
+	if o := setupNames[text]; o != nil {
+		return o
+	}
 	key := Str{header: header{kind: KindString}, s: text}
 	for _, l := range s.libs {
 		if l.name == text && l.name != "" {
-			continue
+			return l.key
 		}
 		if e := l.template.findStr(&key); e != nil {
 			return e.k.str()

@@ -18,7 +18,10 @@ type stream struct {
 	// file is nil when the host's reader or writer is no file.
 	file *os.File
 	// in and out are nil for what the stream cannot do at all.
-	in      *bufio.Reader
+	in *bufio.Reader
+	// source is what in will read, until something is read: a buffer that few
+	// scripts need would be most of what a fresh state costs.
+	source  io.Reader
 	out     *bufio.Writer
 	direct  io.Writer // instead of out: the host's writer
 	flushes flushMode
@@ -59,7 +62,7 @@ func newFileStream(f *os.File, reads, writes bool) *stream {
 
 // newInputStream wraps the host's standard input.
 func newInputStream(r io.Reader) *stream {
-	s := &stream{in: bufio.NewReader(r)}
+	s := &stream{in: new(bufio.Reader), source: r}
 	s.file, _ = r.(*os.File)
 	return s
 }
@@ -93,9 +96,13 @@ func isFileMode(mode string) bool {
 	return strings.Trim(strings.TrimPrefix(mode[1:], "+"), "b") == ""
 }
 
-// beginRead prepares for reading after writing.
+// beginRead prepares for reading, also after writing.
 func (s *stream) beginRead() error {
 	s.failure = nil
+	if s.source != nil {
+		s.in.Reset(s.source)
+		s.source = nil
+	}
 	return s.flush()
 }
 

@@ -27,7 +27,7 @@ var StringLib = NewLibrary("string", []Reg{
 // setupStrings gives the strings of a state their metatable.
 func setupStrings(s *State, lib *Table) error {
 	meta := stringMetamethods.template.borrow()
-	if err := meta.setStr(s, s.intern("__index"), lib.Value()); err != nil {
+	if err := meta.setStr(s, eventNames["__index"], lib.Value()); err != nil {
 		return err
 	}
 	s.SetStringMetatable(meta)

@@ -237,17 +237,37 @@ func (t *Table) rebuild(s *State, n int, move bool) error {
 // own gives a table that borrows a library's content its own copy.
 func (t *Table) own() {
 	t.bits &^= bitCopyOnWrite
-	arr, ents, index := t.arr, t.ents, t.index
+	from := *t
 	if t.acap > 0 {
 		t.makeArray(t.acap)
-		copy(unsafe.Slice((*Value)(t.arr), t.acap), unsafe.Slice((*Value)(arr), t.alen))
+		copy(unsafe.Slice((*Value)(t.arr), t.acap), unsafe.Slice((*Value)(from.arr), t.alen))
+	}
+	if t.elen > 0 && t.elen == t.ecap {
+		// Most likely an entry is to be added.
+		t.makeEntries(entryCap(int(t.ecap) + 1))
+		t.copyEntries(&from)
+		return
 	}
 	if t.ecap > 0 {
 		t.makeEntries(t.ecap)
-		copy(unsafe.Slice((*entry)(t.ents), t.ecap), unsafe.Slice((*entry)(ents), t.elen))
+		copy(unsafe.Slice((*entry)(t.ents), t.ecap), unsafe.Slice((*entry)(from.ents), t.elen))
 	}
-	if index != nil {
-		copy(unsafe.Slice((*uint32)(t.index), 2*t.ecap), unsafe.Slice((*uint32)(index), 2*t.ecap))
+	if from.index != nil {
+		copy(unsafe.Slice((*uint32)(t.index), 2*t.ecap), unsafe.Slice((*uint32)(from.index), 2*t.ecap))
+	}
+}
+
+// copyEntries fills t's empty list of entries, which has the room, with those
+// of another table.
+func (t *Table) copyEntries(from *Table) {
+	t.flags = 0
+	t.elen = from.elen
+	copy(unsafe.Slice((*entry)(t.ents), t.ecap), unsafe.Slice((*entry)(from.ents), t.elen))
+	if t.index == nil {
+		return
+	}
+	for i := range t.elen {
+		t.link(t.entry(i).k, i)
 	}
 }
 
