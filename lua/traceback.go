@@ -36,6 +36,15 @@ func (s *State) Traceback(t *Thread, msg string, level int) string {
 	return b.String()
 }
 
+// stoppedAt is the line of the instruction before pc, which runs. A loop that a
+// budget stopped at its first instruction has none before it that has a line.
+func stoppedAt(p *Proto, pc int) int {
+	if line := p.lineAt(pc - 1); line > 0 {
+		return line
+	}
+	return p.lineAt(pc)
+}
+
 func (s *State) writeLevel(b *strings.Builder, t *Thread, i int) {
 	f := &t.frames[i]
 	fn := t.function(f)
@@ -44,7 +53,7 @@ func (s *State) writeLevel(b *strings.Builder, t *Thread, i int) {
 		b.WriteString("[C]: in ")
 	} else {
 		b.WriteString(chunkID(fn.proto.source))
-		if line := fn.proto.lineAt(int(f.pc) - 1); line > 0 {
+		if line := stoppedAt(fn.proto, int(f.pc)); line > 0 {
 			fmt.Fprintf(b, ":%d", line)
 		}
 		b.WriteString(": in ")
