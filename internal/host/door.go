@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -13,6 +14,15 @@ type Effect struct {
 	Name string // "mcp.call", "fs.write"
 	Kind Kind
 	Args []Value
+}
+
+// subject is what the script's writer would call the effect: behind every
+// mcp.<namespace>.<tool> stand functions that were never written down.
+func (e Effect) subject() string {
+	if strings.HasPrefix(e.Name, "mcp.") {
+		return "the use of tools (mcp)"
+	}
+	return e.Name
 }
 
 // Door decides what becomes of effects. It is called by the goroutine that runs
@@ -41,7 +51,7 @@ func (d closedDoor) Pass(ctx context.Context, e Effect, live func(context.Contex
 	if e.Kind == Observe || e.Name == seedEffect {
 		return live(ctx)
 	}
-	return nil, fault.New(fault.Denied, "%s is not allowed while %s", e.Name, d.doing).
+	return nil, fault.New(fault.Denied, "%s is not allowed while %s", e.subject(), d.doing).
 		WithHint("move it into main(params): the script's top level and describe() must not touch the world")
 }
 

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -42,10 +40,14 @@ func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
 
 // label is how the script is called in headlines.
 func (q Request) label() string {
-	if q.Hash != (cas.Ref{}) {
+	switch {
+	case q.Hash != (cas.Ref{}):
 		return "script " + cas.Scheme + q.Hash.String()
+	case q.Name == "":
+		return "script"
+	default:
+		return "script " + q.Name
 	}
-	return "script " + q.name()
 }
 
 // explainBudget words the limits a script cannot catch.
@@ -99,7 +101,8 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 	switch message := e.Message; {
 	case nilCall.MatchString(message):
 		e.Kind = NilCall
-		e.suggestTool(ctx, r, nilCall.FindStringSubmatch(message)[2])
+		m := nilCall.FindStringSubmatch(message)
+		e.suggestFunction(ctx, r, m[1] == "global", m[2])
 	case nilIndex.MatchString(message):
 		e.Kind = IndexError
 		e.suggestNamespace(ctx, r, nilIndex.FindStringSubmatch(message)[2])
@@ -119,7 +122,7 @@ func (e *Error) explainFault(f *fault.Error, ofTool bool) {
 		e.Kind = Timeout
 	case f.Code == fault.Cancelled:
 		e.Kind = Cancelled
-	case ofTool:
+	case ofTool && f.Code != fault.Denied: // what was refused was never called
 		e.Kind = ToolError
 	case strings.HasPrefix(e.Message, "bad argument"):
 		e.Kind = TypeError
@@ -127,40 +130,6 @@ func (e *Error) explainFault(f *fault.Error, ofTool bool) {
 	if hint := fault.HintOf(f); hint != "" {
 		e.Suggestions = append(e.Suggestions, hint)
 	}
-}
-
-// suggestTool helps when a script called something that is not there: most often
-// a tool whose name is a little different.
-func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
-	available := r.toolNames(ctx)
-	if near := nearest.Names(name, slices.Sorted(available.names()), 3); len(near) > 0 {
-		e.Suggestions = append(e.Suggestions, "Did you mean "+quoteAll(near)+"?")
-	}
-	if list := available.list(20); list != "" {
-		e.Troubleshooting = append(e.Troubleshooting, "Tool name typo? Available tools: "+list)
-	}
-}
-
-func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
-	spaces := r.toolNames(ctx).spaces()
-	if len(spaces) == 0 {
-		return
-	}
-	if !strings.Contains(e.SourceLine, "mcp") {
-		return // it was something else that is nil
-	}
-	if near := nearest.Names(name, spaces, 3); len(near) > 0 {
-		e.Suggestions = append(e.Suggestions, "Did you mean "+quoteAll(near)+"?")
-	}
-	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
-}
-
-func quoteAll(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = "'" + name + "'"
-	}
-	return strings.Join(quoted, ", ")
 }
 
 // locate finds the line of the script the message speaks of, and quotes it.
@@ -227,7 +196,7 @@ func adviceFor(kind Kind) []string {
 	case Misdescribed:
 		return []string{"Define: function describe() return { name = \"my_tool\", description = \"what it does\", params = { n = { type = \"number\", required = true } } } end"}
 	case ResultError:
-		return []string{"Return plain data: strings, numbers, booleans and tables of them", "A table is a list or has named keys, not both"}
+		return []string{"Return plain data: strings, numbers, booleans and tables of them", "A table is a list or has named keys, not both; json.null fills an empty place in a list"}
 	default:
 		return nil
 	}

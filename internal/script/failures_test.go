@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,17 +14,22 @@ import (
 	"github.com/luanette/luanette/internal/tool"
 )
 
-// generator is a source with one tool that wants an argument.
+// generator is a source with one tool that wants an argument, and with more
+// tools than advice can name.
 type generator struct{}
 
 func (generator) Tools(context.Context) ([]tool.Info, error) {
-	return []tool.Info{
+	infos := []tool.Info{
 		{Ref: tool.Ref{Space: "hootenanny", Name: "cas_store"}, Input: json.RawMessage(`{"type":"object"}`)},
 		{
 			Ref:   tool.Ref{Space: "hootenanny", Name: "orpheus_generate"},
 			Input: json.RawMessage(`{"type":"object","properties":{"model":{"type":"string"},"bars":{"type":"integer"}},"required":["model"]}`),
 		},
-	}, nil
+	}
+	for i := range 25 {
+		infos = append(infos, tool.Info{Ref: tool.Ref{Space: "many", Name: fmt.Sprintf("tool%02d", i)}, Input: json.RawMessage(`{"type":"object"}`)})
+	}
+	return append(infos, tool.Info{Ref: tool.Ref{Space: "zither", Name: "pluck"}, Input: json.RawMessage(`{"type":"object"}`)}), nil
 }
 
 func (generator) Call(context.Context, tool.Call) (tool.Result, error) {
@@ -39,6 +45,11 @@ func TestFailuresExplainThemselves(t *testing.T) {
 	})
 	for name, q := range map[string]Request{
 		"wrong_tool":       {Source: "function main(params)\n  local job = mcp.hootenanny.orpheus_generat { model = \"base\" }\n  return job\nend"},
+		"wrong_global":     {Source: "function main(params)\n  prnt(params)\nend"},
+		"wrong_function":   {Source: "function main(params)\n  midi.transpos(params.events, 12)\nend"},
+		"no_require":       {Source: "local json = require(\"json\")\nfunction main(params)\n  return json.encode(params)\nend"},
+		"holes":            {Source: "function main(params)\n  return { 1, nil, 3 }\nend"},
+		"other_namespace":  {Source: "function main(params)\n  return mcp.zither.plukc { string = 3 }\nend"},
 		"wrong_namespace":  {Source: "function main(params)\n  return mcp.hootenany.orpheus_generate { model = \"base\" }\nend"},
 		"missing_argument": {Source: "function main(params)\n  return mcp.hootenanny.orpheus_generate { bars = 8 }\nend"},
 		"type_error":       {Source: "local function total(list)\n  local sum = 0\n  for _, n in ipairs(list) do sum = sum + n.size end\n  return sum\nend\n\nfunction main(params)\n  local sum = total { { size = 1 }, { size = {} } }\n  return sum\nend"},
@@ -49,7 +60,8 @@ func TestFailuresExplainThemselves(t *testing.T) {
 		"raised":           {Source: "function main(params)\n  assert(params.style, \"style parameter is required\")\nend"},
 		"raised_table":     {Source: "function main(params)\n  error({ code = 7 })\nend"},
 		"result":           {Source: "function main(params)\n  return { 1, 2, name = \"both\" }\nend"},
-		"timeout":          {Source: "function main(params)\n  while true do\n    pcall(function() end)\n  end\nend", Limits: Limits{Time: 30 * time.Millisecond}},
+		"timeout":          {Source: "function main(params)\n  while true do pcall(ipairs, params) end\nend", Limits: Limits{Time: 30 * time.Millisecond}},
+		"timeout_at_once":  {Source: "while true do end", Limits: Limits{Time: 30 * time.Millisecond}},
 		"memory":           {Source: "function main(params)\n  local list = {}\n  while true do\n    list[#list + 1] = (\"x\"):rep(10000)\n  end\nend", Limits: Limits{Memory: 8 << 20}},
 		"calls":            {Source: "function main(params)\n  for i = 1, 10 do mcp.hootenanny.cas_store {} end\nend", Limits: Limits{Calls: 3}},
 	} {

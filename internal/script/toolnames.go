@@ -3,11 +3,15 @@ package script
 import (
 	"context"
 	"iter"
+	"regexp"
+	"slices"
 	"strings"
 )
 
 // toolNames are the tools a script can reach, for advice.
-type toolNames []struct{ space, name string }
+type toolNames []reachable
+
+type reachable struct{ space, name string }
 
 // toolNames asks the catalog, which answers from memory.
 func (r *Runner) toolNames(ctx context.Context) toolNames {
@@ -21,10 +25,31 @@ func (r *Runner) toolNames(ctx context.Context) toolNames {
 	var names toolNames
 	for _, info := range infos {
 		if info.Space != "" {
-			names = append(names, struct{ space, name string }{info.Space, info.Name})
+			names = append(names, reachable{info.Space, info.Name})
 		}
 	}
 	return names
+}
+
+// first puts the tools of the namespaces that a line of the script speaks of
+// before the others.
+func (t toolNames) first(line string) toolNames {
+	spoken := map[string]bool{}
+	for _, space := range t.spaces() {
+		spoken[space] = regexp.MustCompile(`\b` + regexp.QuoteMeta(space) + `\b`).MatchString(line)
+	}
+	sorted := slices.Clone(t)
+	slices.SortStableFunc(sorted, func(a, b reachable) int {
+		switch {
+		case spoken[a.space] == spoken[b.space]:
+			return 0
+		case spoken[a.space]:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return sorted
 }
 
 func (t toolNames) names() iter.Seq[string] {

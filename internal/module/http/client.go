@@ -161,7 +161,7 @@ func (all rules) check(u *url.URL) error {
 		}
 	}
 	return fault.New(fault.Denied, "http: scripts may not reach %s", u.Host).
-		WithHint("allow it in the configuration, under http; allowed now: %s", all)
+		WithHint("allow it in the configuration with scripts.http_hosts; allowed now: %s", all)
 }
 
 func (r rule) named(host string) bool {

@@ -33,7 +33,7 @@ func Module() host.Module {
 func request(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
 	if w.HTTP == nil {
 		return nil, fault.New(fault.Denied, "http: this run may not use the network").
-			WithHint("allow hosts in the configuration, under http")
+			WithHint("allow hosts in the configuration with scripts.http_hosts")
 	}
 	milliseconds, err := args.OptInt(5, 0)
 	if err != nil {

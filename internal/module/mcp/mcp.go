@@ -43,7 +43,7 @@ func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 		return nil, fault.New(fault.InvalidParams, "%s takes one table of named arguments", ref).
 			WithHint("write mcp.%s { name = value }", ref)
 	}
-	result, err := w.Tools.Call(ctx, tool.Call{Ref: ref, Args: arguments, Caller: w.Caller})
+	result, err := w.Tools.Call(ctx, tool.Call{Ref: ref, Args: arguments, Caller: within(w.Caller)})
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,17 @@ func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 		return nil, toolFailure(ref, view)
 	}
 	return []host.Value{json.RawMessage(view.Value())}, nil
+}
+
+// within is the caller as a tool sees it that is only a part of what was called
+// for: how far the tool has come says nothing of how far the script has.
+func within(caller *tool.Caller) *tool.Caller {
+	if caller == nil || caller.Progress == nil {
+		return caller
+	}
+	inner := *caller
+	inner.Progress = nil
+	return &inner
 }
 
 // toolFailure is the error of a tool that ran and said it failed.

@@ -42,7 +42,7 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 	o := p.options
 	if !slices.Contains(o.Allow, name) && !slices.Contains(o.Allow, "*") {
 		return host.CommandOutcome{}, fault.New(fault.Denied, "run %s: scripts may not start it", name).
-			WithHint("allow it in the configuration, under commands; allowed now: %v", o.Allow)
+			WithHint("allow it in the configuration with scripts.commands; allowed now: %v", o.Allow)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fault.New(fault.Unavailable, "run %s: it took longer than %s", name, o.Timeout))
 	defer cancel()

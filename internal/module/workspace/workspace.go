@@ -143,5 +143,5 @@ func runCommand(ctx context.Context, w *host.World, args host.Args) ([]host.Valu
 
 func noCommands(args host.Args) error {
 	return fault.New(fault.Denied, "%s: this run may not start programs", args.Func).
-		WithHint("allow programs in the configuration, under commands")
+		WithHint("allow programs in the configuration with scripts.commands")
 }
