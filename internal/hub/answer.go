@@ -127,7 +127,10 @@ func toolFailure(ctx context.Context, name string, err error) (json.RawMessage, 
 		return nil, err
 	case fault.CodeOf(err) == fault.ToolNotFound:
 		e := wire.ErrorFrom(err)
-		e.Message = "Unknown tool: " + name + ": " + e.Message
+		e.Message = "Unknown tool: " + name
+		if hint := fault.HintOf(err); hint != "" { // few clients show more than the message
+			e.Message += "; " + hint
+		}
 		return nil, e
 	}
 	return tool.Failure(err).Raw, nil

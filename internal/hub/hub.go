@@ -209,6 +209,20 @@ func (h *Hub) Sessions() int {
 	return n
 }
 
+// Connected counts the sessions whose clients read from us or wait for an answer
+// just now.
+func (h *Hub) Connected() int {
+	n := 0
+	for _, e := range h.endpoints() {
+		for _, s := range e.sessions.list() {
+			if s.busy() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Close ends what is open: listeners get their last word, streams end, parked
 // calls are called off, running ones may finish until ctx is done and are
 // cancelled then. It returns when nothing of the hub runs any more. An

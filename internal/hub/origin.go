@@ -94,12 +94,7 @@ func (h *Hub) principal(r *http.Request) string {
 
 // wellKnown are the places where clients look for an authorization server before
 // they dare to connect.
-var wellKnown = []string{
-	"/.well-known/oauth-authorization-server",
-	"/.well-known/oauth-authorization-server/",
-	"/.well-known/oauth-protected-resource",
-	"/.well-known/oauth-protected-resource/",
-}
+var wellKnown = []string{"/.well-known/", "/mcp/.well-known/"}
 
 func noAuthorization(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusNotFound,

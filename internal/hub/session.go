@@ -80,10 +80,14 @@ func (s *session) touch(now time.Time) { s.seen.Store(now.UnixNano()) }
 
 // idleSince tells whether nobody used the session after then.
 func (s *session) idleSince(then time.Time) bool {
+	return !s.busy() && s.seen.Load() < then.UnixNano()
+}
+
+// busy tells whether the client reads from us or waits for an answer.
+func (s *session) busy() bool {
 	s.mu.Lock()
-	busy := len(s.calls) > 0
-	s.mu.Unlock()
-	return !busy && s.readers.Load() == 0 && s.seen.Load() < then.UnixNano()
+	defer s.mu.Unlock()
+	return len(s.calls) > 0 || s.readers.Load() > 0
 }
 
 // initialize notes what the client said of itself.

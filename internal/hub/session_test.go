@@ -168,12 +168,18 @@ func TestHealthCountsSessionsOfAllEndpoints(t *testing.T) {
 	opts := options(t, tools{})
 	opts.Upstreams = upstreams{"up": echoPeer{}}
 	h, url := serve(t, opts)
+	var c *client
 	for _, path := range []string{"/mcp", "/mcp/up"} {
-		c := &client{t: t, url: url + path}
+		c = &client{t: t, url: url + path}
 		c.initialize(wire.NewestLegacy)
 	}
-	if got := h.Sessions(); got != 2 {
-		t.Errorf("%d sessions, want 2", got)
+	listening, err := http.DefaultClient.Do(c.request(t.Context(), http.MethodGet, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listening.Body.Close()
+	if sessions, connected := h.Sessions(), h.Connected(); sessions != 2 || connected != 1 {
+		t.Errorf("%d sessions, %d of them connected; want 2 and 1", sessions, connected)
 	}
 }
 

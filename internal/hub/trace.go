@@ -79,27 +79,32 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 	}
 }
 
-// extract reads the client's trace context: from _meta, where MCP puts it, with
-// a link to the one of the HTTP request when that is another; or from the
-// headers alone.
-func (h *Hub) extract(ctx context.Context, t *task) (context.Context, trace.SpanContext) {
+// extract reads the client's trace context. That of _meta, where MCP puts it,
+// comes first, with a link to the HTTP request when that is part of something
+// else. Without one the request itself is the parent: the span its handler was
+// given, if it continues the headers' trace, else what the headers say.
+func (h *Hub) extract(ctx context.Context, t *task) (_ context.Context, link trace.SpanContext) {
 	if h.opts.Propagator == nil {
-		return ctx, trace.SpanContext{}
+		return ctx, link
 	}
-	var outer trace.SpanContext
+	around := trace.SpanContextFromContext(ctx)
+	headers := around
 	if t.header != nil {
-		ctx = h.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(t.header))
-		outer = trace.SpanContextFromContext(ctx)
+		outer := h.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(t.header))
+		headers = trace.SpanContextFromContext(outer)
+		if around.TraceID() != headers.TraceID() {
+			ctx, around = outer, headers
+		}
 	}
 	meta := wire.Meta(t.params)
 	if meta == nil {
-		return ctx, trace.SpanContext{}
+		return ctx, link
 	}
-	ctx = h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: meta})
-	if trace.SpanContextFromContext(ctx).Equal(outer) {
-		return ctx, trace.SpanContext{}
+	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: meta})
+	if said := trace.SpanContextFromContext(inner); said.Equal(around) || said.Equal(headers) {
+		return ctx, link
 	}
-	return ctx, outer
+	return inner, around
 }
 
 func (t *task) spanName() string {

@@ -90,6 +90,57 @@ func TestSpansContinueTheClientsTrace(t *testing.T) {
 	checkDurations(t, reader)
 }
 
+// Where the HTTP request has a span of its own, ours is below it, unless _meta
+// says otherwise.
+func TestSpansNestInTheHTTPRequests(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("t")
+	h := hub.New(hub.Options{
+		Name: "t", Version: "1", Tools: tools{"look": func(context.Context, tool.Call) (tool.Result, error) { return textResult("seen"), nil }},
+		Tracer: tracer, Propagator: propagation.TraceContext{},
+	})
+	defer h.Close(t.Context())
+	outside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, span := tracer.Start(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), "POST /mcp")
+		defer span.End()
+		h.Handler().ServeHTTP(w, r.WithContext(ctx))
+	})
+	c := &client{t: t, modern: true}
+	with := func(meta string) string {
+		return strings.Replace(c.call("1", "look", ""), `"_meta":{`, `"_meta":{"traceparent":"`+meta+`",`, 1)
+	}
+	for _, test := range []struct {
+		name, header, body string
+		nested             bool
+		links              int
+	}{
+		{"no context", "", c.call("1", "look", ""), true, 0},
+		{"header", inHeader, c.call("1", "look", ""), true, 0},
+		{"the same twice", inHeader, with(inHeader), true, 0},
+		{"meta", "", with(inMeta), false, 1},
+		{"both", inHeader, with(inMeta), false, 1},
+	} {
+		spans.Reset()
+		header := modernHeader("look")
+		if test.header != "" {
+			header.Set("Traceparent", test.header)
+		}
+		post(t, outside, header, test.body)
+		ended := spans.Ended()
+		if len(ended) != 2 {
+			t.Fatalf("%s: %d spans", test.name, len(ended))
+		}
+		call, request := ended[0], ended[1].SpanContext()
+		if nested := call.Parent().Equal(request); nested != test.nested {
+			t.Errorf("%s: nested is %v", test.name, nested)
+		}
+		if links := call.Links(); len(links) != test.links || test.links == 1 && !links[0].SpanContext.Equal(request) {
+			t.Errorf("%s: links %v", test.name, links)
+		}
+	}
+}
+
 func attributeOf(attrs []attribute.KeyValue, key string) string {
 	for _, a := range attrs {
 		if string(a.Key) == key {
