@@ -202,12 +202,4 @@ func jsonArray(c *lua.Call) error {
 }
 
 // pureOS are the functions of Lua's os that only compute.
-func pureOS() []lua.Const {
-	var consts []lua.Const
-	for _, name := range []string{"date", "difftime", "time"} {
-		if f, ok := lua.OSLib.Function(name); ok {
-			consts = append(consts, lua.Const{Name: name, Value: f.Value()})
-		}
-	}
-	return consts
-}
+func pureOS() []lua.Const { return borrowed(lua.OSLib, []string{"date", "difftime", "time"}) }

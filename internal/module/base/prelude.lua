@@ -1,21 +1,10 @@
 -- Whatever is used here is taken now, so that a script that redefines globals
 -- does not break its own tools.
 local say = __print
-__print = nil
-local type, tostring, pairs, ipairs, next, select = type, tostring, pairs, ipairs, next, select
-local getmetatable, rawlen, error = getmetatable, rawlen, error
-local format, rep, match = string.format, string.rep, string.match
-local concat, sort, pack = table.concat, table.sort, table.pack
-local mathtype = math.type
-
--- A list has the keys 1 to n and no others.
-local function is_array(t)
-  if type(t) ~= "table" then return false end
-  local n, count = rawlen(t), 0
-  for _ in next, t do count = count + 1 end
-  return count == n
-end
-table.is_array = is_array
+local type, tostring, ipairs, next, select = type, tostring, ipairs, next, select
+local getmetatable, error = getmetatable, error
+local format, match = string.format, string.match
+local concat, sort, pack, is_array = table.concat, table.sort, table.pack, table.is_array
 
 local function key_text(k)
   if type(k) == "string" and match(k, "^[%a_][%w_]*$") then return k end
@@ -72,12 +61,42 @@ local function line(...)
   return concat(parts, "\t", 1, parts.n)
 end
 
-function print(...) say("stdout", line(...)) end
+-- What io.write wrote after the last newline waits for the rest of its line.
+local begun = ""
+
+function print(...)
+  local text = line(...)
+  if begun ~= "" then
+    text = begun .. text
+    begun = ""
+  end
+  say("stdout", text)
+end
+
 function eprint(...) say("stderr", line(...)) end
 function warn(...) say("stderr", concat({ ... })) end
 
--- What log and others make one line of values with.
+-- For other preludes: what makes one line of values, what io.write writes with,
+-- and what ends a line that was begun.
 __line = line
+
+function __write(text)
+  local lines, rest = match(begun .. text, "^(.*)\n(.*)$")
+  if lines then
+    begun = rest
+    say("stdout", lines)
+  else
+    begun = begun .. text
+  end
+end
+
+function __end_line()
+  if begun ~= "" then
+    local text = begun
+    begun = ""
+    say("stdout", text)
+  end
+end
 
 local function check(value, kind, position, name)
   if type(value) ~= kind then

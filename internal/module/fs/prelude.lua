@@ -4,7 +4,7 @@ local read, write, append, remove = fs.read, fs.write, fs.append, fs.remove
 local exists = fs.exists
 local type, error, select, pcall = type, error, select, pcall
 local tonumber, tostring, getmetatable, setmetatable = tonumber, tostring, getmetatable, setmetatable
-local show, line = print, __line
+local put, end_line = __write, __end_line
 local pairs = pairs
 local gsub = string.gsub
 local find, sub, match, rep = string.find, string.sub, string.match, string.rep
@@ -176,9 +176,6 @@ function io.type(value)
   return nil
 end
 
--- What io.write wrote after the last newline waits for the rest of its line.
-local begun = ""
-
 function io.write(...)
   local parts = { ... }
   for i = 1, select("#", ...) do
@@ -186,33 +183,12 @@ function io.write(...)
       error("bad argument #" .. i .. " to 'write' (string expected, got " .. type(parts[i]) .. ")", 2)
     end
   end
-  local lines, rest = match(begun .. concat(parts), "^(.*)\n(.*)$")
-  if lines then
-    begun = rest
-    show(lines)
-  else
-    begun = begun .. concat(parts)
-  end
+  put(concat(parts))
   return io
 end
 
-local function finish_line()
-  if begun ~= "" then
-    local text = begun
-    begun = ""
-    show(text)
-  end
-end
-
-function print(...)
-  if begun == "" then return show(...) end
-  local text = begun
-  begun = ""
-  show(text .. line(...))
-end
-
 at_end(function()
-  finish_line()
+  end_line()
   for file in pairs(opened) do
     if not file.closed then file:flush() end
   end

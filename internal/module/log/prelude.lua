@@ -1,6 +1,5 @@
 -- Any values make a line, as print makes one.
 local line = __line
-__line = nil
 
 for _, level in ipairs { "debug", "info", "warn", "error" } do
   local say = log[level]

@@ -1,7 +1,6 @@
 -- What programs print is any bytes, so it crosses by itself and is put into a
 -- table here.
 local run = __run
-__run = nil
 local type, error = type, error
 local array = json.array
 
