@@ -111,6 +111,7 @@ type Request struct {
 	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
 
 	entry *entry // another function than main; nil otherwise
+	turn  *turn  // of a session; nil runs in a fresh state
 }
 
 // entry is a function of the script that is called once the chunk has run.
