@@ -145,7 +145,8 @@ func (h *House) connectRooms(ctx context.Context) error {
 	h.own = builtin.NewSet(
 		builtin.MCP(h.upstreams, h.catalog, builtin.AllowHosts(h.config.MCP.AllowedHosts)),
 		builtin.Discovery(h.catalog),
-		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published),
+		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
+		builtin.Sessions(h.scripts.sessions),
 	)
 	h.catalog.Add(h.own)
 	h.catalog.Add(h.scripts.published)

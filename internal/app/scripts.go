@@ -23,12 +23,13 @@ type scripts struct {
 	runner    *script.Runner
 	store     *artifact.Store
 	published *script.Published
+	sessions  *script.Sessions
 	folder    *script.Folder
 	dir       string // where folder looks
 }
 
-// openScripts makes the runner over all tools, the store of scripts and what is
-// published of it.
+// openScripts makes the runner over all tools, the store of scripts, what is
+// published of it, and the sessions.
 func (h *House) openScripts(ctx context.Context) error {
 	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: h.config.Scripts.HTTPHosts})
 	if err != nil {
@@ -63,11 +64,15 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sessions, err := script.OpenSessions(ctx, h.store, runner, script.SessionOptions{})
+	if err != nil {
+		return err
+	}
 	dir := h.config.Scripts.Folder
 	if dir == "" {
 		dir = filepath.Join(h.config.Data, "scripts")
 	}
-	h.scripts = &scripts{runner, store, published, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
+	h.scripts = &scripts{runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
 	return nil
 }
 

@@ -173,7 +173,8 @@ func open(t *testing.T) house {
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
 	study := newStudy(t, c)
-	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c), builtin.Scripts(study.runner, study.scripts, study.published),
+	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c), builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
+		builtin.Sessions(study.sessions),
 		builtin.Jobs(nil, study.scripts, study.runner, c)) // openJobs has a queue
 	c.Add(set)
 	c.Add(study.published)

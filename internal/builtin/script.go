@@ -49,9 +49,10 @@ const (
 	scriptTag  = "type:lua"
 )
 
-// Scripts makes the tools that run, keep and publish scripts.
-func Scripts(r ScriptRunner, s ScriptStore, p Publisher) []Tool {
-	t := scriptTools{r, s, p}
+// Scripts makes the tools that run, keep and publish scripts. They run in
+// sessions where they are asked to.
+func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionKeeper) []Tool {
+	t := scriptTools{r, s, p, sessions}
 	return []Tool{
 		runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval),
 		runs[hashIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
@@ -69,6 +70,7 @@ type scriptTools struct {
 	runner    ScriptRunner
 	scripts   ScriptStore
 	publisher Publisher
+	sessions  SessionKeeper
 }
 
 // runs makes a tool that runs a script: its result says also what the script

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,8 +12,9 @@ import (
 )
 
 type evalIn struct {
-	Code   string `json:"code" jsonschema:"Lua 5.4: an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
-	Params Object `json:"params,omitempty" jsonschema:"when given, main(params) is called with it"`
+	Code      string `json:"code" jsonschema:"Lua 5.4: an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
+	Params    Object `json:"params,omitempty" jsonschema:"when given, main(params) is called with it"`
+	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist; a fresh environment without" max:"64"`
 }
 
 // Evaluated is what lua_eval answers, beside result: what the code returned,
@@ -20,6 +22,7 @@ type evalIn struct {
 type Evaluated struct {
 	DurationMS int64      `json:"duration_ms"`
 	Output     []SaidLine `json:"output" jsonschema:"what it printed and logged"`
+	Warnings   []string   `json:"warnings,omitempty" jsonschema:"what the session could not keep"`
 }
 
 // SaidLine is one line a script printed or logged.
@@ -40,27 +43,42 @@ func saidLines(lines []host.Line) []SaidLine {
 func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
 	tell(call.Caller, 0, "Running script")
 	q := script.Request{Source: in.Code, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
-	if q.Main {
+	if q.Main && in.SessionID == "" { // in a session, describe() may need what is there
 		prepared, err := t.runner.Prepare(ctx, q)
 		if err != nil {
 			return script.Failure(script.Outcome{}, err), nil
 		}
 		q = prepared
 	}
-	outcome, err := t.runner.Run(ctx, q)
+	done, err := t.take(ctx, call, in.SessionID, q)
 	if err != nil {
 		tell(call.Caller, 1, "Failed")
-		return script.Failure(outcome, err), nil
+		return script.Failure(done.Outcome, err), nil
 	}
 	tell(call.Caller, 1, "Complete")
-	return tool.Output(evalText(outcome), struct {
+	return tool.Output(evalText(done), struct {
 		Result JSON `json:"result"`
 		Evaluated
-	}{outcome.Result, Evaluated{outcome.Duration.Milliseconds(), saidLines(outcome.Output)}})
+	}{done.Result, Evaluated{done.Duration.Milliseconds(), saidLines(done.Output), done.Warnings}})
+}
+
+// take runs a request in a session, or without one when id is empty. What could
+// not be kept of a turn that failed is told with the failure.
+func (t scriptTools) take(ctx context.Context, call tool.Call, id string, q script.Request) (script.Turn, error) {
+	if id == "" {
+		outcome, err := t.runner.Run(ctx, q)
+		return script.Turn{Outcome: outcome}, err
+	}
+	done, err := t.sessions.Eval(ctx, ownerOf(call), id, q)
+	var failed *script.Error
+	if errors.As(err, &failed) {
+		failed.Troubleshooting = append(failed.Troubleshooting, done.Warnings...)
+	}
+	return done, err
 }
 
 // evalText shows the result, and what was said on the way.
-func evalText(o script.Outcome) string {
+func evalText(o script.Turn) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Execution completed in %dms\nResult: %s", o.Duration.Milliseconds(), script.Pretty(o.Result))
 	for i, line := range o.Output {
@@ -68,6 +86,9 @@ func evalText(o script.Outcome) string {
 			out.WriteString("\nOutput:")
 		}
 		fmt.Fprintf(&out, "\n  %s", line.Text)
+	}
+	for _, warning := range o.Warnings {
+		fmt.Fprintf(&out, "\nWarning: %s", warning)
 	}
 	return out.String()
 }

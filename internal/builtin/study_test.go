@@ -22,6 +22,7 @@ type study struct {
 	runner    *script.Runner
 	scripts   *artifact.Store
 	published *script.Published
+	sessions  *script.Sessions
 }
 
 func newStudy(t *testing.T, c *catalog.Catalog) study {
@@ -48,5 +49,7 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 		Reserved: func(name string) bool { return name == "lua_eval" }, Changed: c.Refresh,
 	})
 	must(err)
-	return study{runner, scripts, published}
+	sessions, err := script.OpenSessions(t.Context(), database, runner, script.SessionOptions{})
+	must(err)
+	return study{runner, scripts, published, sessions}
 }

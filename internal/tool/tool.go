@@ -62,6 +62,7 @@ type Call struct {
 // call runs. Any function may be nil: then that way of talking does not exist.
 type Caller struct {
 	ID           string          // who: stable per user or connection, for pooling and fairness
+	User         string          // whose things it may use, after authentication; "" where all are the same user
 	Capabilities json.RawMessage // MCP client capabilities as declared, or nil
 	Progress     func(Progress)
 	Log          func(Log)

@@ -1,0 +1,138 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// SessionKeeper keeps environments that persist between runs.
+type SessionKeeper interface {
+	Create(ctx context.Context, want script.NewSession) (script.Session, error)
+	Eval(ctx context.Context, owner, id string, q script.Request) (script.Turn, error)
+	List(ctx context.Context, owner string) ([]script.Session, error)
+	Reset(ctx context.Context, owner, id string) (script.Session, error)
+	Fork(ctx context.Context, owner, id, name string) (script.Session, error)
+	Close(ctx context.Context, owner, id string) error
+}
+
+// Sessions makes the tools that begin, end and look at sessions. lua_eval, one of
+// Scripts, runs code in them.
+func Sessions(s SessionKeeper) []Tool {
+	t := sessionTools{s}
+	return []Tool{
+		Define("session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
+		Define("session_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
+		Define("session_reset", tool.Hints{Idempotent: true, ClosedWorld: true}, t.reset),
+		Define("session_fork", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.fork),
+		Define("session_close", tool.Hints{ClosedWorld: true}, t.close),
+	}
+}
+
+type sessionTools struct{ sessions SessionKeeper }
+
+// ownerOf is the user a call's sessions belong to.
+func ownerOf(call tool.Call) string {
+	if call.Caller == nil {
+		return ""
+	}
+	return call.Caller.User
+}
+
+// SessionView is a session as these tools show it.
+type SessionView struct {
+	SessionID string    `json:"session_id" jsonschema:"give it to lua_eval; keep it to yourself"`
+	Name      string    `json:"name,omitempty"`
+	Language  string    `json:"language"`
+	Turns     int64     `json:"turns" jsonschema:"how often its state changed"`
+	Bytes     int64     `json:"bytes" jsonschema:"size of its saved state"`
+	CreatedAt time.Time `json:"created_at"`
+	UsedAt    time.Time `json:"used_at"`
+	ExpiresAt time.Time `json:"expires_at" jsonschema:"unless it is used before"`
+}
+
+func sessionView(s *script.Session) SessionView {
+	return SessionView{s.ID, s.Name, s.Language, s.Turns, s.Size, s.Created, s.Used, s.Expires}
+}
+
+// Text gives the id and what is known of it.
+func (v SessionView) Text() string {
+	text := "Session " + v.SessionID
+	if v.Name != "" {
+		text += " (" + v.Name + ")"
+	}
+	return fmt.Sprintf("%s: %d turns, %d bytes, expires %s", text, v.Turns, v.Bytes, v.ExpiresAt.Format(time.RFC3339))
+}
+
+type sessionCreateIn struct {
+	Name     string `json:"name,omitempty" jsonschema:"what you call it" max:"128"`
+	Language string `json:"language,omitempty" jsonschema:"lua, the only one" enum:"lua"`
+}
+
+func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCreateIn) (SessionView, error) {
+	s, err := t.sessions.Create(ctx, script.NewSession{Owner: ownerOf(call), Name: in.Name, Language: in.Language})
+	return sessionView(&s), err
+}
+
+// SessionList is what session_list answers.
+type SessionList struct {
+	Sessions []SessionView `json:"sessions" jsonschema:"the oldest first"`
+}
+
+// Text has a line for each.
+func (l SessionList) Text() string {
+	if len(l.Sessions) == 0 {
+		return "No sessions. session_create makes one."
+	}
+	lines := make([]string, len(l.Sessions))
+	for i, v := range l.Sessions {
+		lines[i] = v.Text()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t sessionTools) list(ctx context.Context, call tool.Call, _ struct{}) (SessionList, error) {
+	all, err := t.sessions.List(ctx, ownerOf(call))
+	list := SessionList{Sessions: []SessionView{}}
+	for i := range all {
+		list.Sessions = append(list.Sessions, sessionView(&all[i]))
+	}
+	return list, err
+}
+
+type sessionIn struct {
+	SessionID string `json:"session_id" jsonschema:"id of a session, as session_create gave it" min:"1" max:"64"`
+}
+
+func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (SessionView, error) {
+	s, err := t.sessions.Reset(ctx, ownerOf(call), in.SessionID)
+	return sessionView(&s), err
+}
+
+type sessionForkIn struct {
+	SessionID string `json:"session_id" jsonschema:"id of the session to copy" min:"1" max:"64"`
+	Name      string `json:"name,omitempty" jsonschema:"what you call the copy; the same name unless told" max:"128"`
+}
+
+func (t sessionTools) fork(ctx context.Context, call tool.Call, in sessionForkIn) (SessionView, error) {
+	s, err := t.sessions.Fork(ctx, ownerOf(call), in.SessionID, in.Name)
+	return sessionView(&s), err
+}
+
+// SessionClosed is what session_close answers.
+type SessionClosed struct {
+	SessionID string `json:"session_id"`
+	Closed    bool   `json:"closed"`
+}
+
+// Text says it in a line.
+func (c SessionClosed) Text() string { return "Session " + c.SessionID + " closed" }
+
+func (t sessionTools) close(ctx context.Context, call tool.Call, in sessionIn) (SessionClosed, error) {
+	err := t.sessions.Close(ctx, ownerOf(call), in.SessionID)
+	return SessionClosed{in.SessionID, err == nil}, err
+}
