@@ -48,7 +48,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		{"unknown with suggestion", `{"query":"ab","limt":3}`, []string{`limt: unknown argument, did you mean "limit"?`}},
 		{"nested", `{"query":"ab","filter":{"tags":["x",5]}}`, []string{"filter.tags[1]: expected string, got 5"}},
 		{"nested unknown", `{"query":"ab","filter":{"tag":[]}}`, []string{`filter.tag: unknown argument, did you mean "tags"?`}},
-		{"too small", `{"query":"a","limit":0}`, []string{"limit: minimum: got 0, want 1, got 0", `query: minLength: got 1, want 2, got "a"`}},
+		{"too small", `{"query":"a","limit":0}`, []string{"limit: expected at least 1, got 0", `query: expected at least 2 characters, got "a"`}},
 		{"alternatives of type", `{"query":"ab","id":[]}`, []string{"id: expected integer or string, got []"}},
 		{"closest alternative", `{"query":"ab","shape":{"radius":"big"}}`, []string{`shape.radius: expected number, got "big"`}},
 		{"not an object", `[1]`, []string{"arguments must be an object"}},

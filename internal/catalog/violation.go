@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,10 +123,59 @@ func describe(leaf *jsonschema.ValidationError, value any, root *jsonschema.Sche
 		return each(k.Properties, func(name string) Violation {
 			return Violation{Argument: inside(argument, name), Problem: unknownArgument(name, known)}
 		})
-	default:
-		_, problem, _ := strings.Cut(leaf.Error(), "': ") // "at '/path': what is wrong"
-		return []Violation{{Argument: argument, Got: got, Problem: problem + ", got " + got}}
 	}
+	if expected := bound(leaf.ErrorKind); expected != "" {
+		return []Violation{{Argument: argument, Expected: expected, Got: got}}
+	}
+	_, problem, _ := strings.Cut(leaf.Error(), "': ") // "at '/path': what is wrong"
+	return []Violation{{Argument: argument, Got: got, Problem: problem + ", got " + got}}
+}
+
+// bound says what a limit that was overstepped expects, or nothing when the
+// finding is of another kind.
+func bound(found jsonschema.ErrorKind) string {
+	switch k := found.(type) {
+	case *kind.MinLength:
+		return "at least " + counted(k.Want, "character")
+	case *kind.MaxLength:
+		return "at most " + counted(k.Want, "character")
+	case *kind.MinItems:
+		return "at least " + counted(k.Want, "item")
+	case *kind.MaxItems:
+		return "at most " + counted(k.Want, "item")
+	case *kind.MinProperties:
+		return "at least " + counted(k.Want, "key")
+	case *kind.MaxProperties:
+		return "at most " + counted(k.Want, "key")
+	case *kind.Minimum:
+		return "at least " + number(k.Want)
+	case *kind.Maximum:
+		return "at most " + number(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "more than " + number(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "less than " + number(k.Want)
+	case *kind.MultipleOf:
+		return "a multiple of " + number(k.Want)
+	case *kind.Pattern:
+		return "text that matches " + k.Want
+	}
+	return ""
+}
+
+func number(r *big.Rat) string {
+	if r.IsInt() && r.Num().IsInt64() {
+		return r.Num().String()
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 func each(names []string, f func(string) Violation) []Violation {
