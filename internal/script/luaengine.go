@@ -4,62 +4,45 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/lua"
 )
-
-// preludeName begins the chunk names of our preludes, so that their frames can
-// be left out of stacks. The bracket tells the engine that they are the host's:
-// they leave the script's own line on the stack.
-const preludeName = "[luanette:"
 
 // luaEngine binds the modules to Lua once; every run opens the bound libraries
 // in a fresh state.
 type luaEngine struct {
 	modules   []host.Module
 	libraries []*lua.Library
-	preludes  []*lua.Proto
+	preludes  *preludes
 }
 
 func newLuaEngine(modules []host.Module) (*luaEngine, error) {
 	e := &luaEngine{modules: modules, libraries: sandbox()}
-	compiler := lua.New(lua.Options{})
 	for i := range modules {
-		m := &modules[i]
-		e.libraries = append(e.libraries, bindLua(m))
-		if m.Lua == "" {
-			continue
-		}
-		proto, err := compiler.Compile(m.Lua, "="+preludeName+moduleTitle(m)+"]")
-		if err != nil {
-			return nil, err
-		}
-		e.preludes = append(e.preludes, proto)
+		e.libraries = append(e.libraries, bindLua(&modules[i]))
 	}
-	return e, nil
+	var err error
+	e.preludes, err = newPreludes(modules, e.libraries)
+	return e, err
 }
 
-// moduleTitle is the module's name, or its first function's for globals.
-func moduleTitle(m *host.Module) string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return strings.TrimLeft(m.Funcs[0].Name, "_")
-}
-
-// open makes a state with the sandbox's libraries and our modules in it.
+// open makes a state with the sandbox's libraries and everything of our modules
+// in it, for whatever will run there.
 func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+	state, err := e.bare(ctx, limits, env, seed)
+	if err != nil {
+		return nil, err
+	}
+	return state, e.preludes.open(ctx, state, e.preludes.all)
+}
+
+// bare makes a state in which no prelude has run yet.
+func (e *luaEngine) bare(_ context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
 	state := lua.New(lua.Options{Seed: seed})
 	state.Store(envKey{}, env)
 	if err := state.Open(e.libraries...); err != nil {
 		return nil, err
-	}
-	for _, prelude := range e.preludes {
-		if _, err := state.Call(ctx, state.Instantiate(prelude, state.Globals().Value()).Value()); err != nil {
-			return nil, err
-		}
 	}
 	state.SetBudget(lua.Budget{Memory: limits.Memory})
 	return state, nil
@@ -71,7 +54,7 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	if err != nil {
 		return nil, err
 	}
-	open := e.open
+	open := e.bare
 	if q.turn != nil {
 		open = q.turn.open
 	}
@@ -82,7 +65,7 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	flights := newFlights()
 	state.Store(flightsKey{}, flights)
 	defer flights.close()
-	results, err := execute(ctx, state, q)
+	results, err := e.execute(ctx, state, q)
 	problem := finish(ctx, state)
 	if q.turn != nil {
 		q.turn.unfinished = problem != nil
@@ -96,13 +79,19 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	return resultOf(results)
 }
 
-// execute runs the chunk, and then the function that is asked for.
-func execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
-	chunk, err := loadChunk(state, q)
+// execute runs the chunk, and then the function that is asked for. A fresh state
+// is given the preludes that the chunk needs; that of a session has all.
+func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
+	chunk, err := compileChunk(state, q)
 	if err != nil {
 		return nil, err
 	}
-	results, err := state.Call(ctx, chunk.Value())
+	if q.turn == nil {
+		if err := e.preludes.open(ctx, state, e.preludes.neededBy(chunk)); err != nil {
+			return nil, err
+		}
+	}
+	results, err := state.Call(ctx, state.Instantiate(chunk, state.Globals().Value()).Value())
 	if entry := q.entryPoint(); err == nil && entry != nil {
 		return callEntry(ctx, state, q, entry)
 	}
@@ -134,20 +123,20 @@ func finish(ctx context.Context, state *lua.State) error {
 
 // compile tells whether the source is Lua, without running any of it.
 func (e *luaEngine) compile(q Request) error {
-	_, err := loadChunk(lua.New(lua.Options{}), q)
+	_, err := compileChunk(lua.New(lua.Options{}), q)
 	return err
 }
 
-// loadChunk compiles the source. A plain chunk may be an expression: what one
+// compileChunk compiles the source. A plain chunk may be an expression: what one
 // types to see a value.
-func loadChunk(state *lua.State, q Request) (*lua.Function, error) {
+func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	name := "=" + q.name()
 	if q.entryPoint() == nil {
-		if chunk, err := state.Load("return "+q.Source, name); err == nil {
+		if chunk, err := state.Compile("return "+q.Source, name); err == nil {
 			return chunk, nil
 		}
 	}
-	chunk, err := state.Load(q.Source, name)
+	chunk, err := state.Compile(q.Source, name)
 	if err != nil {
 		return nil, &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: adviceFor(SyntaxError), cause: err}
 	}
