@@ -18,6 +18,13 @@ import (
 // After a Go call within a case, the instruction and the register pointer are
 // taken anew from memory: keeping them alive across calls would make the
 // compiler save them for every instruction, called or not.
+//
+// The register an instruction's first operand names is addressed before it is
+// known whether it names one; where it does not, the pointer may lie outside of
+// the stack and is never used. Instrumented builds must not take that for an
+// error, hence the directive; in all others it does nothing.
+//
+//go:nocheckptr
 func (s *State) exec(err error) error {
 	var (
 		t      *Thread
