@@ -67,8 +67,9 @@ func (f *deskFlags) ask(ctx context.Context, world *process, name string, args a
 }
 
 func callTool(ctx context.Context, world *process, desk app.Desk, name string, args any) (tool.View, error) {
-	caller := &tool.Caller{ID: "cli", Progress: showProgress(world)}
-	view, err := desk.Call(ctx, name, args, caller)
+	shown := newLive(world)
+	view, err := desk.Call(ctx, name, args, shown.caller())
+	shown.end()
 	if err != nil {
 		return view, err
 	}
@@ -128,7 +129,7 @@ func terminalWidth(w io.Writer) int {
 		return 0
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
+	if err != nil || width == 0 { // a terminal that does not know
 		return 80
 	}
 	return width
@@ -155,18 +156,4 @@ func spin(world *process, doing string) (stop func()) {
 		}
 	}()
 	return func() { close(done); <-ended }
-}
-
-// showProgress prints what a tool says of its progress when a person is looking.
-func showProgress(world *process) func(tool.Progress) {
-	if terminalWidth(world.Stderr) == 0 {
-		return nil
-	}
-	return func(p tool.Progress) {
-		if p.Total > 0 {
-			fmt.Fprintf(world.Stderr, "\r%3.0f%% %s\x1b[K", 100*p.Progress/p.Total, p.Message)
-			return
-		}
-		fmt.Fprintf(world.Stderr, "\r%v %s\x1b[K", p.Progress, p.Message)
-	}
 }

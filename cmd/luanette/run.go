@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -41,8 +43,16 @@ func (c *runCommand) Run(ctx context.Context, world *process) error {
 		}
 		params[key] = value
 	}
-	return c.evaluate(ctx, world, map[string]any{"code": source, "params": params})
+	args := map[string]any{"code": source}
+	if len(params) > 0 || definesMain.MatchString(source) {
+		args["params"] = params
+	}
+	return c.evaluate(ctx, world, args)
 }
+
+// definesMain finds the global function that makes a file more than a list of
+// statements.
+var definesMain = regexp.MustCompile(`(?m)^\s*(function\s+main\s*\(|main\s*=)`)
 
 // anyType reads a parameter as JSON where it is JSON: the script's describe()
 // says what it wants, and turns what does not fit away.
@@ -79,13 +89,20 @@ func (c *evalCommand) Run(ctx context.Context, world *process) error {
 	return c.evaluate(ctx, world, map[string]any{"code": code})
 }
 
-// evaluate runs a script by lua_eval and shows what it said and what it returned.
+// evaluate runs a script by lua_eval and shows what it says, as it says it, and
+// then what it returned.
 func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[string]any) error {
 	var view tool.View
+	shown := newLive(world)
 	err := f.at(ctx, world, func(desk app.Desk) (err error) {
-		view, err = desk.Call(ctx, "lua_eval", args, &tool.Caller{ID: "cli", Progress: showProgress(world)})
+		caller := shown.caller()
+		if !f.JSON {
+			caller.Log = shown.log
+		}
+		view, err = desk.Call(ctx, "lua_eval", args, caller)
 		return err
 	})
+	shown.end()
 	if err != nil {
 		return err
 	}
@@ -96,22 +113,23 @@ func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[strin
 	if f.JSON {
 		return printJSON(world.Stdout, view.Structured)
 	}
+	return shown.answer(view.Structured)
+}
+
+// answer prints the lines that did not come before, and the result.
+func (l *live) answer(structured json.RawMessage) error {
 	var answer struct {
 		Result json.RawMessage
 		Output []struct{ Stream, Text string }
 	}
-	if err := json.Unmarshal(view.Structured, &answer); err != nil {
+	if err := json.Unmarshal(structured, &answer); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read answer")
 	}
-	for _, line := range answer.Output {
-		if line.Stream == "stdout" {
-			fmt.Fprintln(world.Stdout, line.Text)
-		} else {
-			fmt.Fprintln(world.Stderr, line.Text)
-		}
+	for i, line := range answer.Output {
+		l.line(script.Said{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
 	}
 	if string(answer.Result) == "null" {
 		return nil
 	}
-	return printJSON(world.Stdout, answer.Result)
+	return printJSON(l.world.Stdout, answer.Result)
 }

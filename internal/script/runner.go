@@ -106,7 +106,7 @@ type Request struct {
 	Door   host.Door       // nil is live
 	Caller *tool.Caller    // who waits
 	Limits Limits          // zero fields: the runner's
-	Watch  func(host.Line) // sees output as it is said; must not block; may be nil
+	Watch  func(host.Line) // sees output as it is said; must not block; nil tells the caller
 
 	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
 
@@ -150,7 +150,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	}()
 	listener := host.NewListener(r.options.Events)
 	defer listener.Close()
-	output := host.NewOutput(r.options.Log, limits.Output, q.Watch)
+	output := host.NewOutput(r.options.Log, limits.Output, q.watch())
 	started := r.options.Clock.Now()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
