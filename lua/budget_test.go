@@ -77,7 +77,7 @@ func TestMemoryIsMeasuredNotGuessed(t *testing.T) {
 		"local function f(...) return f(1, ...) end f()",
 		"table.concat({('x'):rep(1e6), ('y'):rep(1e6), ('z'):rep(1e6)})",
 	} {
-		if e := runLimited(t, t.Context(), "pcall(function() "+code+" end) swallowed = 1", Budget{Memory: 2 << 20}); e.Limit != LimitMemory {
+		if e := runLimited(t, t.Context(), "pcall(function() "+code+" end) swallowed = 1", Budget{Memory: 512 << 10}); e.Limit != LimitMemory {
 			t.Errorf("%s: %+v", code, e)
 		}
 	}
