@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 //go:embed mcp.md
@@ -47,6 +48,9 @@ func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	if err != nil {
 		return nil, err
 	}
+	if content := structured(result); content != nil {
+		return []host.Value{content}, nil
+	}
 	view, err := result.View()
 	if err != nil {
 		return nil, err
@@ -55,6 +59,18 @@ func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 		return nil, toolFailure(ref, view)
 	}
 	return []host.Value{json.RawMessage(view.Value())}, nil
+}
+
+// structured is the structured content of a result, cut out without taking the
+// rest apart; nil when there is none or the result tells of an error.
+func structured(result tool.Result) json.RawMessage {
+	var found [2]json.RawMessage
+	wire.Pick(result.Raw, []string{"structuredContent", "isError"}, found[:])
+	content, isError := found[0], found[1]
+	if isError != nil && string(isError) != "false" || wire.IsNull(content) {
+		return nil
+	}
+	return content
 }
 
 // within is the caller as a tool sees it that is only a part of what was called
