@@ -23,7 +23,11 @@ func NewEnv(modules []Module, door Door, world *World) *Env {
 // Call runs a host function for a script: a pure one directly, an effect through
 // the door. module is the global it was reached by, for messages.
 func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) ([]Value, error) {
-	return e.Start(module, f, values)(ctx)
+	args := Args{Func: qualified(module, f.Name), Values: values}
+	if f.Pure != nil {
+		return f.Pure(args)
+	}
+	return e.pass(ctx, f, e.effect(args.Func, e.kind(f, args), values), args)
 }
 
 // Start is the first half of Call: it gives the effect its number, in the
@@ -34,20 +38,23 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	if f.Pure != nil {
 		return func(context.Context) ([]Value, error) { return f.Pure(args) }
 	}
-	kind := f.Kind
-	if f.Classify != nil {
-		kind = f.Classify(e.world, args)
-	}
-	effect := e.effect(args.Func, kind, values)
-	return func(ctx context.Context) ([]Value, error) {
-		return e.door.Pass(ctx, effect, func(ctx context.Context) ([]Value, error) {
-			return f.Effect(ctx, e.world, args)
-		})
-	}
+	effect := e.effect(args.Func, e.kind(f, args), values)
+	return func(ctx context.Context) ([]Value, error) { return e.pass(ctx, f, effect, args) }
 }
 
-// effect numbers what a journal keeps. Observations have no number, so that a
-// script may say more or less and still fits its journal.
+func (e *Env) kind(f *Func, args Args) Kind {
+	if f.Classify != nil {
+		return f.Classify(e.world, args)
+	}
+	return f.Kind
+}
+
+func (e *Env) pass(ctx context.Context, f *Func, effect Effect, args Args) ([]Value, error) {
+	return e.door.Pass(ctx, effect, func(ctx context.Context) ([]Value, error) {
+		return f.Effect(ctx, e.world, args)
+	})
+}
+
 func (e *Env) effect(name string, kind Kind, values []Value) Effect {
 	effect := Effect{Name: name, Kind: kind, Args: values}
 	if kind != Observe {
