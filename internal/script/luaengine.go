@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
+	"unicode"
 
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/lua"
@@ -131,7 +133,7 @@ func (e *luaEngine) compile(q Request) error {
 // types to see a value.
 func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	name := "=" + q.name()
-	if q.entryPoint() == nil {
+	if q.entryPoint() == nil && !beginsStatement(q.Source) {
 		if chunk, err := state.Compile("return "+q.Source, name); err == nil {
 			return chunk, nil
 		}
@@ -141,6 +143,17 @@ func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 		return nil, &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: adviceFor(SyntaxError), cause: err}
 	}
 	return chunk, nil
+}
+
+// beginsStatement tells that the source can be no expression, by its first word.
+func beginsStatement(source string) bool {
+	source = strings.TrimLeft(source, " \t\r\n")
+	rest := strings.TrimLeftFunc(source, func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) })
+	switch source[:len(source)-len(rest)] {
+	case "return", "local", "for", "if", "while", "repeat", "do", "goto", "break":
+		return true
+	}
+	return false
 }
 
 // callEntry calls a function that the chunk has defined.

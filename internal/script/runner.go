@@ -140,8 +140,11 @@ type Outcome struct {
 // is in the outcome either way. Cancelling ctx stops the script wherever it is.
 func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	limits := q.Limits.orDefault(r.options.Limits)
-	ctx, span := r.options.Tracer.Start(ctx, q.spanName(), trace.WithAttributes(spanAttributes(q)...))
+	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
 	defer span.End()
+	if span.IsRecording() {
+		span.SetAttributes(spanAttributes(q)...)
+	}
 	temp := host.NewTemp(r.options.TempDir, limits.Temp)
 	defer func() {
 		if err := temp.Close(); err != nil {

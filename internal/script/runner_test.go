@@ -67,6 +67,12 @@ func TestValues(t *testing.T) {
 	for _, c := range []struct{ code, want string }{
 		{"return 2 + 2", "4"},
 		{"2 + 2", "4"},
+		{" return\n3", "3"},
+		{"do_it == nil", "true"},
+		{"doIt == nil", "true"},
+		{"if2 == nil", "true"},
+		{"function() end ~= nil", "true"},
+		{"do local x = 1 end", "null"},
 		{"local x = 1", "null"},
 		{"return 1, nil, 'a'", `[1,null,"a"]`},
 		{"return {a = 1, b = {1, 2}}", `{"a":1,"b":[1,2]}`},
