@@ -66,23 +66,28 @@ type ScriptsConfig struct {
 }
 
 // UpstreamConfig is one tool server to connect to: a URL, or a command to run.
+// Where it is, how it is started and what it is sent may name variables of our
+// own environment, as ${VAR} or ${VAR:-default}.
 type UpstreamConfig struct {
 	URL       string            `toml:"url,omitempty" help:"address of a running server; without a path it is tried as given, then with /mcp"`
 	Command   string            `toml:"command,omitempty" help:"program to start and speak to over its standard input and output"`
 	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
 	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"variables for the program; it gets a clean environment beside them"`
+	EnvFile   string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
 	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
 	Transport string            `toml:"transport,omitempty" help:"auto, http, sse or stdio"`
 	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
 	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
 	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
-	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take"`
+	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take without a sign of progress (60s)"`
+	MaxTime   Duration          `toml:"max_time,omitempty" help:"how long one call may take for all its progress (30m)"`
 	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to come back (2s)"`
 	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
 	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
 	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
 	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
 	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
+	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools that say of themselves that they only read exist"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
 }
 

@@ -17,20 +17,20 @@ import (
 // there is none, and returns the file's path. What else is in the file, comments
 // included, stays as it is.
 func AddUpstream(sources Sources, name string, entry UpstreamConfig) (file string, err error) {
-	if _, err := entry.spec(name); err != nil {
+	if _, _, err := entry.spec(name, sources.Env); err != nil {
 		return "", err
 	}
-	loaded, err := Load(sources)
-	if err != nil {
+	if file, err = configFile(sources); err != nil {
 		return "", err
 	}
-	if _, exists := loaded.Upstreams[name]; exists {
-		return "", fault.New(fault.Conflict, "there is an upstream %q already in %s", name, loaded.File).
-			WithHint("remove it first: luanette upstream remove %s", name)
-	}
-	file = loaded.File
 	if file == "" {
 		file = filepath.Join(configFolder(sources.Env), "luanette.toml")
+	}
+	if taken, err := hasUpstream(file, name); err != nil {
+		return "", err
+	} else if taken {
+		return "", fault.New(fault.Conflict, "there is an upstream %q already in %s", name, file).
+			WithHint("remove it first: luanette upstream remove %s", name)
 	}
 	table, err := toml.Marshal(map[string]any{"upstreams": map[string]any{name: entry}})
 	if err != nil {
@@ -43,6 +43,20 @@ func AddUpstream(sources Sources, name string, entry UpstreamConfig) (file strin
 		// The bare parent's header may be there already, and is never needed.
 		return text + strings.TrimPrefix(string(table), "[upstreams]\n"), nil
 	})
+}
+
+// hasUpstream tells whether a configuration file, which need not exist, names an
+// upstream.
+func hasUpstream(file, name string) (bool, error) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	loaded, err := Load(Sources{File: file})
+	if err != nil {
+		return false, err
+	}
+	_, taken := loaded.Upstreams[name]
+	return taken, nil
 }
 
 // RemoveUpstream takes an upstream's table out of the configuration file and

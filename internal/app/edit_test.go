@@ -2,6 +2,7 @@ package app
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,6 +47,23 @@ func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	}
 	if string(text) != original {
 		t.Errorf("the file became\n%s\nwant\n%s", text, original)
+	}
+}
+
+func TestANamedFileIsMade(t *testing.T) {
+	t.Parallel()
+	sources := Sources{File: filepath.Join(t.TempDir(), "new", "luanette.toml")}
+	entry := UpstreamConfig{URL: "http://127.0.0.1:2", Expose: []string{"a", "b"}}
+	if file, err := AddUpstream(sources, "docs", entry); err != nil || file != sources.File {
+		t.Fatalf("%s: %v", file, err)
+	}
+	loaded, err := Load(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs, _, err := loaded.specs(nil)
+	if err != nil || len(specs) != 1 || strings.Join(specs[0].Expose, " ") != "a b" {
+		t.Errorf("specs = %v, %v", specs, err)
 	}
 }
 

@@ -94,14 +94,7 @@ func (h *House) furnish(ctx context.Context) error {
 	if err := h.connectRooms(ctx); err != nil {
 		return err
 	}
-	specs, warnings, err := h.config.specs(h.options.Env)
-	if err != nil {
-		return err
-	}
-	for _, warning := range warnings {
-		h.log.WarnContext(ctx, "imported MCP servers", "warning", warning)
-	}
-	if err := h.upstreams.configure(specs); err != nil {
+	if err := h.adopt(ctx, h.config); err != nil {
 		return err
 	}
 	h.catalog.Refresh(ctx)

@@ -16,14 +16,14 @@ const settle = 150 * time.Millisecond
 // the upstreams in line with them: only what changed reconnects. A mistake in a
 // file is logged and everything stays as it was. Other settings need a restart.
 func (h *House) Reload(ctx context.Context) {
-	if err := h.reload(); err != nil {
+	if err := h.reload(ctx); err != nil {
 		h.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
 		return
 	}
 	h.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(h.upstreams.Namespaces()))
 }
 
-func (h *House) reload() error {
+func (h *House) reload(ctx context.Context) error {
 	fresh := &Loaded{Config: defaults(h.options.Env), Origins: map[string]string{}}
 	if h.config.File != "" {
 		if err := fresh.readFile(h.config.File); err != nil {
@@ -35,9 +35,17 @@ func (h *House) reload() error {
 	if err := fresh.check(); err != nil {
 		return err
 	}
-	specs, _, err := fresh.specs(h.options.Env)
+	return h.adopt(ctx, fresh)
+}
+
+// adopt makes the upstreams those of a configuration.
+func (h *House) adopt(ctx context.Context, config *Loaded) error {
+	specs, warnings, err := config.specs(h.options.Env)
 	if err != nil {
 		return err
+	}
+	for _, warning := range warnings {
+		h.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
 	}
 	return h.upstreams.configure(specs)
 }

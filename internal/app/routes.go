@@ -14,6 +14,7 @@ func (h *House) routes() http.Handler {
 	mux.Handle("/mcp", mcp)
 	mux.Handle("/mcp/", mcp)
 	mux.Handle("/.well-known/", mcp)
+	mux.HandleFunc("/", notFound)
 	return h.telemetry.Handler(mux)
 }
 
@@ -34,9 +35,15 @@ func (h *House) health(w http.ResponseWriter, _ *http.Request) {
 		"status":      "healthy",
 		"version":     h.options.Version,
 		"uptime_secs": int64(time.Since(h.started).Seconds()),
-		"sessions":    h.hub.Sessions(),
+		"sessions":    map[string]int{"total": h.hub.Sessions(), "connected": h.hub.Connected()},
 		"upstreams":   behind,
 	})
+}
+
+// notFound answers in JSON, for clients look for authorization servers at many
+// places and some give up on anything else.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusNotFound, map[string]string{"error": "not_found", "error_description": "nothing is at " + r.URL.Path})
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,6 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
 
@@ -27,6 +31,12 @@ type banner struct {
 	text bytes.Buffer
 	url  chan string
 	once sync.Once
+}
+
+func (b *banner) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 var listening = regexp.MustCompile(`is listening on (\S+)`)
@@ -103,12 +113,20 @@ func TestHealth(t *testing.T) {
 		Status  string
 		Version string
 		Uptime  *int64 `json:"uptime_secs"`
+
+		Sessions struct{ Total, Connected *int }
 	}
 	if err := json.Unmarshal(body, &health); err != nil || status != http.StatusOK {
 		t.Fatalf("%d %s: %v", status, body, err)
 	}
-	if health.Status != "healthy" || health.Version != "test" || health.Uptime == nil {
+	if health.Status != "healthy" || health.Version != "test" || health.Uptime == nil ||
+		health.Sessions.Total == nil || health.Sessions.Connected == nil {
 		t.Errorf("health = %s", body)
+	}
+	for _, path := range []string{"/", "/register", "/.well-known/openid-configuration"} {
+		if status, body := get(t, url+path, nil); status != http.StatusNotFound || !json.Valid(body) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
 	}
 }
 
@@ -149,6 +167,79 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	if got := strings.Join(house.upstreams.Namespaces(), " "); got != "a c" {
 		t.Errorf("a broken file changed the upstreams to %s", got)
 	}
+}
+
+// What the configuration names belongs to it: a tool may disconnect it and connect
+// it again, but not put another server in its place.
+func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
+	_, house := start(t, Sources{File: file})
+	before, _ := house.upstreams.manager.Status("a")
+	if removed, err := house.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
+		t.Fatalf("Remove = %v, %v", removed, err)
+	}
+	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("another server in its place: %v", err)
+	}
+	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
+		t.Fatal(err)
+	}
+	after, ok := house.upstreams.manager.Status("a")
+	if !ok || !reflect.DeepEqual(after.Desired, before.Desired) {
+		t.Errorf("it came back as %+v", after.Desired)
+	}
+}
+
+func TestVariablesAreFilledIn(t *testing.T) {
+	t.Parallel()
+	file := write(t, `[upstreams.a]
+command = "${HOME}/bin/server"
+args = ["--level", "${LEVEL:-low}"]
+env = { TOKEN = "${env:A_TOKEN}", OTHER = "${NOT_SET}" }
+[upstreams.b]
+url = "${BASE}/mcp"
+headers = { X-Key = "${A_TOKEN}" }
+`)
+	loaded, err := Load(Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := Environment{"HOME": "/home/ann", "A_TOKEN": "s3cret", "BASE": "https://example.org"}
+	specs, warnings, err := loaded.specs(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := specs[0], specs[1]
+	if a.Command != "/home/ann/bin/server" || a.Args[1] != "low" || a.Env["TOKEN"] != "s3cret" || a.Env["OTHER"] != "${NOT_SET}" {
+		t.Errorf("a = %#v", a)
+	}
+	if b.URL != "https://example.org/mcp" || b.Headers["X-Key"] != "s3cret" {
+		t.Errorf("b = %#v", b)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "NOT_SET") {
+		t.Errorf("warnings = %q", warnings)
+	}
+	if loaded.Upstreams["a"].Env["TOKEN"] != "${env:A_TOKEN}" {
+		t.Error("the configuration itself was changed")
+	}
+}
+
+// A reload tells what it could not fill in, as the start does; a server that
+// makes no sense costs only itself.
+func TestAnImportIsReadAgain(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[mcp]\nimport = [\"servers.json\"]\n")
+	servers := filepath.Join(filepath.Dir(file), "servers.json")
+	rewrite(t, servers, `{"mcpServers": {}}`)
+	_, house := start(t, Sources{File: file})
+	rewrite(t, servers, `{"mcpServers": {
+		"good": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "${NOT_SET}"}}, // a comment
+		"none": {},
+	}}`)
+	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "good" })
+	stderr := house.options.Stderr.(*banner)
+	await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
 }
 
 // await polls what has no event of its own.

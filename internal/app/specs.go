@@ -20,10 +20,11 @@ func (l *Loaded) specs(env Environment) (specs []upstream.Spec, warnings []strin
 		if u.Enabled != nil && !*u.Enabled {
 			continue
 		}
-		spec, err := u.spec(name)
+		spec, told, err := u.spec(name, env)
 		if err != nil {
 			return nil, nil, err
 		}
+		warnings = append(warnings, told...)
 		specs = append(specs, spec)
 	}
 	for _, path := range l.MCP.Import {
@@ -33,10 +34,15 @@ func (l *Loaded) specs(env Environment) (specs []upstream.Spec, warnings []strin
 		}
 		warnings = append(warnings, told...)
 		for _, spec := range imported {
-			spec.Trusted = true
-			if _, own := l.Upstreams[spec.Name]; !own {
-				specs = append(specs, spec)
+			if _, own := l.Upstreams[spec.Name]; own {
+				continue
 			}
+			if slices.ContainsFunc(specs, func(s upstream.Spec) bool { return s.Name == spec.Name }) {
+				warnings = append(warnings, fmt.Sprintf("%s: server %q: an earlier file has one of that name, this one is left out", path, spec.Name))
+				continue
+			}
+			spec.Trusted = true
+			specs = append(specs, spec)
 		}
 	}
 	return specs, warnings, nil
@@ -66,25 +72,26 @@ func importServers(path string, env Environment) ([]upstream.Spec, []string, err
 	return specs, warnings, nil
 }
 
-// spec is the upstream in the connection manager's words.
-func (u UpstreamConfig) spec(name string) (upstream.Spec, error) {
+// spec is the upstream in the connection manager's words, its variables filled in
+// from env.
+func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, warnings []string, err error) {
 	expose, err := exposeList(u.Expose)
 	if err != nil {
-		return upstream.Spec{}, fault.Wrap(fault.Config, err, "upstreams.%s.expose", name).
+		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s.expose", name).
 			WithHint(`use "none", "all", or a list of tool names`)
 	}
-	spec := upstream.Spec{
-		Name: name, URL: u.URL, Command: u.Command, Args: u.Args, Env: u.Env, Cwd: u.Cwd,
+	spec, warnings = upstream.Spec{
+		Name: name, URL: u.URL, Command: u.Command, Args: u.Args, Env: u.Env, EnvFile: u.EnvFile, Cwd: u.Cwd,
 		Transport: u.Transport, Protocol: u.Protocol, Headers: u.Headers, BearerEnv: u.BearerEnv,
-		Timeout: time.Duration(u.Timeout), Wait: time.Duration(u.Wait),
+		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
 		Start: u.Start, Idle: time.Duration(u.Idle),
 		Trusted: true,
-		Expose:  expose, AllowedTools: u.Allowed, DisabledTools: u.Disabled,
-	}
+		Expose:  expose, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
+	}.Expand(env.Lookup)
 	if err := spec.Validate(); err != nil {
-		return upstream.Spec{}, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
+		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
 	}
-	return spec, nil
+	return spec, warnings, nil
 }
 
 // exposeAll is how a spec says that all its tools are exposed.
@@ -103,6 +110,8 @@ func exposeList(value any) ([]string, error) {
 			return []string{exposeAll}, nil
 		}
 		return nil, fmt.Errorf("%q is neither none nor all", v)
+	case []string:
+		return v, nil
 	case []any:
 		names := make([]string, len(v))
 		for i, item := range v {

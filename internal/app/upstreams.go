@@ -77,7 +77,7 @@ func (u *upstreams) want(spec upstream.Spec) error {
 	defer u.mu.Unlock()
 	if fixed, taken := u.configured[spec.Name]; taken {
 		if fixed.URL == spec.URL && fixed.Command == spec.Command {
-			return nil
+			return u.manager.Add(fixed) // it may have been disconnected
 		}
 		return fault.New(fault.Conflict, "upstream %s belongs to the configuration", spec.Name).
 			WithHint("choose another name")

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +13,28 @@ import (
 type expander struct {
 	getenv func(string) (string, bool)
 	warn   func(format string, args ...any)
+}
+
+// Expand fills in ${VAR}, ${VAR:-default} and ${env:VAR} wherever a spec says
+// where a server is, how it is started or what it is sent. Warnings tell what
+// could not be filled in.
+func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warnings []string) {
+	e := expander{getenv, func(format string, args ...any) {
+		warnings = append(warnings, s.Name+": "+fmt.Sprintf(format, args...))
+	}}
+	s = s.clone()
+	for _, text := range []*string{&s.URL, &s.Command, &s.Cwd, &s.EnvFile} {
+		*text = e.expand(*text)
+	}
+	for i, arg := range s.Args {
+		s.Args[i] = e.expand(arg)
+	}
+	for _, table := range []map[string]string{s.Env, s.Headers} {
+		for _, key := range slices.Sorted(maps.Keys(table)) {
+			table[key] = e.expand(table[key])
+		}
+	}
+	return s, warnings
 }
 
 func (e expander) expand(text string) string {

@@ -26,7 +26,6 @@ func ParseServers(data []byte, getenv func(string) (string, bool)) (specs []Spec
 		return nil, nil, fault.New(fault.Config, "read servers: no object mcpServers or servers").
 			WithHint(`write {"mcpServers": {"name": {"command": "…"}}} or {"mcpServers": {"name": {"url": "…"}}}`)
 	}
-	var wrong error
 	wire.Each(servers, func(key string, entry json.RawMessage) bool {
 		e := entryReader{raw: entry}
 		e.expander = expander{getenv: getenv, warn: func(format string, args ...any) {
@@ -40,14 +39,14 @@ func ParseServers(data []byte, getenv func(string) (string, bool)) (specs []Spec
 			e.warn("another server is called %s too, this one is left out", spec.Name)
 			return true
 		}
-		if err := spec.Validate(); err != nil {
-			wrong = fault.Wrap(fault.Config, err, "read server %q", key)
-			return false
+		if err := spec.Validate(); err != nil { // the file is another program's
+			e.warn("it is left out: %v", err)
+			return true
 		}
 		specs = append(specs, spec)
 		return true
 	})
-	return specs, warnings, wrong
+	return specs, warnings, nil
 }
 
 func serversOf(text json.RawMessage) (json.RawMessage, bool) {

@@ -101,14 +101,29 @@ func TestParseServersRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                              "read servers",
 		`{"mcpServers":[]}`:             "no object mcpServers",
-		`{"mcpServers":{"a":{}}}`:       "neither url nor command",
 		`{"mcpServers":{"a":{"url":"x"`: "unexpected end",
 		`{"mcpServers": /* {"a":1}`:     "has no end",
-		`{"mcpServers":{"a":{"url":"http://u:p@h/"}}}`: "user or password",
 	} {
 		_, _, err := parse(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// One server that makes no sense does not cost the others.
+func TestParseServersLeavesOutWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		`{}`:                       "neither url nor command",
+		`{"url":"http://u:s3@h/"}`: "user or password",
+	} {
+		specs, warnings, err := parse(t, `{"mcpServers":{"bad":`+entry+`,"good":{"command":"c"}}}`)
+		if err != nil || len(specs) != 1 || specs[0].Name != "good" {
+			t.Errorf("%s: %v, %v", entry, specs, err)
+		}
+		if told := strings.Join(warnings, "\n"); !strings.Contains(told, want) || !strings.Contains(told, "bad") || strings.Contains(told, "s3") {
+			t.Errorf("%s: warnings %q, want %q", entry, told, want)
 		}
 	}
 }
