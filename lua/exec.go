@@ -520,7 +520,11 @@ enter:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
-				ra.n = uint64(intMod(int64(b.n), int64(c.n)))
+				if (b.n|c.n)>>32 == 0 { // dividing half the bits is faster
+					ra.n = uint64(uint32(b.n) % uint32(c.n))
+				} else {
+					ra.n = uint64(intMod(int64(b.n), int64(c.n)))
+				}
 				if ra.p != unsafe.Pointer(&intHeader) {
 					ra.p = unsafe.Pointer(&intHeader)
 				}
@@ -773,7 +777,11 @@ enter:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
 			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
-				ra.n = uint64(intMod(int64(b.n), int64(c.n)))
+				if (b.n|c.n)>>32 == 0 { // dividing half the bits is faster
+					ra.n = uint64(uint32(b.n) % uint32(c.n))
+				} else {
+					ra.n = uint64(intMod(int64(b.n), int64(c.n)))
+				}
 				if ra.p != unsafe.Pointer(&intHeader) {
 					ra.p = unsafe.Pointer(&intHeader)
 				}
