@@ -27,26 +27,25 @@ func printStates(ctx context.Context) error {
 	return command.Run()
 }
 
-// measureStates tells what a fresh state with all libraries costs, what one
-// costs that has run a small script, and what many idle ones hold.
+// measureStates tells what fresh states cost, what one costs that has run a
+// small script, and what many idle ones hold.
 func measureStates(w io.Writer) error {
-	for _, c := range []struct{ what, script string }{
-		{"A fresh state with all libraries", ""},
-		{"One that has run a small script", "local function f(x) return x + 1 end count = f(count or 0) return count"},
+	const script = "local function f(x) return x + 1 end count = f(count or 0) return count"
+	for _, c := range []fresh{
+		{"A fresh state with all libraries", lua.All(), ""},
+		{"A fresh sandbox", lua.Sandboxed(), ""},
+		{"A sandbox that has run a small script", lua.Sandboxed(), script},
 	} {
-		if err := makeState(new(*lua.State), c.script); err != nil {
-			return err
-		}
 		r := testing.Benchmark(func(b *testing.B) {
 			b.ReportAllocs()
 			var s *lua.State
 			for b.Loop() {
-				if err := makeState(&s, c.script); err != nil {
+				if err := c.make(&s); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
-		held, err := holdStates(c.script)
+		held, err := c.hold()
 		if err != nil {
 			return err
 		}
@@ -56,12 +55,19 @@ func measureStates(w io.Writer) error {
 	return nil
 }
 
-func makeState(s **lua.State, script string) error {
+// fresh is a way to make a state.
+type fresh struct {
+	what      string
+	libraries []*lua.Library
+	script    string // run in it, unless empty
+}
+
+func (f fresh) make(s **lua.State) error {
 	*s = lua.New(lua.Options{Seed: 1})
-	if err := (*s).Open(lua.All()...); err != nil || script == "" {
+	if err := (*s).Open(f.libraries...); err != nil || f.script == "" {
 		return err
 	}
-	chunk, err := (*s).Load(script, "=script")
+	chunk, err := (*s).Load(f.script, "=script")
 	if err != nil {
 		return err
 	}
@@ -69,12 +75,12 @@ func makeState(s **lua.State, script string) error {
 	return err
 }
 
-// holdStates returns the MiB that idle states hold on the heap.
-func holdStates(script string) (float64, error) {
+// hold returns the MiB that idle states hold on the heap.
+func (f fresh) hold() (float64, error) {
 	states := make([]*lua.State, idleStates)
 	before := heap()
 	for i := range states {
-		if err := makeState(&states[i], script); err != nil {
+		if err := f.make(&states[i]); err != nil {
 			return 0, err
 		}
 	}
