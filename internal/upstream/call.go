@@ -93,27 +93,28 @@ func (k *keeper) count(name string) (done func(failed bool)) {
 // request reaches the server, however long its spec lets a caller wait, and asks.
 // A request that cannot have been seen is made again as long as that wait lasts;
 // one that may have been seen only when repeatable. what names it in errors.
-func (k *keeper) request(ctx context.Context, r request, what string, repeatable bool) (json.RawMessage, error) {
+func (k *keeper) request(ctx context.Context, r request, what string, repeatable bool) (result json.RawMessage, err error) {
 	spec := k.currentSpec()
 	r.timeout, r.maxTime = spec.timeout(), spec.maxTime()
 	ctx, end := k.trace(ctx, &r, what)
+	defer func() { end(result, err) }()
 	var since time.Time
 	for try := 1; ; try++ {
 		s, err := k.reach(ctx, &since)
 		if err != nil {
-			return nil, end(err)
+			return nil, err
 		}
-		result, err := s.perform(ctx, r)
+		result, err = s.perform(ctx, r)
 		k.use()
 		if err == nil {
-			return result, end(nil)
+			return result, nil
 		}
 		verdict := k.judge(ctx, s, err)
 		if since.IsZero() {
 			since = time.Now()
 		}
 		if verdict == never || verdict == unsure && !repeatable || try > 1 && time.Since(since) > spec.wait() {
-			return nil, end(k.explain(ctx, err, what))
+			return nil, k.explain(ctx, err, what)
 		}
 		if verdict == unsure && try > 1 { // perhaps the request itself is what it dies of
 			_ = pause(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 
@@ -14,10 +15,10 @@ import (
 )
 
 // trace begins the client span of a request and writes its context into the
-// request's _meta. What it returns ends the span and passes the error on.
-func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Context, func(error) error) {
+// request's _meta. What it returns ends the span with the request's outcome.
+func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Context, func(json.RawMessage, error)) {
 	if k.opts.Tracer == nil {
-		return ctx, func(err error) error { return err }
+		return ctx, func(json.RawMessage, error) {}
 	}
 	attributes := []attribute.KeyValue{
 		attribute.String("mcp.method.name", r.method),
@@ -34,13 +35,16 @@ func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Co
 		k.opts.Propagator.Inject(ctx, &carrier)
 		r.meta = carrier.Meta
 	}
-	return ctx, func(err error) error {
-		if err != nil {
+	return ctx, func(result json.RawMessage, err error) {
+		switch {
+		case err != nil:
 			span.SetStatus(codes.Error, err.Error())
 			span.SetAttributes(attribute.String("error.type", errorType(err)))
+		case r.method == wire.MethodToolsCall && wire.GetBool(result, "isError"):
+			span.SetStatus(codes.Error, "the tool failed")
+			span.SetAttributes(attribute.String("error.type", "tool_error"))
 		}
 		span.End()
-		return err
 	}
 }
 
