@@ -4,7 +4,7 @@
 // the processor time of the best turn. It also tells what budgets cost and what
 // a fresh state holds.
 //
-//	cd bench/lua && go run . [-turns 5] [-programs ../../lua/bench] [NAME…]
+//	cd bench/lua && go run . [-turns 3] [-programs ../../lua/bench] [NAME…]
 //
 // A program whose output differs from that of lua5.4 ends it with status 1.
 package main
@@ -23,7 +23,7 @@ import (
 func main() {
 	var (
 		role     = flag.String("role", "", "what to be instead; used by the program itself")
-		turns    = flag.Int("turns", 5, "how often each engine runs each program")
+		turns    = flag.Int("turns", 3, "how often each engine runs each program")
 		programs = flag.String("programs", "../../lua/bench", "the folder of Lua programs")
 	)
 	flag.Parse()
