@@ -39,7 +39,7 @@ func TestStories(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"serve": serve,
-			"stop":  stop,
+			"halt":  halt,
 			"http":  request,
 			"await": await,
 		},
@@ -101,9 +101,9 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("serve ended before it listened:\n%s", &s.log)
 }
 
-// stop [-kill] ends the server as a person or a crash would, and leaves its
-// standard error in stderr.
-func stop(ts *testscript.TestScript, neg bool, args []string) {
+// halt [-kill] ends the server as a person or a crash would, and leaves its
+// standard error in stderr. (The word stop is testscript's own: it ends a story.)
+func halt(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
 	var sig os.Signal = syscall.SIGTERM
 	if len(args) == 1 && args[0] == "-kill" {
@@ -112,7 +112,7 @@ func stop(ts *testscript.TestScript, neg bool, args []string) {
 	err := s.end(sig)
 	fmt.Fprint(ts.Stderr(), s.log.String())
 	if failed := err != nil && sig != os.Kill; failed != neg {
-		ts.Fatalf("stop: %v\n%s", err, &s.log)
+		ts.Fatalf("halt: %v\n%s", err, &s.log)
 	}
 }
 
