@@ -205,25 +205,6 @@ func (q Request) spanName() string {
 	return "luanette.script.execute"
 }
 
-// spanAttributes names the script and its parameters, bounded so that a large
-// parameter cannot fill a trace.
-func spanAttributes(q Request) []attribute.KeyValue {
-	attributes := []attribute.KeyValue{attribute.String("script.name", q.name())}
-	if q.Hash != (cas.Ref{}) {
-		attributes = append(attributes, attribute.String("script.hash", q.Hash.String()))
-	}
-	if q.Creator != "" {
-		attributes = append(attributes, attribute.String("script.creator", q.Creator))
-	}
-	var params map[string]json.RawMessage
-	if json.Unmarshal(q.Params, &params) == nil {
-		for key, value := range params {
-			attributes = append(attributes, attribute.String("script.params."+key, shorten(string(value), 200)))
-		}
-	}
-	return attributes
-}
-
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
