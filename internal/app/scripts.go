@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	webmodule "github.com/luanette/luanette/internal/module/http"
+	"github.com/luanette/luanette/internal/module/workspace"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -39,7 +40,7 @@ func (h *House) openScripts(ctx context.Context) error {
 		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
-		Clock: clock.Real(), HTTP: web,
+		Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
 		Getenv: h.scriptVariable,
 		Files:  host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
@@ -85,6 +86,24 @@ func (h *House) scriptVariable(name string) (string, bool) {
 		return "", false
 	}
 	return h.options.Env.Lookup(name)
+}
+
+// scriptPrograms is what scripts may start. It runs in the first folder they may
+// write, with the variables they may see and no others but where programs are.
+func (h *House) scriptPrograms() host.Commands {
+	o := workspace.CommandOptions{
+		Allow: h.config.Scripts.Commands, Timeout: time.Duration(h.config.Scripts.Timeout),
+		Dir: os.TempDir(),
+	}
+	if folders := h.config.Scripts.Write; len(folders) > 0 {
+		o.Dir = folders[0]
+	}
+	for _, name := range append([]string{"PATH", "HOME", "LANG"}, h.config.Scripts.Env...) {
+		if value, ok := h.options.Env.Lookup(name); ok {
+			o.Env = append(o.Env, name+"="+value)
+		}
+	}
+	return workspace.NewPrograms(o)
 }
 
 // startScripts publishes the scripts folder and runs startup.lua, which may add
