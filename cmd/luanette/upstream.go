@@ -70,8 +70,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(world.Stdout, "added %s to %s\n", c.Name, file)
-	return nil
+	return c.edited(world, "added %s to %s\n", c.Name, file)
 }
 
 // upstreamRemoveCommand is `luanette upstream remove`.
@@ -93,8 +92,20 @@ func (c *upstreamRemoveCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(world.Stdout, "removed %s from %s\n", c.Name, file)
-	return nil
+	return c.edited(world, "removed %s from %s\n", c.Name, file)
+}
+
+// edited says what became of the configuration file.
+func (f *deskFlags) edited(world *process, words, name, file string) error {
+	if !f.JSON {
+		_, err := fmt.Fprintf(world.Stdout, words, name, file)
+		return err
+	}
+	raw, err := json.Marshal(map[string]string{"namespace": name, "file": file})
+	if err != nil {
+		return err
+	}
+	return printJSON(world.Stdout, raw)
 }
 
 // upstreamListCommand is `luanette upstream list`.

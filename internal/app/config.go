@@ -62,7 +62,6 @@ type ScriptsConfig struct {
 	Read      []string `toml:"read" help:"folders scripts may read"`
 	Write     []string `toml:"write" help:"folders scripts may read and write"`
 	Env       []string `toml:"env" help:"environment variables scripts may see"`
-	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; none switches it off"`
 	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
 }
 
@@ -318,7 +317,7 @@ func configFile(sources Sources) (string, error) {
 	if named := sources.Env[configVariable]; named != "" {
 		return named, nil
 	}
-	for _, path := range []string{"luanette.toml", filepath.Join(configFolder(sources.Env), "luanette.toml")} {
+	for _, path := range []string{"luanette.toml", ownFile(sources.Env)} {
 		_, err := os.Stat(path)
 		if err == nil {
 			return path, nil
@@ -329,6 +328,9 @@ func configFile(sources Sources) (string, error) {
 	}
 	return "", nil
 }
+
+// ownFile is where a person's own configuration is looked for, and made.
+func ownFile(env Environment) string { return filepath.Join(configFolder(env), "luanette.toml") }
 
 func configFolder(env Environment) string {
 	if dir := env["XDG_CONFIG_HOME"]; dir != "" {

@@ -24,7 +24,7 @@ func AddUpstream(sources Sources, name string, entry UpstreamConfig) (file strin
 		return "", err
 	}
 	if file == "" {
-		file = filepath.Join(configFolder(sources.Env), "luanette.toml")
+		file = ownFile(sources.Env)
 	}
 	if taken, err := hasUpstream(file, name); err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -25,8 +26,8 @@ func (h *House) Reload(ctx context.Context) {
 
 func (h *House) reload(ctx context.Context) error {
 	fresh := &Loaded{Config: defaults(h.options.Env), Origins: map[string]string{}}
-	if h.config.File != "" {
-		if err := fresh.readFile(h.config.File); err != nil {
+	if file := h.configFile(); file != "" {
+		if err := fresh.readFile(file); err != nil {
 			return err
 		}
 	} else {
@@ -50,9 +51,27 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	return h.upstreams.configure(specs)
 }
 
+// configFile is the file that was read at the start, or the person's own when
+// that was made since then, or "".
+func (h *House) configFile() string {
+	if h.config.File != "" {
+		return h.config.File
+	}
+	own := ownFile(h.options.Env)
+	if _, err := os.Stat(own); err != nil {
+		return ""
+	}
+	return own
+}
+
 // watchConfig reloads when the configuration file or what it imports changes.
 func (h *House) watchConfig(ctx context.Context) func(context.Context) {
 	files := h.config.watched()
+	if own := ownFile(h.options.Env); h.config.File == "" && filepath.IsAbs(own) {
+		if err := os.MkdirAll(filepath.Dir(own), 0o700); err == nil {
+			files[own] = true // it may be made while we run
+		}
+	}
 	var folders []string
 	for file := range files {
 		folders = append(folders, filepath.Dir(file))

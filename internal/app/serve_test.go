@@ -242,6 +242,17 @@ func TestAnImportIsReadAgain(t *testing.T) {
 	await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
 }
 
+// Whoever starts without a file and then adds an upstream need not restart.
+func TestAFileThatComesLaterIsRead(t *testing.T) {
+	t.Parallel()
+	env := Environment{"HOME": t.TempDir()}
+	_, house := start(t, Sources{Env: env})
+	if _, err := AddUpstream(Sources{Env: env}, "late", UpstreamConfig{URL: "http://127.0.0.1:1/mcp"}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "late" })
+}
+
 // await polls what has no event of its own.
 func await(t *testing.T, done func() bool) {
 	t.Helper()
