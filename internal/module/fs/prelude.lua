@@ -22,8 +22,17 @@ local function check(file)
   if file.closed then error("attempt to use a closed file", 3) end
 end
 
+-- Puts what was written at the end, piece by piece, into the text.
+local function settle(file)
+  if file.waiting > 0 then
+    file.text = file.text .. concat(file.pieces)
+    file.pieces, file.waiting = {}, 0
+  end
+end
+
 -- The next piece by one read format, and where the next begins.
 local function take(file, fmt)
+  settle(file)
   local text, at = file.text, file.at
   if type(fmt) == "number" then
     if at > #text then return nil end
@@ -81,7 +90,12 @@ function File:write(...)
     end
     if self.appending then
       self.added[#self.added + 1] = piece
+    elseif self.at == #self.text + self.waiting + 1 then
+      self.pieces[#self.pieces + 1] = piece
+      self.waiting = self.waiting + #piece
+      self.at = self.at + #piece
     else
+      settle(self)
       local at, text = self.at, self.text
       if at > #text + 1 then text = text .. rep("\0", at - #text - 1) end
       self.text = sub(text, 1, at - 1) .. piece .. sub(text, at + #piece)
@@ -99,6 +113,7 @@ function File:flush()
       append(self.path, concat(self.added))
       self.added = {}
     else
+      settle(self)
       write(self.path, self.text)
     end
     self.dirty = false
@@ -108,6 +123,7 @@ end
 
 function File:seek(whence, offset)
   check(self)
+  settle(self)
   local base = ({ set = 0, cur = self.at - 1, ["end"] = #self.text })[whence or "cur"]
   if not base then error("bad argument #1 to 'seek' (invalid option '" .. tostring(whence) .. "')", 2) end
   local at = base + (offset or 0)
@@ -145,7 +161,7 @@ function io.open(path, mode)
   mode = mode or "r"
   local kind, plus = match(mode, "^([rwa])(%+?)b?$")
   if not kind then error("bad argument #2 to 'open' (invalid mode)", 2) end
-  local file = setmetatable({ path = path, at = 1, text = "" }, File)
+  local file = setmetatable({ path = path, at = 1, text = "", pieces = {}, waiting = 0 }, File)
   file.readable = kind == "r" or plus == "+"
   file.writable = kind ~= "r" or plus == "+"
   if kind == "r" or (kind == "a" and exists(path)) then
