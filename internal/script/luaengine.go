@@ -17,6 +17,7 @@ type luaEngine struct {
 	modules   []host.Module
 	libraries []*lua.Library
 	preludes  *preludes
+	programs  programs
 }
 
 func newLuaEngine(modules []host.Module) (*luaEngine, error) {
@@ -84,20 +85,32 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 // execute runs the chunk, and then the function that is asked for. A fresh state
 // is given the preludes that the chunk needs; that of a session has all.
 func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
-	chunk, err := compileChunk(state, q)
+	program, err := e.program(state, q)
 	if err != nil {
 		return nil, err
 	}
 	if q.turn == nil {
-		if err := e.preludes.open(ctx, state, e.preludes.neededBy(chunk)); err != nil {
+		if err := e.preludes.open(ctx, state, program.needs); err != nil {
 			return nil, err
 		}
 	}
-	results, err := state.Call(ctx, state.Instantiate(chunk, state.Globals().Value()).Value())
+	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
 	if entry := q.entryPoint(); err == nil && entry != nil {
 		return callEntry(ctx, state, q, entry)
 	}
 	return results, err
+}
+
+// program compiles a request's source, unless it did so lately.
+func (e *luaEngine) program(state *lua.State, q Request) (program, error) {
+	key := programKey{name: q.name(), source: q.Source, statements: q.entryPoint() != nil}
+	return e.programs.get(key, func() (program, error) {
+		chunk, err := compileChunk(state, q)
+		if err != nil {
+			return program{}, err
+		}
+		return program{chunk: chunk, needs: e.preludes.neededBy(chunk)}, nil
+	})
 }
 
 // endKey is where a state keeps what its preludes want called when a run ends.
