@@ -76,6 +76,7 @@ func starts(bare, full *script.Runner, tools int) []subject {
 		{"floor: a Lua state with its own libraries runs `return 1`", 1, bareState},
 		{"empty run, few tools to choose from", 1, runs(bare, "return 1")},
 		{fmt.Sprintf("empty run, %d tools bound", tools), 1, runs(full, "return 1")},
+		{"the same with a source never seen before", 1, runsAnew(full, "return 1")},
 		{"run that prints, maps a list and calls one tool", 1, runs(full, `print(map({1, 2}, tostring)) return mcp.calc.double{n = 1}`)},
 		{"run that touches every module", 1, runs(full, `local names = 0 for name in pairs(_G) do names = names + 1 end return names`)},
 	}
@@ -120,6 +121,15 @@ func runs(runner *script.Runner, source string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := runner.Run(ctx, script.Request{Source: source})
 		return err
+	}
+}
+
+// runsAnew gives each run a source of its own, so that none is found compiled.
+func runsAnew(runner *script.Runner, source string) func(context.Context) error {
+	count := 0
+	return func(ctx context.Context) error {
+		count++
+		return runs(runner, fmt.Sprintf("%s -- %d", source, count))(ctx)
 	}
 }
 
