@@ -62,6 +62,7 @@ type ScriptsConfig struct {
 	Read      []string `toml:"read" help:"folders scripts may read"`
 	Write     []string `toml:"write" help:"folders scripts may read and write"`
 	Env       []string `toml:"env" help:"environment variables scripts may see"`
+	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; none switches it off"`
 	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
 }
 
