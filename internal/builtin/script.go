@@ -94,7 +94,7 @@ func (t scriptTools) load(ctx context.Context, hash string) (cas.Ref, string, er
 }
 
 type hashIn struct {
-	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"68"`
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"70"`
 }
 
 // Described is what lua_describe answers.

@@ -12,7 +12,7 @@ import (
 )
 
 type publishIn struct {
-	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"68"`
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"70"`
 	Name       string `json:"name,omitempty" jsonschema:"what the tool is called; the name of describe() when left out" max:"48"`
 }
 

@@ -33,9 +33,10 @@ func Sum(content []byte) Ref {
 	return Ref{sum: blake3.Sum256(content)}
 }
 
-// Parse reads a whole ref: 64 hex digits in either case, with or without "cas:".
+// Parse reads a whole ref: 64 hex digits in either case, with or without "cas:"
+// or "cas://".
 func Parse(s string) (Ref, error) {
-	digits := strings.TrimPrefix(s, Scheme)
+	digits := withoutScheme(s)
 	var r Ref
 	if len(digits) != refHex {
 		return Ref{}, malformed(s, "a hash has %d hex digits, this has %d characters", refHex, len(digits))
@@ -79,7 +80,7 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 // ParsePrefix reads the beginning of a ref, at least MinPrefix digits of it, and
 // returns the digits in lower case without the scheme.
 func ParsePrefix(s string) (string, error) {
-	digits := strings.ToLower(strings.TrimPrefix(s, Scheme))
+	digits := strings.ToLower(withoutScheme(s))
 	switch {
 	case len(digits) < MinPrefix || len(digits) > refHex:
 		return "", malformed(s, "a hash is given by %d to %d hex digits, this has %d characters",
@@ -88,6 +89,14 @@ func ParsePrefix(s string) (string, error) {
 		return "", malformed(s, "a hash has only the digits 0-9 and a-f")
 	}
 	return digits, nil
+}
+
+func withoutScheme(s string) string {
+	digits, found := strings.CutPrefix(s, Scheme)
+	if found {
+		digits = strings.TrimPrefix(digits, "//")
+	}
+	return digits
 }
 
 func malformed(s, format string, args ...any) error {

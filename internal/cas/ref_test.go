@@ -22,12 +22,12 @@ func TestSum(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{empty, "cas:" + empty, strings.ToUpper(empty)} {
+	for _, s := range []string{empty, "cas:" + empty, "cas://" + empty, strings.ToUpper(empty)} {
 		if got, err := cas.Parse(s); err != nil || got.String() != empty {
 			t.Errorf("Parse(%q) = %s, %v", s, got, err)
 		}
 	}
-	for _, s := range []string{"", "cas:", empty[1:], empty + "0", "CAS:" + empty, strings.Repeat("g", 64), "cas:cas:" + empty} {
+	for _, s := range []string{"", "cas:", empty[1:], empty + "0", "CAS:" + empty, strings.Repeat("g", 64), "cas:cas:" + empty, "//" + empty, "cas:/" + empty} {
 		_, err := cas.Parse(s)
 		if fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
 			t.Errorf("Parse(%q) = %v, want invalid_params with a hint", s, err)

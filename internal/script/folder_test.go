@@ -151,9 +151,9 @@ func TestStartup(t *testing.T) {
 		t.Errorf("added %v and %q", up.known, up.commands)
 	}
 
-	save(t, path, "local x = nil\nx.y = 1")
+	save(t, path, "print('good morning') local x = nil\nx.y = 1")
 	r.Startup(t.Context(), path, up)
-	if got := log.String(); !strings.Contains(got, "level=WARN") || !strings.Contains(got, "[Lua] startup.lua:2") {
+	if got := log.String(); !strings.Contains(got, "good morning") || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "[Lua] startup.lua:2") {
 		t.Errorf("log = %s", got)
 	}
 }

@@ -23,10 +23,21 @@ func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstre
 		_, err = r.Run(ctx, Request{
 			Source: string(source), Name: filepath.Base(path), Creator: "startup",
 			Upstreams: upstreams, entry: &entry{name: "startup", optional: true},
+			Watch: r.logPrinted(ctx),
 		})
 	}
 	if err != nil {
 		r.options.Log.WarnContext(ctx, "startup script", "file", path, "error", err)
 	}
 	return true
+}
+
+// logPrinted puts what a script prints into the log, where nobody waits for its
+// outcome. Log lines are there already.
+func (r *Runner) logPrinted(ctx context.Context) func(host.Line) {
+	return func(line host.Line) {
+		if line.Stream != "log" {
+			r.options.Log.InfoContext(ctx, line.Text, "from", "startup script")
+		}
+	}
 }
