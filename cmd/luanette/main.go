@@ -35,6 +35,7 @@ type cli struct {
 	Run      runCommand      `cmd:"" help:"Run a script file."`
 	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
 	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
+	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`

@@ -24,7 +24,7 @@ func (c *stdioCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env})
+	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}

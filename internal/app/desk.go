@@ -28,11 +28,7 @@ type Desk interface {
 // Desk serves the command line from this house once each upstream was reached or
 // found to be away, or patience is over.
 func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for _, name := range h.upstreams.Namespaces() {
-		h.upstreams.tried(waiting, name)
-	}
+	h.upstreams.allTried(ctx, patience)
 	h.catalog.Refresh(ctx)
 	return &localDesk{h, h.resources()}
 }

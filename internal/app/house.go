@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -29,6 +30,7 @@ type Options struct {
 	Version string
 	Stderr  io.Writer   // logs and the start-up lines; standard output belongs to protocols
 	Env     Environment // for variables that parts of the configuration name
+	Jobs    bool        // run jobs, those that a crash interrupted included; not for a house built in passing
 }
 
 // House is the whole program, built and running except for its doors. Serve or
@@ -44,6 +46,7 @@ type House struct {
 	upstreams *upstreams
 	catalog   *catalog.Catalog
 	scripts   *scripts
+	jobs      *job.Queue // nil when another process runs them
 	own       *builtin.Set
 	hub       *hub.Hub
 	started   time.Time
@@ -97,6 +100,12 @@ func (h *House) furnish(ctx context.Context) error {
 	if err := h.adopt(ctx, h.config); err != nil {
 		return err
 	}
+	if h.options.Jobs {
+		if err := h.openJobs(ctx); err != nil {
+			return err
+		}
+	}
+	h.offerTools()
 	h.catalog.Refresh(ctx)
 	h.hangDoors()
 	return nil
@@ -115,8 +124,8 @@ func (h *House) openStore(ctx context.Context) error {
 	return nil
 }
 
-// connectRooms makes the connection manager, the catalog over it, the scripts
-// that use both, and our own tools over all of them.
+// connectRooms makes the connection manager, the catalog over it, and the scripts
+// that use both.
 func (h *House) connectRooms(ctx context.Context) error {
 	manager := upstream.New(upstream.Options{
 		Log: h.log, Events: h.bus,
@@ -135,16 +144,24 @@ func (h *House) connectRooms(ctx context.Context) error {
 	if err := h.openScripts(ctx); err != nil {
 		return err
 	}
-	h.own = builtin.NewSet(
+	h.catalog.Add(h.scripts.published)
+	h.catalog.Add(manager)
+	return nil
+}
+
+// offerTools puts our own tools over all of the rooms into the catalog.
+func (h *House) offerTools() {
+	families := [][]builtin.Tool{
 		builtin.MCP(h.upstreams, h.catalog, builtin.AllowHosts(h.config.MCP.AllowedHosts)),
 		builtin.Discovery(h.catalog),
 		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
 		builtin.Sessions(h.scripts.sessions),
-	)
+	}
+	if h.jobs != nil {
+		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner, h.catalog))
+	}
+	h.own = builtin.NewSet(families...)
 	h.catalog.Add(h.own)
-	h.catalog.Add(h.scripts.published)
-	h.catalog.Add(manager)
-	return nil
 }
 
 // hangDoors makes the MCP server in front of it all.
@@ -156,7 +173,7 @@ func (h *House) hangDoors() {
 		Tools:        exposed,
 		Resources:    h.resources(),
 		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
-		Completer:    builtin.Join(builtin.NamespaceCompletions(h.catalog), builtin.ScriptCompletions(h.scripts.store)),
+		Completer:    h.completions(),
 		Upstreams:    h.upstreams,
 		Changes: func(notify func(method string, params json.RawMessage)) (stop func()) {
 			return exposed.Watch(func() { notify("notifications/tools/list_changed", nil) })
@@ -170,10 +187,23 @@ func (h *House) hangDoors() {
 
 // resources is what can be read from us.
 func (h *House) resources() *builtin.Resources {
-	return builtin.NewResources(
+	families := [][]builtin.Resource{
 		builtin.Overview(h.catalog, h.upstreams, h.catalog),
 		builtin.ScriptResources(h.scripts.store),
-	)
+	}
+	if h.jobs != nil {
+		families = append(families, builtin.JobResources(h.jobs))
+	}
+	return builtin.NewResources(families...)
+}
+
+// completions is what we suggest for arguments.
+func (h *House) completions() builtin.Completions {
+	all := []builtin.Completions{builtin.NamespaceCompletions(h.catalog), builtin.ScriptCompletions(h.scripts.store)}
+	if h.jobs != nil {
+		all = append(all, builtin.JobCompletions(h.jobs))
+	}
+	return builtin.Join(all...)
 }
 
 // logLevel reads a level that check has seen to be one.
@@ -188,6 +218,9 @@ func (h *House) Close(ctx context.Context) error {
 	var failed []error
 	if h.hub != nil {
 		failed = append(failed, h.hub.Close(ctx))
+	}
+	if h.jobs != nil {
+		failed = append(failed, h.jobs.Close()) //nolint:contextcheck // it has a grace of its own
 	}
 	h.stop()
 	h.work.Wait()

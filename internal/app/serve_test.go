@@ -64,7 +64,7 @@ func start(t *testing.T, sources Sources) (url string, house *House) {
 		t.Fatal(err)
 	}
 	stderr := &banner{url: make(chan string, 1)}
-	house, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Env: sources.Env})
+	house, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true})
 	if err != nil {
 		t.Fatal(err)
 	}

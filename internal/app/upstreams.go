@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
@@ -150,6 +151,15 @@ func (u *upstreams) Await(ctx context.Context, name string) {
 // tried returns when the upstream was reached, or an attempt to do so has failed.
 func (u *upstreams) tried(ctx context.Context, name string) {
 	u.until(ctx, name, func(s upstream.Status) bool { return s.State != upstream.StateConnecting })
+}
+
+// allTried returns when every upstream was, or patience is over.
+func (u *upstreams) allTried(ctx context.Context, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, name := range u.Namespaces() {
+		u.tried(ctx, name)
+	}
 }
 
 // until returns when done says so, the upstream is gone, or ctx ends.

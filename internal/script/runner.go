@@ -106,6 +106,7 @@ type Request struct {
 	Door   host.Door       // nil is live
 	Caller *tool.Caller    // who waits
 	Limits Limits          // zero fields: the runner's
+	Temp   string          // a folder that outlives the run, to be its temp folder; "" makes one that goes with it
 	Watch  func(host.Line) // sees output as it is said; must not block; nil tells the caller
 
 	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
@@ -145,7 +146,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	if span.IsRecording() {
 		span.SetAttributes(spanAttributes(q)...)
 	}
-	temp := host.NewTemp(r.options.TempDir, limits.Temp)
+	temp := r.tempFor(q, limits)
 	defer func() {
 		if err := temp.Close(); err != nil {
 			r.options.Log.WarnContext(ctx, "temp folder left behind", "error", err)
@@ -168,6 +169,14 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	}
 	outcome.Result = result
 	return outcome, nil
+}
+
+// tempFor is the run's own folder, or one that was there before it.
+func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
+	if q.Temp != "" {
+		return host.NewTempAt(q.Temp, limits.Temp)
+	}
+	return host.NewTemp(r.options.TempDir, limits.Temp)
 }
 
 // environment is the world of one run.

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// jobCommand is `luanette job`. Jobs run in a server, so each of these asks one.
+type jobCommand struct {
+	Start  jobStartCommand  `cmd:"" help:"Run a kept script as a job; prints its id."`
+	List   jobListCommand   `cmd:"" help:"List jobs."`
+	Status jobStatusCommand `cmd:"" help:"Show a job."`
+	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
+	Cancel jobCancelCommand `cmd:"" help:"Stop a job."`
+	Logs   jobLogsCommand   `cmd:"" help:"Show what a job printed and logged."`
+}
+
+// jobFlags are those of every job command.
+type jobFlags struct {
+	Server string `short:"s" default:"http://127.0.0.1:8081" placeholder:"URL" help:"The server that runs the jobs."`
+	JSON   bool   `help:"Print JSON for programs."`
+}
+
+func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
+	desk := deskFlags{Server: f.Server, JSON: f.JSON}
+	return desk.answer(ctx, world, name, args)
+}
+
+type jobStartCommand struct {
+	jobFlags
+	Hash    string   `arg:"" help:"The script's hash, or the first 12 digits or more."`
+	Param   []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
+	Creator string   `help:"Who wants it; jobs of different creators take turns."`
+	Tag     []string `short:"t" help:"Words to find it by."`
+}
+
+// Run starts the job.
+func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
+	params := map[string]json.RawMessage{}
+	for _, pair := range c.Param {
+		key, value, err := readPair(pair, anyType)
+		if err != nil {
+			return err
+		}
+		params[key] = value
+	}
+	args := map[string]any{"script_hash": c.Hash, "params": params}
+	if c.Creator != "" {
+		args["creator"] = c.Creator
+	}
+	if len(c.Tag) > 0 {
+		args["tags"] = c.Tag
+	}
+	return c.answer(ctx, world, "lua_execute", args)
+}
+
+type jobListCommand struct {
+	jobFlags
+	Status string `help:"Only those pending, running, complete, failed or cancelled."`
+	Limit  int    `default:"20" help:"How many at most."`
+}
+
+// Run lists jobs, newest first.
+func (c *jobListCommand) Run(ctx context.Context, world *process) error {
+	args := map[string]any{"limit": c.Limit}
+	if c.Status != "" {
+		args["status"] = c.Status
+	}
+	return c.answer(ctx, world, "job_list", args)
+}
+
+type jobArg struct {
+	jobFlags
+	ID string `arg:"" help:"The job's id."`
+}
+
+type jobStatusCommand struct{ jobArg }
+
+// Run shows the job.
+func (c *jobStatusCommand) Run(ctx context.Context, world *process) error {
+	return c.answer(ctx, world, "job_status", map[string]any{"job_id": c.ID})
+}
+
+type jobPollCommand struct {
+	jobFlags
+	IDs     []string `arg:"" help:"The jobs' ids."`
+	Timeout int      `default:"60000" placeholder:"MS" help:"How long to wait, in milliseconds."`
+	Any     bool     `help:"Return when the first has finished."`
+}
+
+// Run waits.
+func (c *jobPollCommand) Run(ctx context.Context, world *process) error {
+	if len(c.IDs) == 0 {
+		return fault.New(fault.InvalidParams, "no job to wait for")
+	}
+	mode := "all"
+	if c.Any {
+		mode = "any"
+	}
+	return c.answer(ctx, world, "job_poll", map[string]any{"job_ids": c.IDs, "timeout_ms": c.Timeout, "mode": mode})
+}
+
+type jobCancelCommand struct{ jobArg }
+
+// Run stops the job.
+func (c *jobCancelCommand) Run(ctx context.Context, world *process) error {
+	return c.answer(ctx, world, "job_cancel", map[string]any{"job_id": c.ID})
+}
+
+type jobLogsCommand struct{ jobArg }
+
+// Run shows the job's output.
+func (c *jobLogsCommand) Run(ctx context.Context, world *process) error {
+	return c.answer(ctx, world, "job_logs", map[string]any{"job_id": c.ID})
+}
