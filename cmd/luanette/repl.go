@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/lua"
+)
+
+// replCommand is `luanette repl`.
+type replCommand struct {
+	deskFlags
+	Session string `placeholder:"ID" help:"Go on in this session; a new one unless told."`
+}
+
+// Help is shown by `luanette repl --help`.
+func (replCommand) Help() string {
+	return `Type Lua and see what it returns. Variables and functions stay from line to line,
+and with --session also from one day to the next. What is not complete goes on in
+the next line; Tab completes globals and tools. ` + replHelp
+}
+
+const replHelp = `Commands:
+  /reset          begin anew: the globals are gone
+  /fork           go on in a copy of the session; the original stays as it is
+  /tools [WORDS]  list the tools, or those that do what WORDS say
+  /help           this
+  /quit           leave, as Ctrl-D does; the session is kept
+Ctrl-C stops what is running, or drops what is typed.`
+
+// Run reads, runs and prints until there is nothing more to read.
+func (c *replCommand) Run(ctx context.Context, world *process) error {
+	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the evening
+	return c.at(ctx, world, func(desk app.Desk) error {
+		r := &repl{flags: &c.deskFlags, world: world, desk: desk, session: c.Session}
+		if err := r.begin(ctx); err != nil {
+			return err
+		}
+		lines := openLines(world, func(word string) []string { return r.complete(ctx, word) })
+		defer lines.Close()
+		r.greet()
+		if err := r.loop(ctx, lines); err != nil {
+			return err
+		}
+		return r.leave(ctx)
+	})
+}
+
+// repl is one conversation.
+type repl struct {
+	flags   *deskFlags
+	world   *process
+	desk    app.Desk
+	session string
+	fresh   bool     // nothing has happened in the session, which is ours
+	tools   []string // paths of all tools, once somebody asked
+}
+
+// begin makes a session unless there is one to go on in.
+func (r *repl) begin(ctx context.Context) error {
+	if r.session != "" {
+		return nil
+	}
+	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": "repl"})
+	r.session, r.fresh = id, true
+	return err
+}
+
+// sessionFrom calls a tool that answers with a session, and returns its id.
+func (r *repl) sessionFrom(ctx context.Context, name string, args map[string]any) (string, error) {
+	view, err := callTool(ctx, r.world, r.desk, name, args)
+	if err != nil {
+		return "", err
+	}
+	var made struct {
+		ID string `json:"session_id"`
+	}
+	if err := json.Unmarshal(view.Structured, &made); err != nil {
+		return "", fault.Wrap(fault.Upstream, err, "read answer of %s", name)
+	}
+	return made.ID, nil
+}
+
+func (r *repl) greet() {
+	if terminalWidth(r.world.Stdout) > 0 {
+		fmt.Fprintf(r.world.Stderr, "Luanette %s, Lua 5.4. /help lists commands, Ctrl-D leaves.\n", version)
+	}
+}
+
+// leave forgets a session in which nothing happened, and says how to come back to
+// another.
+func (r *repl) leave(ctx context.Context) error {
+	if r.fresh {
+		_, err := callTool(ctx, r.world, r.desk, "session_close", map[string]any{"session_id": r.session})
+		return err
+	}
+	fmt.Fprintf(r.world.Stderr, "session kept; `luanette repl --session %s` goes on\n", r.session)
+	return nil
+}
+
+const (
+	prompt     = "> "
+	promptMore = ">> "
+)
+
+// loop reads lines until there are no more.
+func (r *repl) loop(ctx context.Context, lines lineReader) error {
+	var code string
+	for {
+		ask := prompt
+		if code != "" {
+			ask = promptMore
+		}
+		line, err := lines.Prompt(ask)
+		switch {
+		case errors.Is(err, errDropped):
+			code = ""
+			continue
+		case errors.Is(err, io.EOF) && code != "":
+			return r.take(ctx, code) // to hear what is missing
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if code == "" && strings.HasPrefix(line, "/") {
+			lines.Remember(line)
+			if err := r.command(ctx, line); errors.Is(err, errQuit) {
+				return nil
+			} else if err != nil {
+				r.complain(err)
+			}
+			continue
+		}
+		code = strings.TrimLeft(code+"\n"+line, "\n")
+		if strings.TrimSpace(code) == "" || incomplete(code) {
+			continue
+		}
+		lines.Remember(code)
+		if err := r.take(ctx, code); err != nil {
+			return err
+		}
+		code = ""
+	}
+}
+
+// incomplete tells whether code could become Lua if it went on in another line,
+// which a quoted string cannot.
+func incomplete(code string) bool {
+	state := lua.New(lua.Options{})
+	if _, err := state.Load("return "+code, "=repl"); err == nil {
+		return false
+	}
+	_, err := state.Load(code, "=repl")
+	return err != nil && strings.HasSuffix(err.Error(), "<eof>") && !strings.Contains(err.Error(), "unfinished string")
+}
+
+// take runs code in the session and shows what it said and returned. That the
+// code fails is shown, and no error.
+func (r *repl) take(ctx context.Context, code string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	shown := newLive(r.world)
+	caller := shown.caller()
+	if !r.flags.JSON {
+		caller.Log = shown.log
+	}
+	view, err := r.eval(ctx, code, caller)
+	shown.end()
+	switch {
+	case err != nil:
+		r.complain(err)
+		return nil
+	case view.IsError:
+		fmt.Fprintln(r.world.Stderr, view.Text())
+		return nil
+	case r.flags.JSON:
+		return printJSON(r.world.Stdout, view.Structured)
+	}
+	r.warn(view)
+	return shown.answer(view.Structured)
+}
+
+func (r *repl) eval(ctx context.Context, code string, caller *tool.Caller) (tool.View, error) {
+	r.fresh = false
+	return r.desk.Call(ctx, "lua_eval", map[string]any{"code": code, "session_id": r.session}, caller)
+}
+
+// warn tells what of a turn could not be kept.
+func (r *repl) warn(view tool.View) {
+	var answer struct{ Warnings []string }
+	if json.Unmarshal(view.Structured, &answer) != nil {
+		return
+	}
+	for _, warning := range answer.Warnings {
+		fmt.Fprintln(r.world.Stderr, "warning:", warning)
+	}
+}
+
+func (r *repl) complain(err error) {
+	fmt.Fprintln(r.world.Stderr, err)
+	if hint := fault.HintOf(err); hint != "" {
+		fmt.Fprintln(r.world.Stderr, " ", hint)
+	}
+}
+
+// errQuit ends the conversation.
+var errQuit = errors.New("quit")
+
+// command does what a line that begins with a slash says.
+func (r *repl) command(ctx context.Context, line string) error {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	switch word {
+	case "/reset":
+		_, err := r.sessionFrom(ctx, "session_reset", map[string]any{"session_id": r.session})
+		return err
+	case "/fork":
+		id, err := r.sessionFrom(ctx, "session_fork", map[string]any{"session_id": r.session})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.world.Stderr, "now in %s, a copy of %s\n", id, r.session)
+		r.session, r.fresh = id, false
+		return nil
+	case "/tools":
+		return r.listTools(ctx, strings.TrimSpace(rest))
+	case "/help":
+		_, err := fmt.Fprintln(r.world.Stdout, replHelp)
+		return err
+	case "/quit", "/exit":
+		return errQuit
+	default:
+		return fault.New(fault.InvalidParams, "no command %s", word).WithHint("/help lists them")
+	}
+}
+
+// listTools shows all tools, or those that a search finds.
+func (r *repl) listTools(ctx context.Context, words string) error {
+	if words != "" {
+		view, err := callTool(ctx, r.world, r.desk, "search_tools", map[string]any{"query": words})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(r.world.Stdout, view.Text())
+		return err
+	}
+	paths, err := r.toolPaths(ctx)
+	for _, path := range paths {
+		fmt.Fprintln(r.world.Stdout, path)
+	}
+	return err
+}

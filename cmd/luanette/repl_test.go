@@ -1,0 +1,131 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/app"
+)
+
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{
+		"x":                             false,
+		"x = ":                          true,
+		"x = 1":                         false,
+		"function f()":                  true,
+		"function f()\nend":             false,
+		"if x then":                     true,
+		"f(1,":                          true,
+		"s = [[one":                     true,
+		"x = = 1":                       false, // it never will be
+		"return 'a":                     false,
+		"for i = 1, 2 do print(i) end":  false,
+		"t = {\n  a = 1,":               true,
+		"-- only a remark":              false,
+		"local x <const> = 1 return x,": true,
+	} {
+		if got := incomplete(code); got != want {
+			t.Errorf("incomplete(%q) = %v", code, got)
+		}
+	}
+}
+
+func TestContinuing(t *testing.T) {
+	t.Parallel()
+	paths := []string{"mcp.call_tool", "mcp.fs.read_file", `mcp.fs["write-file"]`, "mcp.fs.remove", "mcp.git.log"}
+	for word, want := range map[string][]string{
+		"mcp.":         {"mcp.call_tool", "mcp.fs", "mcp.git"},
+		"mcp.f":        {"mcp.fs"},
+		"mcp.fs.":      {"mcp.fs.read_file", "mcp.fs.remove"},
+		"mcp.fs.rem":   {"mcp.fs.remove"},
+		"mcp.nowhere.": nil,
+	} {
+		if got := continuing(paths, word); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
+
+// converse opens a conversation with a house of its own.
+func converse(t *testing.T) (*repl, *strings.Builder) {
+	t.Helper()
+	home := t.TempDir()
+	var out strings.Builder
+	world := &process{
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard,
+		Env: app.ProcessEnvironment([]string{"HOME=" + home}),
+	}
+	flags := &deskFlags{Wait: time.Second}
+	desk, err := flags.open(t.Context(), world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = desk.Close(t.Context()) })
+	r := &repl{flags: flags, world: world, desk: desk}
+	if err := r.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r, &out
+}
+
+func TestCompleteKnowsTheSession(t *testing.T) {
+	t.Parallel()
+	r, _ := converse(t)
+	if err := r.take(t.Context(), "melody = {notes = {}, name = 'a', ['not a name'] = 1} melt = 1"); err != nil {
+		t.Fatal(err)
+	}
+	for word, want := range map[string][]string{
+		"mel":          {"melody", "melt"},
+		"melody.":      {"melody.name", "melody.notes"},
+		"melody:no":    {"melody:notes"},
+		"melt.x":       {},
+		"string.for":   {"string.format"},
+		"nothing.else": {},
+		"mcp.lua_ev":   {"mcp.lua_eval"},
+		"mcp.session_": {"mcp.session_close", "mcp.session_create", "mcp.session_fork", "mcp.session_list", "mcp.session_reset"},
+	} {
+		if got := r.complete(t.Context(), word); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
+
+// typist is a person who types lines and then leaves.
+type typist struct {
+	lines      []string
+	remembered []string
+}
+
+func (s *typist) Prompt(string) (string, error) {
+	if len(s.lines) == 0 {
+		return "", io.EOF
+	}
+	line := s.lines[0]
+	s.lines = s.lines[1:]
+	if line == "^C" {
+		return "", errDropped
+	}
+	return line, nil
+}
+
+func (s *typist) Remember(line string) { s.remembered = append(s.remembered, line) }
+func (s *typist) Close() error         { return nil }
+
+func TestInterruptDropsWhatIsTyped(t *testing.T) {
+	t.Parallel()
+	r, out := converse(t)
+	typed := &typist{lines: []string{"function f()", "^C", "", "7", "/help", "g(", "1"}}
+	if err := r.loop(t.Context(), typed); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasPrefix(got, "7\nCommands:") {
+		t.Errorf("printed %q", got)
+	}
+	if want := []string{"7", "/help"}; !slices.Equal(typed.remembered, want) {
+		t.Errorf("remembered %q, want %q", typed.remembered, want)
+	}
+}
