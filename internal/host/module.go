@@ -21,7 +21,7 @@ type Module struct {
 	Name  string // the global; "" makes the functions globals themselves
 	Page  string // Markdown: what help shows, one "## name" section per function
 	Funcs []Func
-	Lua   string // run in every Lua state once the functions are bound
+	Lua   string // run in a Lua state whose script can touch what it makes; globals "__…" are for preludes only
 	JS    string // the same for JavaScript
 }
 

@@ -50,6 +50,7 @@ func newPreludes(modules []host.Module, libraries []*lua.Library) (*preludes, er
 			return nil, fmt.Errorf("prelude of %s: %w", moduleTitle(&modules[i]), err)
 		}
 	}
+	p.complete()
 	for key := range state.Globals().All() {
 		if name, _ := key.AsString(); strings.HasPrefix(name, private) {
 			p.hidden = append(p.hidden, name)
@@ -67,14 +68,13 @@ func moduleTitle(m *host.Module) string {
 }
 
 // add runs a module's prelude after those before it and notes what globals it
-// makes or changes. To need one of them is to need the prelude, and those that
-// made what it uses itself.
+// makes or changes: to need one of them is to need the prelude.
 func (p *preludes) add(state *lua.State, m *host.Module) error {
 	proto, err := state.Compile(m.Lua, "="+preludeName+moduleTitle(m)+"]")
 	if err != nil {
 		return err
 	}
-	set := p.neededBy(proto)&^privacy | 1<<len(p.protos)
+	set := preludeSet(1) << len(p.protos)
 	p.protos = append(p.protos, proto)
 	before := pictureOf(state.Globals())
 	if err := p.run(context.Background(), state, proto); err != nil {
@@ -88,6 +88,30 @@ func (p *preludes) add(state *lua.State, m *host.Module) error {
 	}
 	p.all |= set
 	return nil
+}
+
+// complete adds to what every global needs the preludes that those need in turn.
+func (p *preludes) complete() {
+	for changed := true; changed; {
+		changed = false
+		for name, set := range p.makers {
+			whole := set
+			for i, proto := range p.protos {
+				if set&(1<<i) != 0 {
+					whole |= p.neededBy(proto) &^ privacy
+				}
+			}
+			if whole != set {
+				p.makers[name] = whole
+				changed = true
+			}
+		}
+	}
+	for i, proto := range p.protos {
+		if p.always&(1<<i) != 0 {
+			p.always |= p.neededBy(proto) &^ privacy
+		}
+	}
 }
 
 // open runs the preludes of a set in a fresh state.

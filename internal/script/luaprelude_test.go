@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -97,6 +98,37 @@ func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 	} {
 		if got := count(source); got != want {
 			t.Errorf("%s: %d preludes, want %d", source, got, want)
+		}
+	}
+}
+
+// A prelude may use what another makes, whichever runs first; one that changes
+// what every string leads to is always needed.
+func TestPreludesBringOneAnother(t *testing.T) {
+	t.Parallel()
+	modules := []host.Module{
+		{Name: "early", Lua: "early = {ask = function() return late.answer() end}"},
+		{Name: "late", Lua: "late = {answer = function() return shared end}"},
+		{Name: "shared", Lua: "shared = 42"},
+		{Name: "loudness", Lua: "loud = string.upper"},
+		{Name: "words", Lua: "string.shout = loud"},
+	}
+	p, err := newPreludes(modules, sandbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]preludeSet{
+		"return 1":           0b11000,
+		"return early.ask()": 0b11111,
+		"return late":        0b11110,
+		"return shared":      0b11100,
+	} {
+		code, err := lua.New(lua.Options{}).Compile(source, "=test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.neededBy(code); got != want {
+			t.Errorf("%s needs %b, want %b", source, got, want)
 		}
 	}
 }
