@@ -36,6 +36,7 @@ type cli struct {
 	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
 	Repl     replCommand     `cmd:"" help:"Type Lua and see what it returns; variables persist."`
 	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
+	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`
