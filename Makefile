@@ -93,6 +93,10 @@ system: ## Install the Debian packages that tests compare us with, where that is
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq $$missing >/dev/null; \
 	else echo "not installed, comparisons with them are skipped:$$missing"; fi
 
+.PHONY: bench-script
+bench-script: ## What a run and a tool call of a script cost
+	go run ./bench/script
+
 .PHONY: bench-hub
 bench-hub: ## What the hub adds to a call, side by side with a direct one
 	go run ./bench/hub
