@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/lua"
 )
 
 // parlour is sessions over a database of their own.
@@ -188,7 +190,7 @@ func TestResetAndForkAndClose(t *testing.T) {
 	}
 	p.expect(t, id, "return x, next_x, #map({1, 2}, tostring)", "[null,null,2]")
 	p.expect(t, forked.ID, "x", "3")
-	if err := p.Sessions.Close(t.Context(), "ada", id); err != nil {
+	if err := p.Close(t.Context(), "ada", id); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Eval(t.Context(), "ada", id, Request{Source: "x"}); fault.CodeOf(err) != fault.NotFound {
@@ -249,7 +251,7 @@ func TestSessionsBelongToTheirOwner(t *testing.T) {
 	_, evaluated := p.Eval(ctx, "bob", id, Request{Source: "x = 1"})
 	_, forked := p.Fork(ctx, "bob", id, "")
 	_, reset := p.Reset(ctx, "bob", id)
-	for _, err := range []error{evaluated, forked, reset, p.Sessions.Close(ctx, "bob", id)} {
+	for _, err := range []error{evaluated, forked, reset, p.Close(ctx, "bob", id)} {
 		if fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("bob: %v", err)
 		}
@@ -315,27 +317,26 @@ func TestTurnsWaitForEachOther(t *testing.T) {
 // lined up behind it.
 func TestTurnsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	began, release := make(chan struct{}), make(chan struct{})
-	p := enter(t, t.TempDir(), func(o *Options) {
-		o.Tools = toolbox{{Space: "gate", Name: "wait"}: does(func(context.Context, struct{}) (any, error) {
-			close(began)
-			<-release
-			return nil, nil
-		})}
-	}, SessionOptions{})
-	id := p.create(t)
-	var all sync.WaitGroup
-	all.Go(func() { p.say(t, id, "order = {} mcp.gate.wait{}") })
-	<-began
-	for i := 1; i <= 3; i++ {
-		all.Go(func() { p.say(t, id, fmt.Sprintf("order[#order + 1] = %d", i)) })
-		for p.lanes.Len(id) <= i {
-			time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		p := enter(t, t.TempDir(), func(o *Options) {
+			o.Tools = toolbox{{Space: "gate", Name: "wait"}: does(func(context.Context, struct{}) (any, error) {
+				<-release
+				return nil, nil
+			})}
+		}, SessionOptions{})
+		id := p.create(t)
+		var all sync.WaitGroup
+		all.Go(func() { p.say(t, id, "order = {} mcp.gate.wait{}") })
+		for i := 1; i <= 3; i++ {
+			synctest.Wait()
+			all.Go(func() { p.say(t, id, fmt.Sprintf("order[#order + 1] = %d", i)) })
 		}
-	}
-	close(release)
-	all.Wait()
-	p.expect(t, id, "order", "[1,2,3]")
+		synctest.Wait()
+		close(release)
+		all.Wait()
+		p.expect(t, id, "order", "[1,2,3]")
+	})
 }
 
 func TestATurnCannotWaitForItself(t *testing.T) {
@@ -362,6 +363,27 @@ func TestFilesLeftOpenAreSavedByTheirTurn(t *testing.T) {
 		t.Errorf("a file that is gone: %v, %q", err, done.Warnings)
 	}
 	p.expect(t, id, "y", "null")
+}
+
+func TestWhatCannotBeKeptIsNamed(t *testing.T) {
+	t.Parallel()
+	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	id := p.create(t)
+	row, err := p.load(t.Context(), "ada", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := (&turn{engine: p.runner.lua}).open(t.Context(), DefaultLimits(), nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state.Globals().SetString("x", lua.Int(7))
+	state.Globals().SetString("socket", lua.NewUserdata(new(int), nil).Value())
+	_, warnings, err := p.keep(t.Context(), row, &turn{state: state}, nil)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "socket") {
+		t.Errorf("warnings %q, %v", warnings, err)
+	}
+	p.expect(t, id, "return x, socket", "[7,null]")
 }
 
 // BenchmarkTurn is a turn in a session: its state is brought back, run in, saved
