@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/redact"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -99,7 +100,7 @@ func callAttributes(call tool.Call) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("mcp.namespace", call.Ref.Space),
 		attribute.String("mcp.tool", call.Ref.Name),
-		attribute.String("mcp.params", redact(call.Args)),
+		attribute.String("mcp.params", redact.JSON(call.Args)),
 		attribute.String("mcp.method.name", "tools/call"),
 		attribute.String("gen_ai.tool.name", call.Ref.Name),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -125,7 +126,7 @@ func toolErrorText(result tool.Result) string {
 	if err != nil {
 		return ""
 	}
-	return cutText(view.Text(), 500)
+	return redact.Cut(view.Text(), 500)
 }
 
 // watched is one call under way, as seen by counters and bus.

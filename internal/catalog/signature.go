@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/redact"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -35,7 +36,7 @@ func Signature(schema json.RawMessage) string {
 	if len(all) > mostShownParams {
 		all = append(all[:mostShownParams], "…")
 	}
-	return "(" + cutText(strings.Join(all, ", "), longestSignature) + ")"
+	return "(" + redact.Cut(strings.Join(all, ", "), longestSignature) + ")"
 }
 
 // typeOf names what a schema takes: its type, its few allowed values, or "any".

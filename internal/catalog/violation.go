@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/luanette/luanette/internal/redact"
 )
 
 const mostViolations = 10
@@ -44,7 +46,7 @@ func violations(e *jsonschema.ValidationError, value any, root *jsonschema.Schem
 	slices.SortStableFunc(all, func(a, b Violation) int { return strings.Compare(a.Argument, b.Argument) })
 	all = slices.Compact(all)
 	for i := range all { // names and messages may quote at any length
-		all[i].Argument, all[i].Problem = cutText(all[i].Argument, 160), cutText(all[i].Problem, 320)
+		all[i].Argument, all[i].Problem = redact.Cut(all[i].Argument, 160), redact.Cut(all[i].Problem, 320)
 	}
 	if more := len(all) - mostViolations; more > 0 {
 		all = append(all[:mostViolations], Violation{Problem: fmt.Sprintf("and %d more", more)})
@@ -272,4 +274,4 @@ func shownValue(value any) string {
 	return shown(raw)
 }
 
-func shown(raw []byte) string { return cutText(string(raw), 80) }
+func shown(raw []byte) string { return redact.Cut(string(raw), 80) }

@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/redact"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -218,7 +219,7 @@ func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	return fmt.Sprintf("%s… (%d bytes)", text[:limit], len(text))
+	return fmt.Sprintf("%s (%d bytes)", redact.Cut(text, limit), len(text))
 }
 
 func (q Request) name() string {

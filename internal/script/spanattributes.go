@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/redact"
 )
 
 // spanAttributes names the script, who runs it, and its parameters, bounded so
@@ -31,7 +32,8 @@ func spanAttributes(q Request) []attribute.KeyValue {
 	return attributes
 }
 
-// paramAttribute keeps the kind of plain values; others are JSON.
+// paramAttribute keeps the kind of plain values; others are JSON. What sounds
+// secret is not told.
 func paramAttribute(key string, raw json.RawMessage) attribute.KeyValue {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -39,6 +41,9 @@ func paramAttribute(key string, raw json.RawMessage) attribute.KeyValue {
 	}
 	switch value := value.(type) {
 	case string:
+		if redact.Secret(key) {
+			return attribute.String(key, redact.Hidden)
+		}
 		return attribute.String(key, shorten(value, 200))
 	case bool:
 		return attribute.Bool(key, value)
@@ -49,6 +54,6 @@ func paramAttribute(key string, raw json.RawMessage) attribute.KeyValue {
 		}
 		return attribute.Float64(key, value)
 	default:
-		return attribute.String(key, shorten(string(raw), 200))
+		return attribute.String(key, shorten(redact.JSON(raw), 200))
 	}
 }

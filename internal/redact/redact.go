@@ -1,4 +1,6 @@
-package catalog
+// Package redact shows data to people who read traces and logs: without what
+// sounds secret, and not at any length.
+package redact
 
 import (
 	"bytes"
@@ -14,7 +16,9 @@ const (
 	longestShown  = 2048     // of the whole
 	longestValue  = 256      // of one string
 	longestParsed = 32 << 10 // longer arguments are told by their size only
-	hidden        = "[redacted]"
+
+	// Hidden stands for a secret.
+	Hidden = "[redacted]"
 )
 
 // secretWords mark a key whose value nobody should read in a trace.
@@ -23,9 +27,9 @@ var secretWords = []string{
 	"cookie", "privatekey", "bearer", "signature",
 }
 
-// redact writes arguments for people: without the values of keys that sound
+// JSON writes arguments for people: without the values of keys that sound
 // secret, and not at any length.
-func redact(args json.RawMessage) string {
+func JSON(args json.RawMessage) string {
 	if len(args) == 0 {
 		return "{}"
 	}
@@ -44,15 +48,15 @@ func redact(args json.RawMessage) string {
 	if encoder.Encode(veiled(value)) != nil {
 		return fmt.Sprintf("(%d bytes)", len(args))
 	}
-	return cutText(strings.TrimSuffix(out.String(), "\n"), longestShown)
+	return Cut(strings.TrimSuffix(out.String(), "\n"), longestShown)
 }
 
 func veiled(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
-			if v[key] = veiled(inner); soundsSecret(key) && !harmless(inner) {
-				v[key] = hidden
+			if v[key] = veiled(inner); Secret(key) && !harmless(inner) {
+				v[key] = Hidden
 			}
 		}
 	case []any:
@@ -60,7 +64,7 @@ func veiled(value any) any {
 			v[i] = veiled(v[i])
 		}
 	case string:
-		return cutText(v, longestValue)
+		return Cut(v, longestValue)
 	}
 	return value
 }
@@ -75,13 +79,14 @@ func harmless(value any) bool {
 	}
 }
 
-func soundsSecret(key string) bool {
+// Secret tells whether the value under a key is one nobody should read.
+func Secret(key string) bool {
 	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(key))
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
 }
 
-// cutText shortens text to about limit bytes, never inside a character.
-func cutText(text string, limit int) string {
+// Cut shortens text to about limit bytes, never inside a character.
+func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

@@ -1,4 +1,4 @@
-package catalog
+package redact
 
 import (
 	"strings"
@@ -18,21 +18,21 @@ func TestRedact(t *testing.T) {
 		`{"html":"<b>"}`:                            `{"html":"<b>"}`,
 		`{broken`:                                   `(7 bytes, not JSON)`,
 	} {
-		if got := redact([]byte(args)); got != want {
-			t.Errorf("redact(%s) = %s, want %s", args, got, want)
+		if got := JSON([]byte(args)); got != want {
+			t.Errorf("JSON(%s) = %s, want %s", args, got, want)
 		}
 	}
 }
 
 func TestRedactedArgumentsAreShort(t *testing.T) {
 	t.Parallel()
-	if got := redact([]byte(`{"a":"` + strings.Repeat("é", 300) + `"}`)); len(got) > 300 || !utf8.ValidString(got) {
+	if got := JSON([]byte(`{"a":"` + strings.Repeat("é", 300) + `"}`)); len(got) > 300 || !utf8.ValidString(got) {
 		t.Errorf("%d bytes: %s", len(got), got)
 	}
-	if got := redact([]byte(`[` + strings.Repeat(`"abcdefgh",`, 2000) + `1]`)); len(got) > 2100 {
+	if got := JSON([]byte(`[` + strings.Repeat(`"abcdefgh",`, 2000) + `1]`)); len(got) > 2100 {
 		t.Errorf("%d bytes", len(got))
 	}
-	if got := redact([]byte(`"` + strings.Repeat("x", 100_000) + `"`)); got != "(100002 bytes)" {
+	if got := JSON([]byte(`"` + strings.Repeat("x", 100_000) + `"`)); got != "(100002 bytes)" {
 		t.Error(got)
 	}
 }
