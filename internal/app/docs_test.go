@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -84,4 +85,51 @@ func defaultText(s setting) string {
 		return "`" + string(text) + "`"
 	}
 	return fmt.Sprintf("`%v`", s.field.Interface())
+}
+
+// TestUpstreamsPage holds docs/upstreams.md to what the program understands:
+// every piece of configuration on it is read without an error or a warning.
+func TestUpstreamsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/upstreams.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, imports := fenced(string(page), "toml"), fenced(string(page), "json")
+	if len(files) == 0 || len(imports) != 1 {
+		t.Fatalf("the page shows %d files and %d imports", len(files), len(imports))
+	}
+	env := Environment{"HOME": "/home/ann", "NOTES_KEY": "x"}
+	for _, text := range files {
+		file := write(t, text)
+		rewrite(t, filepath.Join(filepath.Dir(file), ".mcp.json"), imports[0])
+		loaded, err := Load(Sources{File: file})
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		specs, warnings, err := loaded.specs(env)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s\n%v %q", text, err, warnings)
+		}
+		if strings.Contains(text, "import") && len(specs) != 2 {
+			t.Errorf("imported %v", specs)
+		}
+	}
+}
+
+// fenced are the blocks of a page that are marked as being of a language.
+func fenced(page, language string) (blocks []string) {
+	inside := false
+	for line := range strings.Lines(page) {
+		switch mark := strings.TrimSpace(line); {
+		case mark == "```"+language:
+			blocks, inside = append(blocks, ""), true
+		case mark == "```":
+			inside = false
+		case inside:
+			blocks[len(blocks)-1] += line
+		}
+	}
+	return blocks
 }
