@@ -5,7 +5,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -175,13 +174,11 @@ func (h *House) hangDoors() {
 		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
 		Completer:    h.completions(),
 		Upstreams:    h.upstreams,
-		Changes: func(notify func(method string, params json.RawMessage)) (stop func()) {
-			return exposed.Watch(func() { notify("notifications/tools/list_changed", nil) })
-		},
-		Origins: h.config.MCP.AllowedOrigins,
-		Limits:  hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
-		Log:     h.log,
-		Tracer:  h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+		Changes:      changes(exposed, h.bus),
+		Origins:      h.config.MCP.AllowedOrigins,
+		Limits:       hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
+		Log:          h.log,
+		Tracer:       h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
 }
 
