@@ -22,19 +22,19 @@ func play(role, program string) error {
 	debug.SetGCPercent(gcPercent)
 	switch role {
 	case "ours":
-		return playOurs(program, lua.Budget{}, context.Background())
+		return playOurs(context.Background(), program, lua.Budget{})
 	case "budgeted":
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		limits := lua.Budget{Steps: 1 << 40, Memory: 1 << 30, Deadline: time.Now().Add(time.Hour)}
-		return playOurs(program, limits, ctx)
+		return playOurs(ctx, program, limits)
 	case "gopher":
 		return playGopher(program)
 	}
 	return fmt.Errorf("no role %q", role)
 }
 
-func playOurs(program string, limits lua.Budget, ctx context.Context) error {
+func playOurs(ctx context.Context, program string, limits lua.Budget) error {
 	source, err := os.ReadFile(program)
 	if err != nil {
 		return err
