@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/inet"
 )
 
 // Policy decides whether a URL may be connected to at the wish of a model. The
@@ -57,14 +58,10 @@ func isLoopback(host string) bool {
 // dot that is not of a local kind, or a public address.
 func isPublic(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
-		address = address.Unmap()
-		return address.IsGlobalUnicast() && !address.IsPrivate() && !sharedSpace.Contains(address)
+		return inet.Public(address)
 	}
 	local := []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
 	digits := strings.Trim(host, "0123456789.") == "" // an address in a disguise
 	return strings.Contains(host, ".") && !digits && !strings.HasPrefix(host, "0x") &&
 		!slices.ContainsFunc(local, func(end string) bool { return strings.HasSuffix(host, end) })
 }
-
-// sharedSpace are the addresses of carriers' own networks.
-var sharedSpace = netip.MustParsePrefix("100.64.0.0/10")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/inet"
 )
 
 // ClientOptions say what scripts may reach. With no hosts there is no client.
@@ -179,7 +180,7 @@ func (all rules) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	addr := at.Addr().Unmap()
-	if public(addr) {
+	if inet.Public(addr) {
 		return nil
 	}
 	_, port, err := net.SplitHostPort(address)
@@ -208,30 +209,6 @@ func (all rules) String() string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// inside are the ranges that are not public, beside those netip knows.
-var inside = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),
-	netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), // IPv4 behind a translator
-	netip.MustParsePrefix("2002::/16"),    // IPv4 in a tunnel
-}
-
-// public reports whether an address is one of the internet's.
-func public(addr netip.Addr) bool {
-	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
-		return false
-	}
-	for _, prefix := range inside {
-		if prefix.Contains(addr) {
-			return false
-		}
-	}
-	return true
 }
 
 var _ http.RoundTripper = (*guard)(nil)

@@ -1,0 +1,45 @@
+package inet_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/luanette/luanette/internal/inet"
+)
+
+func TestPublic(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"93.184.216.34":   true,
+		"2606:2800::1":    true,
+		"8.8.8.8":         true,
+		"127.0.0.1":       false,
+		"::":              false,
+		"0.1.2.3":         false,
+		"172.16.0.1":      false,
+		"255.255.255.255": false,
+		"ff02::1":         false,
+		"::1":             false,
+		"0.0.0.0":         false,
+		"10.0.0.1":        false,
+		"::ffff:10.0.0.1": false,
+		"100.64.0.1":      false,
+		"169.254.169.254": false,
+		"192.0.0.8":       false,
+		"192.168.1.1":     false,
+		"198.18.0.1":      false,
+		"224.0.0.1":       false,
+		"240.0.0.1":       false,
+		"fe80::1":         false,
+		"fd00::1":         false,
+		"64:ff9b::a00:1":  false,
+		"2002:a00:1::":    false,
+	} {
+		if got := inet.Public(netip.MustParseAddr(address)); got != want {
+			t.Errorf("Public(%s) = %v", address, got)
+		}
+	}
+	if inet.Public(netip.Addr{}) {
+		t.Error("no address at all is public")
+	}
+}
