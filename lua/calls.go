@@ -10,6 +10,8 @@ const maxDepth = 195
 // Call calls a function and returns its results. The context is seen by host
 // functions and stops the script when it is done. An error is a *Error, or a
 // *BudgetError when a limit was reached.
+//
+//nolint:contextcheck // what is called finds ctx in the account
 func (s *State) Call(ctx context.Context, fn Value, args ...Value) ([]Value, error) {
 	a := &s.account
 	outer, outerDone := a.ctx, a.done
@@ -84,6 +86,8 @@ func (s *State) depthError() error {
 // call begins the call of the value at a stack position with the arguments
 // behind it. A Lua function gets a frame, to be run by exec; a host function
 // runs at once. Exit is set when a frame entered from Go has returned.
+//
+//nolint:revive // the fields of a frame, in registers
 func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
 	for chain := 0; !t.stack[at].isFunction(); chain++ {
 		h := s.metamethod(t.stack[at], evCall)
@@ -125,6 +129,7 @@ func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont cont
 	return false, nil
 }
 
+//nolint:revive // as call
 func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
 	if err := t.reserve(at + nargs + 1); err != nil {
 		return false, err
@@ -157,7 +162,7 @@ func (s *State) runHost(t *Thread, f *Function, at, nargs int, resumed bool) (ex
 	c.thread, c.fn, c.args, c.rets = t, f, t.stack[at+1:at+1+nargs:at+1+nargs], c.rets[:0]
 	c.resumed = resumed
 	err = f.host.fn(c)
-	yields := err == errYield
+	yields := err == errYield //nolint:errorlint // Call.Yield returns it as it is
 	first := at
 	if yields {
 		err = nil
@@ -209,7 +214,7 @@ func (s *State) retBehind(t *Thread, v Value, first, n int) (exit bool, err erro
 
 // fromHost gives an error of a host function the form of a Lua error.
 func (s *State) fromHost(t *Thread, err error) error {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // a wrapped one is an error of the host
 	case *Error, *BudgetError:
 		return err
 	case keyError:

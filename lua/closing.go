@@ -12,12 +12,6 @@ func (t *Thread) popPending(level int) int {
 	return at
 }
 
-// hasPending reports whether variables at or above a position wait.
-func (t *Thread) hasPending(level int) bool {
-	n := len(t.pending)
-	return n > 0 && int(t.pending[n-1]) >= level
-}
-
 // markPending makes the variable at a stack position to be closed. Nil and
 // false need no closing.
 func (s *State) markPending(t *Thread, at int) error {

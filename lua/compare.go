@@ -35,14 +35,6 @@ func (s *State) less(a, b Value) (bool, error) {
 	return s.compareHandled(evLt, a, b)
 }
 
-// lessEqual is a <= b for host functions.
-func (s *State) lessEqual(a, b Value) (bool, error) {
-	if r, ok := rawLessEqual(a, b); ok {
-		return r, nil
-	}
-	return s.compareHandled(evLe, a, b)
-}
-
 func (s *State) compareHandled(ev event, a, b Value) (bool, error) {
 	h := s.binaryHandler(ev, a, b)
 	if h.p == nil {

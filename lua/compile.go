@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -26,7 +27,7 @@ func (s *State) Compile(source, chunkname string) (*Proto, error) {
 
 // compileError turns a syntax error into a Lua error.
 func (s *State) compileError(err error) error {
-	if e, ok := err.(syntaxError); ok {
+	if e := syntaxError(""); errors.As(err, &e) {
 		return &Error{Value: String(string(e))}
 	}
 	return err

@@ -93,7 +93,7 @@ func TestQuotedText(t *testing.T) {
 // than its widest result.
 func FuzzFormat(f *testing.F) {
 	f.Add("-8.3f", 1.5, int64(3), "text")
-	f.Add("#020a", -0.0, int64(-1), "")
+	f.Add("#020a", math.Copysign(0, -1), int64(-1), "")
 	f.Add("+.99g", 1e308, int64(math.MinInt64), "\x00")
 	f.Fuzz(func(t *testing.T, format string, x float64, n int64, s string) {
 		c, _, ok := scanConversion(format)

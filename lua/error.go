@@ -77,7 +77,7 @@ func (e *BudgetError) Unwrap() error { return e.Cause }
 
 // isFatal reports errors no protected call may swallow.
 func isFatal(err error) bool {
-	if _, ok := err.(*Error); ok || err == nil { // nearly always
+	if _, ok := err.(*Error); ok || err == nil { //nolint:errorlint // nearly always; wrapped ones follow
 		return false
 	}
 	var budget *BudgetError
@@ -87,7 +87,7 @@ func isFatal(err error) bool {
 
 // asError returns the *Error that err is or wraps, or makes one of its text.
 func (s *State) asError(err error) *Error {
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // nearly always; wrapped ones follow
 		return e
 	}
 	var e *Error

@@ -1,6 +1,9 @@
 package lua
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
 
 // patternCache remembers the patterns a state compiled last, by their text.
 // It is a table of few places, each pattern having one: cheap to look up,
@@ -46,7 +49,7 @@ func (p *patternCache) get(text string) *pattern {
 // raisePattern gives mistakes in patterns the position of the script; other
 // errors stay as they are.
 func raisePattern(c *Call, err error) error {
-	if mistake, ok := err.(patternMistake); ok {
+	if mistake := patternMistake(""); errors.As(err, &mistake) {
 		return c.Errorf("%s", string(mistake))
 	}
 	return err

@@ -4,7 +4,6 @@ package lua
 // reported back but change nothing: Go's collector does the work.
 type gcSettings struct {
 	pause, stepmul int64
-	minor, major   int64
 	generational   bool
 }
 

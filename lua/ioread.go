@@ -2,6 +2,7 @@ package lua
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"strings"
 	"syscall"
@@ -99,7 +100,7 @@ func readLine(c *Call, s *stream, chop bool) (Value, bool, error) {
 		if err := out.add(string(line)); err != nil {
 			return Nil, false, err
 		}
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			break
 		}
 		line, err = s.in.ReadSlice('\n')

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"os"
 	"strings"
 )
@@ -132,7 +133,7 @@ func (s *State) readChunk(path string) (source, chunkname string, err error) {
 	}
 	if err != nil {
 		reason := err.Error()
-		if e, ok := err.(*os.PathError); ok {
+		if e := new(os.PathError); errors.As(err, &e) {
 			reason = e.Err.Error()
 		}
 		return "", "", Throw(String("cannot open " + path + ": " + reason))

@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"errors"
 	"fmt"
 )
 
@@ -159,7 +160,7 @@ func (s *State) assign(v, k, x Value) (handler, target Value, err error) {
 
 func (s *State) rawSet(t *Table, k, v Value) error {
 	if err := t.set(s, k, v); err != nil {
-		if _, ok := err.(keyError); ok {
+		if key := keyError(""); errors.As(err, &key) {
 			return s.runtimeError("%v", err)
 		}
 		return err

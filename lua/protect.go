@@ -1,5 +1,7 @@
 package lua
 
+import "errors"
+
 // maxHandlers bounds how often a message handler may fail and be called for
 // its own error.
 const maxHandlers = 10
@@ -196,7 +198,7 @@ func (s *State) leaveFresh(t *Thread, i int, e *Error) error {
 // abandon removes what a budget error leaves behind up to the innermost call
 // from Go: no Lua code runs, threads on the way are dead.
 func (s *State) abandon(err error) {
-	if b, ok := err.(*BudgetError); ok && b.Traceback == "" {
+	if b := (*BudgetError)(nil); errors.As(err, &b) && b.Traceback == "" {
 		b.Traceback = s.Traceback(s.cur, "", 0)
 	}
 	for {

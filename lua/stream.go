@@ -183,7 +183,7 @@ func (s *stream) close() []Value {
 
 // note keeps the first error of reading; the end of the file is none.
 func (s *stream) note(err error) {
-	if err != nil && err != io.EOF && s.failure == nil {
+	if err != nil && !errors.Is(err, io.EOF) && s.failure == nil {
 		s.failure = err
 	}
 }

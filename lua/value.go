@@ -51,8 +51,6 @@ const (
 	bitCopyOnWrite
 	// bitFinalizer objects are on their state's list of things with __gc.
 	bitFinalizer
-	// bitWeak tables were seen with a __mode metatable.
-	bitWeak
 )
 
 // Value is any Lua value. The zero Value is nil. Values are small and copied
