@@ -19,14 +19,14 @@ func House() Plan {
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/backoff", "internal/clock", "internal/nearest", "internal/inet", "internal/secret", "internal/fault",
+				"internal/cas", "internal/lane", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.
 		SitsOn: map[string][]string{
-			"internal/abc":       {"internal/smf"}, // a tune becomes a MIDI file
-			"internal/module/*":  {"internal/smf", "internal/abc"},
-			"internal/durable":   {"internal/db"}, // both live in one database file
+			"internal/abc":       {"internal/smf"},                                  // a tune becomes a MIDI file
+			"internal/module/*":  {"internal/smf", "internal/abc", "internal/wire"}, // music, and a result cut out of its raw bytes
+			"internal/durable":   {"internal/db"},                                   // both live in one database file
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
 			"internal/bridge":    {"internal/zmtp"},
