@@ -118,7 +118,7 @@ func (s *scanner) joinEnding(b *Bar) bool {
 }
 
 // chord reads [CEG]2.
-func (s *scanner) chord() {
+func (s *scanner) chord() { //nolint:gocyclo // one case per sign, each simple
 	start := s.i
 	s.i++
 	c := &Chord{}

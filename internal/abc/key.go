@@ -64,7 +64,7 @@ func (k Key) alter(letter byte) int {
 // parseKey reads the pitch part of a K: value. Words it does not know (clefs,
 // transpose=…) are left to the voice. ok is false when a tonic is malformed.
 func parseKey(value string) (key Key, ok bool) {
-	rest := value
+	var rest string
 	switch {
 	case strings.HasPrefix(value, "HP"), strings.HasPrefix(value, "Hp"):
 		key.pipes, key.Sharps, key.tonicEnd = true, 2, 2

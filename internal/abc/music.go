@@ -60,7 +60,7 @@ func (s *scanner) take(set string) int {
 }
 
 // next reads one thing.
-func (s *scanner) next() {
+func (s *scanner) next() { //nolint:gocyclo // one case per sign of the notation, each simple
 	switch c := s.text[s.i]; {
 	case c == ' ' || c == '\t' || c == '`' || c == '$':
 		s.i++

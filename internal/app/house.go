@@ -106,7 +106,7 @@ func (h *House) furnish(ctx context.Context) error {
 	}
 	h.offerTools()
 	h.catalog.Refresh(ctx)
-	h.hangDoors()
+	h.hangDoors() //nolint:contextcheck // what it watches lives as long as the house
 	return nil
 }
 
@@ -217,7 +217,7 @@ func (h *House) Close(ctx context.Context) error {
 		failed = append(failed, h.hub.Close(ctx))
 	}
 	if h.jobs != nil {
-		failed = append(failed, h.jobs.Close()) //nolint:contextcheck // it has a grace of its own
+		failed = append(failed, h.jobs.Close()) // it has a grace of its own
 	}
 	h.stop()
 	h.work.Wait()

@@ -36,7 +36,7 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
-	runner, err := script.NewRunner(script.Options{
+	runner, err := script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
 		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),

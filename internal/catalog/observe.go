@@ -73,7 +73,7 @@ func (c *Catalog) observed(tracer trace.Tracer) station {
 				span.SetAttributes(callAttributes(call)...)
 			}
 			w := c.watch(ctx, e, call)
-			defer w.broken()
+			defer w.broken() //nolint:contextcheck // it only counts
 			result, err := next(ctx, e, call)
 			kind, text := outcome(result, err)
 			if kind != "" {

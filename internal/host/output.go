@@ -44,7 +44,7 @@ func (o *Output) Log(ctx context.Context, level slog.Level, text string, at time
 	if err := o.add(Line{Stream: "log", Level: levelName(level), Text: text, Time: at}); err != nil {
 		return err
 	}
-	o.log.Log(ctx, level, text, "from", "script")
+	o.log.Log(ctx, level, text, "from", "script") //nolint:sloglint // the words are the script's
 	return nil
 }
 

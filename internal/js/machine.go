@@ -99,7 +99,7 @@ func (m *machine) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer in.close(ctx)
+	defer func() { _ = in.close(ctx) }() // nothing of it is needed any more
 	ctx = in.bind(ctx)
 	if err := in.boot(ctx, m.table); err != nil {
 		return err

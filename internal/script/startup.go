@@ -37,7 +37,7 @@ func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstre
 func (r *Runner) logPrinted(ctx context.Context) func(host.Line) {
 	return func(line host.Line) {
 		if line.Stream != "log" {
-			r.options.Log.InfoContext(ctx, line.Text, "from", "startup script")
+			r.options.Log.InfoContext(ctx, line.Text, "from", "startup script") //nolint:sloglint // the words are the script's
 		}
 	}
 }

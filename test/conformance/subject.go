@@ -75,7 +75,7 @@ func startAll(ctx context.Context, log *slog.Logger) ([]subject, error) {
 		all = append(all, s)
 		upstreams[era] = s.url
 	}
-	behind, err := startThrough(upstreams, log) //nolint:contextcheck // it is stopped when ctx may be done
+	behind, err := startThrough(upstreams, log)
 	return append(all, behind...), err
 }
 
