@@ -61,7 +61,7 @@ race: neighbours ## The race detector, where goroutines meet
 neighbours: $(NEIGHBOURS)/.installed ## Install the real MCP servers that tests talk to
 
 $(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-lock.json
-	cd test/neighbours && npm ci --no-audit --no-fund --ignore-scripts && npm rebuild node
+	cd test/neighbours && npm install --no-save --no-audit --no-fund --ignore-scripts && npm rebuild node
 	touch $@
 
 .PHONY: conformance
