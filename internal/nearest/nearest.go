@@ -82,5 +82,5 @@ func distance(a, b string, limit int) int {
 		}
 		before, last, row = last, row, before
 	}
-	return last[len(b)]
+	return min(last[len(b)], limit+1)
 }
