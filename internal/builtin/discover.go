@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -233,6 +234,11 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 			return tool.Result{}, err
 		}
 		ref = tool.Ref{Space: space, Name: name}
+	}
+	if host.OuterOf(ctx) != nil && ref.String() != strings.TrimPrefix(in.Name, "mcp.") {
+		// The door let the name pass that it was given, not one we guessed.
+		return tool.Result{}, fault.New(fault.InvalidParams, "call_tool: %q is not how scripts name a tool", in.Name).
+			WithHint("call mcp.%s { … }", ref)
 	}
 	return d.catalog.Call(ctx, tool.Call{
 		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: call.Meta, Caller: call.Caller,

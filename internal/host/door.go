@@ -14,6 +14,9 @@ type Effect struct {
 	Name string // "mcp.call", "fs.write"
 	Kind Kind
 	Args []Value
+
+	Own    bool // it changes nothing but the run's own folder, which goes with the run
+	onFile bool // it changes a file and nothing else
 }
 
 // subject is what the script's writer would call the effect: behind every

@@ -2,7 +2,7 @@ package host
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 )
 
 // Env is the world of one run as an engine sees it: the modules there are, and
@@ -12,22 +12,26 @@ type Env struct {
 	Modules []Module
 	door    Door
 	world   *World
-	asked   atomic.Int64
+	numbers numbering
+
+	pretended func() *World // the world of what is only rehearsed, made when it is needed
 }
 
 // NewEnv makes the environment of a run.
 func NewEnv(modules []Module, door Door, world *World) *Env {
-	return &Env{Modules: modules, door: door, world: world}
+	return &Env{Modules: modules, door: door, world: world, pretended: sync.OnceValue(world.pretend)}
+}
+
+// Inside makes the environment that of a run which another one asked for, so that
+// its effects are numbered within the other's.
+func (e *Env) Inside(outer *Outer) {
+	e.numbers.parent, e.numbers.run = outer.seq, outer.runs.Add(1)
 }
 
 // Call runs a host function for a script: a pure one directly, an effect through
 // the door. module is the global it was reached by, for messages.
 func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) ([]Value, error) {
-	args := Args{Func: qualified(module, f.Name), Values: values}
-	if f.Pure != nil {
-		return f.Pure(args)
-	}
-	return e.pass(ctx, f, e.effect(args.Func, e.kind(f, args), values), args)
+	return e.Start(module, f, values)(ctx)
 }
 
 // Start is the first half of Call: it gives the effect its number, in the
@@ -39,6 +43,10 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 		return func(context.Context) ([]Value, error) { return f.Pure(args) }
 	}
 	effect := e.effect(args.Func, e.kind(f, args), values)
+	effect.onFile = f.Path > 0
+	if path, ok := args.At(f.Path).(string); ok && e.world.Files != nil {
+		effect.Own = e.world.Files.InTemp(path)
+	}
 	return func(ctx context.Context) ([]Value, error) { return e.pass(ctx, f, effect, args) }
 }
 
@@ -51,14 +59,18 @@ func (e *Env) kind(f *Func, args Args) Kind {
 
 func (e *Env) pass(ctx context.Context, f *Func, effect Effect, args Args) ([]Value, error) {
 	return e.door.Pass(ctx, effect, func(ctx context.Context) ([]Value, error) {
-		return f.Effect(ctx, e.world, args)
+		world := e.world
+		if pretending(ctx) {
+			world = e.pretended()
+		}
+		return f.Effect(withOuter(ctx, e.door, effect.Seq), world, args)
 	})
 }
 
 func (e *Env) effect(name string, kind Kind, values []Value) Effect {
 	effect := Effect{Name: name, Kind: kind, Args: values}
 	if kind != Observe {
-		effect.Seq = e.asked.Add(1)
+		effect.Seq = e.numbers.next()
 	}
 	return effect
 }

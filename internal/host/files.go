@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -20,6 +21,7 @@ type Files struct {
 	read  []string
 	write []string
 	limit int64
+	aside *overlay // what is only pretended to be written; nil writes for real
 }
 
 // FilesOptions says which folders are open. The zero value opens only temp.
@@ -54,6 +56,12 @@ func (f *Files) Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
+	if content, known := f.aside.get(filepath.Join(root.Name(), inside)); known {
+		if content == nil {
+			return nil, fileFault("read", path, fs.ErrNotExist)
+		}
+		return slices.Clone(content), nil
+	}
 	file, err := root.Open(inside)
 	if err != nil {
 		return nil, fileFault("read", path, err)
@@ -76,7 +84,10 @@ func (f *Files) Write(path string, data []byte, add bool) error {
 		return err
 	}
 	defer root.Close()
-	if f.inTemp(path) {
+	if f.aside != nil {
+		return f.writeAside(path, filepath.Join(root.Name(), inside), data, add)
+	}
+	if f.InTemp(path) {
 		if err := f.temp.take(int64(len(data))); err != nil {
 			return err
 		}
@@ -106,6 +117,12 @@ func (f *Files) Remove(path string) error {
 		return err
 	}
 	defer root.Close()
+	if f.aside != nil {
+		if there, err := f.there(root, inside); err != nil || !there {
+			return fileFault("remove", path, cmp.Or(err, fs.ErrNotExist))
+		}
+		return f.aside.put(filepath.Join(root.Name(), inside), nil)
+	}
 	if err := root.Remove(inside); err != nil {
 		return fileFault("remove", path, err)
 	}
@@ -122,9 +139,18 @@ func (f *Files) Exists(path string) (bool, error) {
 		return false, err
 	}
 	defer root.Close()
-	_, err = root.Stat(inside)
+	return f.there(root, inside)
+}
+
+// there tells whether something is inside root, or would be.
+func (f *Files) there(root *os.Root, inside string) (bool, error) {
+	full := filepath.Join(root.Name(), inside)
+	if content, known := f.aside.get(full); known {
+		return content != nil, nil
+	}
+	_, err := root.Stat(inside)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return f.aside.holds(full), nil
 	}
 	return err == nil, err
 }
@@ -143,8 +169,9 @@ func (f *Files) List(path string) ([]Entry, error) {
 		return nil, err
 	}
 	defer root.Close()
+	full := filepath.Join(root.Name(), inside)
 	found, err := fs.ReadDir(root.FS(), filepath.ToSlash(inside))
-	if err != nil {
+	if err != nil && !f.aside.holds(full) {
 		return nil, fileFault("list", path, err)
 	}
 	entries := make([]Entry, 0, len(found))
@@ -154,6 +181,9 @@ func (f *Files) List(path string) ([]Entry, error) {
 			entry.Size = info.Size()
 		}
 		entries = append(entries, entry)
+	}
+	if f.aside != nil {
+		entries = f.aside.merge(full, entries)
 	}
 	return entries, nil
 }
@@ -181,6 +211,7 @@ func (f *Files) Find(pattern string, limit int) ([]string, error) {
 		if err != nil {
 			return nil, fileFault("find", pattern, err)
 		}
+		found = f.aside.find(pattern, folder, found)
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
@@ -190,7 +221,7 @@ func (f *Files) Find(pattern string, limit int) ([]string, error) {
 // in order of their names. It does not follow links, and goes round folders that
 // skip names. visit gets the file's full path and a way to read it; it ends the
 // walk by returning fs.SkipAll.
-func (f *Files) Walk(folder string, skip func(name string) bool, visit func(path string, info fs.FileInfo, read func() ([]byte, error)) error) error {
+func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) error {
 	folders := f.folders()
 	if folder != "" {
 		folders = []string{folder}
@@ -200,7 +231,10 @@ func (f *Files) Walk(folder string, skip func(name string) bool, visit func(path
 		if err != nil {
 			return err
 		}
-		err = walkRoot(root, inside, skip, visit)
+		err = walkRoot(root, inside, skip, f.real(visit))
+		if err == nil {
+			err = f.aside.walk(filepath.Join(root.Name(), inside), visit)
+		}
 		root.Close()
 		if err != nil {
 			return fileFault("walk", one, err)
@@ -209,7 +243,23 @@ func (f *Files) Walk(folder string, skip func(name string) bool, visit func(path
 	return nil
 }
 
-func walkRoot(root *os.Root, inside string, skip func(string) bool, visit func(string, fs.FileInfo, func() ([]byte, error)) error) error {
+// visitor is what Walk calls for every file.
+type visitor = func(path string, info fs.FileInfo, read func() ([]byte, error)) error
+
+// real leaves out files that are different aside.
+func (f *Files) real(visit visitor) visitor {
+	if f.aside == nil {
+		return visit
+	}
+	return func(path string, info fs.FileInfo, read func() ([]byte, error)) error {
+		if _, known := f.aside.get(path); known {
+			return nil
+		}
+		return visit(path, info, read)
+	}
+}
+
+func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visitor) error {
 	files := root.FS()
 	return fs.WalkDir(files, filepath.ToSlash(inside), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -279,7 +329,8 @@ func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
 			inside = rel
 		}
 		if !forWriting && !filepath.IsAbs(clean) {
-			if _, err := os.Lstat(filepath.Join(folder, inside)); err != nil {
+			full := filepath.Join(folder, inside)
+			if _, err := os.Lstat(full); err != nil && !f.aside.has(full) {
 				continue
 			}
 		}
@@ -317,7 +368,8 @@ func (f *Files) writable() []string {
 	return append(open, f.write...)
 }
 
-func (f *Files) inTemp(path string) bool {
+// InTemp tells whether a path that is written lies in the run's own folder.
+func (f *Files) InTemp(path string) bool {
 	dir, err := f.temp.Dir()
 	if err != nil {
 		return false

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type Recorder interface {
 //   - A Read or a Moment that was quick is kept until something else is recorded,
 //     at the latest before the next change of the world: until then nothing
 //     outside depends on it, and looking again is as good.
+//   - A call that runs another script is recorded with its outcome, after the
+//     effects of that script.
 //   - An observation is not recorded.
 //
 // It is safe for concurrent use. Effects that run at once are recorded in the
@@ -63,6 +66,9 @@ func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context)
 	if ctx.Err() != nil { // a script that caught its end does nothing more
 		return nil, context.Cause(ctx)
 	}
+	if e.Kind == Within {
+		return j.within(ctx, e, live)
+	}
 	if e.Kind == Write {
 		if err := j.enter(); err != nil {
 			return nil, err
@@ -86,6 +92,31 @@ func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context)
 	quick := at.Sub(step.At) < slow && (e.Kind == Read || e.Kind == Moment)
 	step.At = at
 	if recordErr := j.add(form, step, !quick); recordErr != nil {
+		return nil, recordErr
+	}
+	return values, err
+}
+
+// within runs another script, whose effects come here one by one. Only its answer
+// is recorded as the call's: until then the script is run again.
+func (j *Journal) within(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if err := j.Err(); err != nil {
+		return nil, err
+	}
+	values, err := live(ctx)
+	switch {
+	case j.Err() != nil:
+		return nil, j.Err()
+	case err != nil && ended(ctx):
+		return nil, context.Cause(ctx)
+	case errors.Is(err, errPaused):
+		return nil, err
+	}
+	step := Step{Seq: e.Seq, Name: e.Name, Kind: e.Kind, Args: e.Args, At: time.Now(), Values: values}
+	if err != nil {
+		step.Err = fault.From(err)
+	}
+	if recordErr := j.add(formOutcome, step, false); recordErr != nil {
 		return nil, recordErr
 	}
 	return values, err

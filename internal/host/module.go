@@ -49,6 +49,10 @@ type Func struct {
 	Kind     Kind
 	Classify func(world *World, args Args) Kind
 
+	// Path is which argument is the path of the file it changes; 0 for an effect
+	// that is not on World.Files alone. A rehearsal does those aside.
+	Path int
+
 	// Waits tells that an effect may take long because somebody else must answer.
 	// A script that does several things at once goes on with the others meanwhile.
 	Waits bool
@@ -65,11 +69,12 @@ const (
 	Repeat              // changes the world, but twice is the same as once
 	Write               // changes the world
 	Moment              // time, randomness: recorded, never rehearsed away
+	Within              // runs another script, whose own effects pass the same door
 )
 
 // String is the kind's name in journals and plans.
 func (k Kind) String() string {
-	return [...]string{"observe", "read", "repeat", "write", "moment"}[k]
+	return [...]string{"observe", "read", "repeat", "write", "moment", "within"}[k]
 }
 
 // Table makes a table value of anything that encodes as JSON.

@@ -49,9 +49,11 @@ func (r *Replay) Pass(ctx context.Context, e Effect, live func(context.Context) 
 	case !step.Done:
 		return r.then.Pass(ctx, e, live)
 	}
-	r.mu.Lock()
-	r.used++
-	r.mu.Unlock()
+	if !step.Nested() {
+		r.mu.Lock()
+		r.used++
+		r.mu.Unlock()
+	}
 	if e.Name == advanceEffect {
 		_, _ = live(ctx) // it moves the run's own clock, which begins anew with every run
 	}
@@ -68,6 +70,9 @@ func (r *Replay) beyond(ctx context.Context, e Effect, live func(context.Context
 	if r.then != nil {
 		return r.then.Pass(ctx, e, live)
 	}
+	if e.Kind == Within { // what it does is in the journal, or is refused
+		return live(ctx)
+	}
 	return nil, r.end(fault.New(fault.Conflict, "step %d: the journal ends before %s", e.Seq, written(e.Name, e.Args)).
 		WithHint("the recorded run did not come this far, or the script does more than it did then"))
 }
@@ -79,11 +84,18 @@ func (r *Replay) Err() error {
 	return r.err
 }
 
-// Left is how many recorded steps were not asked for.
+// Left is how many recorded steps were not asked for. Those of scripts within
+// count with the call that ran them.
 func (r *Replay) Left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.past) - r.used
+	left := -r.used
+	for _, step := range r.past {
+		if !step.Nested() {
+			left++
+		}
+	}
+	return left
 }
 
 func (r *Replay) end(err error) error {

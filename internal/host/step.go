@@ -254,7 +254,7 @@ func (r *reader) step() (form byte, s Step) {
 	if form != formIntent {
 		s.Err, s.Values = r.fault(), r.values()
 	}
-	if s.Kind > Moment {
+	if s.Kind > Within {
 		r.fail("unknown kind %d", s.Kind)
 	}
 	return form, s

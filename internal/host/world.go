@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
@@ -77,14 +78,41 @@ type UpstreamStatus struct {
 // Clock is a run's own time: the house's clock plus what the script advanced.
 type Clock struct {
 	clock.Clock
-	advanced atomic.Int64 // milliseconds
+	advanced *atomic.Int64 // milliseconds
+	pretends bool          // waiting takes no time
 }
 
 // NewClock starts at the time c tells.
-func NewClock(c clock.Clock) *Clock { return &Clock{Clock: c} }
+func NewClock(c clock.Clock) *Clock { return &Clock{Clock: c, advanced: new(atomic.Int64)} }
 
 // Milliseconds is the run's time since 1970.
 func (c *Clock) Milliseconds() int64 { return c.Now().UnixMilli() + c.advanced.Load() }
 
 // Advance moves the run's time forward without waiting.
 func (c *Clock) Advance(milliseconds int64) { c.advanced.Add(milliseconds) }
+
+// Pretend is the same clock for a rehearsal: whoever waits goes on at once, and
+// the run's time has moved by what they wanted to wait.
+func (c *Clock) Pretend() *Clock { return &Clock{Clock: c.Clock, advanced: c.advanced, pretends: true} }
+
+// Sleep waits until d has passed.
+func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
+	if !c.pretends {
+		return c.Clock.Sleep(ctx, d)
+	}
+	c.Advance(d.Milliseconds())
+	return c.Clock.Sleep(ctx, 0)
+}
+
+// pretend is the world of effects that are only rehearsed: files are written
+// aside, and waiting takes no time.
+func (w *World) pretend() *World {
+	pretended := *w
+	if w.Files != nil {
+		pretended.Files = w.Files.Pretend()
+	}
+	if w.Clock != nil {
+		pretended.Clock = w.Clock.Pretend()
+	}
+	return &pretended
+}

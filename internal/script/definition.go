@@ -18,7 +18,7 @@ func (p *publication) define() {
 	d := &p.description
 	info := tool.Info{
 		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
-		Input: d.Schema(), Hints: d.Hints,
+		Input: d.Schema(), Hints: d.Hints, Inside: true,
 	}
 	raw := wire.SetText(nil, "name", info.Name)
 	if info.Title != "" {

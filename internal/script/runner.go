@@ -160,7 +160,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
 	defer cancel()
-	result, err := r.lua.run(ctx, q, limits, r.environment(q, limits, temp, output, listener))
+	result, err := r.lua.run(ctx, q, limits, r.environment(ctx, q, limits, temp, output, listener))
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started)}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
@@ -181,16 +181,21 @@ func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
 }
 
 // environment is the world of one run.
-func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *host.Output, listener *host.Listener) *host.Env {
-	door := q.Door
-	if door == nil {
+func (r *Runner) environment(ctx context.Context, q Request, limits Limits, temp *host.Temp, output *host.Output, listener *host.Listener) *host.Env {
+	door, outer := q.Door, host.OuterOf(ctx)
+	switch {
+	case door != nil:
+		outer = nil
+	case outer != nil: // a part of what another script does
+		door = outer.Door
+	default:
 		door = host.Live()
 	}
 	o := r.options
 	if q.Upstreams != nil {
 		o.Upstreams = q.Upstreams
 	}
-	return host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
+	env := host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams,
 		Output: output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(temp, o.Files), Temp: temp,
@@ -198,6 +203,10 @@ func (r *Runner) environment(q Request, limits Limits, temp *host.Temp, output *
 		Events: o.Events, Listener: listener,
 		Progress: progressTo(q.Caller),
 	})
+	if outer != nil {
+		env.Inside(outer)
+	}
+	return env
 }
 
 func progressTo(caller *tool.Caller) func(float64, string) {

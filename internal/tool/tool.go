@@ -35,6 +35,7 @@ type Info struct {
 	Hints       Hints
 	Raw         json.RawMessage // the definition as its owner wrote it; nil for our own
 	Stale       bool            // from a cache: its owner is away just now
+	Inside      bool            // one of ours that runs a script here, in the name of the script that calls it
 }
 
 // Hints are the tool's own claims about its behaviour. They come from strangers:

@@ -20,7 +20,7 @@ func Module() host.Module {
 		{Name: "validate", Pure: validate},
 		{Name: "transpose", Pure: transpose},
 		{Name: "to_midi", Pure: toMIDI},
-		{Name: "to_midi_file", Kind: host.Repeat, Effect: toMIDIFile},
+		{Name: "to_midi_file", Kind: host.Repeat, Effect: toMIDIFile, Path: 2},
 	}}
 }
 

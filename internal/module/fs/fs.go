@@ -22,12 +22,12 @@ const findLimit = 10_000
 func Module() host.Module {
 	return host.Module{Name: "fs", Page: page, Lua: prelude, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: read},
-		{Name: "write", Kind: host.Repeat, Effect: write},
-		{Name: "append", Kind: host.Write, Effect: add},
+		{Name: "write", Kind: host.Repeat, Effect: write, Path: 1},
+		{Name: "append", Kind: host.Write, Effect: add, Path: 1},
 		{Name: "list", Kind: host.Read, Effect: list},
 		{Name: "find", Kind: host.Read, Effect: find},
 		{Name: "exists", Kind: host.Read, Effect: exists},
-		{Name: "remove", Kind: host.Write, Effect: remove},
+		{Name: "remove", Kind: host.Write, Effect: remove, Path: 1},
 	}}
 }
 

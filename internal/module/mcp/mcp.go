@@ -95,12 +95,14 @@ func toolFailure(ref tool.Ref, view tool.View) error {
 
 // classify believes a tool's own hints for what may be rehearsed or repeated.
 func classify(w *host.World, args host.Args) host.Kind {
-	ref, err := refAt(args)
-	if err != nil || w.Tools == nil {
+	if w.Tools == nil {
 		return host.Write
 	}
-	hints := hintsOf(w.Tools, ref)
+	info, _ := find(context.Background(), w.Tools, host.CalledTool(args))
+	hints := info.Hints
 	switch {
+	case info.Inside:
+		return host.Within
 	case hints.ReadOnly:
 		return host.Read
 	case hints.Idempotent:
@@ -131,11 +133,6 @@ func find(ctx context.Context, source tool.Source, ref tool.Ref) (tool.Info, boo
 		}
 	}
 	return tool.Info{}, false
-}
-
-func hintsOf(source tool.Source, ref tool.Ref) tool.Hints {
-	info, _ := find(context.Background(), source, ref)
-	return info.Hints
 }
 
 // has(namespace, tool?) tells whether there is such a namespace or tool.

@@ -20,7 +20,7 @@ var prelude string
 func Module() host.Module {
 	return host.Module{Name: "midi", Page: page, Lua: prelude, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: read},
-		{Name: "write", Kind: host.Repeat, Effect: write},
+		{Name: "write", Kind: host.Repeat, Effect: write, Path: 1},
 		{Name: "decode", Pure: decode},
 		{Name: "encode", Pure: encode},
 		{Name: "info", Pure: info},

@@ -19,7 +19,7 @@ func Module() host.Module {
 		{Name: "dir", Kind: host.Moment, Effect: dir},
 		{Name: "list", Kind: host.Read, Effect: list},
 		{Name: "exists", Kind: host.Read, Effect: exists},
-		{Name: "remove", Kind: host.Write, Effect: remove},
+		{Name: "remove", Kind: host.Write, Effect: remove, Path: 1},
 	}}
 }
 

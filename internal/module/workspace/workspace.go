@@ -25,8 +25,8 @@ func Module() host.Module {
 		{Name: "list_dir", Kind: host.Read, Effect: listDir},
 		{Name: "read_file", Kind: host.Read, Effect: readFile},
 		{Name: "search", Kind: host.Read, Effect: search},
-		{Name: "write_file", Kind: host.Repeat, Effect: writeFile},
-		{Name: "patch_file", Kind: host.Write, Effect: patchFile},
+		{Name: "write_file", Kind: host.Repeat, Effect: writeFile, Path: 1},
+		{Name: "patch_file", Kind: host.Write, Effect: patchFile, Path: 1},
 		{Name: "git_status", Kind: host.Read, Effect: gitStatus, Waits: true},
 		{Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Waits: true},
 	}}
@@ -104,7 +104,7 @@ func gitStatus(ctx context.Context, w *host.World, args host.Args) ([]host.Value
 	if w.Commands == nil {
 		return nil, noCommands(args)
 	}
-	outcome, err := w.Commands.Run(ctx, "git", []string{"status", "--porcelain", "--branch"})
+	outcome, err := w.Commands.Run(ctx, "git", []string{"--no-optional-locks", "status", "--porcelain", "--branch"})
 	if err != nil {
 		return nil, err
 	}
