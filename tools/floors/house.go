@@ -14,7 +14,7 @@ func House() Plan {
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
-				"internal/smf", "internal/abc", "internal/telemetry", "internal/wire", "internal/hoot01",
+				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/wire", "internal/hoot01",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
@@ -24,9 +24,10 @@ func House() Plan {
 		},
 		// Neighbours that may be imported on the same floor, and why.
 		SitsOn: map[string][]string{
-			"internal/abc":       {"internal/smf"},                                  // a tune becomes a MIDI file
-			"internal/module/*":  {"internal/smf", "internal/abc", "internal/wire"}, // music, and a result cut out of its raw bytes
-			"internal/durable":   {"internal/db"},                                   // both live in one database file
+			"internal/abc":       {"internal/smf"},                                                                          // a tune becomes a MIDI file
+			"internal/module/*":  {"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/wire"}, // music, and a result cut out of its raw bytes
+			"internal/synth":     {"internal/smf", "internal/audio", "internal/soundfont"},                                  // a file of notes and a font of sounds become a sound
+			"internal/durable":   {"internal/db"},                                                                           // both live in one database file
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
 			"internal/bridge":    {"internal/zmtp"},

@@ -1,0 +1,62 @@
+package audio
+
+import "math"
+
+// Quietest is the level that stands for silence, in decibels below full scale: no
+// file of 16 bits can say less than -96.
+const Quietest = -120.0
+
+// Silent is the level below which a clip counts as silent.
+const Silent = -60.0
+
+// Peak is the largest absolute sample.
+func (c Clip) Peak() float64 {
+	var peak float32
+	for _, s := range c.Samples {
+		peak = max(peak, s, -s)
+	}
+	return float64(peak)
+}
+
+// RMS is the root of the mean square: how loud the clip is on the whole.
+func (c Clip) RMS() float64 {
+	if len(c.Samples) == 0 {
+		return 0
+	}
+	var sum float64
+	for _, s := range c.Samples {
+		sum += float64(s) * float64(s)
+	}
+	return math.Sqrt(sum / float64(len(c.Samples)))
+}
+
+// Decibels is a level below full scale; Quietest for nothing at all.
+func Decibels(level float64) float64 {
+	if level <= 0 {
+		return Quietest
+	}
+	return math.Max(Quietest, 20*math.Log10(level))
+}
+
+// FromDecibels is the factor that a number of decibels means.
+func FromDecibels(db float64) float64 { return math.Pow(10, db/20) }
+
+// Info sums a clip up.
+type Info struct {
+	Duration   float64 `json:"duration" jsonschema:"seconds"`
+	SampleRate int     `json:"sample_rate"`
+	Channels   int     `json:"channels"`
+	Frames     int     `json:"frames" jsonschema:"samples of each channel"`
+	PeakDB     float64 `json:"peak_db" jsonschema:"loudest sample, in decibels below full scale"`
+	MeanDB     float64 `json:"mean_db" jsonschema:"root mean square, in decibels below full scale"`
+	IsSilent   bool    `json:"is_silent" jsonschema:"whether nothing in it is louder than -60 dB"`
+}
+
+// Info sums the clip up.
+func (c Clip) Info() Info {
+	peak := Decibels(c.Peak())
+	return Info{
+		Duration: c.Seconds(), SampleRate: c.Rate, Channels: c.Channels, Frames: c.Frames(),
+		PeakDB: peak, MeanDB: Decibels(c.RMS()), IsSilent: peak < Silent,
+	}
+}
