@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/cas"
@@ -156,9 +157,9 @@ func (s *Store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
 }
 
 // Resolve finds the one artifact that text names: a whole hash or a unique
-// prefix of one, with or without "cas:".
+// prefix of one, with or without "cas:", or its id.
 func (s *Store) Resolve(ctx context.Context, text string) (cas.Ref, error) {
-	return cas.Resolve(ctx, s, text)
+	return cas.Resolve(ctx, s, strings.TrimPrefix(text, idPrefix))
 }
 
 // Match lists up to limit artifacts whose hash begins with prefix.

@@ -160,6 +160,12 @@ func (d *Dir) Match(_ context.Context, prefix string, limit int) ([]Ref, error) 
 	return refs, nil
 }
 
+// Folder is where the contents are files.
+func (d *Dir) Folder() string { return d.objects() }
+
+// Path is the file of ref, whether it is there or not.
+func (d *Dir) Path(ref Ref) string { return d.path(ref) }
+
 func (d *Dir) objects() string    { return filepath.Join(d.root, "objects") }
 func (d *Dir) unfinished() string { return filepath.Join(d.root, "unfinished") }
 
