@@ -44,6 +44,7 @@ type House struct {
 	bus       *event.Bus
 	upstreams *upstreams
 	catalog   *catalog.Catalog
+	contents  contents
 	scripts   *scripts
 	jobs      *job.Queue // nil when another process runs them
 	own       *builtin.Set

@@ -9,7 +9,6 @@ import (
 
 	"github.com/luanette/luanette/internal/artifact"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
@@ -36,11 +35,16 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
+	kept, err := h.openContents(ctx)
+	if err != nil {
+		return err
+	}
+	h.contents = kept
 	runner, err := script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
 		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
-		Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
+		Contents: kept, Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
 		Getenv: h.scriptVariable,
 		Files:  host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
@@ -51,14 +55,7 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	blobs, err := cas.OpenDir(filepath.Join(h.config.Data, "cas"), cas.DirOptions{})
-	if err != nil {
-		return err
-	}
-	store, err := artifact.Open(ctx, h.store, blobs, artifact.Options{Events: h.bus})
-	if err != nil {
-		return err
-	}
+	store := kept.store
 	published, err := script.OpenPublished(ctx, h.store, runner, store, script.PublishedOptions{
 		Reserved: h.reserved, Changed: h.catalog.Refresh, Events: h.bus, Log: h.log,
 	})

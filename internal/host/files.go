@@ -20,6 +20,7 @@ type Files struct {
 	temp  *Temp
 	read  []string
 	write []string
+	named string
 	limit int64
 	aside *overlay // what is only pretended to be written; nil writes for real
 }
@@ -28,6 +29,7 @@ type Files struct {
 type FilesOptions struct {
 	Read  []string // folders scripts may read
 	Write []string // folders scripts may read and write
+	Named string   // a folder whose files scripts may read by their full names, but not list
 	Limit int64    // largest file read whole, in bytes; 0 means 10 MiB
 }
 
@@ -36,7 +38,7 @@ func NewFiles(temp *Temp, options FilesOptions) *Files {
 	if options.Limit == 0 {
 		options.Limit = 10 << 20
 	}
-	return &Files{temp: temp, read: absolute(options.Read), write: absolute(options.Write), limit: options.Limit}
+	return &Files{temp: temp, read: absolute(options.Read), write: absolute(options.Write), named: options.Named, limit: options.Limit}
 }
 
 func absolute(folders []string) []string {
@@ -50,8 +52,28 @@ func absolute(folders []string) []string {
 }
 
 // Read returns a file's content.
-func (f *Files) Read(path string) ([]byte, error) {
-	root, inside, err := f.open(path, false)
+func (f *Files) Read(path string) ([]byte, error) { return f.ReadUpTo(path, f.limit) }
+
+// ReadUpTo returns the content of a file of at most limit bytes.
+func (f *Files) ReadUpTo(path string, limit int64) ([]byte, error) {
+	file, err := f.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fileFault("read", path, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fault.New(fault.Limit, "read %s: larger than %d bytes", path, limit)
+	}
+	return data, nil
+}
+
+// Open opens a file for reading, which the caller closes.
+func (f *Files) Open(path string) (*os.File, error) {
+	root, inside, err := f.openNamed(path)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +88,19 @@ func (f *Files) Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fileFault("read", path, err)
 	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, f.limit+1))
-	if err != nil {
-		return nil, fileFault("read", path, err)
+	return file, nil
+}
+
+// openNamed finds the folder that holds path, also the one that cannot be listed.
+func (f *Files) openNamed(path string) (*os.Root, string, error) {
+	if f.named != "" && filepath.IsAbs(path) {
+		if inside, err := filepath.Rel(f.named, filepath.Clean(path)); err == nil && filepath.IsLocal(inside) {
+			if root, err := os.OpenRoot(f.named); err == nil {
+				return root, inside, nil
+			}
+		}
 	}
-	if int64(len(data)) > f.limit {
-		return nil, fault.New(fault.Limit, "read %s: larger than %d bytes", path, f.limit)
-	}
-	return data, nil
+	return f.open(path, false)
 }
 
 // Write replaces a file's content, or adds to it, making its folder if needed.
@@ -131,7 +157,7 @@ func (f *Files) Remove(path string) error {
 
 // Exists tells whether there is a file or folder at path.
 func (f *Files) Exists(path string) (bool, error) {
-	root, inside, err := f.open(path, false)
+	root, inside, err := f.openNamed(path)
 	if err != nil {
 		if !filepath.IsAbs(path) {
 			return false, nil // no open folder has it

@@ -24,6 +24,7 @@ type World struct {
 	Clock     *Clock                                 // the run's own time
 	Files     *Files                                 // folders it may read or write
 	Temp      *Temp                                  // its own folder, gone when it ends
+	Contents  Contents                               // what is kept under its hash
 	HTTP      *http.Client                           // already limited to the hosts that are allowed
 	Getenv    func(string) (string, bool)            // already limited to the variables that are allowed
 	Events    *event.Bus                             // where emit publishes

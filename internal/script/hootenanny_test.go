@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/luanette/luanette/internal/cas"
@@ -20,9 +21,11 @@ import (
 type hootenanny struct {
 	song string // where the song lies
 
-	mu      sync.Mutex
-	jobs    int
-	uploads strings.Builder
+	mu       sync.Mutex
+	jobs     int
+	slow     atomic.Bool
+	rendered map[string]any // what the last convert_midi_to_wav was asked
+	uploads  strings.Builder
 }
 
 // songHash is what the song is known by.
@@ -53,8 +56,14 @@ func (h *hootenanny) addTo(box toolbox) {
 	for name, run := range map[string]handler{
 		"orpheus_generate": does(h.generate),
 		"job_poll":         does(h.poll),
-		"cas_inspect":      does(h.inspect),
-		"cas_upload_file":  does(h.upload),
+		"convert_midi_to_wav": does(func(_ context.Context, in map[string]any) (any, error) {
+			h.rendered = in
+			return map[string]any{"job_id": "render-1", "status": "pending"}, nil
+		}),
+		"job_status":      does(h.status),
+		"abc_to_midi":     does(h.play),
+		"cas_inspect":     does(h.inspect),
+		"cas_upload_file": does(h.upload),
 	} {
 		box[tool.Ref{Space: "hootenanny", Name: name}] = run
 	}
@@ -74,11 +83,31 @@ func (h *hootenanny) generate(_ context.Context, in map[string]any) (any, error)
 func (h *hootenanny) poll(_ context.Context, in struct {
 	JobIDs []string `json:"job_ids"`
 }) (any, error) {
+	if in.JobIDs[0] == "slow" && h.slow.CompareAndSwap(false, true) { // not over at the first look
+		return map[string]any{"completed": []string{}, "pending": in.JobIDs, "timed_out": true}, nil
+	}
 	completed := []map[string]string{}
 	for _, id := range in.JobIDs {
 		completed = append(completed, map[string]string{"job_id": id, "status": "complete"})
 	}
 	return map[string]any{"completed": completed, "pending": []string{}, "timed_out": false}, nil
+}
+
+func (h *hootenanny) status(_ context.Context, in struct {
+	JobID string `json:"job_id"`
+}) (any, error) {
+	switch in.JobID {
+	case "broken":
+		return map[string]any{"job_id": in.JobID, "status": "failed", "error": map[string]any{"message": "orpheus is not running"}}, nil
+	case "render-1":
+		return map[string]any{"job_id": in.JobID, "status": "complete", "result": map[string]any{"artifact_id": "artifact_wav", "content_hash": "wav", "asked": h.rendered}}, nil
+	default:
+		return map[string]any{"job_id": in.JobID, "status": "complete", "result": map[string]any{"artifact_id": "artifact_" + in.JobID, "content_hash": songHash}}, nil
+	}
+}
+
+func (h *hootenanny) play(_ context.Context, in map[string]any) (any, error) {
+	return map[string]any{"artifact_id": "artifact_midi", "content_hash": songHash, "asked": in}, nil
 }
 
 func (h *hootenanny) inspect(_ context.Context, in struct{ Hash string }) (any, error) {

@@ -3,7 +3,10 @@ package script
 import (
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/module/abc"
+	"github.com/luanette/luanette/internal/module/artifact"
+	"github.com/luanette/luanette/internal/module/audio"
 	"github.com/luanette/luanette/internal/module/base"
+	"github.com/luanette/luanette/internal/module/cas"
 	"github.com/luanette/luanette/internal/module/clock"
 	"github.com/luanette/luanette/internal/module/events"
 	"github.com/luanette/luanette/internal/module/fs"
@@ -17,8 +20,10 @@ import (
 	"github.com/luanette/luanette/internal/module/otel"
 	"github.com/luanette/luanette/internal/module/parallel"
 	"github.com/luanette/luanette/internal/module/progress"
+	"github.com/luanette/luanette/internal/module/soundfont"
 	"github.com/luanette/luanette/internal/module/temp"
 	"github.com/luanette/luanette/internal/module/tools"
+	"github.com/luanette/luanette/internal/module/workflow"
 	"github.com/luanette/luanette/internal/module/workspace"
 )
 
@@ -40,6 +45,11 @@ func modules() []host.Module {
 		parallel.Module(),
 		midi.Module(),
 		abc.Module(),
+		cas.Module(),
+		artifact.Module(),
+		soundfont.Module(),
+		audio.Module(),
+		workflow.Module(),
 		events.Module(),
 		http.Module(),
 		workspace.Module(),

@@ -67,6 +67,7 @@ type Options struct {
 	Tracer    trace.Tracer
 	Meter     metric.Meter
 	Clock     clock.Clock
+	Contents  host.Contents               // nil switches cas and artifact off
 	HTTP      *http.Client                // nil switches the http module off
 	Commands  host.Commands               // nil switches run_command off
 	Getenv    func(string) (string, bool) // limited to what scripts may see; may be nil
@@ -85,6 +86,9 @@ type Runner struct {
 // NewRunner prepares the engines.
 func NewRunner(o Options) (*Runner, error) {
 	o.Limits = o.Limits.orDefault(DefaultLimits())
+	if o.Contents != nil {
+		o.Files.Named = o.Contents.Folder()
+	}
 	engine, err := newLuaEngine(modules())
 	if err != nil {
 		return nil, err
@@ -198,7 +202,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, temp
 	env := host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams,
 		Output: output, Clock: host.NewClock(o.Clock),
-		Files: host.NewFiles(temp, o.Files), Temp: temp,
+		Files: host.NewFiles(temp, o.Files), Temp: temp, Contents: o.Contents,
 		HTTP: o.HTTP, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
 		Events: o.Events, Listener: listener,
 		Progress: progressTo(q.Caller),

@@ -31,8 +31,9 @@ import (
 //	NAME.files   what is in the folder it may write, and how long each file is
 //	NAME.uploads the music it uploaded
 //
-// The last three are only looked at where they are. $READ, $WRITE, $TEMP and $HTTP
-// stand for the run's folders and for a web server that allows itself to be asked.
+// The last three are only looked at where they are. $READ, $WRITE, $TEMP, $CONTENTS
+// and $HTTP stand for the run's folders and for a web server that allows itself to
+// be asked.
 // UPDATE=1 rewrites the stories.
 func TestStories(t *testing.T) {
 	t.Parallel()
@@ -106,11 +107,12 @@ type scene struct {
 	music       *hootenanny
 	runner      *Runner
 	web         string
+	contents    string
 }
 
 func newScene(t *testing.T, archive *txtar.Archive) *scene {
 	t.Helper()
-	s := &scene{archive: archive, read: t.TempDir(), write: t.TempDir(), temp: t.TempDir(), traces: newTraces()}
+	s := &scene{archive: archive, read: t.TempDir(), write: t.TempDir(), temp: t.TempDir(), traces: newTraces(), contents: t.TempDir()}
 	for _, file := range archive.Files {
 		if name, ok := strings.CutPrefix(file.Name, "files/"); ok {
 			path := filepath.Join(s.read, name)
@@ -122,6 +124,7 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 	s.music, s.web = newHootenanny(t, s.read), newWeb(t)
 	s.runner = bench(t, func(o *Options) {
 		o.Tools = standIns(s.music)
+		o.Contents = newShelves(t, s.contents, s.read)
 		o.Clock = newHasty(time.Date(2025, 12, 11, 10, 9, 8, 0, time.UTC))
 		o.Events = event.New(event.BusOptions{Clock: o.Clock})
 		o.TempDir = s.temp
@@ -188,7 +191,7 @@ func (s *scene) into(text string) string {
 
 func (s *scene) outOf(text string) string {
 	own := regexp.MustCompile(regexp.QuoteMeta(s.temp) + `/luanette-\d+`)
-	text = strings.NewReplacer(s.read, "$READ", s.write, "$WRITE").Replace(own.ReplaceAllString(text, "$$TEMP"))
+	text = strings.NewReplacer(s.read, "$READ", s.write, "$WRITE", s.contents, "$CONTENTS").Replace(own.ReplaceAllString(text, "$$TEMP"))
 	if s.web != "" {
 		text = strings.ReplaceAll(text, s.web, "$HTTP")
 		text = strings.ReplaceAll(text, strings.TrimPrefix(s.web, "http://"), "$HOST")

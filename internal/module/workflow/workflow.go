@@ -1,0 +1,20 @@
+// Package workflow is the workflow module of scripts: several tools of the music
+// backend in one call. All of it is Lua over mcp.hootenanny.
+package workflow
+
+import (
+	_ "embed"
+
+	"github.com/luanette/luanette/internal/host"
+)
+
+//go:embed workflow.md
+var page string
+
+//go:embed prelude.lua
+var prelude string
+
+// Module is the global workflow.
+func Module() host.Module {
+	return host.Module{Name: "workflow", Page: page, Lua: prelude}
+}
