@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/luanette/luanette/internal/cas"
@@ -44,7 +43,7 @@ func (w *World) Store() (Contents, error) {
 
 // Open opens a file for reading that is named by a path the run may read, or by
 // the hash of a content. The caller closes it.
-func (w *World) Open(ctx context.Context, name string) (*os.File, error) {
+func (w *World) Open(ctx context.Context, name string) (File, error) {
 	if _, err := cas.ParsePrefix(name); err != nil || strings.ContainsAny(strings.TrimPrefix(name, cas.Scheme+"//"), "./\\") {
 		return w.Files.Open(name)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -71,8 +72,19 @@ func (f *Files) ReadUpTo(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
+// File is a file open for reading.
+type File interface {
+	io.ReadSeekCloser
+	io.ReaderAt
+}
+
+// pretended is a file that is only written aside.
+type pretended struct{ *bytes.Reader }
+
+func (pretended) Close() error { return nil }
+
 // Open opens a file for reading, which the caller closes.
-func (f *Files) Open(path string) (*os.File, error) {
+func (f *Files) Open(path string) (File, error) {
 	root, inside, err := f.openNamed(path)
 	if err != nil {
 		return nil, err
@@ -82,7 +94,7 @@ func (f *Files) Open(path string) (*os.File, error) {
 		if content == nil {
 			return nil, fileFault("read", path, fs.ErrNotExist)
 		}
-		return slices.Clone(content), nil
+		return pretended{bytes.NewReader(slices.Clone(content))}, nil
 	}
 	file, err := root.Open(inside)
 	if err != nil {
