@@ -14,7 +14,6 @@ import (
 const (
 	reference = iota
 	ours
-	budgeted
 	gopher
 	columns
 )
@@ -43,7 +42,6 @@ func allEngines(ctx context.Context) ([columns]engine, error) {
 	release, _, _ := strings.Cut(string(version), "  ")
 	engines[reference] = engine{release, []string{path}}
 	engines[ours] = engine{"ours", []string{self, "-role", "ours"}}
-	engines[budgeted] = engine{"with budgets", []string{self, "-role", "budgeted"}}
 	engines[gopher] = engine{"gopher-lua", []string{self, "-role", "gopher"}}
 	return engines, nil
 }

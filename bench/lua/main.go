@@ -35,6 +35,8 @@ func main() {
 		err = compare(ctx, *programs, *turns, flag.Args())
 	case "states":
 		err = measureStates(os.Stdout)
+	case "budgets":
+		err = measureBudgets(os.Stdout, flag.Arg(0))
 	default:
 		err = play(*role, flag.Arg(0))
 	}
@@ -65,7 +67,11 @@ func compare(ctx context.Context, folder string, turns int, names []string) erro
 		if err != nil {
 			return err
 		}
-		t.add(name, row)
+		cost, err := budgetCost(ctx, path)
+		if err != nil {
+			return err
+		}
+		t.add(name, row, cost)
 	}
 	t.foot()
 	return printStates(ctx)

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/luanette/luanette/lua"
 	gopherlua "github.com/yuin/gopher-lua"
@@ -22,35 +22,35 @@ func play(role, program string) error {
 	debug.SetGCPercent(gcPercent)
 	switch role {
 	case "ours":
-		return playOurs(context.Background(), program, lua.Budget{})
-	case "budgeted":
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		limits := lua.Budget{Steps: 1 << 40, Memory: 1 << 30, Deadline: time.Now().Add(time.Hour)}
-		return playOurs(ctx, program, limits)
+		return playOurs(program)
 	case "gopher":
 		return playGopher(program)
 	}
 	return fmt.Errorf("no role %q", role)
 }
 
-func playOurs(ctx context.Context, program string, limits lua.Budget) error {
+func playOurs(program string) error {
+	out := bufio.NewWriter(os.Stdout)
+	s, chunk, err := load(program, out)
+	if err != nil {
+		return err
+	}
+	_, err = s.Call(context.Background(), chunk.Value())
+	return errors.Join(err, out.Flush())
+}
+
+// load returns a program ready to be called in a state of its own.
+func load(program string, out io.Writer) (*lua.State, *lua.Function, error) {
 	source, err := os.ReadFile(program)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	out := bufio.NewWriter(os.Stdout)
 	s := lua.New(lua.Options{Stdout: out})
 	if err := s.Open(lua.All()...); err != nil {
-		return err
+		return nil, nil, err
 	}
-	s.SetBudget(limits)
 	chunk, err := s.Load(string(source), "@"+program)
-	if err != nil {
-		return err
-	}
-	_, err = s.Call(ctx, chunk.Value())
-	return errors.Join(err, out.Flush())
+	return s, chunk, err
 }
 
 func playGopher(program string) error {

@@ -15,17 +15,16 @@ type table struct {
 	notes    []string
 }
 
-const rowFormat = "| %-10s | %8s | %8s | %6s | %12s | %7s | %10s | %11s |\n"
+const rowFormat = "| %-10s | %8s | %8s | %6s | %7s | %10s | %11s |\n"
 
 func (t *table) head(engines [columns]engine) {
 	fmt.Printf("Milliseconds of processor time, user and system, best of %d; the reference is %s.\n\n", t.turns, engines[reference].name)
-	fmt.Printf(rowFormat, "program", "lua5.4", "ours", "ratio", "with budgets", "cost", "gopher-lua", "gopher/ours")
-	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|")
+	fmt.Printf(rowFormat, "program", "lua5.4", "ours", "ratio", "budgets", "gopher-lua", "gopher/ours")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|")
 }
 
-func (t *table) add(name string, row [columns]result) {
+func (t *table) add(name string, row [columns]result, cost float64) {
 	slowdown := ratio(row[ours], row[reference])
-	cost := ratio(row[budgeted], row[ours])
 	t.toRef, t.budgets = append(t.toRef, slowdown), append(t.budgets, cost)
 	slow, factor := "–", "–"
 	if failed := row[gopher].failed; failed != "" {
@@ -36,12 +35,12 @@ func (t *table) add(name string, row [columns]result) {
 		slow, factor = milliseconds(row[gopher]), fmt.Sprintf("%.2f", f)
 	}
 	fmt.Printf(rowFormat, name, milliseconds(row[reference]), milliseconds(row[ours]), fmt.Sprintf("%.2f", slowdown),
-		milliseconds(row[budgeted]), percent(cost), slow, factor)
+		percent(cost), slow, factor)
 }
 
 // foot prints the geometric means and why numbers are missing.
 func (t *table) foot() {
-	fmt.Printf(rowFormat, "mean", "", "", fmt.Sprintf("%.2f", mean(t.toRef)), "", percent(mean(t.budgets)), "",
+	fmt.Printf(rowFormat, "mean", "", "", fmt.Sprintf("%.2f", mean(t.toRef)), percent(mean(t.budgets)), "",
 		fmt.Sprintf("%.2f", mean(t.toGopher)))
 	fmt.Println()
 	for _, note := range t.notes {
