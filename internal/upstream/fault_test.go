@@ -110,7 +110,8 @@ func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
 		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
 		first <- err
 	}()
-	h.Await(t, "upstream.stderr") // it has read that one, and reads no more
+	for h.Await(t, "upstream.stderr").Data.(upstream.Stderr).Line != "thinking" { // it has read that one, and reads no more
+	}
 	second := make(chan error)
 	go func() {
 		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
