@@ -9,75 +9,33 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
+	"embed"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/toolset"
 )
 
-// Set is our own tools as a source. It is never changed.
-type Set struct {
-	tools map[string]Tool
-	list  []tool.Info
+//go:embed *.md
+var texts embed.FS
+
+// What tools are made of.
+type (
+	Tool   = toolset.Tool
+	Set    = toolset.Set
+	Texter = toolset.Texter
+	Object = toolset.Object
+	JSON   = toolset.JSON
+)
+
+// NewSet makes a source of several families' tools.
+func NewSet(families ...[]Tool) *Set { return toolset.NewSet("", families...) }
+
+// Define makes a tool of a function, described in <name>.md.
+func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
+	return toolset.Define(texts, name, hints, do)
 }
 
-// NewSet makes a set of several families' tools. Two of one name are a mistake of
-// the program: it panics.
-func NewSet(families ...[]Tool) *Set {
-	s := &Set{tools: map[string]Tool{}}
-	for _, t := range slices.Concat(families...) {
-		if _, twice := s.tools[t.info.Name]; twice {
-			panic(fmt.Sprintf("builtin: two tools are named %s", t.info.Name))
-		}
-		s.tools[t.info.Name] = t
-		s.list = append(s.list, t.info)
-	}
-	slices.SortFunc(s.list, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
-	return s
+// Relay makes a tool whose result is another tool's, handed on as it is.
+func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	return toolset.Relay(texts, name, hints, do)
 }
-
-// Tools lists the set, by name.
-func (s *Set) Tools(context.Context) ([]tool.Info, error) { return s.list, nil }
-
-// Has tells whether one of the set's tools has the name.
-func (s *Set) Has(name string) bool {
-	_, ok := s.tools[name]
-	return ok
-}
-
-// Call runs a tool of the set. A tool that fails answers a result that says so;
-// an error means that there is no such tool or that the arguments do not fit.
-func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	t, ok := s.tools[call.Ref.Name]
-	if !ok || call.Ref.Space != "" {
-		return tool.Result{}, s.missing(call.Ref)
-	}
-	return t.run(ctx, call)
-}
-
-// Mend puts right what models commonly get wrong in the arguments of our tools.
-func (s *Set) Mend(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
-	t, ok := s.tools[ref.Name]
-	if !ok || ref.Space != "" {
-		return nil, false
-	}
-	return mend(t.info.Input, args)
-}
-
-func (s *Set) missing(ref tool.Ref) error {
-	known := make([]string, len(s.list))
-	for i, info := range s.list {
-		known[i] = info.Name
-	}
-	err := fault.New(fault.ToolNotFound, "no tool %q", ref)
-	if close := nearest.Names(ref.Name, known, 3); len(close) > 0 {
-		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
-	}
-	return err.WithHint("available: %s", strings.Join(known, ", "))
-}
-
-var _ tool.Source = (*Set)(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/toolset"
 )
 
 // ScriptRunner runs scripts, as these tools need it.
@@ -77,10 +78,7 @@ type scriptTools struct {
 // printed, and fails as scripts fail. Out describes the structured result as far
 // as it is the same for every script.
 func runs[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	t := Relay(name, hints, do)
-	t.info.Output = outputSchema[Out](name)
-	t.info = define(t.info)
-	return t
+	return toolset.Shaped[In, Out](texts, name, hints, do)
 }
 
 // load finds a script and its source.

@@ -14,7 +14,7 @@ func House() Plan {
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
-				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/wire", "internal/hoot01",
+				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
@@ -26,6 +26,7 @@ func House() Plan {
 		SitsOn: map[string][]string{
 			"internal/abc":       {"internal/smf"},                                                                          // a tune becomes a MIDI file
 			"internal/module/*":  {"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/wire"}, // music, and a result cut out of its raw bytes
+			"internal/toolset":   {"internal/wire"},                                                                         // schemas and arguments are cut and mended as bytes
 			"internal/synth":     {"internal/smf", "internal/audio", "internal/soundfont"},                                  // a file of notes and a font of sounds become a sound
 			"internal/durable":   {"internal/db"},                                                                           // both live in one database file
 			"internal/cas":       {"internal/fault"},

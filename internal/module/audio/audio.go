@@ -25,7 +25,7 @@ var prelude string
 func Module() host.Module {
 	return host.Module{Name: "audio", Page: page, Lua: prelude, Funcs: []host.Func{
 		{Name: "read_wav", Kind: host.Read, Effect: readWAV},
-		{Name: "write_wav", Kind: host.Repeat, Effect: writeWAV},
+		{Name: "write_wav", Kind: host.Repeat, Path: 1, Effect: writeWAV},
 		{Name: "info", Kind: host.Read, Effect: info},
 		{Name: "silence", Pure: silence},
 		{Name: "__decode", Hidden: true, Pure: decode},

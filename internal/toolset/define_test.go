@@ -1,4 +1,4 @@
-package builtin
+package toolset
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -58,7 +59,7 @@ func TestSchemasAreStrict(t *testing.T) {
 	if out := string(outputSchema[manyKinds]("x")); strings.Contains(out, `"additionalProperties":false`) {
 		t.Errorf("output schema is closed: %s", out)
 	}
-	if got := string(inputSchema[nothing]("x")); got != `{"type":"object","additionalProperties":false,"properties":{},"required":[]}` {
+	if got := string(inputSchema[struct{}]("x")); got != `{"type":"object","additionalProperties":false,"properties":{},"required":[]}` {
 		t.Errorf("schema of nothing: %s", got)
 	}
 }
@@ -74,8 +75,8 @@ func TestMistakesPanicAtStart(t *testing.T) {
 				N int `json:"N" min:"few"`
 			}]("x")
 		},
-		"undescribed": func() { describe("no_such_tool", tool.Hints{}) },
-		"twice":       func() { d := Discovery(nil); NewSet(d, d) },
+		"undescribed": func() { describe(texts, "no_such_tool", tool.Hints{}) },
+		"twice":       func() { d := []Tool{probe(nil)}; NewSet("", d, d) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,17 +90,19 @@ func TestMistakesPanicAtStart(t *testing.T) {
 	}
 }
 
+var texts = fstest.MapFS{"mcp_status.md": {Data: []byte("# Status\n\nTells.")}}
+
 type echoed struct {
 	N int `json:"n"`
 }
 
 func probe(do func(in echoed) (echoed, error)) Tool {
-	return Define("mcp_status", tool.Hints{}, func(_ context.Context, _ tool.Call, in echoed) (echoed, error) { return do(in) })
+	return Define(texts, "mcp_status", tool.Hints{}, func(_ context.Context, _ tool.Call, in echoed) (echoed, error) { return do(in) })
 }
 
 func TestResults(t *testing.T) {
 	t.Parallel()
-	double := NewSet([]Tool{probe(func(in echoed) (echoed, error) { return echoed{2 * in.N}, nil })})
+	double := NewSet("", []Tool{probe(func(in echoed) (echoed, error) { return echoed{2 * in.N}, nil })})
 	call := tool.Call{Ref: tool.Ref{Name: "mcp_status"}, Args: json.RawMessage(`{"n":21}`)}
 	result, err := double.Call(t.Context(), call)
 	if want := `{"content":[{"text":"{\"n\":42}","type":"text"}],"structuredContent":{"n":42}}`; err != nil || string(result.Raw) != want {
@@ -176,5 +179,20 @@ func TestMend(t *testing.T) {
 		if ok != (want != "") || ok && string(got) != want {
 			t.Errorf("mend(%s) = %s, %v, want %s", args, got, ok, want)
 		}
+	}
+}
+
+func TestSetOfANamespace(t *testing.T) {
+	t.Parallel()
+	set := NewSet("music", []Tool{probe(func(in echoed) (echoed, error) { return in, nil })})
+	tools, err := set.Tools(t.Context())
+	if err != nil || len(tools) != 1 || tools[0].String() != "music.mcp_status" {
+		t.Errorf("tools %v, %v", tools, err)
+	}
+	if _, err := set.Call(t.Context(), tool.Call{Ref: tools[0].Ref, Args: json.RawMessage(`{"n":1}`)}); err != nil {
+		t.Error(err)
+	}
+	if _, err := set.Call(t.Context(), tool.Call{Ref: tool.Ref{Name: "mcp_status"}}); fault.CodeOf(err) != fault.ToolNotFound {
+		t.Errorf("called without its namespace: %v", err)
 	}
 }

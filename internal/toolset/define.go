@@ -1,20 +1,21 @@
-package builtin
+// Package toolset makes tools of Go functions: the schemas are derived from the
+// functions' own types and are what the strictest clients take, descriptions for
+// models stand in Markdown files, and arguments that models commonly get wrong are
+// mended. A Set of them is a tool.Source.
+package toolset
 
 import (
 	"context"
-	"embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 )
 
-//go:embed *.md
-var texts embed.FS
-
-// Tool is one of our own: its definition and what it does.
+// Tool is a definition and what it does.
 type Tool struct {
 	info tool.Info
 	run  func(ctx context.Context, call tool.Call) (tool.Result, error)
@@ -28,10 +29,10 @@ type Texter interface {
 // Define makes a tool of a function. Its schemas are derived from In and Out,
 // which are structs with json tags; a field's jsonschema tag describes it, enum,
 // min and max tags bound it, and omitempty or omitzero makes it optional. Title
-// and description stand in <name>.md. A type that cannot be described panics, at
+// and description stand in <name>.md of texts. A type that cannot be described panics, at
 // start, where it is noticed.
-func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
-	info := describe(name, hints)
+func Define[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
+	info := describe(texts, name, hints)
 	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
 	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		in, err := decode[In](info, call.Args)
@@ -48,9 +49,20 @@ func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Cont
 
 // Relay makes a tool whose result is another tool's, handed on as it is. It has
 // no output schema, since nobody knows it beforehand.
-func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	info := describe(name, hints)
+func Relay[In any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	info := describe(texts, name, hints)
 	info.Input = inputSchema[In](name)
+	return relay(info, do)
+}
+
+// Shaped makes a tool that writes its own result, structured as Out is.
+func Shaped[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	info := describe(texts, name, hints)
+	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
+	return relay(info, do)
+}
+
+func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
 		in, err := decode[In](info, call.Args)
 		if err != nil {
@@ -66,15 +78,15 @@ func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, c
 
 // describe reads title and description of a tool from its Markdown file: a
 // heading, then the text.
-func describe(name string, hints tool.Hints) tool.Info {
-	raw, err := texts.ReadFile(name + ".md")
+func describe(texts fs.FS, name string, hints tool.Hints) tool.Info {
+	raw, err := fs.ReadFile(texts, name+".md")
 	if err != nil {
-		panic(fmt.Sprintf("builtin: tool %s has no description: %v", name, err))
+		panic(fmt.Sprintf("toolset: tool %s has no description: %v", name, err))
 	}
 	heading, text, _ := strings.Cut(string(raw), "\n")
 	title, ok := strings.CutPrefix(heading, "# ")
 	if !ok {
-		panic(fmt.Sprintf("builtin: %s.md does not begin with a heading", name))
+		panic(fmt.Sprintf("toolset: %s.md does not begin with a heading", name))
 	}
 	return tool.Info{
 		Ref: tool.Ref{Name: name}, Title: title, Description: strings.TrimSpace(text), Hints: hints,
@@ -113,7 +125,7 @@ func define(info tool.Info) tool.Info {
 		Input: info.Input, Output: info.Output, Annotations: annotationsOf(info.Hints),
 	})
 	if err != nil {
-		panic(fmt.Sprintf("builtin: define %s: %v", info.Name, err))
+		panic(fmt.Sprintf("toolset: define %s: %v", info.Name, err))
 	}
 	info.Raw = raw
 	return info

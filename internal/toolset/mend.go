@@ -1,4 +1,4 @@
-package builtin
+package toolset
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package builtin
+package toolset
 
 import (
 	"encoding/json"
@@ -61,18 +61,18 @@ func outputSchema[T any](name string) json.RawMessage { return derive[T](name, f
 func derive[T any](name string, closed bool) json.RawMessage {
 	s, err := jsonschema.For[T](types())
 	if err != nil {
-		panic(fmt.Sprintf("builtin: tool %s: %v", name, err))
+		panic(fmt.Sprintf("toolset: tool %s: %v", name, err))
 	}
 	if s.Type != "object" {
-		panic(fmt.Sprintf("builtin: tool %s: %v is not a struct", name, reflect.TypeFor[T]()))
+		panic(fmt.Sprintf("toolset: tool %s: %v is not a struct", name, reflect.TypeFor[T]()))
 	}
 	bound(s, reflect.TypeFor[T]())
 	if err := strict(s, closed); err != nil {
-		panic(fmt.Sprintf("builtin: tool %s: %v", name, err))
+		panic(fmt.Sprintf("toolset: tool %s: %v", name, err))
 	}
 	raw, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Sprintf("builtin: tool %s: %v", name, err))
+		panic(fmt.Sprintf("toolset: tool %s: %v", name, err))
 	}
 	if _, found := wire.Get(raw, "properties"); !found {
 		raw = wire.Set(raw, "properties", json.RawMessage("{}"))
@@ -162,7 +162,7 @@ func number(f reflect.StructField, tag string) *float64 {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		panic(fmt.Sprintf("builtin: field %s: %s:%q is no number", f.Name, tag, text))
+		panic(fmt.Sprintf("toolset: field %s: %s:%q is no number", f.Name, tag, text))
 	}
 	return &n
 }
