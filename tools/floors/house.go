@@ -32,6 +32,7 @@ func House() Plan {
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
 			"internal/bridge":    {"internal/zmtp"},
+			"internal/llm":       {"internal/wire"}, // server-sent events
 			"internal/telemetry": {"internal/secret"},
 		},
 		// Stands beside the house: imports nothing of ours, usable by all.

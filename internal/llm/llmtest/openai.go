@@ -1,0 +1,163 @@
+package llmtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// The request, in OpenAI's words.
+type openAIRequest struct {
+	Model         string
+	Stream        bool
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Tools []struct {
+		Type     string
+		Function struct {
+			Name       string
+			Parameters map[string]any
+		}
+	}
+	Messages []openAIMessage
+}
+
+type openAIMessage struct {
+	Role      string
+	Content   *string
+	ToolCalls []struct {
+		ID       string
+		Type     string
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+	ToolCallID string `json:"tool_call_id"`
+}
+
+func (s *Server) openAI(w http.ResponseWriter, r *http.Request) {
+	body, err := readBody(r)
+	var q openAIRequest
+	if err == nil {
+		err = json.Unmarshal(body, &q)
+	}
+	refuse := func(status int, kind, text, after string) {
+		writeJSON(w, status, after, object{"error": object{"message": text, "type": kind, "param": nil, "code": nil}})
+	}
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+Key:
+		refuse(http.StatusUnauthorized, "invalid_request_error", "Incorrect API key provided", "")
+		return
+	case err != nil:
+		refuse(http.StatusBadRequest, "invalid_request_error", err.Error(), "")
+		return
+	}
+	if wrong := q.check(); wrong != "" {
+		s.mu.Lock()
+		s.trouble = append(s.trouble, wrong)
+		s.mu.Unlock()
+		refuse(http.StatusBadRequest, "invalid_request_error", wrong, "")
+		return
+	}
+	step := s.take(q.request(r.Header, body))
+	if step.Status != 0 && step.Status != http.StatusOK {
+		refuse(step.Status, step.Kind, step.Text, step.RetryAfter)
+		return
+	}
+	sayOpenAI(begin(w, r, step, ": keep-alive\n\n"), &q, step)
+}
+
+// check is what the real API refuses.
+func (q *openAIRequest) check() string {
+	if q.Model == "" || !q.Stream || !q.StreamOptions.IncludeUsage || len(q.Messages) == 0 {
+		return "model, messages, stream and stream_options.include_usage are wanted"
+	}
+	for i, t := range q.Tools {
+		if t.Type != "function" || len(t.Function.Name) > 64 || !toolName.MatchString(t.Function.Name) || t.Function.Parameters["type"] != "object" {
+			return fmt.Sprintf("tools[%d] is not a function with a name and an object schema", i)
+		}
+	}
+	open := map[string]bool{}
+	for i, m := range q.Messages {
+		if m.Role == "tool" {
+			if !open[m.ToolCallID] {
+				return fmt.Sprintf("messages[%d]: messages with role 'tool' must be a response to a preceding message with 'tool_calls'", i)
+			}
+			delete(open, m.ToolCallID)
+			continue
+		}
+		if len(open) > 0 {
+			return fmt.Sprintf("messages[%d]: an assistant message with 'tool_calls' must be followed by tool messages", i)
+		}
+		if m.Content == nil && len(m.ToolCalls) == 0 {
+			return fmt.Sprintf("messages[%d]: content is null", i)
+		}
+		for _, c := range m.ToolCalls {
+			if c.Type != "function" || !json.Valid([]byte(c.Function.Arguments)) {
+				return fmt.Sprintf("messages[%d]: tool_calls are functions with JSON arguments", i)
+			}
+			open[c.ID] = true
+		}
+	}
+	return ""
+}
+
+// request is what was asked; messages of tools that answer one message are one.
+func (q *openAIRequest) request(header http.Header, body []byte) Request {
+	r := Request{Wire: "openai", Header: header, Body: body, Model: q.Model}
+	for _, t := range q.Tools {
+		r.Tools = append(r.Tools, t.Function.Name)
+	}
+	for _, m := range q.Messages {
+		text := ""
+		if m.Content != nil {
+			text = *m.Content
+		}
+		switch last := len(r.Turns) - 1; {
+		case m.Role == "system":
+			r.System += text
+		case m.Role == "tool" && last >= 0 && r.Turns[last].Role == "user":
+			r.Turns[last].Text += text
+		case m.Role == "tool":
+			r.Turns = append(r.Turns, Turn{"user", text})
+		default:
+			r.Turns = append(r.Turns, Turn{m.Role, text})
+		}
+	}
+	return r
+}
+
+func sayOpenAI(out *stream, q *openAIRequest, step Step) {
+	chunk := func(delta object, finish any) {
+		out.send("", object{
+			"id": "chatcmpl-stand-in", "object": "chat.completion.chunk", "created": 1780000000, "model": q.Model,
+			"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}},
+		})
+	}
+	chunk(object{"role": "assistant", "content": ""}, nil)
+	for _, piece := range step.Say {
+		chunk(object{"content": piece}, nil)
+	}
+	for i, use := range step.Use {
+		chunk(object{"tool_calls": []object{{"index": i, "id": use.ID, "type": "function", "function": object{"name": use.Name, "arguments": ""}}}}, nil)
+		for _, piece := range pieces(use.Input, 7) {
+			chunk(object{"tool_calls": []object{{"index": i, "function": object{"arguments": piece}}}}, nil)
+		}
+	}
+	if step.Kind != "" {
+		out.send("", object{"error": object{"message": step.Text, "type": step.Kind}})
+		return
+	}
+	if step.Break {
+		cut()
+	}
+	chunk(object{}, finishes[step.stop()])
+	out.send("", object{
+		"id": "chatcmpl-stand-in", "object": "chat.completion.chunk", "created": 1780000000, "model": q.Model, "choices": []any{},
+		"usage": object{"prompt_tokens": 120, "completion_tokens": 20, "total_tokens": 140, "prompt_tokens_details": object{"cached_tokens": 20}},
+	})
+	fmt.Fprint(out.w, "data: [DONE]\n\n")
+	out.flush()
+}
+
+// finishes are Anthropic's reasons in OpenAI's words.
+var finishes = map[string]string{"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
