@@ -225,6 +225,9 @@ func (h *House) Close(ctx context.Context) error {
 	if h.upstreams != nil {
 		h.upstreams.manager.Close()
 	}
+	if h.scripts != nil {
+		failed = append(failed, h.scripts.js.Close(ctx))
+	}
 	h.bus.Close()
 	if h.store != nil {
 		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says

@@ -20,6 +20,7 @@ import (
 
 // scripts is the part of the house that runs, keeps and publishes scripts.
 type scripts struct {
+	js        *script.JavaScriptEngine
 	runner    *script.Runner
 	store     *artifact.Store
 	published *script.Published
@@ -40,11 +41,16 @@ func (h *House) openScripts(ctx context.Context) error {
 		return err
 	}
 	h.contents = kept
+	javascript, err := h.openJavaScript()
+	if err != nil {
+		return err
+	}
 	runner, err := script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
 		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
-		Contents: kept, Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
+		JavaScript: javascript,
+		Contents:   kept, Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
 		Getenv: h.scriptVariable,
 		Files:  host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
@@ -70,8 +76,17 @@ func (h *House) openScripts(ctx context.Context) error {
 	if dir == "" {
 		dir = filepath.Join(h.config.Data, "scripts")
 	}
-	h.scripts = &scripts{runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
+	h.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
 	return nil
+}
+
+// openJavaScript makes the engine of scripts in JavaScript. What it compiles is kept
+// in the data folder: the next start is quicker by a second of work.
+func (h *House) openJavaScript() (*script.JavaScriptEngine, error) {
+	return script.NewJavaScript(script.JavaScriptOptions{
+		CacheDir: filepath.Join(h.config.Data, "cache", "javascript"),
+		Memory:   max(int64(h.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
+	})
 }
 
 // reserved tells whether one of our own tools has that name.

@@ -21,7 +21,9 @@ type ScriptRunner interface {
 	Run(ctx context.Context, q script.Request) (script.Outcome, error)
 	// Prepare checks params against describe() and fills in defaults.
 	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-	Describe(ctx context.Context, source, name string, hash cas.Ref) (script.Description, error)
+	// Describe asks a script what it is; of the request only the source, its name,
+	// hash and language count.
+	Describe(ctx context.Context, of script.Request) (script.Description, error)
 	Modules() []host.Module
 }
 
@@ -127,7 +129,7 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in hashIn) (tool
 	if err != nil {
 		return tool.Result{}, err
 	}
-	d, err := t.runner.Describe(ctx, source, "", ref)
+	d, err := t.runner.Describe(ctx, script.Request{Source: source, Hash: ref})
 	if err != nil {
 		return script.Failure(script.Outcome{}, err), nil
 	}
@@ -179,7 +181,7 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 		}
 		details.Parent = parent
 	}
-	d, err := t.runner.Describe(ctx, in.Content, "", cas.Ref{})
+	d, err := t.runner.Describe(ctx, script.Request{Source: in.Content})
 	warnings := d.Warnings
 	if err != nil {
 		warnings = append(warnings, err.Error())

@@ -81,7 +81,7 @@ func (p scriptPrompts) read(ctx context.Context, given map[string]string) (map[s
 
 // problem is what is wrong with a script as far as that shows without running it.
 func (p scriptPrompts) problem(ctx context.Context, source string, ref cas.Ref) string {
-	if _, err := p.runner.Describe(ctx, source, "", ref); err != nil {
+	if _, err := p.runner.Describe(ctx, script.Request{Source: source, Hash: ref}); err != nil {
 		return err.Error()
 	}
 	return ""

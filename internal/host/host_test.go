@@ -140,9 +140,9 @@ func TestOutputIsBounded(t *testing.T) {
 	var seen []string
 	out := NewOutput(slog.New(slog.NewTextHandler(&log, nil)), 20, func(l Line) { seen = append(seen, l.Text) })
 	now := time.Unix(0, 0)
-	must(t, out.Print("stdout", "hello", now))
+	must(t, out.Print("stdout", "", "hello", now))
 	must(t, out.Log(t.Context(), slog.LevelWarn, "careful", now))
-	if err := out.Print("stdout", strings.Repeat("x", 30), now); fault.CodeOf(err) != fault.Limit {
+	if err := out.Print("stdout", "", strings.Repeat("x", 30), now); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("printing past the bound: %v", err)
 	}
 	if got := strings.Join(seen, "|"); got != "hello|careful" || len(out.Lines()) != 2 {

@@ -22,7 +22,9 @@ type Module struct {
 	Page  string // Markdown: what help shows, one "## name" section per function
 	Funcs []Func
 	Lua   string // run in a Lua state whose script can touch what it makes; globals "__…" are for preludes only
-	JS    string // the same for JavaScript
+	JS    string // the same for JavaScript: an expression, a function of the module's object and of an object with all functions
+
+	LuaOnly bool // JavaScript has its own for it
 }
 
 // Func is the module's function of that name, or nil.

@@ -34,9 +34,10 @@ func NewOutput(log *slog.Logger, limit int, watch func(Line)) *Output {
 	return &Output{log: log, watch: watch, left: limit}
 }
 
-// Print keeps a line of standard output or standard error.
-func (o *Output) Print(stream, text string, at time.Time) error {
-	return o.add(Line{Stream: stream, Text: text, Time: at})
+// Print keeps a line of standard output or standard error; level is that of a
+// console, or empty.
+func (o *Output) Print(stream, level, text string, at time.Time) error {
+	return o.add(Line{Stream: stream, Level: level, Text: text, Time: at})
 }
 
 // Log keeps a log line and passes it to the house's log, with the trace of ctx.

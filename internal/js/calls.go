@@ -13,22 +13,28 @@ import (
 )
 
 // calls are the asynchronous calls of one run: each on a goroutine of its own, as many at
-// a time as allowed, the rest in line. Only the script's goroutine uses it.
+// a time as allowed, the rest in line. What is not behind mu only the script's goroutine
+// uses.
 type calls struct {
 	host     Host
 	limits   Limits
 	made     int             // all calls, synchronous ones too
 	waiting  []request       // not started yet
-	inflight map[int]request // started, by id
+	inflight map[int]request // started and not yet heard of, by id
 	bytes    int64           // of arguments that waiting and started calls hold
-	answers  chan answer     // has room for all in flight: senders never wait
 	group    *sync.WaitGroup // of the engine, which waits for stragglers
+	wake     chan struct{}   // holds a token when something landed
+
+	mu     sync.Mutex
+	landed []answer // come and not yet heard of, in the order of coming
 }
 
+// request is a call that the script made. Its id counts the script's asynchronous calls.
 type request struct {
 	id   int
 	name string
-	args json.RawMessage
+	size int64 // of its arguments
+	work func(context.Context) (json.RawMessage, error)
 }
 
 type answer struct {
@@ -37,11 +43,7 @@ type answer struct {
 }
 
 func newCalls(host Host, limits Limits, group *sync.WaitGroup) *calls {
-	return &calls{
-		host: host, limits: limits, group: group,
-		inflight: map[int]request{},
-		answers:  make(chan answer, limits.Parallel),
-	}
+	return &calls{host: host, limits: limits, group: group, inflight: map[int]request{}, wake: make(chan struct{}, 1)}
 }
 
 // count admits one more call, or says why not.
@@ -55,18 +57,20 @@ func (c *calls) count() error {
 }
 
 // start begins a call, or puts it in line.
-func (c *calls) start(ctx context.Context, q request) error {
+func (c *calls) start(ctx context.Context, id int, name string, args json.RawMessage) error {
 	if err := c.count(); err != nil {
 		return err
 	}
-	if !json.Valid(q.args) {
+	if !json.Valid(args) {
 		return errTooDeep
 	}
-	if c.bytes+int64(len(q.args)) > c.limits.Memory {
+	q := request{id: id, name: name, size: int64(len(args))}
+	if c.bytes+q.size > c.limits.Memory {
 		return fault.New(fault.Limit, "the arguments of calls in flight are more than %d bytes", c.limits.Memory).
 			WithHint("await some calls before starting more")
 	}
-	c.bytes += int64(len(q.args))
+	q.work = c.host.Start(name, args)
+	c.bytes += q.size
 	if len(c.inflight) >= c.limits.Parallel {
 		c.waiting = append(c.waiting, q)
 		return nil
@@ -78,27 +82,93 @@ func (c *calls) start(ctx context.Context, q request) error {
 func (c *calls) launch(ctx context.Context, q request) {
 	c.inflight[q.id] = q
 	c.group.Go(func() {
-		result, err := guarded(func() (json.RawMessage, error) { return c.host.Call(ctx, q.name, q.args) })
-		c.answers <- answer{q.id, encodeAnswer(result, err)}
+		a := answer{q.id, encodeAnswer(guarded(func() (json.RawMessage, error) { return q.work(ctx) }))}
+		c.mu.Lock()
+		c.landed = append(c.landed, a)
+		c.mu.Unlock()
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
 	})
 }
 
 // idle tells that no answer will come.
 func (c *calls) idle() bool { return len(c.inflight) == 0 }
 
-// next waits for an answer.
+// next waits for the answer that the script shall hear next. Of several calls it is the
+// host who says which; with one there is nothing to say.
 func (c *calls) next(ctx context.Context) (answer, error) {
-	select {
-	case a := <-c.answers:
-		c.bytes -= int64(len(c.inflight[a.id].args))
-		delete(c.inflight, a.id)
-		if len(c.waiting) > 0 {
-			c.launch(ctx, c.waiting[0])
-			c.waiting = c.waiting[1:]
+	id := 0
+	if len(c.inflight) == 1 {
+		for id = range c.inflight { //nolint:revive // takes the only key
 		}
-		return a, nil
+	} else {
+		var err error
+		if id, err = c.host.Next(ctx, c.first); err != nil {
+			return answer{}, err
+		}
+	}
+	q, ok := c.inflight[id]
+	if !ok {
+		return answer{}, fault.New(fault.Conflict, "the script hears of call %d, which it did not make", id)
+	}
+	a, err := c.await(ctx, id)
+	if err != nil {
+		return answer{}, err
+	}
+	c.bytes -= q.size
+	delete(c.inflight, id)
+	if len(c.waiting) > 0 {
+		c.launch(ctx, c.waiting[0])
+		c.waiting = c.waiting[1:]
+	}
+	return a, nil
+}
+
+// first waits for any answer and gives its number.
+func (c *calls) first(ctx context.Context) (int, error) {
+	for {
+		c.mu.Lock()
+		id := 0
+		if len(c.landed) > 0 {
+			id = c.landed[0].id
+		}
+		c.mu.Unlock()
+		if id != 0 {
+			return id, nil
+		}
+		if err := c.sleep(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// await waits for one answer and takes it.
+func (c *calls) await(ctx context.Context, id int) (answer, error) {
+	for {
+		c.mu.Lock()
+		i := slices.IndexFunc(c.landed, func(a answer) bool { return a.id == id })
+		if i >= 0 {
+			a := c.landed[i]
+			c.landed = slices.Delete(c.landed, i, i+1)
+			c.mu.Unlock()
+			return a, nil
+		}
+		c.mu.Unlock()
+		if err := c.sleep(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// sleep waits until something may have landed.
+func (c *calls) sleep(ctx context.Context) error {
+	select {
+	case <-c.wake:
+		return nil
 	case <-ctx.Done():
-		return answer{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 
@@ -107,10 +177,15 @@ func (c *calls) next(ctx context.Context) (answer, error) {
 func (c *calls) abandon() {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	for len(c.inflight) > 0 {
+	for {
+		c.mu.Lock()
+		under := len(c.inflight) - len(c.landed)
+		c.mu.Unlock()
+		if under == 0 {
+			return
+		}
 		select {
-		case a := <-c.answers:
-			delete(c.inflight, a.id)
+		case <-c.wake:
 		case <-timer.C:
 			return
 		}

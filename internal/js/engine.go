@@ -15,6 +15,24 @@ type Options struct {
 	CacheDir string // keeps compiled code between processes; "" compiles in each, for a second
 	Memory   int64  // bytes the memory of one script may have; 0 means 64 MiB
 	PoolSize int    // instances kept ready for the next script; 0 means 8, less means none
+
+	// Modules are in every realm before a script runs. They are in the template, so that
+	// they cost a script nothing.
+	Modules []Module
+}
+
+// Module is a global object of every realm: functions of the host, and what is written in
+// JavaScript on top of them.
+type Module struct {
+	Name  string // the object; "" makes the functions globals
+	Funcs []Func // Name is the name in the object
+	// Space makes every other path below the object an asynchronous function of the host,
+	// as with Program.Namespaces.
+	Space bool
+	// Source is an expression, a function. It is called with the object, and with an object
+	// that has all functions, hidden ones too, and inspect, which shows any value as text.
+	// "" is none.
+	Source string
 }
 
 // Engine runs scripts, any number at the same time. Nothing is compiled before the first.
@@ -97,7 +115,7 @@ func (e *Engine) enter(ctx context.Context) (*machine, error) {
 		return nil, fault.New(fault.Unavailable, "the JavaScript engine is closed")
 	}
 	if e.machine == nil {
-		m, err := newMachine(context.WithoutCancel(ctx), e.options.CacheDir, uint64(e.options.Memory))
+		m, err := newMachine(context.WithoutCancel(ctx), e.options)
 		if err != nil {
 			return nil, fault.Wrap(fault.Internal, err, "prepare JavaScript")
 		}
@@ -118,6 +136,19 @@ func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, 
 	defer e.group.Done()
 	outcome, _, err := e.execute(ctx, m, m.template, &run{program: &program, host: host, maps: sourceMaps{}}, false)
 	return outcome, err
+}
+
+// Check tells whether a source is JavaScript or TypeScript, and runs nothing of it. The
+// error is that of Run.
+func (e *Engine) Check(ctx context.Context, source, name string) error {
+	m, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.group.Done()
+	program := &Program{Source: source, Name: name}
+	_, _, err = e.execute(ctx, m, m.template, &run{program: program, host: HostFuncs{}, maps: sourceMaps{}, checking: true}, false)
+	return err
 }
 
 // execute runs a program on an instance with the given image. If keep is set and the
@@ -149,7 +180,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	}
 	return Outcome{
 		Result: result, Logs: r.console.lines, Dropped: r.console.dropped,
-		Calls: r.calls.made, Memory: int64(in.memory.size), Took: time.Since(started),
+		Calls: r.calls.made, Absent: r.absent, Memory: int64(in.memory.size), Took: time.Since(started),
 	}, left, err
 }
 

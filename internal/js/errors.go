@@ -20,6 +20,8 @@ type Error struct {
 	Message string  // without the name
 	Code    string  // its property code: errors of the host carry their fault's code
 	Hint    string  // what to do about it, if known
+	Func    string  // the function of the host that raised it; "" if it was none
+	Static  bool    // the source was refused, and nothing of it ran
 	Stack   []Frame // innermost first; empty if unknown
 }
 
@@ -63,7 +65,7 @@ func parseStack(text string, maps sourceMaps) []Frame {
 	var frames []Frame
 	for line := range strings.Lines(text) {
 		m := frameLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
-		if m == nil || m[2] == preludeName {
+		if m == nil || ours(m[2]) {
 			continue
 		}
 		f := Frame{Function: m[1], File: m[2]}
@@ -132,11 +134,11 @@ func (r *run) describe(ctx context.Context, reason value) (*Error, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body struct{ Name, Message, Stack, Code, Hint string }
+	var body struct{ Name, Message, Stack, Code, Hint, Func string }
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		return nil, fmt.Errorf("read the script's error: %w", err)
 	}
-	e := &Error{Name: body.Name, Message: body.Message, Code: body.Code, Hint: body.Hint}
+	e := &Error{Name: body.Name, Message: body.Message, Code: body.Code, Hint: body.Hint, Func: body.Func}
 	e.Stack = parseStack(body.Stack, r.maps)
 	return e, r.in.freeValue(ctx, v)
 }
@@ -169,11 +171,29 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	}
 	cause := context.Cause(ctx)
 	if cause != nil && !errors.Is(cause, errTime) && !errors.Is(cause, context.DeadlineExceeded) {
-		return fault.Wrap(fault.Cancelled, cause, "the script was called off%s", where)
+		return fault.Wrap(fault.Cancelled, &Stopped{at, cause}, "the script was called off%s", where)
 	}
-	return fault.New(fault.Timeout, "the script ran longer than %s%s", r.watch.allowed.Round(time.Millisecond), where).
+	f := fault.New(fault.Timeout, "the script ran longer than %s%s", r.watch.allowed.Round(time.Millisecond), where).
 		WithHint("do less in one script, or raise its time limit")
+	f.Err = &Stopped{at, nil}
+	return f
 }
+
+// Stopped is inside the error of a script that was stopped: where it was, as far as that
+// is known, and what ended its context.
+type Stopped struct {
+	Stack []Frame
+	Cause error
+}
+
+func (s *Stopped) Error() string {
+	if s.Cause == nil {
+		return errTime.Error()
+	}
+	return s.Cause.Error()
+}
+
+func (s *Stopped) Unwrap() error { return s.Cause }
 
 // unreadable is the message of an error whose own message cannot be had; the prelude uses
 // the same words.
@@ -189,16 +209,28 @@ func (r *run) starved(e *Error) bool {
 }
 
 func (r *run) outOfMemory(cause error) error {
-	return fault.Wrap(fault.Limit, cause, "the script used more than its %d MiB of memory", r.limits.Memory>>20).
+	return fault.Wrap(fault.Limit, &OutOfMemory{cause}, "the script used more than its %d MiB of memory", r.limits.Memory>>20).
 		WithHint("keep less data at a time, or raise the memory limit")
 }
+
+// OutOfMemory is inside the error of a script that used all its memory.
+type OutOfMemory struct{ Err error }
+
+func (e *OutOfMemory) Error() string { return e.Err.Error() }
+func (e *OutOfMemory) Unwrap() error { return e.Err }
+
+// Unconvertible is inside the error of a script whose result cannot become JSON.
+type Unconvertible struct{ Err error }
+
+func (e *Unconvertible) Error() string { return e.Err.Error() }
+func (e *Unconvertible) Unwrap() error { return e.Err }
 
 // unconvertible explains why a result could not become JSON.
 func (r *run) unconvertible(ctx context.Context) error {
 	err := r.thrown(ctx)
 	var e *Error
 	if errors.As(err, &e) && fault.CodeOf(err) == fault.Script {
-		return fault.Wrap(fault.Script, e, "turn the result into JSON").
+		return fault.Wrap(fault.Script, &Unconvertible{e}, "turn the result into JSON").
 			WithHint("return plain data: no cycles, only what JSON can hold")
 	}
 	return err

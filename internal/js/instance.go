@@ -122,6 +122,7 @@ type handles struct {
 	encode           value
 	describe         value
 	finish           value
+	enter            value
 }
 
 // errNoGuestMemory says that the script's memory is too full even for our own needs.

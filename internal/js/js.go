@@ -34,12 +34,22 @@ type Program struct {
 	// Funcs are functions of the host with fixed names.
 	Funcs []Func
 	// Resolve is asked for each identifier in the source whether it is a function of the
-	// host, so that thousands of them cost nothing while they are not used. It may be nil.
+	// host, so that thousands of them cost nothing while they are not used. A global that
+	// is there already stays what it is. It may be nil.
 	Resolve func(identifier string) (Func, bool)
+	// Entry is called when the script itself has come to its end; the result is then what
+	// it returns. nil calls nothing.
+	Entry *Entry
 	// OnLine sees each console line when it is written, on the script's goroutine. It may
 	// be nil.
 	OnLine func(Line)
 	Limits Limits
+}
+
+// Entry is a function that a script defines at the top level, to be called from outside.
+type Entry struct {
+	Name     string          // an identifier
+	Argument json.RawMessage // what it is called with; nil is undefined
 }
 
 // Func is a function of the host that a script can call.
@@ -50,6 +60,8 @@ type Func struct {
 	Target string
 	// Sync functions return their value, by [Host.CallSync]; others a promise.
 	Sync bool
+	// Hidden functions of a [Module] are for its own source only.
+	Hidden bool
 }
 
 // Limits bound one run. Zero fields have defaults; there is no way to say unlimited.
@@ -87,6 +99,7 @@ type Outcome struct {
 	Logs    []Line
 	Dropped int           // console lines beyond Limits.Logs
 	Calls   int           // calls of the host
+	Absent  bool          // Program.Entry was asked for, and the script has no such function
 	Memory  int64         // bytes of memory the script had in the end
 	Took    time.Duration // of the run; start-up of the engine excluded
 }
@@ -94,7 +107,7 @@ type Outcome struct {
 // Line is one line of console output.
 type Line struct {
 	Level string    `json:"level"` // debug, log, info, warn or error
-	Time  time.Time `json:"time"`  // by the host's clock
+	Time  time.Time `json:"time"`  // by the machine's clock
 	Text  string    `json:"text"`
 }
 
@@ -102,12 +115,17 @@ type Line struct {
 // array, whatever their number. A nil answer is undefined in the script. An error becomes
 // an exception with its message and, if it is a fault, its code and hint.
 type Host interface {
-	// Call serves an asynchronous function, on a goroutine of its own, several at a time.
-	// It must return when ctx ends. sleep(ms) arrives here as "sleep".
-	Call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
+	// Start begins an asynchronous function. It is called on the script's goroutine, in the
+	// order in which the script calls, and must not block. What it returns does the work, on
+	// a goroutine of its own, several at a time, and must return when ctx ends. sleep(ms)
+	// arrives here as "sleep".
+	Start(name string, args json.RawMessage) func(ctx context.Context) (json.RawMessage, error)
+	// Next says which of several calls under way the script hears of next, by its number: 1
+	// is the first that the script made. first waits for whichever has an answer.
+	Next(ctx context.Context, first func(ctx context.Context) (int, error)) (int, error)
 	// CallSync serves a synchronous function; the script stands still meanwhile.
 	CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
-	// Now is the script's clock. It must not block.
+	// Now is the clock that Date reads. It must not block.
 	Now(ctx context.Context) time.Time
 	// Seed starts Math.random, asked once in a run that uses it. It must not block.
 	Seed(ctx context.Context) uint64
@@ -122,8 +140,17 @@ type HostFuncs struct {
 	OnSeed func(ctx context.Context) uint64
 }
 
-// Call asks OnCall; without it only "sleep" exists.
-func (h HostFuncs) Call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+// Start asks OnCall, on the call's own goroutine; without it only "sleep" exists.
+func (h HostFuncs) Start(name string, args json.RawMessage) func(context.Context) (json.RawMessage, error) {
+	return func(ctx context.Context) (json.RawMessage, error) { return h.call(ctx, name, args) }
+}
+
+// Next takes answers as they come.
+func (h HostFuncs) Next(ctx context.Context, first func(context.Context) (int, error)) (int, error) {
+	return first(ctx)
+}
+
+func (h HostFuncs) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case h.OnCall != nil:
 		return h.OnCall(ctx, name, args)

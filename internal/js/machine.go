@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	_ "embed"
 
@@ -18,6 +19,14 @@ var prelude string
 
 // preludeName marks frames of the prelude in stacks, so that they can be hidden.
 const preludeName = "<luanette>"
+
+// moduleName is the same for the source of a module.
+func moduleName(m *Module) string { return "<luanette:" + m.Name + ">" }
+
+// ours tells whether a file in a stack is not the script's.
+func ours(file string) bool {
+	return file == preludeName || strings.HasPrefix(file, "<luanette:")
+}
 
 const (
 	stackSize    = 512 << 10 // of the C stack, in guest memory
@@ -38,17 +47,17 @@ type machine struct {
 }
 
 // newMachine compiles the engine and builds the template. This takes a second, or a
-// tenth of it when the compilation cache in cacheDir is warm.
-func newMachine(ctx context.Context, cacheDir string, limit uint64) (_ *machine, err error) {
-	m := &machine{limit: limit}
+// tenth of it when the compilation cache is warm.
+func newMachine(ctx context.Context, options Options) (_ *machine, err error) {
+	m := &machine{limit: uint64(options.Memory)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.close(ctx))
 		}
 	}()
 	config := wazero.NewRuntimeConfig() // memory is limited by region, which remembers that it was
-	if cacheDir != "" {
-		if m.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+	if options.CacheDir != "" {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(options.CacheDir); err != nil {
 			return nil, fmt.Errorf("open the compilation cache: %w", err)
 		}
 		config = config.WithCompilationCache(m.cache)
@@ -57,7 +66,7 @@ func newMachine(ctx context.Context, cacheDir string, limit uint64) (_ *machine,
 	if err := m.compile(ctx); err != nil {
 		return nil, fmt.Errorf("compile the JavaScript engine: %w", err)
 	}
-	if err := m.build(ctx); err != nil {
+	if err := m.build(ctx, options.Modules); err != nil {
 		return nil, fmt.Errorf("start the JavaScript engine: %w", err)
 	}
 	return m, nil
@@ -94,14 +103,14 @@ func (m *machine) compile(ctx context.Context) error {
 }
 
 // build boots a first instance and keeps its memory as the template.
-func (m *machine) build(ctx context.Context) error {
+func (m *machine) build(ctx context.Context, modules []Module) error {
 	in, err := newInstance(ctx, m.wasm, m.compiled, m.limit)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.close(ctx) }() // nothing of it is needed any more
 	ctx = in.bind(ctx)
-	if err := in.boot(ctx, m.table); err != nil {
+	if err := in.boot(ctx, m.table, modules); err != nil {
 		return err
 	}
 	m.handles = in.handles
@@ -113,9 +122,9 @@ func (m *machine) build(ctx context.Context) error {
 	return nil
 }
 
-// boot builds a realm from nothing: the C stack, the runtime, the prelude. It is
+// boot builds a realm from nothing: the C stack, the runtime, the prelude, modules. It is
 // deterministic, so that images fit into every process that runs the same module.
-func (in *instance) boot(ctx context.Context, table rewritten) error {
+func (in *instance) boot(ctx context.Context, table rewritten, modules []Module) error {
 	b := &booter{in: in}
 	b.call(ctx, fnInitialize)
 	stack := uint32(b.call(ctx, fnMalloc, stackSize))
@@ -129,7 +138,7 @@ func (in *instance) boot(ctx context.Context, table rewritten) error {
 	b.call(ctx, fnSetInterruptHandler, in.runtime, uint64(table.interrupt), 0)
 	b.call(ctx, fnSetRejectionTracker, in.runtime, uint64(table.reject), 0)
 	b.locate(ctx)
-	b.prelude(ctx, table)
+	b.prelude(ctx, table, modules)
 	b.call(ctx, fnFree, b.call(ctx, fnMalloc, headroom))
 	return b.err
 }
@@ -192,7 +201,7 @@ func (b *booter) locate(ctx context.Context) {
 }
 
 // prelude evaluates prelude.js, hands it the host functions, and keeps what it returns.
-func (b *booter) prelude(ctx context.Context, table rewritten) {
+func (b *booter) prelude(ctx context.Context, table rewritten, modules []Module) {
 	if b.err != nil {
 		return
 	}
@@ -215,15 +224,63 @@ func (b *booter) prelude(ctx context.Context, table rewritten) {
 	}
 	for name, at := range map[string]*value{
 		"begin": &b.in.begin, "settle": &b.in.settle, "encode": &b.in.encode,
-		"describe": &b.in.describe, "finish": &b.in.finish,
+		"describe": &b.in.describe, "finish": &b.in.finish, "enter": &b.in.enter,
 	} {
 		if b.err == nil {
 			*at, b.err = b.in.property(ctx, made, name)
 		}
 	}
+	b.modules(ctx, made, modules)
 	if b.err == nil {
 		b.err = b.in.freeValue(ctx, append(natives, made, install)...)
 	}
+}
+
+// modules puts modules into the realm, one after the other.
+func (b *booter) modules(ctx context.Context, made value, modules []Module) {
+	if b.err != nil {
+		return
+	}
+	var install value
+	install, b.err = b.in.property(ctx, made, "install")
+	for i := range modules {
+		if b.err == nil {
+			if b.err = b.module(ctx, install, &modules[i]); b.err != nil {
+				b.err = fmt.Errorf("module %s: %w", modules[i].Name, b.err)
+			}
+		}
+	}
+	if b.err == nil {
+		b.err = b.in.freeValue(ctx, install)
+	}
+}
+
+func (b *booter) module(ctx context.Context, install value, m *Module) error {
+	text, err := m.settings()
+	if err != nil {
+		return err
+	}
+	settings, err := b.in.newString(ctx, text)
+	if err != nil {
+		return err
+	}
+	source := undefined
+	if m.Source != "" {
+		if source, err = b.in.compileAndRun(ctx, "("+m.Source+"\n)", moduleName(m)); err != nil {
+			return err
+		}
+	}
+	if source.isException() {
+		return b.in.plainException(ctx)
+	}
+	done, err := b.in.invoke(ctx, install, settings, source)
+	if err != nil {
+		return err
+	}
+	if done.isException() {
+		return b.in.plainException(ctx)
+	}
+	return b.in.freeValue(ctx, settings, source, done)
 }
 
 // compileAndRun evaluates a plain script of our own.

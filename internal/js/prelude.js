@@ -11,7 +11,9 @@
   const { isArray } = Array;
   const { isFinite, isSafeInteger } = Number;
   const { parse, stringify, rawJSON } = JSON;
-  const { Promise, Proxy, Error, TypeError, BigInt, String, Symbol, Map, Set, Date, RegExp } = globalThis;
+  const { Promise, Proxy, Error, TypeError, BigInt, String, Symbol, Map, Set, Date, RegExp, Uint8Array } = globalThis;
+  const fromBase64 = Uint8Array.fromBase64.bind(Uint8Array);
+  const toBase64 = uncurry(Uint8Array.prototype.toBase64);
   const join = uncurry(Array.prototype.join);
   const push = uncurry(Array.prototype.push);
   const split = uncurry(String.prototype.split);
@@ -62,21 +64,43 @@
   function decode(answer) {
     const text = slice(answer, 1);
     switch (answer[0]) {
-      case 'v': return parse(text);
-      case 'b': return parse(text, revive);
+      case 'v': return opened(parse(text));
+      case 'b': return opened(parse(text, revive));
       default: return undefined;
     }
+  }
+
+  // Bytes cross as { $bytes: base64 }, by themselves or in a list: as an argument, and as
+  // an answer.
+  const bytesOf = (value) =>
+    typeof value === 'object' && value !== null && typeof getOwnPropertyDescriptor(value, '$bytes')?.value === 'string'
+      ? fromBase64(value.$bytes) : value;
+
+  function opened(value) {
+    if (!isArray(value)) return bytesOf(value);
+    for (let i = 0; i < value.length; i++) value[i] = bytesOf(value[i]);
+    return value;
+  }
+
+  function packed(args) {
+    for (let i = 0; i < args.length; i++) {
+      if (args[i] instanceof Uint8Array) args[i] = { $bytes: toBase64(args[i]) };
+    }
+    return encode(args);
   }
 
   // ---- calls
 
   let pending = create(null);
   let last = 0;
+  const blamed = new WeakMap(); // errors of the host → the function that raised them
+  for (const method of ['get', 'set']) hide(blamed, method, WeakMap.prototype[method]);
 
   // The error is made where the script calls, so that its stack shows the script's line.
-  function blame(error, answer) {
+  function blame(error, answer, name) {
     const { message, code, hint } = parse(slice(answer, 1));
     hide(error, 'message', message);
+    blamed.set(error, name);
     if (code) error.code = code;
     if (hint) error.hint = hint;
     return error;
@@ -86,15 +110,15 @@
     const error = new Error();
     return new Promise((resolve, reject) => {
       const id = ++last;
-      const refused = hostCall(id, name, encode(args));
-      if (refused !== undefined) reject(blame(error, refused));
-      else pending[id] = { resolve, reject, error };
+      const refused = hostCall(id, name, packed(args));
+      if (refused !== undefined) reject(blame(error, refused, name));
+      else pending[id] = { resolve, reject, error, name };
     });
   }
 
   function callSync(name, args) {
-    const answer = hostSync(name, encode(args));
-    if (answer[0] === 'e') throw blame(new Error(), answer);
+    const answer = hostSync(name, packed(args));
+    if (answer[0] === 'e') throw blame(new Error(), answer, name);
     return decode(answer);
   }
 
@@ -102,7 +126,7 @@
     const waiting = pending[id];
     if (waiting === undefined) return;
     delete pending[id];
-    if (answer[0] === 'e') waiting.reject(blame(waiting.error, answer));
+    if (answer[0] === 'e') waiting.reject(blame(waiting.error, answer, waiting.name));
     else waiting.resolve(decode(answer));
   }
 
@@ -154,6 +178,35 @@
     hide(object, names[names.length - 1], value);
   }
 
+  // A module: its object, its functions, and what its source adds.
+  function install(text, source) {
+    const { name, space, funcs } = parse(text);
+    let object = globalThis;
+    if (space) {
+      addNamespace(name);
+      object = spaces[name];
+    } else if (name !== '') {
+      hide(globalThis, name, object = {});
+    }
+    const host = { __proto__: null, inspect };
+    for (let i = 0; i < funcs.length; i++) {
+      const { name: key, target, sync, hidden } = funcs[i];
+      const f = host[key] = makeFunction(key, target, sync);
+      if (!hidden) hide(object, key, f);
+    }
+    if (source !== undefined) source(object, host);
+  }
+
+  // Functions found by their names in the source are put where nothing is yet, or what an
+  // earlier script of the session had found under the name.
+  let found = create(null);
+
+  function addFound(name, target, sync) {
+    const now = getOwnPropertyDescriptor(globalThis, name);
+    if (now !== undefined && (found[name] === undefined || now.value !== found[name])) return;
+    hide(globalThis, name, found[name] = makeFunction(name, target, sync));
+  }
+
   let seeded = false;
   let result;
 
@@ -163,12 +216,13 @@
     seeded = false;
     result = undefined;
     if (text === '') return;
-    const { namespaces, funcs, globals } = decode(text);
+    const { namespaces, funcs, resolved, globals } = decode(text);
     for (let i = 0; i < namespaces.length; i++) addNamespace(namespaces[i]);
     for (let i = 0; i < funcs.length; i++) {
       const { name, target, sync } = funcs[i];
       addFunction(name, makeFunction(name, target, sync));
     }
+    for (let i = 0; i < resolved.length; i++) addFound(resolved[i].name, resolved[i].target, resolved[i].sync);
     const names = ownKeys(globals);
     for (let i = 0; i < names.length; i++) hide(globalThis, names[i], globals[names[i]]);
   }
@@ -187,6 +241,9 @@
     return encode(completion);
   };
 
+  // A function of the script's, called from outside. What it returns may be a promise.
+  const enter = async (fn, argument) => fn(decode(argument));
+
   // ---- errors
 
   const text = (value) => (value === undefined || value === null ? '' : typeof value === 'string' ? value : inspect(value, 2));
@@ -195,6 +252,7 @@
     try {
       if (typeof error !== 'object' || error === null) return stringify({ message: inspect(error, 2) });
       const { name, message, stack, code, hint } = error;
+      const func = blamed.get(error);
       if (stack === undefined && message === undefined) return stringify({ message: inspect(error, 2) });
       return stringify({
         name: slice(text(name), 0, 200),
@@ -202,6 +260,7 @@
         stack: slice(text(stack), 0, 16 * 1024),
         code: slice(text(code), 0, 200),
         hint: slice(text(hint), 0, 2000),
+        func,
       });
     } catch {
       return '{"message":"an error that cannot be read"}';
@@ -301,5 +360,5 @@
     return callAsync('sleep', [ms]);
   } }.sleep);
 
-  return { begin, settle, encode, describe, finish };
+  return { begin, settle, encode, describe, finish, enter, install };
 })

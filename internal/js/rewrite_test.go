@@ -86,12 +86,12 @@ func TestRewriteRefuses(t *testing.T) {
 // Two engines build the same template, or snapshots would not travel.
 func TestTemplateIsDeterministic(t *testing.T) {
 	t.Parallel()
-	a, err := newMachine(t.Context(), "", 16<<20)
+	a, err := newMachine(t.Context(), Options{Memory: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.close(t.Context())
-	b, err := newMachine(t.Context(), cache, 64<<20)
+	b, err := newMachine(t.Context(), Options{CacheDir: cache, Memory: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

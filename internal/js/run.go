@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -21,6 +22,8 @@ type run struct {
 	maps       sourceMaps  // of everything whose frames may show up
 	redeclare  bool        // top-level variables may be declared again, as in a session
 	rejections []rejection // promises rejected with nobody listening, oldest first
+	absent     bool        // there is no such function as the program's entry
+	checking   bool        // only compile
 }
 
 // rejection is a promise and its reason, both held by a reference of ours.
@@ -42,6 +45,13 @@ func (r *run) execute(ctx context.Context) (json.RawMessage, error) {
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
+	if r.checking {
+		code, err := r.compile(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.in.freeValue(ctx, code)
+	}
 	main, err := r.start(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +60,45 @@ func (r *run) execute(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.program.Entry != nil {
+		if err := r.in.freeValue(ctx, completion); err != nil {
+			return nil, err
+		}
+		if completion, err = r.enter(ctx, r.program.Entry); err != nil {
+			return nil, err
+		}
+	}
 	return r.finish(ctx, completion)
+}
+
+// enter calls a function that the script has defined, however it did so.
+func (r *run) enter(ctx context.Context, entry *Entry) (value, error) {
+	fn, err := r.in.compileAndRun(ctx, "typeof "+entry.Name+" === 'function' ? "+entry.Name+" : undefined", preludeName)
+	if err != nil {
+		return 0, err
+	}
+	if fn.isException() { // a let that was never reached
+		return 0, r.thrown(ctx)
+	}
+	if fn == undefined {
+		r.absent = true
+		return undefined, nil
+	}
+	argument, err := r.in.newString(ctx, encodeAnswer(entry.Argument, nil))
+	if err != nil {
+		return 0, err
+	}
+	promise, err := r.in.invoke(ctx, r.in.enter, fn, argument)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.in.freeValue(ctx, fn, argument); err != nil {
+		return 0, err
+	}
+	if promise.isException() {
+		return 0, r.thrown(ctx)
+	}
+	return r.complete(ctx, promise, false)
 }
 
 // complete awaits a promise, uses it up, and gives its value. If that is a promise itself,
@@ -148,22 +196,18 @@ func (r *run) runJobs(ctx context.Context) error {
 	}
 }
 
-// settleNext waits for an answer and hands it to the prelude, and any others that have
-// come meanwhile.
+// settleNext waits for an answer and hands it to the prelude. It takes one at a time: what
+// a script does must depend on the order of answers, and not on how many came at once.
 func (r *run) settleNext(ctx context.Context) error {
-	for {
-		a, err := r.calls.next(ctx)
-		if err != nil {
-			r.watch.stop(ctx, false)
-			return r.stopped(ctx, nil)
-		}
-		if err := r.settle(ctx, a); err != nil {
-			return err
-		}
-		if len(r.calls.answers) == 0 {
-			return nil
-		}
+	a, err := r.calls.next(ctx)
+	if err != nil && ctx.Err() != nil {
+		r.watch.stop(ctx, false)
+		return r.stopped(ctx, nil)
 	}
+	if err != nil {
+		return err
+	}
+	return r.settle(ctx, a)
 }
 
 func (r *run) settle(ctx context.Context, a answer) error {
@@ -233,14 +277,14 @@ var errTooDeep = fault.New(fault.Script, "turn a value into JSON: it nests more 
 func (r *run) serve(ctx context.Context, magic uint32, args []value) value {
 	switch magic {
 	case magicCall:
-		err := r.calls.start(ctx, request{args[0].integer(), r.argument(ctx, args[1]), json.RawMessage(r.argument(ctx, args[2]))})
+		err := r.calls.start(ctx, args[0].integer(), r.argument(ctx, args[1]), json.RawMessage(r.argument(ctx, args[2])))
 		if err != nil {
 			return r.reply(ctx, encodeAnswer(nil, err))
 		}
 	case magicSync:
 		return r.reply(ctx, r.calls.sync(ctx, r.argument(ctx, args[0]), json.RawMessage(r.argument(ctx, args[1]))))
 	case magicLog:
-		line := Line{Level: r.argument(ctx, args[0]), Time: r.host.Now(ctx), Text: r.argument(ctx, args[1])}
+		line := Line{Level: r.argument(ctx, args[0]), Time: time.Now(), Text: r.argument(ctx, args[1])}
 		r.console.add(line)
 		if r.program.OnLine != nil {
 			r.program.OnLine(line)

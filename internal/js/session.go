@@ -78,6 +78,9 @@ func (s *Session) now() state {
 	return s.state
 }
 
+// Turns is how many evaluations came to their own end, and so may have changed it.
+func (s *Session) Turns() int { return s.now().turns }
+
 // Fork makes another session in the same state. It copies nothing, and takes the state
 // before an evaluation that is under way.
 func (s *Session) Fork() *Session { return newSession(s.engine, s.now()) }

@@ -19,29 +19,48 @@ func (p *Program) name() string {
 	return p.Name
 }
 
-// settings is what the prelude is told at the beginning, in the form of an answer; "" if
-// there is nothing to tell.
-func (p *Program) settings() (string, error) {
-	type function struct {
-		Name   string `json:"name"`
-		Target string `json:"target"`
-		Sync   bool   `json:"sync,omitempty"`
-	}
-	funcs := []function{}
-	for _, f := range append(p.resolved(), p.Funcs...) {
+// toldFunc is a Func as the prelude is told of it.
+type toldFunc struct {
+	Name   string `json:"name"`
+	Target string `json:"target"`
+	Sync   bool   `json:"sync,omitempty"`
+	Hidden bool   `json:"hidden,omitempty"`
+}
+
+func functions(funcs []Func) []toldFunc {
+	told := make([]toldFunc, len(funcs))
+	for i, f := range funcs {
 		if f.Target == "" {
 			f.Target = f.Name
 		}
-		funcs = append(funcs, function(f))
+		told[i] = toldFunc(f)
 	}
-	if len(funcs)+len(p.Namespaces)+len(p.Globals) == 0 {
+	return told
+}
+
+// settings is what the prelude is told of a module.
+func (m *Module) settings() (string, error) {
+	b, err := json.Marshal(struct {
+		Name  string     `json:"name"`
+		Space bool       `json:"space"`
+		Funcs []toldFunc `json:"funcs"`
+	}{m.Name, m.Space, functions(m.Funcs)})
+	return string(b), err
+}
+
+// settings is what the prelude is told at the beginning, in the form of an answer; "" if
+// there is nothing to tell.
+func (p *Program) settings() (string, error) {
+	resolved := p.resolved()
+	if len(resolved)+len(p.Funcs)+len(p.Namespaces)+len(p.Globals) == 0 {
 		return "", nil
 	}
 	b, err := json.Marshal(struct {
 		Namespaces []string                   `json:"namespaces"`
-		Funcs      []function                 `json:"funcs"`
+		Funcs      []toldFunc                 `json:"funcs"`
+		Resolved   []toldFunc                 `json:"resolved"` // only where nothing is there already
 		Globals    map[string]json.RawMessage `json:"globals"`
-	}{append([]string{}, p.Namespaces...), funcs, mapOrEmpty(p.Globals)})
+	}{append([]string{}, p.Namespaces...), functions(p.Funcs), functions(resolved), mapOrEmpty(p.Globals)})
 	if err != nil {
 		return "", fault.Wrap(fault.InvalidParams, err, "hand over the globals of %s", p.name())
 	}
@@ -182,6 +201,7 @@ func (r *run) compile(ctx context.Context) (value, error) {
 		code, err = r.compileText(ctx, text, mapping)
 	}
 	if errors.As(err, &e) {
+		e.Static = true
 		return 0, r.refuse(e)
 	}
 	return code, err
@@ -236,6 +256,7 @@ func (r *run) refuse(e *Error) error {
 		line += strings.Count(r.program.Source[at[0]:at[1]], "\n")
 		e = &Error{
 			Name:    "SyntaxError",
+			Static:  true,
 			Message: "modules are not available: no import, no export",
 			Stack:   []Frame{{File: r.program.name(), Line: line, Column: 1}},
 			Hint:    "everything a script may use is global; leave out import and export",

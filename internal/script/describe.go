@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -35,16 +34,17 @@ const NoDescription = "Script does not define a describe() function"
 var describing = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 10, Calls: 1000}
 
 // Describe runs a script with no effects allowed and asks it what it is. The
-// error is an *Error that tells why it cannot say.
-func (r *Runner) Describe(ctx context.Context, source, name string, hash cas.Ref) (Description, error) {
-	if !strings.Contains(source, "describe") { // it cannot define what it does not name
-		return Description{AnyParams: true}, r.compiles(ctx, source, name, hash)
-	}
+// error is an *Error that tells why it cannot say. Of the request only the source
+// counts, with its name, hash and language.
+func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) {
 	q := Request{
-		Source: source, Name: name, Hash: hash,
+		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
 		Door:   host.Closed("the script is being described"),
 		Limits: describing,
 		entry:  &entry{name: "describe", optional: true},
+	}
+	if !strings.Contains(q.Source, "describe") { // it cannot define what it does not name
+		return Description{AnyParams: true}, r.compiles(ctx, q)
 	}
 	outcome, err := r.Run(ctx, q)
 	if err != nil {
@@ -56,16 +56,19 @@ func (r *Runner) Describe(ctx context.Context, source, name string, hash cas.Ref
 	d, err := readDescription(outcome.Result)
 	if err != nil {
 		return Description{}, &Error{
-			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: adviceFor(Misdescribed), cause: err,
+			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: r.advice(q, Misdescribed), cause: err, language: q.language(),
 		}
 	}
 	return d, nil
 }
 
-// compiles tells whether source is Lua at all.
-func (r *Runner) compiles(ctx context.Context, source, name string, hash cas.Ref) error {
-	q := Request{Source: source, Name: name, Hash: hash, Main: true}
-	if err := r.lua.compile(q); err != nil {
+// compiles tells whether the source is of its language at all.
+func (r *Runner) compiles(ctx context.Context, q Request) error {
+	engine, err := r.engineFor(q)
+	if err == nil {
+		err = engine.compile(ctx, q)
+	}
+	if err != nil {
 		return r.explain(ctx, q, err)
 	}
 	return nil

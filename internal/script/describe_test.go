@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -33,7 +32,7 @@ function main(params) return params end`
 
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	d, err := bench(t, nil).Describe(t.Context(), ambient, "a.lua", cas.Ref{})
+	d, err := bench(t, nil).Describe(t.Context(), Request{Source: ambient, Name: "a.lua"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +69,7 @@ func TestDescribeForms(t *testing.T) {
 			`"l":{"type":"array","description":"(default: [1])","items":{"type":["string","number","boolean","object","array"]}}},"required":[],"additionalProperties":false}`,
 		"function describe() return {params={{name='b',type='bool'},{name='a',type='string',required=true}}} end": `{"type":"object","properties":{"b":{"type":"boolean"},"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`,
 	} {
-		d, err := r.Describe(t.Context(), source, "", cas.Ref{})
+		d, err := r.Describe(t.Context(), Request{Source: source})
 		if err != nil || string(d.Schema()) != want {
 			t.Errorf("%s\n got %s, %v\nwant %s", source, d.Schema(), err, want)
 		}
@@ -96,7 +95,7 @@ func TestDescribeRefuses(t *testing.T) {
 		"fs.write('x', 'y') function describe() return {} end":                    "is not allowed while the script is being described",
 		"function describe() return {f=print} end":                                "function",
 	} {
-		_, err := r.Describe(t.Context(), source, "", cas.Ref{})
+		_, err := r.Describe(t.Context(), Request{Source: source})
 		var failed *Error
 		if !errors.As(err, &failed) || !strings.Contains(string(failed.Kind)+": "+failed.Message, want) {
 			t.Errorf("%s\n got %v\nwant %s", source, err, want)
@@ -106,7 +105,7 @@ func TestDescribeRefuses(t *testing.T) {
 
 func TestDescribeWarns(t *testing.T) {
 	t.Parallel()
-	d, err := bench(t, nil).Describe(t.Context(), "function describe() return {nmae='x', params={a={type='nubmer'}}} end", "", cas.Ref{})
+	d, err := bench(t, nil).Describe(t.Context(), Request{Source: "function describe() return {nmae='x', params={a={type='nubmer'}}} end"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +117,7 @@ func TestDescribeWarns(t *testing.T) {
 
 func TestCheckParams(t *testing.T) {
 	t.Parallel()
-	d, err := bench(t, nil).Describe(t.Context(), ambient, "", cas.Ref{})
+	d, err := bench(t, nil).Describe(t.Context(), Request{Source: ambient})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,13 +37,15 @@ type Error struct {
 	Script          string   `json:"script"` // how the script is called: its name, or cas:HASH
 	Message         string   `json:"message"`
 	Line            int      `json:"line,omitempty"`        // in the script; 0 when unknown
+	Column          int      `json:"column,omitempty"`      // 0 when unknown, as always in Lua
 	SourceLine      string   `json:"source_line,omitempty"` // the line itself
 	Stack           []Frame  `json:"stack,omitempty"`
 	Troubleshooting []string `json:"troubleshooting,omitempty"`
 	Suggestions     []string `json:"suggestions,omitempty"` // "did you mean …"
 	Problems        []string `json:"problems,omitempty"`    // of params that do not fit, each
 
-	cause error
+	language string
+	cause    error
 }
 
 // Frame is one level of the script's stack, innermost first. Our own frames are
@@ -51,6 +53,7 @@ type Error struct {
 type Frame struct {
 	Source   string `json:"source"`
 	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
 	Function string `json:"function,omitempty"`
 }
 
@@ -59,6 +62,9 @@ func (f Frame) String() string {
 	if f.Line > 0 {
 		text += fmt.Sprintf(":%d", f.Line)
 	}
+	if f.Column > 0 {
+		text += fmt.Sprintf(":%d", f.Column)
+	}
 	if f.Function != "" {
 		text += ": in " + f.Function
 	}
@@ -66,10 +72,10 @@ func (f Frame) String() string {
 }
 
 // title is the headline of each kind.
-func (k Kind) title() string {
-	switch k {
+func (e *Error) title() string {
+	switch e.Kind {
 	case SyntaxError:
-		return "Lua Syntax Error"
+		return e.tongue() + " Syntax Error"
 	case MissingMain:
 		return "Missing main()"
 	case ToolError:
@@ -87,8 +93,16 @@ func (k Kind) title() string {
 	case Cancelled:
 		return "Script Cancelled"
 	default:
-		return "Lua Runtime Error"
+		return e.tongue() + " Runtime Error"
 	}
+}
+
+// tongue is the name of the script's language.
+func (e *Error) tongue() string {
+	if e.language == JavaScript {
+		return "JavaScript"
+	}
+	return "Lua"
 }
 
 // Error is the whole story, in the layout people and models know.
@@ -97,7 +111,7 @@ func (e *Error) Error() string {
 		return e.Message
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s in %s\n\nError: %s\n", e.Kind.title(), e.Script, e.Message)
+	fmt.Fprintf(&out, "%s in %s\n\nError: %s\n", e.title(), e.Script, e.Message)
 	if e.SourceLine != "" {
 		fmt.Fprintf(&out, "%6d | %s\n", e.Line, e.SourceLine)
 	}
@@ -124,7 +138,7 @@ func list(out *strings.Builder, heading string, items []string) {
 func (e *Error) StackText() string {
 	var out strings.Builder
 	for _, frame := range e.Stack {
-		fmt.Fprintf(&out, "  [Lua] %s\n", frame)
+		fmt.Fprintf(&out, "  [%s] %s\n", e.tongue(), frame)
 	}
 	return out.String()
 }

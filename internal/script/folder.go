@@ -136,7 +136,7 @@ func (f *Folder) publish(ctx context.Context, file string, content []byte, now *
 	if now != nil {
 		parent = now.Hash
 	}
-	if _, err := f.published.runner.Describe(ctx, string(content), file, cas.Ref{}); err != nil {
+	if _, err := f.published.runner.Describe(ctx, Request{Source: string(content), Name: file}); err != nil {
 		return Version{}, err // before it is stored: every save of an editor is not worth keeping
 	}
 	hash, err := f.keeper.Keep(ctx, content, file, parent)

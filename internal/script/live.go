@@ -44,6 +44,8 @@ func messageLevel(line host.Line) string {
 		return "notice"
 	case line.Level == "warn":
 		return "warning"
+	case line.Level == "log":
+		return "info"
 	case line.Level != "":
 		return line.Level
 	default:

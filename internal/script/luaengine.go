@@ -58,8 +58,9 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 		return nil, err
 	}
 	open := e.bare
-	if q.turn != nil {
-		open = q.turn.open
+	t, inSession := q.turn.(*luaTurn)
+	if inSession {
+		open = t.open
 	}
 	state, err := open(ctx, limits, env, seed)
 	if err != nil {
@@ -70,8 +71,8 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	defer flights.close()
 	results, err := e.execute(ctx, state, q)
 	problem := finish(ctx, state)
-	if q.turn != nil {
-		q.turn.unfinished = problem != nil
+	if inSession {
+		t.unfinished = problem != nil
 	}
 	if err == nil {
 		err = problem
@@ -137,7 +138,7 @@ func finish(ctx context.Context, state *lua.State) error {
 }
 
 // compile tells whether the source is Lua, without running any of it.
-func (e *luaEngine) compile(q Request) error {
+func (e *luaEngine) compile(_ context.Context, q Request) error {
 	_, err := compileChunk(lua.New(lua.Options{}), q)
 	return err
 }
@@ -153,7 +154,7 @@ func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	}
 	chunk, err := state.Compile(q.Source, name)
 	if err != nil {
-		return nil, &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: adviceFor(SyntaxError), cause: err}
+		return nil, &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
 	}
 	return chunk, nil
 }
@@ -177,7 +178,7 @@ func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lu
 		return nil, nil
 	}
 	if !ok {
-		return nil, &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: adviceFor(MissingMain)}
+		return nil, &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: luaAdvice(MissingMain)}
 	}
 	params := q.Params
 	if len(params) == 0 {
@@ -209,7 +210,7 @@ func resultOf(values []lua.Value) (json.RawMessage, error) {
 	}
 	result, err := lua.ToJSON(value)
 	if err != nil {
-		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: adviceFor(ResultError), cause: err}
+		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: luaAdvice(ResultError), cause: err}
 	}
 	return result, nil
 }

@@ -170,18 +170,29 @@ func landFlight(c *lua.Call) error {
 	if f == nil || env == nil {
 		return nil
 	}
-	land := &host.Func{Name: "land", Kind: host.Moment, Effect: func(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
-		number, err := f.next(ctx)
-		return []host.Value{number}, err
-	}}
-	values, err := env.Call(c.Context(), "parallel", land, nil)
+	number, err := land(c.Context(), env, f.next)
 	if err != nil {
 		return raise(c, err)
 	}
-	if number, _ := values[0].(int64); number != 0 {
+	if number != 0 {
 		return c.Return(lua.Int(number))
 	}
 	return nil
+}
+
+// land tells which of several effects under way has ended next, by the number the
+// engine gave it.
+func land(ctx context.Context, env *host.Env, next func(context.Context) (int64, error)) (int64, error) {
+	f := &host.Func{Name: "land", Kind: host.Moment, Effect: func(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
+		number, err := next(ctx)
+		return []host.Value{number}, err
+	}}
+	values, err := env.Call(ctx, "parallel", f, nil)
+	if err != nil || len(values) != 1 {
+		return 0, err
+	}
+	number, _ := values[0].(int64)
+	return number, nil
 }
 
 // abortFlight(number) cancels a flight nobody waits for any more.

@@ -261,7 +261,7 @@ func paramsError(problems []string) *Error {
 // and fills in defaults. A script that cannot describe itself is run as it is:
 // it will say better what is wrong with it.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
-	d, err := r.Describe(ctx, q.Source, q.Name, q.Hash)
+	d, err := r.Describe(ctx, q)
 	if err != nil {
 		return q, ctx.Err()
 	}

@@ -203,7 +203,7 @@ func (p *Published) prepare(ctx context.Context, v Version, origin string) (*pub
 	if name == "" {
 		name = origin
 	}
-	d, err := p.runner.Describe(ctx, string(source), name, v.Hash)
+	d, err := p.runner.Describe(ctx, Request{Source: string(source), Name: name, Hash: v.Hash})
 	if err != nil {
 		return nil, cannotPublish(v.Hash, err)
 	}

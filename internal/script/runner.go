@@ -74,7 +74,10 @@ type Options struct {
 	TempDir   string                      // parent of temp folders; "" is the system's
 	Files     host.FilesOptions
 	Limits    Limits
-	Random    func() uint64 // seeds; nil draws from the system
+	// JavaScript runs scripts in that language; nil switches them off. It may be
+	// shared, and is not the runner's to close.
+	JavaScript *JavaScriptEngine
+	Random     func() uint64 // seeds; nil draws from the system
 }
 
 // Runner runs scripts. It is safe for concurrent use.
@@ -101,12 +104,13 @@ func (r *Runner) Modules() []host.Module { return r.lua.modules }
 
 // Request is one run.
 type Request struct {
-	Source  string
-	Name    string          // what errors call it; "" means "script"
-	Hash    cas.Ref         // of a stored script; zero otherwise
-	Creator string          // who stored or started it
-	Params  json.RawMessage // with Main: the argument of main
-	Main    bool            // load the chunk, then call main(params); else the chunk's value is the result
+	Source   string
+	Name     string          // what errors call it; "" means "script"
+	Language string          // "" goes by the extension in Name, and is Lua without
+	Hash     cas.Ref         // of a stored script; zero otherwise
+	Creator  string          // who stored or started it
+	Params   json.RawMessage // with Main: the argument of main
+	Main     bool            // load the chunk, then call main(params); else the chunk's value is the result
 
 	Door   host.Door       // nil is live
 	Caller *tool.Caller    // who waits
@@ -117,7 +121,7 @@ type Request struct {
 	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
 
 	entry *entry // another function than main; nil otherwise
-	turn  *turn  // of a session; nil runs in a fresh state
+	turn  turn   // of a session; nil runs in a fresh state
 }
 
 // entry is a function of the script that is called once the chunk has run.
@@ -164,7 +168,11 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
 	defer cancel()
-	result, err := r.lua.run(ctx, q, limits, r.environment(ctx, q, limits, temp, output, listener))
+	engine, err := r.engineFor(q)
+	var result json.RawMessage
+	if err == nil {
+		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, temp, output, listener))
+	}
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started)}
 	if err != nil {
 		failure := r.explain(ctx, q, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,14 +22,15 @@ import (
 func bench(t testing.TB, change func(*Options)) *Runner {
 	t.Helper()
 	o := Options{
-		Tools:   shelf{},
-		Events:  event.New(event.BusOptions{}),
-		Log:     slog.New(slog.DiscardHandler),
-		Tracer:  tracenoop.NewTracerProvider().Tracer(""),
-		Meter:   noop.NewMeterProvider().Meter(""),
-		Clock:   clock.Real(),
-		TempDir: t.TempDir(),
-		Random:  func() uint64 { return 7 },
+		Tools:      shelf{},
+		Events:     event.New(event.BusOptions{}),
+		Log:        slog.New(slog.DiscardHandler),
+		Tracer:     tracenoop.NewTracerProvider().Tracer(""),
+		Meter:      noop.NewMeterProvider().Meter(""),
+		Clock:      clock.Real(),
+		TempDir:    t.TempDir(),
+		Random:     func() uint64 { return 7 },
+		JavaScript: javaScript(),
 	}
 	if change != nil {
 		change(&o)
@@ -39,6 +41,15 @@ func bench(t testing.TB, change func(*Options)) *Runner {
 	}
 	return r
 }
+
+// javaScript is one engine for all tests: compiling it is the expensive part.
+var javaScript = sync.OnceValue(func() *JavaScriptEngine {
+	e, err := NewJavaScript(JavaScriptOptions{})
+	if err != nil {
+		panic(err)
+	}
+	return e
+})
 
 // shelf is a source with math.double and math.fail.
 type shelf struct{}

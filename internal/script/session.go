@@ -12,9 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/lane"
 )
 
-// Lua is the language of sessions.
-const Lua = "lua"
-
 // SessionOptions are the choices of Sessions. The zero value is ready to use.
 type SessionOptions struct {
 	Idle  time.Duration // how long a session is kept that nobody uses; 0 is 7 days
@@ -73,7 +70,7 @@ type Session struct {
 type NewSession struct {
 	Owner    string
 	Name     string
-	Language string // "" is Lua, the only one
+	Language string // "" is Lua
 }
 
 // Create makes an empty session.
@@ -81,8 +78,8 @@ func (s *Sessions) Create(ctx context.Context, want NewSession) (Session, error)
 	if want.Language == "" {
 		want.Language = Lua
 	}
-	if want.Language != Lua {
-		return Session{}, fault.New(fault.InvalidParams, "sessions cannot speak %q", want.Language).WithHint("leave language away, or give %q", Lua)
+	if _, err := s.runner.engineFor(Request{Language: want.Language}); err != nil {
+		return Session{}, err
 	}
 	return s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language}})
 }

@@ -373,13 +373,13 @@ func TestWhatCannotBeKeptIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := (&turn{engine: p.runner.lua}).open(t.Context(), DefaultLimits(), nil, 1)
+	state, err := (&luaTurn{engine: p.runner.lua}).open(t.Context(), DefaultLimits(), nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	state.Globals().SetString("x", lua.Int(7))
 	state.Globals().SetString("socket", lua.NewUserdata(new(int), nil).Value())
-	_, warnings, err := p.keep(t.Context(), row, &turn{state: state}, nil)
+	_, warnings, err := p.keep(t.Context(), row, &luaTurn{state: state}, nil)
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "socket") {
 		t.Errorf("warnings %q, %v", warnings, err)
 	}

@@ -23,7 +23,7 @@ func Module() host.Module {
 	}}
 }
 
-// say(stream, text) keeps a line of output.
+// say(stream, text, level?) keeps a line of output.
 func say(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
 	stream, err := args.String(1)
 	if err != nil {
@@ -33,5 +33,9 @@ func say(_ context.Context, w *host.World, args host.Args) ([]host.Value, error)
 	if err != nil {
 		return nil, err
 	}
-	return nil, w.Output.Print(stream, text, w.Clock.Now())
+	level, err := args.OptString(3, "")
+	if err != nil {
+		return nil, err
+	}
+	return nil, w.Output.Print(stream, level, text, w.Clock.Now())
 }

@@ -18,5 +18,5 @@ var prelude string
 
 // Module is the global parallel.
 func Module() host.Module {
-	return host.Module{Name: "parallel", Page: page, Lua: prelude}
+	return host.Module{Name: "parallel", LuaOnly: true, Page: page, Lua: prelude}
 }
