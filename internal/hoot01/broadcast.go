@@ -28,11 +28,14 @@ type (
 		Result json.RawMessage `json:"result,omitempty"`
 	}
 	// Progress is how far a job is, from 0 to 1. The job may be a call under
-	// way: then JobID is the id of its request.
+	// way: then JobID is the id of its request. Done and Total are the same in
+	// units of the work; with no Total nobody knows how much there is.
 	Progress struct {
 		JobID   string  `json:"job_id"`
 		Percent float64 `json:"percent"`
 		Message string  `json:"message"`
+		Done    float64 `json:"done,omitempty"`
+		Total   float64 `json:"total,omitempty"`
 	}
 	// ArtifactCreated is something new in the store.
 	ArtifactCreated struct {
@@ -59,11 +62,13 @@ type (
 		PositionBeats float64 `json:"position_beats"`
 		TempoBPM      float64 `json:"tempo_bpm"`
 	}
-	// Log is a line of the backend's log.
+	// Log is a line of the backend's log. JobID names the job or the call it is
+	// about, as that of Progress does.
 	Log struct {
 		Level   string `json:"level"`
 		Message string `json:"message"`
 		Source  string `json:"source"`
+		JobID   string `json:"job_id,omitempty"`
 	}
 	// Other is a broadcast we do not know, as it came.
 	Other struct {

@@ -12,6 +12,8 @@ type Catalog struct {
 	Tools    []Tool `json:"tools"`
 	// AcceptsBinary says that requests may have bodies of content type Binary.
 	AcceptsBinary bool `json:"accepts_binary"`
+	// AcceptsCancel says that a Cancel is understood.
+	AcceptsCancel bool `json:"accepts_cancel,omitempty"`
 	// Broadcasts is the endpoint of the backend's PUB socket, if it has one.
 	Broadcasts string `json:"broadcasts,omitempty"`
 }
@@ -20,6 +22,7 @@ type Catalog struct {
 // write that name alone in place of the object.
 type Tool struct {
 	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
 	Description  string          `json:"description,omitempty"`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
@@ -29,6 +32,8 @@ type Tool struct {
 	Idempotent bool `json:"idempotent,omitempty"`
 	// Destructive says that calling it may destroy something.
 	Destructive bool `json:"destructive,omitempty"`
+	// ClosedWorld says that it reaches nothing but what the backend keeps itself.
+	ClosedWorld bool `json:"closed_world,omitempty"`
 }
 
 // UnmarshalJSON reads a tool, or a name alone.
@@ -103,18 +108,62 @@ func (c *Call) flat(name string, raw []byte) error {
 	return err
 }
 
+// cancelType is the type of a Cancel's body.
+const cancelType = "tool_cancel"
+
+// Cancel is the body of a Request that calls off another: nobody waits for that
+// one's Reply any more. Only backends whose Catalog says so understand it.
+type Cancel struct {
+	RequestID string `json:"request_id"`
+}
+
+// MarshalJSON writes {"type":"tool_cancel","request_id":…}.
+func (c Cancel) MarshalJSON() ([]byte, error) {
+	type plain Cancel
+	return tagged(cancelType, plain(c))
+}
+
+// ReadCancel reads the id of the request that is called off, if the body of a
+// Request is a Cancel.
+func ReadCancel(raw json.RawMessage) (id ID, ok bool) {
+	var body struct {
+		Type      string `json:"type"`
+		RequestID string `json:"request_id"`
+	}
+	const longest = 256 // bytes; so that calls are not read twice
+	if len(raw) > longest || json.Unmarshal(raw, &body) != nil || body.Type != cancelType {
+		return id, false
+	}
+	id, err := ParseID(body.RequestID)
+	return id, err == nil
+}
+
 // ToolOutput is what a tool has to say: a text for people and, unless it is
 // null, the same as data for programs.
 type ToolOutput struct {
 	Text string          `json:"text"`
 	Data json.RawMessage `json:"data"`
+	// Attachments are pictures, sounds and other files that belong to it.
+	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// Attachment is a file beside an output: its bytes or its text, or only where it
+// is.
+type Attachment struct {
+	MimeType string `json:"mime_type,omitempty"`
+	Data     []byte `json:"data,omitempty"` // base64 in JSON
+	Text     string `json:"text,omitempty"`
+	URI      string `json:"uri,omitempty"`
+	Name     string `json:"name,omitempty"`
 }
 
 // ToolError is why a tool failed. The code is for programs; docs/backends.md
 // names those with a meaning to all, and others are passed on as they are.
 type ToolError struct {
-	Code    string          `json:"code"`
-	Message string          `json:"message"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Hint says what to do about it, for people; it may be empty.
+	Hint    string          `json:"hint,omitempty"`
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
@@ -123,7 +172,21 @@ const (
 	CodeInvalidParams = "invalid_params"
 	CodeToolNotFound  = "tool_not_found"
 	CodeInternal      = "internal_error"
+	CodeUnavailable   = "unavailable"
+	CodeLimit         = "limit_exceeded"
 )
+
+// Unexecuted is the details of an error that says that nothing was done, so that
+// the call may be made again whatever the tool does.
+var Unexecuted = json.RawMessage(`{"executed":false}`)
+
+// Unexecuted tells whether the error says that nothing was done.
+func (e *ToolError) Unexecuted() bool {
+	var details struct {
+		Executed *bool `json:"executed"`
+	}
+	return json.Unmarshal(e.Details, &details) == nil && details.Executed != nil && !*details.Executed
+}
 
 // Error is the message; the code is left to whoever shows it.
 func (e *ToolError) Error() string { return e.Message }
@@ -181,14 +244,15 @@ func (o *Outcome) UnmarshalJSON(raw []byte) error {
 
 func readOutput(result json.RawMessage) ToolOutput {
 	var known struct {
-		Text *string         `json:"text"`
-		Data json.RawMessage `json:"data"`
+		Text        *string         `json:"text"`
+		Data        json.RawMessage `json:"data"`
+		Attachments []Attachment    `json:"attachments"`
 	}
 	if json.Unmarshal(result, &known) == nil && known.Text != nil {
 		if string(known.Data) == "null" {
 			known.Data = nil
 		}
-		return ToolOutput{Text: *known.Text, Data: known.Data}
+		return ToolOutput{Text: *known.Text, Data: known.Data, Attachments: known.Attachments}
 	}
 	var text string
 	if json.Unmarshal(result, &text) == nil {

@@ -42,8 +42,8 @@ func parseEndpoint(addr string) (endpoint, error) {
 		WithHint("write tcp://HOST:PORT or ipc://PATH, for example tcp://127.0.0.1:5580")
 }
 
-func (e endpoint) dial(ctx context.Context) (net.Conn, error) {
-	var d net.Dialer
+func (e endpoint) dial(ctx context.Context, control func(string, string, syscall.RawConn) error) (net.Conn, error) {
+	d := net.Dialer{Control: control}
 	return d.DialContext(ctx, e.network, e.address)
 }
 
@@ -63,7 +63,7 @@ func (e endpoint) listen(ctx context.Context) (net.Listener, error) {
 
 // deserted tells whether nobody listens on a Unix socket that exists.
 func (e endpoint) deserted(ctx context.Context) bool {
-	conn, err := e.dial(ctx)
+	conn, err := e.dial(ctx, nil)
 	if err == nil {
 		conn.Close()
 	}

@@ -1,6 +1,7 @@
 package zmtp
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
@@ -53,6 +54,10 @@ type Options struct {
 	// is still connected. Without it the newcomer is turned away until the other
 	// one is gone.
 	Handover bool
+
+	// Control, when given, may refuse an address a socket dials, after its name was
+	// resolved; see net.Dialer.Control.
+	Control func(network, address string, conn syscall.RawConn) error
 
 	// OnEvent, when given, is told what happens to connections: Connected before
 	// the first message of that peer can be received, Disconnected after its

@@ -37,7 +37,7 @@ func Dial(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, e
 		return nil, err
 	}
 	return newSocket(ctx, kind, e.String(), opts, func(ctx context.Context, s *Socket) {
-		s.keepDialing(ctx, e.dial)
+		s.keepDialing(ctx, func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, opts.Control) })
 	})
 }
 
@@ -141,6 +141,17 @@ func (s *Socket) Recv(ctx context.Context) (Message, error) {
 		return nil, s.failed("receive", ErrClosed)
 	case <-ctx.Done():
 		return nil, s.failed("receive", expired(ctx))
+	}
+}
+
+// Poll is Recv without waiting: it tells whether a message was there.
+func (s *Socket) Poll() (Message, bool) {
+	select {
+	case m := <-s.in.items:
+		s.in.release(m.size())
+		return m, true
+	default:
+		return nil, false
 	}
 }
 

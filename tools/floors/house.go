@@ -14,7 +14,7 @@ func House() Plan {
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
-				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01",
+				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
@@ -31,10 +31,20 @@ func House() Plan {
 			"internal/durable":   {"internal/db"},                                                                           // both live in one database file
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
-			"internal/bridge":    {"internal/zmtp"},
-			"internal/llm":       {"internal/wire"}, // server-sent events
+			"internal/llm":       {"internal/wire"},                    // server-sent events
+			"internal/backend":   {"internal/zmtp", "internal/hoot01"}, // what is said, and over what
 			"internal/telemetry": {"internal/secret"},
 		},
+		// The backend knows no MCP, whoever serves it; the front end knows no tool.
+		Strangers: map[string][]string{
+			"internal/bridge":   {"internal/wire", "internal/hub", "internal/upstream", "internal/catalog", "internal/builtin"},
+			"internal/hoot":     {"internal/wire", "internal/hub", "internal/upstream", "internal/catalog"},
+			"internal/hub":      {"internal/hoot", "internal/bridge", "internal/builtin", "internal/script", "internal/job"},
+			"internal/upstream": {"internal/hoot", "internal/artifact", "internal/script", "internal/job"},
+			"internal/backend":  {"internal/wire", "internal/hoot"},
+		},
+		// Show nothing of what they import: toolset uses wire to cut and mend JSON.
+		Veils: []string{"internal/toolset"},
 		// Stands beside the house: imports nothing of ours, usable by all.
 		Beside: []string{"lua", "examples/scripts"},
 		// Not part of the program: may look at everything.

@@ -15,6 +15,8 @@ type Plan struct {
 	Beside     []string            // import nothing of ours, may be imported by all
 	Workshop   []string            // tools and tests: may import all, imported by none
 	Everywhere []string            // third-party packages that several of ours may import
+	Strangers  map[string][]string // rooms that must not come to know others, not even by way of a third
+	Veils      []string            // packages that show nothing of what they import
 }
 
 // Floor is a row of packages that do not import each other. A room ending in
@@ -57,7 +59,49 @@ func (plan Plan) Check(packages []Package) []Problem {
 			problems = append(problems, Problem{p.Dir, from, "(no floor)", "the plan does not know this package", "add it to its floor in tools/floors/house.go, or move it into a package that is there"})
 		}
 	}
+	problems = append(problems, plan.acquainted(packages)...)
 	return append(problems, plan.sharedLibraries(owners)...)
+}
+
+// acquainted reports the ways by which rooms come to know what they must not.
+func (plan Plan) acquainted(packages []Package) []Problem {
+	var problems []Problem
+	byPath := map[string]Package{}
+	for _, p := range packages {
+		byPath[p.ImportPath] = p
+	}
+	for _, p := range packages {
+		room, _, _ := plan.locate(p.local())
+		for _, stranger := range plan.Strangers[room] {
+			if way := plan.wayTo(byPath, p, stranger, map[string]bool{}); way != nil {
+				problems = append(problems, Problem{p.fileImporting(way[0].ImportPath), p.local(), stranger,
+					"it must not know it, not even by way of " + way[0].local(), "hand in an interface, or move the shared word down"})
+			}
+		}
+	}
+	return problems
+}
+
+// wayTo is the packages from p to one in the room, the first being p's own
+// import; nil when there is no way.
+func (plan Plan) wayTo(byPath map[string]Package, p Package, room string, seen map[string]bool) []Package {
+	for _, imported := range p.Imports {
+		next, ours := byPath[imported]
+		if !ours || seen[imported] {
+			continue
+		}
+		seen[imported] = true
+		if inRoom(next.local(), room) {
+			return []Package{next}
+		}
+		if slices.ContainsFunc(plan.Veils, func(veil string) bool { return inRoom(next.local(), veil) }) {
+			continue
+		}
+		if way := plan.wayTo(byPath, next, room, seen); way != nil {
+			return append([]Package{next}, way...)
+		}
+	}
+	return nil
 }
 
 // wrong says why from may not import to, and what to do instead; "" when it may.

@@ -1,0 +1,118 @@
+package bridge
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hoot01"
+	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// index finds the source's tools by the names they have on the wire: their own,
+// unless two namespaces have the same one.
+type index struct {
+	mu   sync.Mutex
+	of   []tool.Info
+	refs map[string]tool.Ref
+	list []hoot01.Tool
+}
+
+// find tells which tool of the source a name means.
+func (x *index) find(ctx context.Context, source tool.Source, name string) (tool.Ref, error) {
+	if err := x.refresh(ctx, source); err != nil {
+		return tool.Ref{}, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if ref, ok := x.refs[name]; ok {
+		return ref, nil
+	}
+	unknown := fault.New(fault.ToolNotFound, "no tool %q", name)
+	if close := nearest.Names(name, slices.Sorted(maps.Keys(x.refs)), 3); len(close) > 0 {
+		return tool.Ref{}, unknown.WithHint("did you mean %s?", strings.Join(close, " or "))
+	}
+	return tool.Ref{}, unknown.WithHint("Ready lists the tools there are")
+}
+
+// tools are the entries of our catalog.
+func (x *index) tools(ctx context.Context, source tool.Source) ([]hoot01.Tool, error) {
+	err := x.refresh(ctx, source)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.list, err
+}
+
+// refresh reads the source's list, if it is another than the one we know.
+func (x *index) refresh(ctx context.Context, source tool.Source) error {
+	infos, err := source.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.refs != nil && len(infos) == len(x.of) && (len(infos) == 0 || &infos[0] == &x.of[0]) {
+		return nil
+	}
+	x.of, x.refs, x.list = infos, make(map[string]tool.Ref, len(infos)), make([]hoot01.Tool, 0, len(infos))
+	for _, info := range infos {
+		name := legible(info.Name)
+		if _, taken := x.refs[name]; taken {
+			name = legible(info.Space + "__" + info.Name)
+		}
+		if _, taken := x.refs[name]; taken {
+			continue
+		}
+		x.refs[name] = info.Ref
+		x.list = append(x.list, entry(name, info))
+	}
+	return nil
+}
+
+// entry is a tool in the words of the wire.
+func entry(name string, info tool.Info) hoot01.Tool {
+	return hoot01.Tool{
+		Name: name, Title: info.Title, Description: info.Description,
+		InputSchema: info.Input, OutputSchema: info.Output,
+		ReadOnly: info.Hints.ReadOnly, Idempotent: info.Hints.Idempotent,
+		Destructive: !info.Hints.ReadOnly && !info.Hints.NonDestructive,
+		ClosedWorld: info.Hints.ClosedWorld,
+	}
+}
+
+// ready answers who asks what we can do.
+func (b *Bridge) ready(ctx context.Context, f hoot01.Frame) (hoot01.Frame, error) {
+	tools, err := b.index.tools(ctx, b.opts.Source)
+	if err != nil {
+		return f, err
+	}
+	content := f.Content
+	if content != hoot01.MsgPack { // a question without a body has no content type
+		content = hoot01.JSON
+	}
+	answer := f.Answer(hoot01.Ready)
+	answer.Service = b.opts.Name
+	return answer.With(content, hoot01.Catalog{
+		Protocol: hoot01.Magic, Tools: tools, Broadcasts: b.Broadcasts(), AcceptsCancel: true,
+	})
+}
+
+// watch tells everybody who asked once when our tools are others.
+func (b *Bridge) watch(ctx context.Context) {
+	for {
+		select {
+		case <-b.opts.Changed: // never, when it is nil
+		case <-ctx.Done():
+			return
+		}
+		for _, address := range b.peers.greeted() {
+			news := hoot01.New(hoot01.Ready, b.opts.Name)
+			news.Identity = address
+			b.answer(ctx, func() (hoot01.Frame, error) { return b.ready(ctx, news) })
+		}
+	}
+}
