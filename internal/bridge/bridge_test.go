@@ -38,7 +38,9 @@ func (s stage) Tools(context.Context) ([]tool.Info, error) {
 	return infos, nil
 }
 
-func (s stage) Call(ctx context.Context, call tool.Call) (tool.Result, error) { return s[call.Ref.Name](ctx, call) }
+func (s stage) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return s[call.Ref.Name](ctx, call)
+}
 
 func echo(_ context.Context, call tool.Call) (tool.Result, error) {
 	return tool.Output("said "+string(call.Args), call.Args)
