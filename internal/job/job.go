@@ -47,6 +47,7 @@ type Spec struct {
 	Tags     []string
 	Priority int           // among the creator's jobs, higher first
 	Delay    time.Duration // how long it waits at least
+	Start    time.Time     // or until when; zero is at once
 }
 
 // check refuses what cannot be stored, and puts tags in order.
@@ -73,6 +74,7 @@ func (s Spec) check() (Spec, error) {
 type Job struct {
 	ID string
 	Spec
+	Schedule string // the schedule that started it, or ""
 	State    State
 	Created  time.Time
 	Due      time.Time // when it may start
@@ -109,6 +111,7 @@ type Task struct {
 	ID string
 	Spec
 	Door     host.Door                              // what the script does goes through it
+	Offline  bool                                   // the door answers all of it: nothing outside is needed
 	Temp     string                                 // a folder that lives as long as the job; "" gives none
 	Progress func(fraction float64, message string) // never nil
 	Watch    func(host.Line)                        // sees output as it is said; never nil

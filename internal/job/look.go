@@ -36,9 +36,10 @@ func (q *Queue) Logs(ctx context.Context, id string, from int) ([]host.Line, err
 
 // Filter chooses jobs. Zero fields choose all.
 type Filter struct {
-	State   State
-	Tag     string
-	Creator string
+	State    State
+	Tag      string
+	Creator  string
+	Schedule string
 }
 
 func (f Filter) where() (string, []any) {
@@ -53,6 +54,9 @@ func (f Filter) where() (string, []any) {
 	}
 	if f.Creator != "" {
 		add("creator = $%d", f.Creator)
+	}
+	if f.Schedule != "" {
+		add("schedule = $%d", f.Schedule)
 	}
 	if f.Tag != "" {
 		add("id IN (SELECT job FROM job_tags WHERE tag = $%d)", f.Tag)

@@ -25,6 +25,7 @@ type Options struct {
 	KeepFailed   time.Duration // how long any other finished job is kept; zero means 30 minutes
 	Attempts     int           // starts in a row without a step forward, before a job is given up; zero means 50
 	Grace        time.Duration // how long Close waits for calls under way; zero means 5 s
+	ReadOnly     bool          // jobs are looked at and replayed; none is run, and another process may have the queue
 	TempDir      string        // below it every job has a folder of its own; "" gives them none
 	Events       *event.Bus    // may be nil
 	Clock        clock.Clock   // nil means the machine's
@@ -68,6 +69,7 @@ type Queue struct {
 
 	stop       context.CancelFunc // ends what runs in the background
 	background sync.WaitGroup
+	planned    chan struct{} // told when schedules change
 
 	mu      sync.Mutex
 	current map[string]*current // every job that is not over
@@ -83,34 +85,54 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 	if err := database.Migrate(ctx, "job", migrations); err != nil {
 		return nil, err
 	}
-	release, err := database.Claim(ctx, "jobs")
-	if err != nil {
-		return nil, err
+	release := func() error { return nil }
+	if !o.ReadOnly {
+		if release, err = database.Claim(ctx, "jobs"); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, release())
 		}
 	}()
-	q := &Queue{db: database, release: release, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers), current: map[string]*current{}}
+	q := &Queue{
+		db: database, release: release, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers),
+		stop: func() {}, planned: make(chan struct{}, 1), current: map[string]*current{},
+	}
+	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Log: o.Log}); err != nil || o.ReadOnly {
+		return q, err
+	}
+	return q, q.launch(ctx)
+}
+
+// launch goes on with what is not over, and begins what happens by itself.
+func (q *Queue) launch(ctx context.Context) error {
 	jobs, err := q.unfinished(ctx)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "find unfinished jobs")
+		return errors.Join(fault.Wrap(fault.Internal, err, "find unfinished jobs"), q.engine.Close())
 	}
 	for _, j := range jobs {
 		q.enter(j, false)
 	}
-	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Log: o.Log}); err != nil {
-		return nil, err
-	}
-	if err = q.engine.Launch(); err != nil {
-		return nil, err
+	if err := q.engine.Launch(); err != nil {
+		return errors.Join(err, q.engine.Close())
 	}
 	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
 	q.stop = stop
 	q.background.Go(func() { q.adopt(rest, jobs) })
 	q.background.Go(func() { q.tidy(rest) })
-	return q, nil
+	q.background.Go(func() { q.keepTime(rest) })
+	return nil
+}
+
+// writable refuses what only the process that runs the jobs can do.
+func (q *Queue) writable() error {
+	if !q.options.ReadOnly {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "this process does not run jobs").
+		WithHint("ask the server that runs them, with --server or at its address; `luanette serve` starts one")
 }
 
 // adopt starts jobs that were stored by a process which died before it could
@@ -162,21 +184,32 @@ func (q *Queue) halt() {
 // Submit stores a job and starts it as soon as it is due and has its turn. It is
 // on disk when Submit returns.
 func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
+	if err := q.writable(); err != nil {
+		return Job{}, err
+	}
 	s, err := s.check()
 	if err != nil {
 		return Job{}, err
 	}
 	now := q.options.Clock.Now()
 	j := Job{ID: newID(), Spec: s, State: Pending, Created: now, Due: now.Add(s.Delay)}
-	if err := q.insert(ctx, j); err != nil {
+	if s.Start.After(j.Due) {
+		j.Due = s.Start
+	}
+	if err := q.db.Write(ctx, func(tx *db.Tx) error { return insertJob(ctx, tx, j) }); err != nil {
 		return Job{}, fault.Wrap(fault.Internal, err, "store job")
 	}
-	q.enter(j, true)
-	q.options.Events.Publish(Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
+	q.admit(j)
 	if err := q.engine.Start(j.ID); err != nil {
 		return Job{}, errors.Join(err, q.withdraw(ctx, j.ID))
 	}
 	return j, nil
+}
+
+// admit begins to follow a job that was stored just now, and tells of it.
+func (q *Queue) admit(j Job) {
+	q.enter(j, true)
+	q.options.Events.Publish(Submitted{ID: j.ID, Name: j.Name, Creator: j.Creator, Tags: j.Tags})
 }
 
 // withdraw takes back a job that could not be started.
@@ -189,6 +222,9 @@ func (q *Queue) withdraw(ctx context.Context, id string) error {
 // stops at once, with the call it waits for. A job that is over stays as it is:
 // then the answer is false.
 func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
+	if err := q.writable(); err != nil {
+		return false, err
+	}
 	done, err := q.revoke(ctx, id, q.options.Clock.Now())
 	if err != nil {
 		return false, fault.Wrap(fault.Internal, err, "cancel job %s", id)

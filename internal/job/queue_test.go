@@ -224,6 +224,33 @@ func TestOneQueueAtATime(t *testing.T) {
 	shut(t, open(t, d, newStage(), job.Options{}))
 }
 
+// Beside the process that runs the jobs another one can look at them.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	d, s := database(t), newStage()
+	q := open(t, d, s, job.Options{})
+	defer shut(t, q)
+	id := submit(t, q, job.Spec{Source: "say:hello read:a"})
+	await(t, q, id)
+	looker := open(t, d, s, job.Options{ReadOnly: true})
+	defer shut(t, looker)
+	if j, err := looker.Status(t.Context(), id); err != nil || j.State != job.Complete || len(j.Output) != 1 {
+		t.Errorf("status %+v (%v)", j, err)
+	}
+	if r, err := looker.Replay(t.Context(), id, ""); err != nil || r.Error != nil || r.Steps != 1 || string(r.Result) != "1" {
+		t.Errorf("replay %+v (%v)", r, err)
+	}
+	_, submitted := looker.Submit(t.Context(), job.Spec{Source: "read:a"})
+	_, cancelled := looker.Cancel(t.Context(), id)
+	_, scheduled := looker.Schedule(t.Context(), job.Spec{Source: "read:a"}, "@daily", "")
+	_, paused := looker.Pause(t.Context(), id, true)
+	for _, err := range []error{submitted, cancelled, scheduled, paused, looker.Unschedule(t.Context(), id)} {
+		if fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("a change by one who only looks: %v", err)
+		}
+	}
+}
+
 func TestDelayAndRetention(t *testing.T) {
 	t.Parallel()
 	d := database(t)

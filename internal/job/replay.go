@@ -67,7 +67,7 @@ func (q *Queue) Replay(ctx context.Context, id, source string) (Replayed, error)
 	}
 	door := host.NewReplay(steps, nil)
 	outcome, err := q.runner.RunJob(ctx, Task{
-		ID: id, Spec: spec, Door: door, Progress: func(float64, string) {}, Watch: func(host.Line) {},
+		ID: id, Spec: spec, Door: door, Offline: true, Progress: func(float64, string) {}, Watch: func(host.Line) {},
 	})
 	replayed := Replayed{Outcome: outcome, Steps: len(steps), Left: door.Left()}
 	if refused := door.Err(); refused != nil {

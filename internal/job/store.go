@@ -15,7 +15,7 @@ import (
 )
 
 // columns of a job as scan reads them; output only where it is asked for.
-const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error"
+const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule"
 
 func scan(row db.Scanner, more ...any) (j Job, err error) {
 	var tags string
@@ -23,7 +23,7 @@ func scan(row db.Scanner, more ...any) (j Job, err error) {
 	var params, result, failure []byte
 	into := append([]any{
 		&j.ID, &j.State, &j.Name, &j.Hash, &j.Source, &params, &j.Creator, &tags, &j.Priority,
-		&created, &due, &started, &finished, &result, &failure,
+		&created, &due, &started, &finished, &result, &failure, &j.Schedule,
 	}, more...)
 	if err := row.Scan(into...); err != nil {
 		return j, err
@@ -48,22 +48,20 @@ func moment(micros int64) time.Time {
 	return time.UnixMicro(micros)
 }
 
-func (q *Queue) insert(ctx context.Context, j Job) error {
+func insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	tags, err := json.Marshal(append([]string{}, j.Tags...))
 	if err != nil {
 		return err
 	}
-	return q.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro())
-		for _, tag := range j.Tags {
-			if err == nil {
-				_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
-			}
+	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule)
+	for _, tag := range j.Tags {
+		if err == nil {
+			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
 		}
-		return err
-	})
+	}
+	return err
 }
 
 // load reads one job, with its output.
