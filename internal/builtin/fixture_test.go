@@ -175,7 +175,7 @@ func open(t *testing.T) house {
 	study := newStudy(t, c)
 	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c), builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
 		builtin.Sessions(study.sessions),
-		builtin.Jobs(nil, study.scripts, study.runner, c)) // openJobs has a queue
+		builtin.Jobs(nil, study.scripts, study.runner, c), builtin.Schedules(nil)) // openJobs has a queue
 	c.Add(set)
 	c.Add(study.published)
 	for _, name := range []string{"fs", "music"} {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/script"
@@ -17,6 +16,7 @@ import (
 // JobQueue keeps jobs, as these tools need it.
 type JobQueue interface {
 	Submit(ctx context.Context, s job.Spec) (job.Job, error)
+	Schedule(ctx context.Context, s job.Spec, cron, zone string) (job.Schedule, error)
 	Status(ctx context.Context, id string) (job.Job, error)
 	Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []job.Job, pending []string, err error)
 	Cancel(ctx context.Context, id string) (bool, error)
@@ -47,7 +47,7 @@ func Jobs(q JobQueue, s JobScripts, r JobRunner, tools tool.Source) []Tool {
 	t := jobTools{q, s, r, tools}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []Tool{
-		Define("lua_execute", tool.Hints{}, t.execute),
+		runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute),
 		runs[jobIn, JobView]("job_status", look, t.status),
 		runs[jobPollIn, Polled]("job_poll", look, t.poll),
 		Define("job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),
@@ -75,51 +75,6 @@ func (t jobTools) load(ctx context.Context, hash string) (cas.Ref, string, error
 	}
 	source, err := t.scripts.Read(ctx, ref, script.MaxSource)
 	return ref, string(source), err
-}
-
-type executeIn struct {
-	ScriptHash string   `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or its first 12 digits or more"`
-	Script     string   `json:"script,omitempty" jsonschema:"the same as cas:HASH; give one of the two"`
-	Params     Object   `json:"params,omitempty" jsonschema:"the argument of main"`
-	Creator    string   `json:"creator,omitempty" jsonschema:"who starts it; jobs of different creators take turns" max:"256"`
-	Tags       []string `json:"tags,omitempty" jsonschema:"words to find the job by" max:"64"`
-	Priority   int      `json:"priority,omitempty" jsonschema:"higher goes first among the jobs of one creator" min:"-100" max:"100"`
-	DelayMS    int64    `json:"delay_ms,omitempty" jsonschema:"how long it waits before it starts" min:"0" max:"2592000000"`
-}
-
-// Execution is what lua_execute answers.
-type Execution struct {
-	JobID string `json:"job_id" jsonschema:"ask for it with job_poll or job_status"`
-}
-
-// Text gives the id.
-func (e Execution) Text() string { return "Script execution started. Job ID: " + e.JobID }
-
-func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (Execution, error) {
-	name := in.ScriptHash
-	if name == "" {
-		name = in.Script
-	}
-	if name == "" || in.ScriptHash != "" && in.Script != "" {
-		return Execution{}, fault.New(fault.InvalidParams, "lua_execute needs script_hash or script, one of them").
-			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
-	}
-	ref, source, err := t.load(ctx, name)
-	if err != nil {
-		return Execution{}, err
-	}
-	ready, err := t.runner.Prepare(ctx, script.Request{Source: source, Hash: ref, Params: orEmpty(in.Params), Main: true})
-	if err != nil {
-		return Execution{}, scriptFault(err)
-	}
-	if in.Creator == "" && call.Caller != nil {
-		in.Creator = call.Caller.ID
-	}
-	j, err := t.queue.Submit(ctx, job.Spec{
-		Name: ready.Name, Hash: ref.String(), Source: ready.Source, Params: ready.Params, Creator: in.Creator,
-		Tags: in.Tags, Priority: in.Priority, Delay: time.Duration(in.DelayMS) * time.Millisecond,
-	})
-	return Execution{JobID: j.ID}, err
 }
 
 func orEmpty(o Object) JSON {

@@ -113,7 +113,7 @@ func openJobs(t *testing.T) office {
 		}
 		_ = database.Close()
 	})
-	set := builtin.NewSet(builtin.Jobs(queue, study.scripts, runner, c), builtin.Scripts(runner, study.scripts, study.published, study.sessions))
+	set := builtin.NewSet(builtin.Jobs(queue, study.scripts, runner, c), builtin.Schedules(queue), builtin.Scripts(runner, study.scripts, study.published, study.sessions))
 	c.Add(set)
 	return office{house{catalog: c, set: set, study: study}, b, queue, folder}
 }

@@ -21,7 +21,10 @@ type JobView struct {
 	ScriptHash  string     `json:"script_hash,omitempty"`
 	Creator     string     `json:"creator,omitempty"`
 	Tags        []string   `json:"tags"`
+	Priority    int        `json:"priority,omitempty"`
+	ScheduleID  string     `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
 	CreatedAt   float64    `json:"created_at" jsonschema:"seconds since 1970"`
+	DueAt       float64    `json:"due_at,omitempty" jsonschema:"when it may start, if that is later"`
 	StartedAt   float64    `json:"started_at,omitempty"`
 	CompletedAt float64    `json:"completed_at,omitempty"`
 	Progress    float64    `json:"progress" jsonschema:"0 to 1"`
@@ -52,11 +55,16 @@ type jobData struct {
 }
 
 func jobView(j *job.Job) JobView {
-	return JobView{
+	v := JobView{
 		JobID: j.ID, Status: string(j.State), Name: j.Name, ScriptHash: j.Hash, Creator: j.Creator, Tags: append([]string{}, j.Tags...),
+		Priority: j.Priority, ScheduleID: j.Schedule,
 		CreatedAt: seconds(j.Created), StartedAt: seconds(j.Started), CompletedAt: seconds(j.Finished),
 		Progress: j.Progress, Message: j.Message, Error: jobError(j.Error), Output: saidViews(j.Output),
 	}
+	if j.Due.After(j.Created) {
+		v.DueAt = seconds(j.Due)
+	}
+	return v
 }
 
 // Text says it in a line, and the error whole.
@@ -64,6 +72,9 @@ func (v JobView) Text() string {
 	text := fmt.Sprintf("Job %s: %s", v.JobID, v.Status)
 	if v.ScriptHash != "" {
 		text += " (script: " + v.ScriptHash[:min(12, len(v.ScriptHash))] + ")"
+	}
+	if v.Status == string(job.Pending) && v.DueAt > 0 {
+		text += ", due " + timeText(v.DueAt)
 	}
 	if v.Status == string(job.Running) && v.Progress > 0 {
 		text += fmt.Sprintf(", %.0f %% %s", v.Progress*100, v.Message)
@@ -98,11 +109,12 @@ func seconds(t time.Time) float64 {
 }
 
 type jobListIn struct {
-	Status  string `json:"status,omitempty" jsonschema:"only jobs with this status" enum:"pending,running,complete,failed,cancelled"`
-	Tag     string `json:"tag,omitempty" jsonschema:"only jobs with this tag"`
-	Creator string `json:"creator,omitempty" jsonschema:"only jobs of this creator"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before"`
+	Status     string `json:"status,omitempty" jsonschema:"only jobs with this status" enum:"pending,running,complete,failed,cancelled"`
+	Tag        string `json:"tag,omitempty" jsonschema:"only jobs with this tag"`
+	Creator    string `json:"creator,omitempty" jsonschema:"only jobs of this creator"`
+	ScheduleID string `json:"schedule_id,omitempty" jsonschema:"only jobs that this schedule started"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
+	Cursor     string `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before"`
 }
 
 // JobList is what job_list answers.
@@ -122,7 +134,7 @@ func (l JobList) Text() string {
 }
 
 func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (tool.Result, error) {
-	page, err := t.queue.List(ctx, job.Filter{State: job.State(in.Status), Tag: in.Tag, Creator: in.Creator}, in.Limit, in.Cursor)
+	page, err := t.queue.List(ctx, job.Filter{State: job.State(in.Status), Tag: in.Tag, Creator: in.Creator, Schedule: in.ScheduleID}, in.Limit, in.Cursor)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -34,7 +34,7 @@ func TestResources(t *testing.T) {
 	h := open(t)
 	r := builtin.NewResources(builtin.Overview(h.catalog, h.servers, h.catalog))
 	for uri, wants := range map[string][]string{
-		"lua://tools":         {`"lua_path": "mcp.fs.read_file"`, `"lua_path": "mcp.search_tools"`, `"total": 35`},
+		"lua://tools":         {`"lua_path": "mcp.fs.read_file"`, `"lua_path": "mcp.search_tools"`, `"total": 39`},
 		"lua://tools/fs":      {`"lua_path": "mcp.fs[\"write-file\"]"`, `"input_schema"`, `"total": 2`},
 		"lua://namespaces":    {`"namespace": "music"`, `"state": "connected"`, `"total": 2`},
 		"lua://namespaces/fs": {`"url": "http://127.0.0.1:9/fs"`, `"tool_count": 2`, `"read_file"`},

@@ -258,8 +258,8 @@ func paramsError(problems []string) *Error {
 }
 
 // Prepare checks the params of a run of main against what the script describes
-// and fills in defaults. A script that cannot describe itself is run as it is:
-// it will say better what is wrong with it.
+// and fills in defaults, and the script's name. A script that cannot describe
+// itself is run as it is: it will say better what is wrong with it.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	d, err := r.Describe(ctx, q)
 	if err != nil {
@@ -270,5 +270,8 @@ func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 		return q, r.explain(ctx, q, err)
 	}
 	q.Params = params
+	if q.Name == "" {
+		q.Name = d.Name
+	}
 	return q, nil
 }

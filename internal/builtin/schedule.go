@@ -1,0 +1,135 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// JobSchedules keeps schedules, as these tools need it.
+type JobSchedules interface {
+	Schedules(ctx context.Context) ([]job.Schedule, error)
+	Pause(ctx context.Context, id string, paused bool) (job.Schedule, error)
+	Unschedule(ctx context.Context, id string) error
+}
+
+// Schedules makes the tools for what lua_execute was told to start again and
+// again.
+func Schedules(s JobSchedules) []Tool {
+	t := scheduleTools{s}
+	change := tool.Hints{Idempotent: true, NonDestructive: true, ClosedWorld: true}
+	return []Tool{
+		Define("schedule_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
+		Define("schedule_pause", change, t.pause),
+		Define("schedule_resume", change, t.resume),
+		Define("schedule_remove", tool.Hints{ClosedWorld: true}, t.remove),
+	}
+}
+
+type scheduleTools struct{ schedules JobSchedules }
+
+// ScheduleView is a schedule as the tools show it. Times are seconds since 1970.
+type ScheduleView struct {
+	ScheduleID string   `json:"schedule_id"`
+	Schedule   string   `json:"schedule" jsonschema:"the cron expression"`
+	Timezone   string   `json:"timezone,omitempty" jsonschema:"missing when it is the server's own"`
+	Name       string   `json:"name,omitempty"`
+	ScriptHash string   `json:"script_hash,omitempty"`
+	Creator    string   `json:"creator,omitempty"`
+	Tags       []string `json:"tags"`
+	CreatedAt  float64  `json:"created_at" jsonschema:"seconds since 1970"`
+	Paused     bool     `json:"paused"`
+	NextRun    float64  `json:"next_run,omitempty" jsonschema:"seconds since 1970; missing while it is paused"`
+	LastRun    float64  `json:"last_run,omitempty" jsonschema:"when it started its last job"`
+	LastJobID  string   `json:"last_job_id,omitempty"`
+	Started    int      `json:"started" jsonschema:"jobs it started so far"`
+	Skipped    int      `json:"skipped,omitempty" jsonschema:"times passed over because the job before was not over"`
+}
+
+func scheduleView(s *job.Schedule) ScheduleView {
+	return ScheduleView{
+		ScheduleID: s.ID, Schedule: s.Cron, Timezone: s.Zone, Name: s.Name, ScriptHash: s.Hash, Creator: s.Creator, Tags: append([]string{}, s.Tags...),
+		CreatedAt: seconds(s.Created), Paused: s.Paused, NextRun: seconds(s.Next), LastRun: seconds(s.Last), LastJobID: s.LastJob,
+		Started: s.Started, Skipped: s.Skipped,
+	}
+}
+
+// Text says it in a line.
+func (v ScheduleView) Text() string {
+	text := fmt.Sprintf("Schedule %s: %s", v.ScheduleID, v.Schedule)
+	if v.Timezone != "" {
+		text += " (" + v.Timezone + ")"
+	}
+	if v.Name != "" {
+		text += ", " + v.Name
+	}
+	switch {
+	case v.Paused:
+		text += ", paused"
+	case v.NextRun > 0:
+		text += ", next run " + timeText(v.NextRun)
+	default:
+		text += ", no further run"
+	}
+	return fmt.Sprintf("%s, %d started", text, v.Started)
+}
+
+// timeText is seconds since 1970 for people.
+func timeText(seconds float64) string {
+	return time.UnixMilli(int64(seconds * 1000)).UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// ScheduleList is what schedule_list answers.
+type ScheduleList struct {
+	Schedules []ScheduleView `json:"schedules"`
+}
+
+// Text has a line for each.
+func (l ScheduleList) Text() string {
+	lines := []string{fmt.Sprintf("Found %d schedules", len(l.Schedules))}
+	for _, v := range l.Schedules {
+		lines = append(lines, v.Text())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (t scheduleTools) list(ctx context.Context, _ tool.Call, _ noArguments) (ScheduleList, error) {
+	all, err := t.schedules.Schedules(ctx)
+	l := ScheduleList{Schedules: []ScheduleView{}}
+	for i := range all {
+		l.Schedules = append(l.Schedules, scheduleView(&all[i]))
+	}
+	return l, err
+}
+
+type scheduleIn struct {
+	ScheduleID string `json:"schedule_id" jsonschema:"id of a schedule, as lua_execute or schedule_list gave it" min:"1" max:"64"`
+}
+
+func (t scheduleTools) pause(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
+	s, err := t.schedules.Pause(ctx, in.ScheduleID, true)
+	return scheduleView(&s), err
+}
+
+func (t scheduleTools) resume(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
+	s, err := t.schedules.Pause(ctx, in.ScheduleID, false)
+	return scheduleView(&s), err
+}
+
+// ScheduleRemoved is what schedule_remove answers.
+type ScheduleRemoved struct {
+	ScheduleID string `json:"schedule_id"`
+	Removed    bool   `json:"removed"`
+}
+
+// Text says it in a line.
+func (r ScheduleRemoved) Text() string { return "Schedule " + r.ScheduleID + " removed" }
+
+func (t scheduleTools) remove(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleRemoved, error) {
+	err := t.schedules.Unschedule(ctx, in.ScheduleID)
+	return ScheduleRemoved{in.ScheduleID, err == nil}, err
+}
