@@ -30,6 +30,7 @@ type Config struct {
 	Telemetry TelemetryConfig           `toml:"telemetry"`
 	MCP       MCPConfig                 `toml:"mcp"`
 	Scripts   ScriptsConfig             `toml:"scripts"`
+	Jobs      JobsConfig                `toml:"jobs"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
 }
 
@@ -102,6 +103,7 @@ func defaults(env Environment) Config {
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 		},
+		Jobs: defaultJobs(),
 	}
 }
 
@@ -294,6 +296,9 @@ func (c *Config) check() error {
 	}
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		return fault.New(fault.Config, "log.format: %q is not a format", c.Log.Format).WithHint("use text or json")
+	}
+	if err := c.Jobs.check(); err != nil {
+		return err
 	}
 	for name, u := range c.Upstreams {
 		if (u.URL == "") == (u.Command == "") {

@@ -30,6 +30,7 @@ type Options struct {
 	Stderr  io.Writer   // logs and the start-up lines; standard output belongs to protocols
 	Env     Environment // for variables that parts of the configuration name
 	Jobs    bool        // run jobs, those that a crash interrupted included; not for a house built in passing
+	Archive bool        // without Jobs: let them be looked at and replayed
 }
 
 // House is the whole program, built and running except for its doors. Serve or
@@ -46,7 +47,7 @@ type House struct {
 	catalog   *catalog.Catalog
 	contents  contents
 	scripts   *scripts
-	jobs      *job.Queue // nil when another process runs them
+	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
 	hub       *hub.Hub
 	started   time.Time
@@ -100,7 +101,7 @@ func (h *House) furnish(ctx context.Context) error {
 	if err := h.adopt(ctx, h.config); err != nil {
 		return err
 	}
-	if h.options.Jobs {
+	if h.options.Jobs || h.options.Archive {
 		if err := h.openJobs(ctx); err != nil {
 			return err
 		}
@@ -158,7 +159,7 @@ func (h *House) offerTools() {
 		builtin.Sessions(h.scripts.sessions),
 	}
 	if h.jobs != nil {
-		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner, h.catalog))
+		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner, h.catalog), builtin.Schedules(h.jobs))
 	}
 	h.own = builtin.NewSet(families...)
 	h.catalog.Add(h.own)

@@ -13,17 +13,45 @@ import (
 	"github.com/luanette/luanette/internal/tool"
 )
 
+// JobsConfig is about scripts that run in the background.
+type JobsConfig struct {
+	Workers      int      `toml:"workers" help:"how many jobs run at once"`
+	Timeout      Duration `toml:"timeout" help:"how long one run of a job may take; 0 is as long as scripts.timeout says"`
+	KeepComplete Duration `toml:"keep_complete" help:"how long a complete job is kept after its end"`
+	KeepFailed   Duration `toml:"keep_failed" help:"how long a failed or cancelled job is kept after its end"`
+}
+
+func defaultJobs() JobsConfig {
+	return JobsConfig{Workers: 16, KeepComplete: Duration(5 * time.Minute), KeepFailed: Duration(30 * time.Minute)}
+}
+
+func (c JobsConfig) check() error {
+	switch {
+	case c.Workers < 1:
+		return fault.New(fault.Config, "jobs.workers: %d is too few", c.Workers).WithHint("give 1 or more")
+	case c.Timeout < 0 || c.KeepComplete <= 0 || c.KeepFailed <= 0:
+		return fault.New(fault.Config, "jobs: timeout, keep_complete and keep_failed are lengths of time above zero").
+			WithHint("such as 5m or 720h")
+	}
+	return nil
+}
+
 // openJobs starts the queue and lets jobs go on that a crash interrupted. The
 // queue belongs to one process at a time: another one on the same data folder,
-// such as a client's own `luanette stdio` beside a server, goes on without jobs.
+// such as a client's own `luanette stdio` beside a server, can only look at jobs,
+// and so does a house that is not to run any.
 func (h *House) openJobs(ctx context.Context) error {
-	queue, err := job.Open(ctx, h.store, jobRunner{h.scripts.runner, h.upstreams}, job.Options{
+	options := job.Options{
+		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
-		Events: h.bus, Log: h.log,
-	})
+		ReadOnly: !h.options.Jobs, Events: h.bus, Log: h.log,
+	}
+	runner := jobRunner{h.scripts.runner, h.upstreams, script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
+	queue, err := job.Open(ctx, h.store, runner, options)
 	if fault.CodeOf(err) == fault.Conflict {
 		h.log.InfoContext(ctx, "jobs run in another process on this data folder")
-		return nil
+		options.ReadOnly = true
+		queue, err = job.Open(ctx, h.store, runner, options)
 	}
 	if err != nil {
 		return err
@@ -40,6 +68,7 @@ const patience = 30 * time.Second
 type jobRunner struct {
 	runner    *script.Runner
 	upstreams *upstreams
+	limits    script.Limits
 }
 
 func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
@@ -47,10 +76,12 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	if err != nil {
 		hash = cas.Ref{} // a script that was not stored
 	}
-	r.upstreams.allTried(ctx, patience)
+	if !task.Offline {
+		r.upstreams.allTried(ctx, patience)
+	}
 	outcome, err := r.runner.Run(ctx, script.Request{
 		Source: task.Source, Name: task.Name, Hash: hash, Creator: task.Creator, Params: task.Params, Main: true,
-		Door: task.Door, Temp: task.Temp, Watch: task.Watch,
+		Door: task.Door, Temp: task.Temp, Watch: task.Watch, Limits: r.limits,
 		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	var failure *script.Error
