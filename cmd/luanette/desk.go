@@ -25,12 +25,14 @@ type deskFlags struct {
 	Server string        `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
 	JSON   bool          `help:"Print JSON for programs."`
 	Wait   time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start."`
+
+	Archive bool `kong:"-"` // the command looks at jobs
 }
 
 // open finds the desk. A spinner runs meanwhile when a person is looking.
 func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) {
 	defer spin(world, "connecting")()
-	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env}
+	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
 	if f.Server != "" {
 		return app.Connect(ctx, f.Server, options)
 	}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"time"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -15,6 +15,10 @@ type jobCommand struct {
 	Poll   jobPollCommand   `cmd:"" help:"Wait for jobs to finish."`
 	Cancel jobCancelCommand `cmd:"" help:"Stop a job."`
 	Logs   jobLogsCommand   `cmd:"" help:"Show what a job printed and logged."`
+
+	Journal  jobJournalCommand `cmd:"" help:"Show what a job did to the world, step by step."`
+	Stats    jobStatsCommand   `cmd:"" help:"Count jobs by status."`
+	Schedule scheduleCommand   `cmd:"" help:"List, pause and remove schedules; job start --schedule makes one."`
 }
 
 // jobFlags are those of every job command.
@@ -30,43 +34,57 @@ func (f *jobFlags) answer(ctx context.Context, world *process, name string, args
 
 type jobStartCommand struct {
 	jobFlags
-	Hash    string   `arg:"" help:"The script's hash, or the first 12 digits or more."`
-	Param   []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
-	Creator string   `help:"Who wants it; jobs of different creators take turns."`
-	Tag     []string `short:"t" help:"Words to find it by."`
+	Hash     string        `arg:"" help:"The script's hash, or the first 12 digits or more."`
+	Param    []string      `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
+	Creator  string        `help:"Who wants it; jobs of different creators take turns."`
+	Tag      []string      `short:"t" help:"Words to find it by."`
+	Priority int           `help:"Among the creator's jobs, higher goes first."`
+	Delay    time.Duration `placeholder:"10m" help:"How long it waits before it starts."`
+	At       string        `placeholder:"TIME" help:"When it starts, such as 2026-12-24T18:00:00Z."`
+	Schedule string        `placeholder:"CRON" help:"Start it again and again, such as '0 7 * * 1-5' or '@every 10m'."`
+	Timezone string        `placeholder:"ZONE" help:"In which the schedule is meant, such as Europe/Berlin."`
 }
 
 // Run starts the job.
 func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
-	params := map[string]json.RawMessage{}
-	for _, pair := range c.Param {
-		key, value, err := readPair(pair, anyType)
-		if err != nil {
-			return err
-		}
-		params[key] = value
+	params, err := readParams(c.Param)
+	if err != nil {
+		return err
 	}
 	args := map[string]any{"script_hash": c.Hash, "params": params}
-	if c.Creator != "" {
-		args["creator"] = c.Creator
+	for key, value := range map[string]string{"creator": c.Creator, "start_at": c.At, "schedule": c.Schedule, "timezone": c.Timezone} {
+		if value != "" {
+			args[key] = value
+		}
 	}
 	if len(c.Tag) > 0 {
 		args["tags"] = c.Tag
+	}
+	if c.Priority != 0 {
+		args["priority"] = c.Priority
+	}
+	if c.Delay != 0 {
+		args["delay_ms"] = c.Delay.Milliseconds()
 	}
 	return c.answer(ctx, world, "lua_execute", args)
 }
 
 type jobListCommand struct {
 	jobFlags
-	Status string `help:"Only those pending, running, complete, failed or cancelled."`
-	Limit  int    `default:"20" help:"How many at most."`
+	Status   string `help:"Only those pending, running, complete, failed or cancelled."`
+	Tag      string `short:"t" help:"Only those with this tag."`
+	Creator  string `help:"Only those of this creator."`
+	Schedule string `placeholder:"ID" help:"Only those that this schedule started."`
+	Limit    int    `default:"20" help:"How many at most."`
 }
 
 // Run lists jobs, newest first.
 func (c *jobListCommand) Run(ctx context.Context, world *process) error {
 	args := map[string]any{"limit": c.Limit}
-	if c.Status != "" {
-		args["status"] = c.Status
+	for key, value := range map[string]string{"status": c.Status, "tag": c.Tag, "creator": c.Creator, "schedule_id": c.Schedule} {
+		if value != "" {
+			args[key] = value
+		}
 	}
 	return c.answer(ctx, world, "job_list", args)
 }
@@ -114,4 +132,18 @@ type jobLogsCommand struct{ jobArg }
 // Run shows the job's output.
 func (c *jobLogsCommand) Run(ctx context.Context, world *process) error {
 	return c.answer(ctx, world, "job_logs", map[string]any{"job_id": c.ID})
+}
+
+type jobJournalCommand struct{ jobArg }
+
+// Run shows the job's journal.
+func (c *jobJournalCommand) Run(ctx context.Context, world *process) error {
+	return c.answer(ctx, world, "job_journal", map[string]any{"job_id": c.ID})
+}
+
+type jobStatsCommand struct{ jobFlags }
+
+// Run counts jobs.
+func (c *jobStatsCommand) Run(ctx context.Context, world *process) error {
+	return c.answer(ctx, world, "job_stats", nil)
 }

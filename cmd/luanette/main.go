@@ -34,6 +34,8 @@ type cli struct {
 	Call     callCommand     `cmd:"" help:"Call a tool."`
 	Run      runCommand      `cmd:"" help:"Run a script file."`
 	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
+	Preview  previewCommand  `cmd:"" help:"Show what a script would do, without doing it."`
+	Replay   replayCommand   `cmd:"" help:"Run a job again from its journal, offline."`
 	Repl     replCommand     `cmd:"" help:"Type Lua and see what it returns; variables persist."`
 	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
 	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`

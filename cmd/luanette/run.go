@@ -35,19 +35,34 @@ func (c *runCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	params, err := readParams(c.Param)
+	if err != nil {
+		return err
+	}
+	return c.evaluate(ctx, world, sourceArgs(source, params))
+}
+
+// readParams reads KEY=VALUE pairs.
+func readParams(pairs []string) (map[string]json.RawMessage, error) {
 	params := map[string]json.RawMessage{}
-	for _, pair := range c.Param {
+	for _, pair := range pairs {
 		key, value, err := readPair(pair, anyType)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		params[key] = value
 	}
+	return params, nil
+}
+
+// sourceArgs are the arguments of a tool that runs a script file: with params
+// main is called, so there are some only if there is a main.
+func sourceArgs(source string, params map[string]json.RawMessage) map[string]any {
 	args := map[string]any{"code": source}
 	if len(params) > 0 || definesMain.MatchString(source) {
 		args["params"] = params
 	}
-	return c.evaluate(ctx, world, args)
+	return args
 }
 
 // definesMain finds the global function that makes a file more than a list of
@@ -118,18 +133,39 @@ func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[strin
 
 // answer prints the lines that did not come before, and the result.
 func (l *live) answer(structured json.RawMessage) error {
+	lines, result, err := readAnswer(structured)
+	if err != nil {
+		return err
+	}
+	l.lines(lines)
+	if result == nil {
+		return nil
+	}
+	return printJSON(l.world.Stdout, result)
+}
+
+// readAnswer takes what a script said and its result out of a tool's answer. The
+// result is nil when there is none.
+func readAnswer(structured json.RawMessage) (lines []script.Said, result json.RawMessage, err error) {
 	var answer struct {
 		Result json.RawMessage
 		Output []struct{ Stream, Text string }
 	}
 	if err := json.Unmarshal(structured, &answer); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read answer")
+		return nil, nil, fault.Wrap(fault.Upstream, err, "read answer")
 	}
 	for i, line := range answer.Output {
-		l.line(script.Said{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
+		lines = append(lines, script.Said{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
 	}
 	if string(answer.Result) == "null" {
-		return nil
+		answer.Result = nil
 	}
-	return printJSON(l.world.Stdout, answer.Result)
+	return lines, answer.Result, nil
+}
+
+// lines prints those that were not printed yet.
+func (l *live) lines(lines []script.Said) {
+	for _, line := range lines {
+		l.line(line)
+	}
 }
