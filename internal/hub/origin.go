@@ -1,12 +1,9 @@
 package hub
 
 import (
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 
+	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -14,8 +11,9 @@ import (
 // into: on a loopback address the Host must be one, and an Origin must be the
 // hub's own or an allowed one.
 func (h *Hub) guarded(next http.Handler) http.Handler {
+	browsers := inet.Browsers{Origins: h.opts.Origins, Hosts: h.opts.Hosts}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !h.hostAllowed(r) {
+		if !browsers.Served(r) {
 			refuse(w, http.StatusForbidden, "", wire.Errorf(wire.CodeInvalidRequest, "Host %q is not served here", r.Host))
 			return
 		}
@@ -24,7 +22,7 @@ func (h *Hub) guarded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !h.originAllowed(r, origin) {
+		if !browsers.Allowed(r, origin) {
 			refuse(w, http.StatusForbidden, "", wire.Errorf(wire.CodeInvalidRequest, "Origin %q is not allowed", origin))
 			return
 		}
@@ -35,44 +33,6 @@ func (h *Hub) guarded(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// hostAllowed guards against names that were made to point to this machine.
-func (h *Hub) hostAllowed(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !isLoopback(hostOf(local.String())) {
-		return true
-	}
-	name := hostOf(r.Host)
-	return isLoopback(name) || slices.ContainsFunc(h.opts.Hosts, func(allowed string) bool {
-		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, r.Host)
-	})
-}
-
-func (h *Hub) originAllowed(r *http.Request, origin string) bool {
-	if slices.Contains(h.opts.Origins, "*") || slices.ContainsFunc(h.opts.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
-		return true
-	}
-	u, err := url.Parse(origin)
-	if err != nil || u.Host == "" {
-		return false
-	}
-	return strings.EqualFold(u.Host, r.Host) || isLoopback(u.Hostname()) && isLoopback(hostOf(r.Host))
-}
-
-func hostOf(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host
-	}
-	return strings.Trim(hostport, "[]")
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // allowCrossOrigin tells a browser what a page of an allowed origin may do.

@@ -1,5 +1,5 @@
-// Package inet knows which addresses are of the public internet, for everybody
-// who must keep others from reaching inside.
+// Package inet keeps others from reaching inside: it knows which addresses are of
+// the public internet, and which requests of browsers to let in.
 package inet
 
 import (

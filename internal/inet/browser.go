@@ -1,0 +1,61 @@
+package inet
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Browsers decides which requests may come from a person's browser. A page
+// somewhere on the internet can make it send requests to this machine, under a
+// name that was made to point here; those must not get through.
+type Browsers struct {
+	// Origins are allowed besides the server's own and, on loopback, other
+	// loopback ones; "*" allows all.
+	Origins []string
+	// Hosts are names this server may be called by besides loopback ones when it
+	// listens on loopback.
+	Hosts []string
+}
+
+// Served tells whether the request's Host is one of ours.
+func (b Browsers) Served(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !IsLoopback(hostOf(local.String())) {
+		return true
+	}
+	name := hostOf(r.Host)
+	return IsLoopback(name) || slices.ContainsFunc(b.Hosts, func(allowed string) bool {
+		return strings.EqualFold(allowed, name) || strings.EqualFold(allowed, r.Host)
+	})
+}
+
+// Allowed tells whether pages of an origin may use this server.
+func (b Browsers) Allowed(r *http.Request, origin string) bool {
+	if slices.Contains(b.Origins, "*") || slices.ContainsFunc(b.Origins, func(o string) bool { return strings.EqualFold(o, origin) }) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	return strings.EqualFold(u.Host, r.Host) || IsLoopback(u.Hostname()) && IsLoopback(hostOf(r.Host))
+}
+
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+// IsLoopback tells whether a host name or address is this machine's own.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
