@@ -26,6 +26,7 @@ import (
 // providers are the three signals' beginnings. Those not exported do nothing,
 // and logs is nil then.
 type providers struct {
+	recent    *Traces
 	tracers   trace.TracerProvider
 	meters    metric.MeterProvider
 	logs      log.LoggerProvider
@@ -33,8 +34,11 @@ type providers struct {
 }
 
 // build makes the providers. If one cannot be made, none is left running.
-func (p plan) build(ctx context.Context, res *resource.Resource, complain *complaints) (_ *providers, err error) {
-	made := &providers{tracers: idProvider{}, meters: nometric.NewMeterProvider()}
+func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *complaints) (_ *providers, err error) {
+	made := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
+	if recent != nil {
+		made.tracers = &recorder{traces: recent}
+	}
 	steps := []func() error{
 		func() error { return made.addTraces(ctx, p.traces, res, complain) },
 		func() error { return made.addMetrics(ctx, p.metrics, res, complain) },
@@ -65,7 +69,11 @@ func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resour
 		return err
 	}
 	d := newDelivery("traces", complain)
-	tp := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithBatcher(spanDelivery{exporter, d}))
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithBatcher(spanDelivery{exporter, d})}
+	if p.recent != nil {
+		options = append(options, sdktrace.WithSpanProcessor(exported{p.recent}))
+	}
+	tp := sdktrace.NewTracerProvider(options...)
 	p.tracers = tp
 	p.atShutdown(d, tp.Shutdown)
 	return nil

@@ -25,13 +25,19 @@ func (idTracer) Start(ctx context.Context, _ string, options ...trace.SpanStartO
 	if !root && trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx, trace.SpanFromContext(ctx)
 	}
-	var id trace.TraceID
+	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: newSpanID()}))
+	return ctx, trace.SpanFromContext(ctx)
+}
+
+func newTraceID() (id trace.TraceID) {
 	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
 	binary.NativeEndian.PutUint64(id[8:], rand.Uint64()|1) // never all zero
-	var span trace.SpanID
-	binary.NativeEndian.PutUint64(span[:], rand.Uint64()|1)
-	ctx = trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span}))
-	return ctx, trace.SpanFromContext(ctx)
+	return id
+}
+
+func newSpanID() (id trace.SpanID) {
+	binary.NativeEndian.PutUint64(id[:], rand.Uint64()|1)
+	return id
 }
 
 func isRoot(options []trace.SpanStartOption) bool {

@@ -43,6 +43,12 @@ type Options struct {
 	LogLevel  slog.Level // below it nothing is logged; the zero value is info
 	LogFormat string     // "text" (the default) or "json"
 	Stderr    io.Writer  // where logs are written; nil means nowhere
+
+	// Tap gets every record that is logged, beside Stderr and the collector; nil
+	// means nobody does.
+	Tap slog.Handler
+	// RecentTraces is how many traces are kept in memory; zero keeps none.
+	RecentTraces int
 }
 
 // Telemetry is what Setup has built. Whoever set it up shuts it down.
@@ -50,6 +56,7 @@ type Telemetry struct {
 	logger    *slog.Logger
 	tracers   trace.TracerProvider
 	meters    metric.MeterProvider
+	recent    *Traces
 	exporting bool
 	shutdowns []func(context.Context) error
 }
@@ -66,12 +73,17 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		return nil, err
 	}
 	complain := &complaints{log: slog.New(console), clock: clock.Real()}
-	p, err := plan.build(ctx, newResource(ctx, o, complain), complain)
+	p, err := plan.build(ctx, newResource(ctx, o, complain), newTraces(o.RecentTraces), complain)
 	if err != nil {
 		return nil, err
 	}
+	handler := newHandler(console, p.logs)
+	if o.Tap != nil {
+		handler = both{handler, newTraced(o.Tap)}
+	}
 	return &Telemetry{
-		logger:    slog.New(newHandler(console, p.logs)),
+		logger:    slog.New(handler),
+		recent:    p.recent,
 		tracers:   p.tracers,
 		meters:    p.meters,
 		exporting: len(p.shutdowns) > 0,
@@ -85,6 +97,10 @@ func (t *Telemetry) Logger() *slog.Logger { return t.logger }
 
 // Exporting tells whether anything is sent to a collector.
 func (t *Telemetry) Exporting() bool { return t.exporting }
+
+// Traces are the latest ones, kept in memory; nil unless Options.RecentTraces
+// asked for them.
+func (t *Telemetry) Traces() *Traces { return t.recent }
 
 // Tracer makes spans in the name of a package.
 func (t *Telemetry) Tracer(name string) trace.Tracer { return t.tracers.Tracer(name) }

@@ -1,0 +1,153 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/embedded"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// exported hands spans that are exported to the traces in memory as well.
+type exported struct{ traces *Traces }
+
+func (exported) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+
+func (e exported) OnEnd(s sdktrace.ReadOnlySpan) {
+	kept := Span{
+		ID: s.SpanContext().SpanID().String(), Name: s.Name(), Kind: s.SpanKind().String(),
+		Start: s.StartTime(), Duration: s.EndTime().Sub(s.StartTime()), raw: s.Attributes(),
+	}
+	if s.Parent().IsValid() {
+		kept.Parent = s.Parent().SpanID().String()
+	}
+	kept.Failed, kept.Error = failure(s.Status().Code, s.Status().Description)
+	for _, e := range s.Events() {
+		kept.Events = append(kept.Events, SpanEvent{Name: e.Name, Time: e.Time, Attributes: texts(e.Attributes)})
+	}
+	e.traces.add(s.SpanContext().TraceID(), kept)
+}
+
+func (exported) Shutdown(context.Context) error   { return nil }
+func (exported) ForceFlush(context.Context) error { return nil }
+
+// recorder is the provider when nothing is exported but traces are kept in
+// memory. As idProvider's, its spans have the identity of the caller's span to the
+// outside.
+type recorder struct {
+	embedded.TracerProvider
+	traces *Traces
+}
+
+func (r *recorder) Tracer(string, ...trace.TracerOption) trace.Tracer {
+	return recordingTracer{provider: r}
+}
+
+type recordingTracer struct {
+	noop.Tracer
+	provider *recorder
+}
+
+// Start begins a span under that of ctx, or a trace.
+func (t recordingTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	config := trace.NewSpanStartConfig(options...)
+	outer := trace.SpanFromContext(ctx)
+	s := &recordedSpan{provider: t.provider, id: newSpanID(), outside: outer.SpanContext()}
+	if parent, ours := outer.(*recordedSpan); ours && !config.NewRoot() {
+		s.parent = parent.id
+	}
+	if config.NewRoot() || !s.outside.IsValid() {
+		s.outside = trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: s.id})
+	}
+	s.span = Span{Name: name, Kind: config.SpanKind().String(), Start: config.Timestamp()}
+	if s.span.Start.IsZero() {
+		s.span.Start = time.Now()
+	}
+	s.span.raw = config.Attributes()
+	return trace.ContextWithSpan(ctx, s), s
+}
+
+// recordedSpan is a span under way.
+type recordedSpan struct {
+	embedded.Span
+	provider *recorder
+	id       trace.SpanID
+	parent   trace.SpanID
+	outside  trace.SpanContext // what others are told
+
+	mu    sync.Mutex
+	span  Span
+	ended bool
+}
+
+func (s *recordedSpan) SpanContext() trace.SpanContext       { return s.outside }
+func (s *recordedSpan) TracerProvider() trace.TracerProvider { return s.provider }
+func (s *recordedSpan) AddLink(trace.Link)                   {}
+
+// IsRecording reports whether what is told to the span will be seen.
+func (s *recordedSpan) IsRecording() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ended
+}
+
+// change applies f while the span is under way.
+func (s *recordedSpan) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		f()
+	}
+}
+
+func (s *recordedSpan) SetName(name string) { s.change(func() { s.span.Name = name }) }
+
+func (s *recordedSpan) SetStatus(code codes.Code, description string) {
+	s.change(func() { s.span.Failed, s.span.Error = failure(code, description) })
+}
+
+func (s *recordedSpan) SetAttributes(attributes ...attribute.KeyValue) {
+	s.change(func() {
+		if room := attributesKept - len(s.span.raw); room > 0 {
+			s.span.raw = append(s.span.raw, attributes[:min(room, len(attributes))]...)
+		}
+	})
+}
+
+func (s *recordedSpan) AddEvent(name string, options ...trace.EventOption) {
+	config := trace.NewEventConfig(options...)
+	s.change(func() {
+		if len(s.span.Events) < eventsPerSpan {
+			s.span.Events = append(s.span.Events, SpanEvent{Name: name, Time: config.Timestamp(), Attributes: texts(config.Attributes())})
+		}
+	})
+}
+
+func (s *recordedSpan) RecordError(err error, options ...trace.EventOption) {
+	if err != nil {
+		s.AddEvent("exception", append(options, trace.WithAttributes(attribute.String("exception.message", err.Error())))...)
+	}
+}
+
+// End hands the span to the traces in memory.
+func (s *recordedSpan) End(options ...trace.SpanEndOption) {
+	config := trace.NewSpanEndConfig(options...)
+	end := config.Timestamp()
+	if end.IsZero() {
+		end = time.Now()
+	}
+	s.change(func() {
+		s.ended = true
+		s.span.Duration = end.Sub(s.span.Start)
+		s.span.ID = s.id.String()
+		if s.parent.IsValid() {
+			s.span.Parent = s.parent.String()
+		}
+		s.provider.traces.add(s.outside.TraceID(), s.span)
+	})
+}
