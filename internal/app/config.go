@@ -28,6 +28,7 @@ type Config struct {
 	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH" secret:"url"`
 	Log       LogConfig                 `toml:"log"`
 	Telemetry TelemetryConfig           `toml:"telemetry"`
+	HUD       HUDConfig                 `toml:"hud"`
 	MCP       MCPConfig                 `toml:"mcp"`
 	Scripts   ScriptsConfig             `toml:"scripts"`
 	Jobs      JobsConfig                `toml:"jobs"`
@@ -43,6 +44,12 @@ type LogConfig struct {
 // TelemetryConfig adds to the standard OTEL_* variables.
 type TelemetryConfig struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
+}
+
+// HUDConfig says how much is remembered for those who come to look.
+type HUDConfig struct {
+	RecentEvents int `toml:"recent_events" help:"how many events are kept for pages that are opened later"`
+	RecentTraces int `toml:"recent_traces" help:"how many traces are kept in memory; 0 keeps none"`
 }
 
 // MCPConfig is about the MCP server and the servers behind it.
@@ -99,6 +106,7 @@ func defaults(env Environment) Config {
 		Listen: "127.0.0.1:8081",
 		Data:   dataFolder(env),
 		Log:    LogConfig{Level: "info", Format: "text"},
+		HUD:    HUDConfig{RecentEvents: 4096, RecentTraces: 200},
 		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute)},
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,

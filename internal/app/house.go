@@ -19,6 +19,8 @@ import (
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/hud"
+	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/upstream"
@@ -50,6 +52,7 @@ type House struct {
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
 	hub       *hub.Hub
+	hud       *hud.HUD
 	started   time.Time
 
 	stop context.CancelFunc // ends what runs in the background
@@ -58,13 +61,16 @@ type House struct {
 
 // Build makes every part and lets upstreams connect in the background.
 func Build(ctx context.Context, config *Loaded, options Options) (*House, error) {
+	bus := event.New(event.BusOptions{Keep: config.HUD.RecentEvents})
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
-		Service:   "luanette",
-		Version:   options.Version,
-		Endpoint:  config.Telemetry.OTLPEndpoint,
-		LogLevel:  logLevel(config.Log.Level),
-		LogFormat: config.Log.Format,
-		Stderr:    options.Stderr,
+		Service:      "luanette",
+		Version:      options.Version,
+		Endpoint:     config.Telemetry.OTLPEndpoint,
+		LogLevel:     logLevel(config.Log.Level),
+		LogFormat:    config.Log.Format,
+		Stderr:       options.Stderr,
+		Tap:          hud.NewLogged(bus),
+		RecentTraces: config.HUD.RecentTraces,
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +78,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	h := &House{
 		config: config, options: options,
 		telemetry: tel, log: tel.Logger(),
-		bus:     event.New(event.BusOptions{}),
+		bus:     bus,
 		started: time.Now(),
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -167,6 +173,7 @@ func (h *House) offerTools() {
 
 // hangDoors makes the MCP server in front of it all.
 func (h *House) hangDoors() {
+	h.hud = h.lookout()
 	exposed := h.catalog.Exposed()
 	h.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: h.options.Version,
@@ -181,6 +188,14 @@ func (h *House) hangDoors() {
 		Limits:       hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
 		Log:          h.log,
 		Tracer:       h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+	})
+}
+
+// lookout makes the door for those who look on.
+func (h *House) lookout() *hud.HUD {
+	return hud.New(hud.Options{
+		Bus: h.bus, Traces: h.telemetry.Traces(),
+		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 	})
 }
 

@@ -14,6 +14,10 @@ func (h *House) routes() http.Handler {
 	mux.Handle("/mcp", mcp)
 	mux.Handle("/mcp/", mcp)
 	mux.Handle("/.well-known/", mcp)
+	watch := h.hud.Handler()
+	mux.Handle("/api/v1/events", watch)
+	mux.Handle("/api/v1/traces", watch)
+	mux.Handle("/api/v1/traces/", watch)
 	mux.HandleFunc("/", notFound)
 	return h.telemetry.Handler(mux)
 }

@@ -1,0 +1,135 @@
+package hud
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+const (
+	// unread is how many events a reader may be behind before some are dropped
+	// and it is told how many.
+	unread = 4096
+	// writeTime is how long a reader may take to accept what was sent.
+	writeTime = 30 * time.Second
+	// retryAfter is when a browser comes back after the stream broke.
+	retryAfter = time.Second
+	// typesMost bounds what one reader may ask for.
+	typesMost = 64
+)
+
+// events streams what happens as server-sent events, each with its number as id.
+// ?types= takes types and prefixes ("job.finished,upstream.*"). A reader that was
+// away goes on after Last-Event-ID, or ?after=; ?after=all begins with everything
+// that is still kept.
+func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
+	options, err := wanted(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	sub := h.options.Bus.Subscribe(options)
+	defer sub.Close()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := stream{w: w, control: http.NewResponseController(w)}
+	s.printf("retry: %d\n\n", retryAfter.Milliseconds())
+	for s.flush() == nil && h.next(r.Context(), sub, &s) {
+	}
+}
+
+// wanted reads what a reader asks for.
+func wanted(r *http.Request) (event.Options, error) {
+	o := event.Options{Buffer: unread}
+	query := r.URL.Query()
+	for _, list := range query["types"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				o.Types = append(o.Types, name)
+			}
+		}
+	}
+	if len(o.Types) > typesMost {
+		return o, fault.New(fault.InvalidParams, "types names %d types, at most %d are possible", len(o.Types), typesMost).
+			WithHint("use prefixes, such as upstream.*")
+	}
+	after := query.Get("after")
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		after = id
+	}
+	switch after {
+	case "":
+		return o, nil
+	case "all":
+		o.After = event.All
+		return o, nil
+	}
+	number, err := strconv.ParseUint(after, 10, 64)
+	if err != nil {
+		return o, fault.New(fault.InvalidParams, "%q is not the number of an event", after).
+			WithHint("give after the id of the last event seen, or all")
+	}
+	o.After = number
+	return o, nil
+}
+
+// next writes everything that waits, or, after a long silence, a sign of life. It
+// reports whether there may be more.
+func (h *HUD) next(ctx context.Context, sub *event.Subscription, s *stream) bool {
+	silence, cancel := context.WithTimeout(ctx, h.options.Keepalive)
+	defer cancel()
+	e, err := sub.Next(silence)
+	switch {
+	case err == nil:
+		s.event(e)
+		for more, ok := sub.Poll(); ok; more, ok = sub.Poll() {
+			s.event(more)
+		}
+		return true
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		s.printf(": still here\n\n")
+		return true
+	default:
+		return false
+	}
+}
+
+// stream is one reader's connection.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error
+}
+
+func (s *stream) printf(format string, args ...any) {
+	if s.err == nil {
+		_, s.err = fmt.Fprintf(s.w, format, args...)
+	}
+}
+
+// event writes one event. Newlines are escaped in JSON, so that data is one line.
+func (s *stream) event(e event.Event) {
+	data, err := json.Marshal(e)
+	if err != nil { // a payload that cannot be shown must not end the stream
+		data, _ = json.Marshal(map[string]any{"seq": e.Seq, "time": e.Time, "type": e.Type, "error": err.Error()})
+	}
+	s.printf("id: %d\ndata: %s\n\n", e.Seq, data)
+}
+
+// flush sends what was written, and lets no reader hold it up for ever.
+func (s *stream) flush() error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime)) // not every connection has one
+	if s.err == nil {
+		s.err = s.control.Flush()
+	}
+	return s.err
+}

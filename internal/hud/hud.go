@@ -1,0 +1,76 @@
+// Package hud is the door for those who watch: the stream of everything that
+// happens, and the latest traces. The web page and the terminal dashboard are its
+// guests; what they do, they do as MCP clients through the hub.
+package hud
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/inet"
+	"github.com/luanette/luanette/internal/telemetry"
+)
+
+// Options are what there is to watch.
+type Options struct {
+	Bus      *event.Bus
+	Traces   *telemetry.Traces // nil: none are kept
+	Browsers inet.Browsers     // whose pages may watch
+	// Keepalive is the silence after which a stream says that it still lives;
+	// zero means 15 s.
+	Keepalive time.Duration
+}
+
+// HUD answers the paths under /api/v1/events and /api/v1/traces. Streams end with
+// their requests' contexts.
+type HUD struct{ options Options }
+
+// New makes the door.
+func New(o Options) *HUD {
+	if o.Keepalive <= 0 {
+		o.Keepalive = 15 * time.Second
+	}
+	return &HUD{options: o}
+}
+
+// Handler serves the paths of this door.
+func (h *HUD) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/events", h.events)
+	mux.HandleFunc("GET /api/v1/traces", h.traces)
+	mux.HandleFunc("GET /api/v1/traces/{id}", h.trace)
+	return h.guarded(mux)
+}
+
+// guarded turns away requests that a person's browser was tricked into.
+func (h *HUD) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		if !h.options.Browsers.Served(r) || origin != "" && !h.options.Browsers.Allowed(r, origin) {
+			refuse(w, http.StatusForbidden, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
+				WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuse answers with an error as all our HTTP doors word it.
+func refuse(w http.ResponseWriter, status int, err error) {
+	body := map[string]string{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
+	if hint := fault.HintOf(err); hint != "" {
+		body["hint"] = hint
+	}
+	answer(w, status, body)
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+}

@@ -1,0 +1,248 @@
+package hud_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/hud"
+	"github.com/luanette/luanette/internal/secret"
+	"github.com/luanette/luanette/internal/telemetry"
+)
+
+type beat struct {
+	N int `json:"n"`
+}
+
+func (beat) EventType() string { return "clock.beat" }
+
+type lost struct {
+	Name string `json:"name"`
+}
+
+func (lost) EventType() string { return "upstream.reconnecting" }
+
+// unspeakable cannot be written as JSON.
+type unspeakable struct {
+	Fault func()
+}
+
+func (unspeakable) EventType() string { return "odd" }
+
+// stage is a door with a bus behind it.
+type stage struct {
+	bus *event.Bus
+	url string
+}
+
+func open(t *testing.T, o hud.Options, bus event.BusOptions) stage {
+	t.Helper()
+	o.Bus = event.New(bus)
+	server := httptest.NewServer(hud.New(o).Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(o.Bus.Close)
+	return stage{o.Bus, server.URL}
+}
+
+// get asks for a path and returns the answer.
+func (s stage) get(t *testing.T, path string, header ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { answer.Body.Close() })
+	return answer
+}
+
+// read returns the next n lines that say something.
+func read(t *testing.T, from *bufio.Scanner, n int) (lines []string) {
+	t.Helper()
+	for len(lines) < n && from.Scan() {
+		if line := from.Text(); line != "" && !strings.HasPrefix(line, "retry:") {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) < n {
+		t.Fatalf("the stream ended after %q: %v", lines, from.Err())
+	}
+	return lines
+}
+
+// types returns the types of the next n events.
+func types(t *testing.T, from *bufio.Scanner, n int) (list []string) {
+	t.Helper()
+	for _, line := range read(t, from, 2*n) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			var e event.Event
+			if err := json.Unmarshal([]byte(data), &e); err != nil {
+				t.Fatalf("%s: %v", data, err)
+			}
+			list = append(list, e.Type)
+		}
+	}
+	return list
+}
+
+func TestEventsStream(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{}, event.BusOptions{})
+	answer := s.get(t, "/api/v1/events")
+	if got := answer.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("content type %q", got)
+	}
+	lines := bufio.NewScanner(answer.Body)
+	s.bus.Publish(beat{1})
+	s.bus.Publish(unspeakable{})
+	s.bus.Publish(lost{"fs\n\ndata: forged"})
+	got := read(t, lines, 6)
+	if got[0] != "id: 1" || !strings.Contains(got[1], `"type":"clock.beat","data":{"n":1}`) {
+		t.Errorf("first event: %q", got[:2])
+	}
+	if !strings.Contains(got[3], `"type":"odd"`) || !strings.Contains(got[3], "unsupported type") {
+		t.Errorf("what cannot be shown: %q", got[3])
+	}
+	if got[4] != "id: 3" || !strings.Contains(got[5], `fs\n\ndata: forged`) {
+		t.Errorf("a hostile name: %q", got[4:])
+	}
+}
+
+func TestEventsResumeAndFilter(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{}, event.BusOptions{Keep: 3})
+	for _, p := range []event.Payload{beat{1}, lost{"a"}, beat{2}, lost{"b"}, beat{3}} {
+		s.bus.Publish(p)
+	}
+	tests := []struct {
+		name, path string
+		header     []string
+		want       []string
+	}{
+		{"all that is kept", "?after=all", nil, []string{"clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"where it was", "", []string{"Last-Event-ID", "3"}, []string{"upstream.reconnecting", "clock.beat"}},
+		{"the header wins, for a browser repeats the address", "?after=all", []string{"Last-Event-ID", "4"}, []string{"clock.beat"}},
+		{"too long away", "?after=1", nil, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"by prefix", "?after=all&types=upstream.*", nil, []string{"upstream.reconnecting"}},
+		{"several types", "?after=all&types=job.finished,clock.beat&types=x", nil, []string{"clock.beat", "clock.beat"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			lines := bufio.NewScanner(s.get(t, "/api/v1/events"+tt.path, tt.header...).Body)
+			if got := types(t, lines, len(tt.want)); !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestASilentStreamLives(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{Keepalive: time.Millisecond}, event.BusOptions{})
+	lines := bufio.NewScanner(s.get(t, "/api/v1/events").Body)
+	if got := read(t, lines, 2); got[0] != ": still here" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAStreamEndsWithTheBus(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{}, event.BusOptions{})
+	answer := s.get(t, "/api/v1/events")
+	s.bus.Publish(beat{1})
+	s.bus.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || !strings.Contains(string(body), "clock.beat") {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{}, event.BusOptions{})
+	tests := []struct {
+		name, path, origin string
+		status             int
+		says               string
+	}{
+		{"no number", "/api/v1/events?after=soon", "http://127.0.0.1:1", 400, "the id of the last event"},
+		{"too many types", "/api/v1/events?types=" + strings.Repeat("x,", 65), "http://127.0.0.1:1", 400, "use prefixes"},
+		{"a page from elsewhere", "/api/v1/events", "https://evil.example", 403, "allowed_origins"},
+		{"no limit", "/api/v1/traces?limit=-1", "http://127.0.0.1:1", 400, "above 0"},
+		{"no trace", "/api/v1/traces/0af7651916cd43dd8448eb211c80319c", "http://127.0.0.1:1", 404, "recent_traces"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			answer := s.get(t, tt.path, "Origin", tt.origin)
+			body, _ := io.ReadAll(answer.Body)
+			var shape struct{ Error, Code, Message string }
+			if err := json.Unmarshal(body, &shape); err != nil || shape.Error == "" || shape.Code == "" || shape.Message == "" {
+				t.Errorf("%s: %v", body, err)
+			}
+			if answer.StatusCode != tt.status || !strings.Contains(string(body), tt.says) {
+				t.Errorf("%d %s", answer.StatusCode, body)
+			}
+		})
+	}
+}
+
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	tel, err := telemetry.Setup(t.Context(), telemetry.Options{RecentTraces: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := tel.Tracer("x").Start(t.Context(), "request")
+	span.End()
+	s := open(t, hud.Options{Traces: tel.Traces()}, event.BusOptions{})
+	var list struct{ Traces []telemetry.Trace }
+	if err := json.NewDecoder(s.get(t, "/api/v1/traces").Body).Decode(&list); err != nil || len(list.Traces) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	var whole telemetry.Trace
+	if err := json.NewDecoder(s.get(t, "/api/v1/traces/"+list.Traces[0].ID).Body).Decode(&whole); err != nil || len(whole.Spans) != 1 || whole.Spans[0].Name != "request" {
+		t.Errorf("%+v, %v", whole, err)
+	}
+}
+
+func TestLogsAreEvents(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	tel, err := telemetry.Setup(t.Context(), telemetry.Options{Tap: hud.NewLogged(bus)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := bus.Subscribe(event.Options{})
+	defer sub.Close()
+	log := tel.Logger().With("part", "x").WithGroup("call")
+	log.DebugContext(t.Context(), "too quiet")
+	log.WarnContext(t.Context(), "slow", "tool", "fs.read", slog.Group("at", "line", 3), "key", secret.New("hunter2"))
+	e, err := sub.Next(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := e.Data.(hud.LogLine)
+	if line.Level != "WARN" || line.Message != "slow" || line.Facts["part"] != "x" || line.Facts["call.tool"] != "fs.read" || line.Facts["call.at.line"] != "3" {
+		t.Errorf("%+v", line)
+	}
+	if strings.Contains(line.Facts["call.key"], "hunter2") {
+		t.Errorf("a secret is told: %+v", line)
+	}
+}
