@@ -125,6 +125,7 @@ func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
 			Namespace, State, Endpoint, Error string
 			Tools                             int `json:"tool_count"`
 			Calls                             int `json:"call_count"`
+			Warnings                          []string
 		}
 	}
 	if err := json.Unmarshal(view.Structured, &listed); err != nil {
@@ -132,13 +133,25 @@ func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
 	}
 	var rows [][]string
 	for _, u := range listed.Upstreams {
-		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, firstLine(u.Error)})
+		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, trouble(u.Error, u.Warnings)})
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(world.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`")
 		return nil
 	}
-	return table(world, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT ERROR"), rows)
+	return table(world, strings.Fields("NAME STATE TOOLS CALLS ENDPOINT TROUBLE"), rows)
+}
+
+// trouble is what is wrong with an upstream, in a line.
+func trouble(problem string, warnings []string) string {
+	switch {
+	case problem != "":
+		return firstLine(problem)
+	case len(warnings) > 1:
+		return fmt.Sprintf("%s (and %d more: luanette upstream status)", warnings[0], len(warnings)-1)
+	default:
+		return strings.Join(warnings, "")
+	}
 }
 
 // upstreamStatusCommand is `luanette upstream status`.

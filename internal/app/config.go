@@ -71,6 +71,8 @@ type ScriptsConfig struct {
 	Write     []string `toml:"write" help:"folders scripts may read and write"`
 	Env       []string `toml:"env" help:"environment variables scripts may see"`
 	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; none switches it off"`
+	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
+	HookFails string   `toml:"hook_errors" help:"what a hook that fails does to its call: pass lets it go on as it was, refuse does not"`
 	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
 }
 
@@ -97,6 +99,9 @@ type UpstreamConfig struct {
 	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
 	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
 	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools that say of themselves that they only read exist"`
+	Aliases   map[string]string `toml:"aliases,omitempty" help:"other names its tools show under: alias = the tool's own name"`
+	Priority  int               `toml:"priority,omitempty" help:"which servers to prefer: tools of higher ones are listed and found first"`
+	Ranks     map[string]int    `toml:"priorities,omitempty" help:"the same for single tools, added to the server's"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
 }
 
@@ -110,6 +115,7 @@ func defaults(env Environment) Config {
 		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute)},
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
+			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
 		},
 		Jobs: defaultJobs(),
 	}
@@ -308,10 +314,16 @@ func (c *Config) check() error {
 	if err := c.Jobs.check(); err != nil {
 		return err
 	}
+	if !slices.Contains([]string{"pass", "refuse"}, c.Scripts.HookFails) {
+		return fault.New(fault.Config, "scripts.hook_errors: %q is unknown", c.Scripts.HookFails).WithHint("use pass or refuse")
+	}
 	for name, u := range c.Upstreams {
 		if (u.URL == "") == (u.Command == "") {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
 				WithHint("url connects to a running server; command starts one")
+		}
+		if err := u.rule().Validate(); err != nil {
+			return fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
 		}
 	}
 	return nil

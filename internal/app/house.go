@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/db"
@@ -87,7 +88,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		return nil, errors.Join(err, h.Close(ctx))
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
-	h.startScripts(ctx)
+	h.startScripts(ctx, background)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
 		if watch != nil {
 			h.work.Go(func() { watch(background) })
@@ -147,12 +148,12 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Bus: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
-	h.upstreams = &upstreams{manager: manager, catalog: h.catalog, bus: h.bus}
+	h.upstreams = &upstreams{manager: manager, arranged: arrange.New(manager), catalog: h.catalog, bus: h.bus, log: h.log}
 	if err := h.openScripts(ctx); err != nil {
 		return err
 	}
 	h.catalog.Add(h.scripts.published)
-	h.catalog.Add(manager)
+	h.catalog.Add(h.upstreams.arranged)
 	return nil
 }
 

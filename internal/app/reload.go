@@ -48,7 +48,11 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	for _, warning := range warnings {
 		h.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
 	}
-	return h.upstreams.configure(specs)
+	if err := h.upstreams.configure(specs, config.rules()); err != nil {
+		return err
+	}
+	h.catalog.Refresh(ctx)
+	return nil
 }
 
 // configFile is the file that was read at the start, or the person's own when

@@ -119,8 +119,9 @@ func (h *House) scriptPrograms() host.Commands {
 }
 
 // startScripts publishes the scripts folder and runs startup.lua, which may add
-// upstreams that are commands, since it is the owner's own.
-func (h *House) startScripts(ctx context.Context) {
+// upstreams that are commands, since it is the owner's own. The hooks and handlers
+// it leaves go on in the background.
+func (h *House) startScripts(ctx, background context.Context) {
 	if err := h.scripts.folder.Sync(ctx); err != nil {
 		h.log.WarnContext(ctx, "scripts folder", "error", err)
 	}
@@ -128,7 +129,13 @@ func (h *House) startScripts(ctx context.Context) {
 	if path == "" {
 		path = filepath.Join(configFolder(h.options.Env), "startup.lua")
 	}
-	h.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{h.upstreams, nil}})
+	resident := h.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{h.upstreams, nil}})
+	h.setHooks(ctx, resident.Hooks(script.HookOptions{
+		Time: time.Duration(h.config.Scripts.HookTime), Strict: h.config.Scripts.HookFails == "refuse",
+	}))
+	if resident.Listens() {
+		h.work.Go(func() { resident.Listen(background) })
+	}
 }
 
 // watchScripts publishes the folder anew when a file in it changes.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -92,6 +93,20 @@ func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, 
 		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
 	}
 	return spec, warnings, nil
+}
+
+// rule is how the upstream's tools are arranged.
+func (u UpstreamConfig) rule() arrange.Rule {
+	return arrange.Rule{Priority: u.Priority, Tools: u.Ranks, Aliases: u.Aliases}
+}
+
+// rules are those of all upstreams that have any, by namespace.
+func (l *Loaded) rules() map[string]arrange.Rule {
+	rules := map[string]arrange.Rule{}
+	for name, u := range l.Upstreams {
+		rules[name] = u.rule()
+	}
+	return rules
 }
 
 // exposeAll is how a spec says that all its tools are exposed.

@@ -2,17 +2,21 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -21,18 +25,24 @@ import (
 // upstreams the configuration wants and which were added while running, so that
 // a change of the one leaves the other alone.
 type upstreams struct {
-	manager *upstream.Manager
-	catalog *catalog.Catalog
-	bus     *event.Bus
+	manager  *upstream.Manager
+	arranged *arrange.Source // the manager's tools as the owner wants them
+	catalog  *catalog.Catalog
+	bus      *event.Bus
+	log      *slog.Logger
 
 	mu         sync.Mutex
 	configured map[string]upstream.Spec
 	added      map[string]upstream.Spec
+	rules      map[string]arrange.Rule // of the configuration
+	scripted   map[string]arrange.Rule // of startup.lua, over them
+	hooks      atomic.Pointer[script.Hooks]
+	warned     map[string][]string // what was said of each upstream's settings
 }
 
 // configure makes specs what the configuration wants; what is not in it any more
 // goes, what did not change stays connected.
-func (u *upstreams) configure(specs []upstream.Spec) error {
+func (u *upstreams) configure(specs []upstream.Spec, rules map[string]arrange.Rule) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	configured := map[string]upstream.Spec{}
@@ -53,7 +63,13 @@ func (u *upstreams) configure(specs []upstream.Spec) error {
 	for name, spec := range configured {
 		u.catalog.Expose(name, exposure(spec))
 	}
-	u.configured = configured
+	for name := range u.rules {
+		u.arranged.SetRule(name, u.scripted[name])
+	}
+	for name, rule := range rules {
+		u.arranged.SetRule(name, rule.Over(u.scripted[name]))
+	}
+	u.configured, u.rules = configured, rules
 	return nil
 }
 
@@ -137,6 +153,7 @@ func (u *upstreams) status(s upstream.Status) builtin.UpstreamStatus {
 		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
 		State: string(s.State), Tools: s.Tools, Stale: s.Stale,
 		Error: s.LastError, Attempt: s.Attempt, NextTry: s.NextTry, Fixed: fixed,
+		Warnings: u.warnings(context.Background(), s), // from memory
 	}
 }
 
@@ -195,7 +212,7 @@ func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	if !ok {
 		return nil, false // not a typed nil
 	}
-	return peer, true
+	return watchedPeer{peer, name, u}, true
 }
 
 // Namespaces are the names of all upstreams.
@@ -209,6 +226,7 @@ func (u *upstreams) follow(ctx context.Context) {
 	defer sub.Close()
 	for e := range sub.All(ctx) {
 		u.catalog.Refresh(ctx)
+		u.warn(ctx)
 		if connected, ok := e.Data.(upstream.Connected); ok {
 			u.catalog.Recovered(connected.Upstream)
 		}

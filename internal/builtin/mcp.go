@@ -52,7 +52,8 @@ type UpstreamStatus struct {
 	Error     string
 	Attempt   int // failures in a row
 	NextTry   time.Time
-	Fixed     bool // it comes from configuration, so a tool may not point it elsewhere
+	Fixed     bool     // it comes from configuration, so a tool may not point it elsewhere
+	Warnings  []string // what of its settings makes no sense for its tools
 }
 
 // Counts tells what was counted of a namespace's calls.

@@ -9,23 +9,24 @@ import (
 
 // UpstreamView is how mcp_status and others show an upstream.
 type UpstreamView struct {
-	Namespace  string  `json:"namespace"`
-	Endpoint   string  `json:"endpoint"`
-	Transport  string  `json:"transport,omitempty"`
-	Protocol   string  `json:"protocol,omitempty" jsonschema:"protocol revision spoken with it"`
-	State      string  `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth or asleep (started by the first call)"`
-	ToolCount  int     `json:"tool_count"`
-	Stale      bool    `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
-	Error      string  `json:"error,omitempty" jsonschema:"what went wrong last"`
-	Attempt    int     `json:"attempt,omitempty" jsonschema:"failures in a row"`
-	NextTryMS  int64   `json:"next_try_ms,omitempty" jsonschema:"milliseconds until it is tried again"`
-	CallCount  int     `json:"call_count"`
-	ErrorCount int     `json:"error_count"`
-	InFlight   int     `json:"in_flight"`
-	LastTool   string  `json:"last_tool,omitempty"`
-	P50MS      float64 `json:"p50_ms,omitempty" jsonschema:"half of the calls took no longer"`
-	P99MS      float64 `json:"p99_ms,omitempty" jsonschema:"99 of 100 calls took no longer"`
-	RefusingMS int64   `json:"refusing_ms,omitempty" jsonschema:"calls are refused for so long after too many failures"`
+	Namespace  string   `json:"namespace"`
+	Endpoint   string   `json:"endpoint"`
+	Transport  string   `json:"transport,omitempty"`
+	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision spoken with it"`
+	State      string   `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth or asleep (started by the first call)"`
+	ToolCount  int      `json:"tool_count"`
+	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
+	Error      string   `json:"error,omitempty" jsonschema:"what went wrong last"`
+	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
+	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until it is tried again"`
+	Warnings   []string `json:"warnings,omitempty" jsonschema:"what of its settings makes no sense for its tools"`
+	CallCount  int      `json:"call_count"`
+	ErrorCount int      `json:"error_count"`
+	InFlight   int      `json:"in_flight"`
+	LastTool   string   `json:"last_tool,omitempty"`
+	P50MS      float64  `json:"p50_ms,omitempty" jsonschema:"half of the calls took no longer"`
+	P99MS      float64  `json:"p99_ms,omitempty" jsonschema:"99 of 100 calls took no longer"`
+	RefusingMS int64    `json:"refusing_ms,omitempty" jsonschema:"calls are refused for so long after too many failures"`
 }
 
 // viewOf joins what is known of an upstream with what was counted of its calls.
@@ -33,6 +34,7 @@ func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
 	v := UpstreamView{
 		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
+		Warnings: s.Warnings,
 	}
 	c, ok := counts.Stats(ctx, s.Namespace)
 	if !ok {
@@ -65,6 +67,9 @@ func (v UpstreamView) Text() string {
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "\n  Error: %s", v.Error)
+	}
+	for _, warning := range v.Warnings {
+		fmt.Fprintf(&b, "\n  Warning: %s", warning)
 	}
 	if v.NextTryMS > 0 {
 		fmt.Fprintf(&b, "\n  next try in %v", time.Duration(v.NextTryMS)*time.Millisecond)

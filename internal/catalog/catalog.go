@@ -1,9 +1,9 @@
 // Package catalog joins every source of tools into one: it knows all tools,
 // finds them by name or by what they do, and carries each call through the same
-// stations: a bound on nesting, span and events and statistics, a check of the
-// arguments against the tool's schema, a limit and a circuit breaker per
-// namespace. What of it shows at the hub, and under which name, is decided here
-// too.
+// stations: a bound on nesting, span and events and statistics, the owner's hooks,
+// a check of the arguments against the tool's schema, a limit and a circuit
+// breaker per namespace. What of it shows at the hub, and under which name, is
+// decided here too.
 //
 // Reading never waits for a source that has answered before: a picture of all
 // tools is kept, made anew when a source's list turns out to have changed.
@@ -61,6 +61,7 @@ type Catalog struct {
 	meters  *meters
 	serve   handler
 	calls   atomic.Uint64 // numbers calls, for events
+	hooks   atomic.Pointer[Hooks]
 
 	view     atomic.Pointer[view] // the current picture; replaced under mu
 	tickets  atomic.Uint64        // numbers readings of the sources
@@ -92,7 +93,7 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), c.checked, guarded)
+	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), c.hooked, c.checked, guarded)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}
@@ -107,7 +108,8 @@ func (c *Catalog) Add(s tool.Source) {
 	c.members = append(c.members, &member{source: s})
 }
 
-// Tools lists all tools: our own first, then by namespace, each by name.
+// Tools lists all tools: our own first, then by namespace, each by name; those of
+// higher priority before the others.
 func (c *Catalog) Tools(ctx context.Context) ([]tool.Info, error) {
 	return c.refresh(ctx).tools, nil
 }
@@ -158,6 +160,9 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
 		return tool.Result{}, err
+	}
+	if e.info.Original == call.Ref.Name && e.info.Original != "" {
+		call.Ref = e.info.Ref // one name for whoever watches
 	}
 	result, err := c.serve(ctx, e, call)
 	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {

@@ -15,10 +15,12 @@ import (
 // none.
 type Exposure struct {
 	All   bool
-	Names []string // only these, by their own names; ignored with All
+	Names []string // only these, by the names they show under or their owner's; ignored with All
 }
 
-func (e Exposure) includes(name string) bool { return e.All || slices.Contains(e.Names, name) }
+func (e Exposure) includes(info *tool.Info) bool {
+	return e.All || slices.Contains(e.Names, info.Name) || info.Original != "" && slices.Contains(e.Names, info.Original)
+}
 
 // Expose sets which tools of a namespace show at the hub. It may be said before
 // the namespace exists.
@@ -51,7 +53,7 @@ func (v *view) expose(exposure map[string]Exposure, names *names) exposed {
 	all := sha256.New()
 	for i := range v.tools {
 		info := v.tools[i]
-		if info.Space != "" && !exposure[info.Space].includes(info.Name) {
+		if info.Space != "" && !exposure[info.Space].includes(&info) {
 			continue
 		}
 		sum := digest(&info)

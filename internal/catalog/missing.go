@@ -107,7 +107,7 @@ func (v *view) suggest(ref tool.Ref) []string {
 		return found
 	}
 	for _, space := range v.spaces {
-		if v.shelves[space].entries[ref.Name] != nil {
+		if v.shelves[space].find(ref.Name) != nil {
 			add(tool.Ref{Space: space, Name: ref.Name}.String())
 		}
 	}

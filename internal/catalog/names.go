@@ -144,6 +144,11 @@ func (n *names) forget(living []tool.Info) {
 func (n *names) spellings(tools []tool.Info) map[string]tool.Ref {
 	spellings := make(map[string]tool.Ref, 2*len(tools))
 	for i := range tools {
+		if original := tools[i].Original; original != "" {
+			spellings[tool.Ref{Space: tools[i].Space, Name: original}.String()] = tools[i].Ref
+		}
+	}
+	for i := range tools {
 		ref := tools[i].Ref
 		spellings[ref.String()] = ref
 	}

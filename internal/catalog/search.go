@@ -221,6 +221,7 @@ func (p part) score(n int, probes []probe, whole string, best *ranking) int {
 		if p.index.joined[i] == whole {
 			score *= 2
 		}
+		score *= preference(p.tools[i].Priority)
 		best.offer(ranked{score, n, i})
 	}
 	return found
@@ -244,6 +245,12 @@ func (x *index) add(p probe, part int, scores []float32, matched []uint8, strong
 			}
 		}
 	}
+}
+
+// preference is what a tool's priority does to its score: each point weighs as
+// much as a twentieth, so that ten points lift it over matches half as good again.
+func preference(priority int) float32 {
+	return max(0.25, min(1+float32(priority)/20, 4))
 }
 
 func joinedQuery(query string) string {

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"sync"
 	"sync/atomic"
@@ -13,9 +12,10 @@ import (
 // it exists. It is not changed once it stands in a view.
 type shelf struct {
 	space   string
-	tools   []tool.Info // sorted by name
+	tools   []tool.Info // by priority, then by name
 	entries map[string]*entry
-	owner   tool.Source // who claims the namespace; nil when nobody does
+	aliased map[string]*entry // by their owner's names, those that show under others; nil when none does
+	owner   tool.Source       // who claims the namespace; nil when nobody does
 	gear    *gear
 	search  *lazyIndex
 }
@@ -26,6 +26,39 @@ type entry struct {
 	source tool.Source
 	gear   *gear
 	schema atomic.Pointer[schema] // made by the first call
+}
+
+// find looks up a tool by the name it shows under, or by its owner's for it.
+func (s *shelf) find(name string) *entry {
+	if e := s.entries[name]; e != nil {
+		return e
+	}
+	return s.aliased[name]
+}
+
+// put adds a tool and tells whether its name was free.
+func (s *shelf) put(info tool.Info, source tool.Source) bool {
+	if s.entries[info.Name] != nil {
+		return false
+	}
+	e := &entry{info: info, source: source}
+	s.entries[info.Name] = e
+	s.tools = append(s.tools, info)
+	if info.Original != "" {
+		if s.aliased == nil {
+			s.aliased = map[string]*entry{}
+		}
+		s.aliased[info.Original] = e
+	}
+	return true
+}
+
+// priority is that of the namespace's most important tool.
+func (s *shelf) priority() int {
+	if len(s.tools) == 0 {
+		return 0
+	}
+	return s.tools[0].Priority
 }
 
 // lazyIndex makes a shelf's index when somebody searches.
@@ -65,18 +98,12 @@ func (s *shelf) compare(old *shelf) (same, text bool) {
 	same = s.owner == old.owner
 	for i := range s.tools {
 		a, b := &s.tools[i], &old.tools[i]
-		if !sameTool(a, b) {
+		if !a.Same(b) {
 			return false, false
 		}
 		same = same && a.Stale == b.Stale && s.entries[a.Name].source == old.entries[a.Name].source
 	}
 	return same, true
-}
-
-// sameTool tells whether two definitions say the same.
-func sameTool(a, b *tool.Info) bool {
-	return a.Ref == b.Ref && a.Title == b.Title && a.Description == b.Description && a.Hints == b.Hints &&
-		bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output) && bytes.Equal(a.Raw, b.Raw)
 }
 
 // index is the shelf's search index, made at the first use, its words being

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -50,7 +51,7 @@ func (l listing) same(other listing) bool {
 		return true
 	}
 	for i := range l.tools {
-		if a, b := &l.tools[i], &other.tools[i]; a.Stale != b.Stale || !sameTool(a, b) {
+		if a, b := &l.tools[i], &other.tools[i]; a.Stale != b.Stale || !a.Same(b) {
 			return false
 		}
 	}
@@ -60,7 +61,7 @@ func (l listing) same(other listing) bool {
 // view is a picture of all tools at one moment. It is never changed.
 type view struct {
 	shelves map[string]*shelf
-	spaces  []string // names of shelves, sorted; our own ("") comes first
+	spaces  []string // names of shelves: our own ("") first, then by priority, then by name
 	tools   []tool.Info
 	names   map[string]tool.Ref // every way to write a tool's name
 	exposed exposed
@@ -68,7 +69,7 @@ type view struct {
 
 func (v *view) find(ref tool.Ref) *entry {
 	if s := v.shelves[ref.Space]; s != nil {
-		return s.entries[ref.Name]
+		return s.find(ref.Name)
 	}
 	return nil
 }
@@ -140,7 +141,7 @@ func (c *Catalog) rebuild() (*view, []func()) {
 	for name, s := range c.gather() {
 		v.shelves[name] = s.settle(old.shelves[name], c.limits)
 	}
-	v.spaces = slices.Sorted(maps.Keys(v.shelves))
+	v.spaces = slices.SortedFunc(maps.Keys(v.shelves), v.order)
 	if !differ(old, v) {
 		return old, nil
 	}
@@ -148,6 +149,14 @@ func (c *Catalog) rebuild() (*view, []func()) {
 		v.tools = append(v.tools, v.shelves[name].tools...)
 	}
 	return c.publish(old, v)
+}
+
+// order says which of two namespaces comes first.
+func (v *view) order(a, b string) int {
+	if a == "" || b == "" {
+		return strings.Compare(a, b)
+	}
+	return cmp.Or(cmp.Compare(v.shelves[b].priority(), v.shelves[a].priority()), strings.Compare(a, b))
 }
 
 // differ tells whether any shelf is another one than before.
@@ -198,17 +207,15 @@ func (c *Catalog) gather() map[string]*shelf {
 			}
 		}
 		for _, info := range m.listing.tools {
-			s := get(info.Space)
-			if prior := s.entries[info.Name]; prior != nil {
+			if !get(info.Space).put(info, m.source) {
 				c.log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())
-				continue
 			}
-			s.entries[info.Name] = &entry{info: info, source: m.source}
-			s.tools = append(s.tools, info)
 		}
 	}
 	for _, s := range shelves {
-		slices.SortFunc(s.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(s.tools, func(a, b tool.Info) int {
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Name, b.Name))
+		})
 	}
 	return shelves
 }

@@ -42,6 +42,16 @@ func (l *Listener) Want(types ...string) error {
 	return nil
 }
 
+// Wanted tells whether any type was asked for.
+func (l *Listener) Wanted() bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sub != nil
+}
+
 // Next waits for an event until the clock has moved by wait; below zero it waits
 // as long as ctx lets it. The answer is false when none came.
 func (l *Listener) Next(ctx context.Context, clock *Clock, wait time.Duration) (event.Event, bool, error) {

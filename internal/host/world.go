@@ -29,6 +29,7 @@ type World struct {
 	Getenv    func(string) (string, bool)            // already limited to the variables that are allowed
 	Events    *event.Bus                             // where emit publishes
 	Listener  *Listener                              // what on(event, fn) hears
+	Resident  bool                                   // the script stays after the run: hooks may be set
 	Commands  Commands                               // programs it may run
 	Meter     metric.Meter                           // what otel.record_metric counts with
 	Progress  func(fraction float64, message string) // tells whoever waits
@@ -54,6 +55,14 @@ type Upstreams interface {
 // startup script is given one: a program runs with the owner's rights.
 type Commander interface {
 	AddCommand(ctx context.Context, name string, c Command) error
+}
+
+// Arranger is an Upstreams that also gives tools other names and an order. It too
+// is the owner's.
+type Arranger interface {
+	Alias(ctx context.Context, namespace, alias, name string) error
+	// Prefer gives a tool, or with no name all tools of a namespace, a priority.
+	Prefer(ctx context.Context, namespace, name string, priority int) error
 }
 
 // Command is a program to start and speak to over its standard input and output.

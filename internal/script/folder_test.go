@@ -136,7 +136,7 @@ func TestStartup(t *testing.T) {
 	var log strings.Builder
 	r := bench(t, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	up := &commander{}
-	if r.Startup(t.Context(), path, up) {
+	if r.Startup(t.Context(), path, up) != nil {
 		t.Error("a file that is not there was run")
 	}
 	save(t, path, `tools.mcp_add("web", "http://127.0.0.1:9")
@@ -144,7 +144,7 @@ func TestStartup(t *testing.T) {
 		  tools.mcp_add("git", { command = "mcp-git", args = { "-v", "." }, env = { A = "b" } })
 		  tools.mcp_add("net", { url = "http://127.0.0.1:10" })
 		end`)
-	if !r.Startup(t.Context(), path, up) || log.Len() != 0 {
+	if r.Startup(t.Context(), path, up) == nil || log.Len() != 0 {
 		t.Errorf("log = %s", &log)
 	}
 	if names := []string{up.known[0].Name, up.known[1].Name}; !slices.Equal(names, []string{"net", "web"}) || !slices.Equal(up.commands, []string{"git: mcp-git -v .b"}) {

@@ -26,6 +26,8 @@ func bindLua(m *host.Module) *lua.Library {
 	case "json":
 		regs = append(regs, lua.Reg{Name: "array", Fn: jsonArray})
 		consts = append(consts, lua.Const{Name: "null", Value: lua.Null})
+	case "events":
+		regs = append(regs, lua.Reg{Name: "__keep", Fn: keepDeliver})
 	case "fs":
 		regs = append(regs, lua.Reg{Name: "__at_end", Fn: atEnd})
 	case "os":

@@ -66,6 +66,9 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 	if err != nil {
 		return nil, err
 	}
+	if q.stay != nil {
+		q.stay.state = state
+	}
 	flights := newFlights()
 	state.Store(flightsKey{}, flights)
 	defer flights.close()

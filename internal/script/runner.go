@@ -122,6 +122,7 @@ type Request struct {
 
 	entry *entry // another function than main; nil otherwise
 	turn  turn   // of a session; nil runs in a fresh state
+	stay  *stay  // what is left of the run to go on with; nil is nothing
 }
 
 // entry is a function of the script that is called once the chunk has run.
@@ -162,7 +163,11 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 		}
 	}()
 	listener := host.NewListener(r.options.Events)
-	defer listener.Close()
+	if q.stay != nil {
+		q.stay.listener = listener
+	} else {
+		defer listener.Close()
+	}
 	output := host.NewOutput(r.options.Log, limits.Output, q.watch())
 	started := r.options.Clock.Now()
 
@@ -212,7 +217,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, temp
 		Output: output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(temp, o.Files), Temp: temp, Contents: o.Contents,
 		HTTP: o.HTTP, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
-		Events: o.Events, Listener: listener,
+		Events: o.Events, Listener: listener, Resident: q.stay != nil,
 		Progress: progressTo(q.Caller),
 	})
 	if outer != nil {

@@ -12,24 +12,27 @@ import (
 
 // Startup runs the script of the house's owner, and then its startup() if it has
 // one. It is an ordinary run, except that upstreams may be given that accept
-// commands. Whatever is wrong with it is a warning with the traceback in the log,
-// and not the end of the house. It tells whether there was a file.
-func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstreams) bool {
+// commands, and that it stays: hooks and handlers it defined are there afterwards.
+// Whatever is wrong with it is a warning with the traceback in the log, and not
+// the end of the house; what it had defined until then stays all the same. Without
+// a file there is nothing, and nil.
+func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstreams) *Resident {
 	source, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false
+		return nil
+	}
+	q := Request{
+		Source: string(source), Name: filepath.Base(path), Creator: "startup",
+		Upstreams: upstreams, entry: &entry{name: "startup", optional: true},
+		Watch: r.logPrinted(ctx), stay: &stay{},
 	}
 	if err == nil {
-		_, err = r.Run(ctx, Request{
-			Source: string(source), Name: filepath.Base(path), Creator: "startup",
-			Upstreams: upstreams, entry: &entry{name: "startup", optional: true},
-			Watch: r.logPrinted(ctx),
-		})
+		_, err = r.Run(context.WithValue(ctx, insideKey{}, true), q)
 	}
 	if err != nil {
 		r.options.Log.WarnContext(ctx, "startup script", "file", path, "error", err)
 	}
-	return true
+	return r.resident(q)
 }
 
 // logPrinted puts what a script prints into the log, where nobody waits for its

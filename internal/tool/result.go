@@ -112,6 +112,12 @@ func Failure(err error) Result {
 	return r
 }
 
+// Failed makes the result of a tool that ran and failed with these words.
+func Failed(text string) Result {
+	r, _ := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}.result() // valid JSON always encodes
+	return r
+}
+
 func (v View) result() (Result, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -6,6 +6,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 )
@@ -36,6 +37,16 @@ type Info struct {
 	Raw         json.RawMessage // the definition as its owner wrote it; nil for our own
 	Stale       bool            // from a cache: its owner is away just now
 	Inside      bool            // one of ours that runs a script here, in the name of the script that calls it
+
+	Original string // its owner's name for it, where it shows under another; "" otherwise
+	Priority int    // which of several to prefer: higher ones are listed and found first
+}
+
+// Same tells whether two definitions say the same, wherever their owner is.
+func (i *Info) Same(other *Info) bool {
+	return i.Ref == other.Ref && i.Original == other.Original && i.Priority == other.Priority &&
+		i.Title == other.Title && i.Description == other.Description && i.Hints == other.Hints &&
+		bytes.Equal(i.Input, other.Input) && bytes.Equal(i.Output, other.Output) && bytes.Equal(i.Raw, other.Raw)
 }
 
 // Hints are the tool's own claims about its behaviour. They come from strangers:
@@ -96,8 +107,9 @@ type Log struct {
 
 // Source is anything that has tools.
 type Source interface {
-	// Tools lists them in a stable order, sorted by name. The slice and what it
-	// points to are shared: read, never write.
+	// Tools lists them in a stable order, those of one namespace together and
+	// sorted by name. The slice and what it points to are shared: read, never
+	// write.
 	Tools(ctx context.Context) ([]Info, error)
 
 	// Call runs one. A tool that ran and failed is a Result with IsError, not an

@@ -40,6 +40,9 @@ type Status struct {
 	Stale   bool     `json:"stale,omitempty"` // the list is from before the connection was lost
 	Dropped []string `json:"dropped,omitempty"`
 
+	// Mistaken tells of names in AllowedTools and DisabledTools that no tool has.
+	Mistaken []string `json:"mistaken,omitempty"`
+
 	Stats Stats `json:"stats"`
 
 	Desired Spec `json:"-"` // holds secrets

@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -19,7 +21,7 @@ func (k *keeper) status() Status {
 		State: k.state, Since: k.since,
 		Transport: k.verdict.Way.Transport, Revision: k.known.Revision, ServerInfo: k.known.ServerInfo,
 		Tools: len(k.visible()), Stale: k.stale, Dropped: slices.Clone(k.list.dropped),
-		Stats: k.stats, Desired: k.spec.clone(),
+		Stats: k.stats, Desired: k.spec.clone(), Mistaken: k.mistaken(),
 	}
 	if k.verdict.Era != 0 {
 		st.Era = k.verdict.Era.String()
@@ -76,6 +78,34 @@ func (k *keeper) visible() []tool.Info {
 		}
 	}
 	return visible
+}
+
+// mistaken finds names in the spec that no tool has; k.mu is held.
+func (k *keeper) mistaken() []string {
+	if len(k.spec.AllowedTools)+len(k.spec.DisabledTools) == 0 || len(k.list.tools) == 0 {
+		return nil
+	}
+	names := make([]string, len(k.list.tools))
+	for i := range k.list.tools {
+		names[i] = k.list.tools[i].Name
+	}
+	var found []string
+	for _, setting := range []struct {
+		name string
+		list []string
+	}{{"allowed_tools", k.spec.AllowedTools}, {"disabled_tools", k.spec.DisabledTools}} {
+		for _, name := range setting.list {
+			if slices.Contains(names, name) {
+				continue
+			}
+			problem := fmt.Sprintf("%s: it has no tool %q", setting.name, name)
+			if near := nearest.Names(name, names, 1); len(near) > 0 {
+				problem += fmt.Sprintf("; did you mean %s?", near[0])
+			}
+			found = append(found, problem)
+		}
+	}
+	return found
 }
 
 // adjust takes over what of a spec matters between calls.

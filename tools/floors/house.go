@@ -10,7 +10,7 @@ func House() Plan {
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
 				"internal/script", "internal/upstream", "internal/job", "internal/artifact",
-				"internal/agent", "internal/catalog", "internal/hoot",
+				"internal/agent", "internal/arrange", "internal/catalog", "internal/hoot",
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",

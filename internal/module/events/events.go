@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 )
@@ -24,6 +25,7 @@ var prelude string
 func Module() host.Module {
 	return host.Module{Name: "events", Page: page, Lua: prelude, Funcs: []host.Func{
 		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: want},
+		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: hook},
 		{Name: "__next", Hidden: true, Kind: host.Moment, Effect: next, Waits: true},
 		{Name: "emit", Kind: host.Write, Effect: emit},
 	}}
@@ -57,8 +59,22 @@ func next(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	if err != nil || !ok {
 		return nil, err
 	}
-	table, err := host.Table(heard{Type: e.Type, Seq: e.Seq, Time: e.Time.UnixMilli(), Data: e.Data})
+	table, err := Table(e)
 	return []host.Value{table}, err
+}
+
+// Table is an event as handlers get it.
+func Table(e event.Event) (host.Value, error) {
+	return host.Table(heard{Type: e.Type, Seq: e.Seq, Time: e.Time.UnixMilli(), Data: e.Data})
+}
+
+// hook() says whether hooks can be set from here.
+func hook(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	if !w.Resident {
+		return nil, fault.New(fault.Denied, "on: hooks are set in startup.lua only").
+			WithHint("a script hears of calls by on(\"tool.*\", fn)")
+	}
+	return nil, nil
 }
 
 // Said is an event a script made.

@@ -1,7 +1,7 @@
 -- Handlers are functions of the script, so they live here; the host only keeps
 -- what happened until the script asks for it.
-local want, next_event = events.__want, events.__next
-events.__want, events.__next = nil, nil
+local want, next_event, keep, may_hook = events.__want, events.__next, events.__keep, events.__hook
+events.__want, events.__next, events.__keep, events.__hook = nil, nil, nil, nil
 local type, error, pcall, ipairs, tostring = type, error, pcall, ipairs, tostring
 local find, sub, gsub, match = string.find, string.sub, string.gsub, string.match
 local remove = table.remove
@@ -31,9 +31,21 @@ local function wants(handler, kind)
   return handler.pattern == kind
 end
 
+-- Hooks are global functions; on() is another way to write them down.
+local hooks = {
+  mcp_tools = function(fn) on_mcp_tools = fn end,
+  tool_call = function(fn) on_tool_call = fn end,
+  tool_result = function(fn) on_tool_result = fn end,
+}
+
 function on(name, fn)
   check(name, "string", 1, "on")
   check(fn, "function", 2, "on")
+  if hooks[name] then
+    may_hook()
+    hooks[name](fn)
+    return function() hooks[name](nil) return true end
+  end
   local handler = { pattern = pattern_of(name), fn = fn }
   want(handler.pattern)
   handlers[#handlers + 1] = handler
@@ -60,6 +72,8 @@ local function deliver(e)
   end
   return #wanting > 0
 end
+
+if keep then keep(deliver) end
 
 -- Handles events until enough(count) or the time is over. No time has no end.
 local function handle(timeout, name, enough)

@@ -21,6 +21,8 @@ func Module() host.Module {
 		{Name: "mcp_remove", Kind: host.Repeat, Effect: remove},
 		{Name: "mcp_status", Kind: host.Read, Effect: status},
 		{Name: "mcp_list", Kind: host.Read, Effect: list},
+		{Name: "alias_tool", Kind: host.Repeat, Effect: aliasTool},
+		{Name: "set_tool_priority", Kind: host.Repeat, Effect: setPriority},
 	}}
 }
 

@@ -1,0 +1,178 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/luanette/luanette/internal/arrange"
+	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// change alters what startup.lua wants of a namespace's tools.
+func (u *upstreams) change(ctx context.Context, namespace string, change func(*arrange.Rule)) error {
+	u.mu.Lock()
+	rule := u.scripted[namespace]
+	rule.Tools, rule.Aliases = maps.Clone(rule.Tools), maps.Clone(rule.Aliases)
+	change(&rule)
+	err := rule.Validate()
+	if err == nil {
+		if u.scripted == nil {
+			u.scripted = map[string]arrange.Rule{}
+		}
+		u.scripted[namespace] = rule
+		u.arranged.SetRule(namespace, u.rules[namespace].Over(rule))
+	}
+	u.mu.Unlock()
+	if err == nil {
+		u.catalog.Refresh(ctx)
+	}
+	return err
+}
+
+// Alias shows a tool under another name.
+func (s ownersUpstreams) Alias(ctx context.Context, namespace, alias, name string) error {
+	return s.all.change(ctx, namespace, func(r *arrange.Rule) {
+		if r.Aliases == nil {
+			r.Aliases = map[string]string{}
+		}
+		r.Aliases[alias] = name
+	})
+}
+
+// Prefer sets the priority of a tool or of a namespace.
+func (s ownersUpstreams) Prefer(ctx context.Context, namespace, name string, priority int) error {
+	return s.all.change(ctx, namespace, func(r *arrange.Rule) {
+		if name == "" {
+			r.Priority = priority
+			return
+		}
+		if r.Tools == nil {
+			r.Tools = map[string]int{}
+		}
+		r.Tools[name] = priority
+	})
+}
+
+// warnings is what somebody should look at in an upstream's settings.
+func (u *upstreams) warnings(ctx context.Context, s upstream.Status) []string {
+	return slices.Concat(u.catalog.Mistaken(ctx, s.Name), s.Mistaken, u.arranged.Problems(s.Name))
+}
+
+// warn logs them, once each.
+func (u *upstreams) warn(ctx context.Context) {
+	for _, s := range u.manager.List() {
+		warnings := u.warnings(ctx, s)
+		u.mu.Lock()
+		if u.warned == nil {
+			u.warned = map[string][]string{}
+		}
+		before := u.warned[s.Name]
+		u.warned[s.Name] = warnings
+		u.mu.Unlock()
+		for _, warning := range warnings {
+			if !slices.Contains(before, warning) {
+				u.log.WarnContext(ctx, "settings of an upstream", "upstream", s.Name, "warning", warning)
+			}
+		}
+	}
+}
+
+// setHooks has the hooks of startup.lua asked from now on; nil has none.
+func (h *House) setHooks(ctx context.Context, hooks *script.Hooks) {
+	if hooks == nil {
+		return
+	}
+	h.upstreams.hooks.Store(hooks)
+	if hooks.SeesCalls() {
+		h.catalog.SetHooks(hooks)
+	}
+	if hooks.SeesTools() {
+		h.upstreams.arranged.SetLook(hooks.Tools)
+	}
+	h.catalog.Refresh(ctx)
+}
+
+// watchedPeer is an upstream seen whole whose tools and calls the hooks see too.
+// It keeps the upstream's own names.
+type watchedPeer struct {
+	hub.Peer
+	name string
+	all  *upstreams
+}
+
+// Request relays a request; without hooks as it is.
+func (p watchedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	hooks := p.all.hooks.Load()
+	switch {
+	case hooks == nil:
+	case method == wire.MethodToolsList && hooks.SeesTools():
+		result, err := p.Peer.Request(ctx, method, params, caller)
+		if err != nil {
+			return nil, err
+		}
+		return p.sift(ctx, result), nil
+	case method == wire.MethodToolsCall:
+		return p.call(ctx, hooks, params, caller)
+	}
+	return p.Peer.Request(ctx, method, params, caller)
+}
+
+// sift takes out of a page of tools what the hooks hide, and words the rest as
+// they do.
+func (p watchedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMessage {
+	raw, _ := wire.Get(page, "tools")
+	items, _ := wire.Items(raw)
+	kept := []byte{'['}
+	for _, item := range items {
+		name, _ := wire.GetText(item, "name")
+		info, ok := p.all.arranged.Shown(ctx, p.name, name)
+		if !ok {
+			continue
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(kept, worded(item, info)...)
+	}
+	return wire.Set(page, "tools", append(kept, ']'))
+}
+
+func worded(item json.RawMessage, info tool.Info) json.RawMessage {
+	for key, text := range map[string]string{"title": info.Title, "description": info.Description} {
+		if was, _ := wire.GetText(item, key); was != text {
+			item = wire.SetText(item, key, text)
+		}
+	}
+	return item
+}
+
+// call asks the hooks before and after.
+func (p watchedPeer) call(ctx context.Context, hooks *script.Hooks, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	name, _ := wire.GetText(params, "name")
+	args, _ := wire.Get(params, "arguments")
+	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: args, Caller: caller}
+	if hooks.SeesTools() {
+		if _, err := p.all.arranged.Reveal(ctx, call.Ref); err != nil {
+			return nil, err
+		}
+	}
+	changed, answer, err := hooks.ToolCall(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if answer != nil {
+		return answer.Raw, nil
+	}
+	if len(changed) > 0 {
+		params, call.Args = wire.Set(params, "arguments", changed), changed
+	}
+	raw, err := p.Peer.Request(ctx, wire.MethodToolsCall, params, caller)
+	result, err := hooks.ToolResult(ctx, call, tool.Result{Raw: raw}, err)
+	return result.Raw, err
+}
