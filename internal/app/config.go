@@ -80,13 +80,13 @@ type ScriptsConfig struct {
 // Where it is, how it is started and what it is sent may name variables of our
 // own environment, as ${VAR} or ${VAR:-default}.
 type UpstreamConfig struct {
-	URL       string            `toml:"url,omitempty" help:"address of a running server; without a path it is tried as given, then with /mcp"`
+	URL       string            `toml:"url,omitempty" help:"address of a running server, which without a path is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
 	Command   string            `toml:"command,omitempty" help:"program to start and speak to over its standard input and output"`
 	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
 	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"variables for the program; it gets a clean environment beside them"`
 	EnvFile   string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
 	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
-	Transport string            `toml:"transport,omitempty" help:"auto, http, sse or stdio"`
+	Transport string            `toml:"transport,omitempty" help:"auto, http, sse, stdio or zmq+tcp"`
 	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
 	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
 	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -76,7 +77,7 @@ func (c *Client) Call(ctx context.Context, request Request) (hoot01.Outcome, err
 	}
 	var outcome hoot01.Outcome
 	if err := answer.Decode(&outcome); err != nil {
-		return hoot01.Outcome{}, err
+		return hoot01.Outcome{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	if e := outcome.Err; e != nil && e.Code == hoot01.CodeUnavailable && e.Unexecuted() {
 		c.leave(true)

@@ -26,6 +26,9 @@ var ErrNotSent = errors.New("request was not delivered")
 // ErrTooLarge is in the chain of errors of answers larger than Options allow.
 var ErrTooLarge = errors.New("the answer is too large")
 
+// ErrUnreadable is in the chain of errors of answers that make no sense.
+var ErrUnreadable = errors.New("the answer cannot be read")
+
 // errClosed is why a client ends that we closed.
 var errClosed = errors.New("closed by us")
 

@@ -13,7 +13,7 @@ import (
 // Listen hears the backend's broadcasts from now on, at the endpoint its catalog
 // names. It returns once connected, or when ctx ends, connecting on. heard must
 // not block.
-func (c *Client) Listen(ctx context.Context, endpoint string, heard func(hoot01.Broadcast)) error {
+func (c *Client) Listen(ctx context.Context, endpoint string, heard func(hoot01.Other)) error {
 	where, err := beside(c.socket.Addr(), endpoint)
 	if err != nil {
 		return err
@@ -44,13 +44,13 @@ func (c *Client) Listen(ctx context.Context, endpoint string, heard func(hoot01.
 }
 
 // overhear hands on broadcasts until the socket closes.
-func (c *Client) overhear(sub *zmtp.Socket, heard func(hoot01.Broadcast)) {
+func (c *Client) overhear(sub *zmtp.Socket, heard func(hoot01.Other)) {
 	for {
 		m, err := sub.Recv(context.Background())
 		if err != nil {
 			return
 		}
-		news, err := hoot01.Overhear(m[0])
+		news, err := hoot01.Eavesdrop(m[0])
 		if err != nil {
 			c.opts.Garbage(err)
 			continue

@@ -247,7 +247,11 @@ func TestProgressNamesTheRequest(t *testing.T) {
 		},
 	}})
 	c := dial(t, b)
-	if err := c.Listen(t.Context(), b.Broadcasts(), func(n hoot01.Broadcast) { heard <- n }); err != nil {
+	if err := c.Listen(t.Context(), b.Broadcasts(), func(o hoot01.Other) {
+		if n, err := o.Known(); err == nil {
+			heard <- n
+		}
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for len(heard) == 0 { // a subscription takes its time to arrive

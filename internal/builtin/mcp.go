@@ -88,7 +88,7 @@ const defaultWait = 2 * time.Second
 
 type connectIn struct {
 	Namespace string            `json:"namespace" jsonschema:"name for the server: a letter, then letters, digits, _ or -"`
-	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server" min:"8" max:"2048"`
+	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server, or zmq+tcp://HOST:PORT of a backend" min:"8" max:"2048"`
 	Transport string            `json:"transport,omitempty" jsonschema:"how to reach it; auto tries http, then sse" enum:"auto,http,sse"`
 	Protocol  string            `json:"protocol,omitempty" jsonschema:"which protocol era to speak; auto finds out" enum:"auto,legacy,modern"`
 	Headers   map[string]string `json:"headers,omitempty" jsonschema:"HTTP headers to send with every request, sent as they are"`
@@ -136,8 +136,8 @@ func (m mcpTools) target(ctx context.Context, raw string) (string, error) {
 	switch {
 	case err != nil:
 		return "", fault.New(fault.InvalidParams, "url %q is not a URL", raw)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return "", fault.New(fault.InvalidParams, "url %q does not begin with http:// or https:// and a host", raw).
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "zmq+tcp" || u.Hostname() == "":
+		return "", fault.New(fault.InvalidParams, "url %q does not begin with http://, https:// or zmq+tcp:// and a host", raw).
 			WithHint("servers that are started by a command are added in luanette.toml or on the command line, not here")
 	case u.User != nil:
 		return "", fault.New(fault.InvalidParams, "url contains a user name or password").

@@ -154,6 +154,11 @@ func TestAllowHosts(t *testing.T) {
 		{"*", "https://intranet/", false},
 		{"*", "https://8.8.8.8/", true},
 		{"10.0.0.1", "https://10.0.0.1/", true},
+		{"", "zmq+tcp://127.0.0.1:5580", true},
+		{"", "zmq+tcp://example.org:5580", false},
+		{"*", "zmq+tcp://example.org:5580", false},
+		{"10.0.0.1", "zmq+tcp://10.0.0.1:5580", false},
+		{"*", "zmq+ipc:///run/backend", false},
 	}
 	for _, tt := range tests {
 		u, err := url.Parse(tt.url)

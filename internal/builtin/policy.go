@@ -12,12 +12,12 @@ import (
 )
 
 // Policy decides whether a URL may be connected to at the wish of a model. The
-// URL is http or https, has a host and no credentials. It sees names only: who
+// URL is http, https or zmq+tcp, has a host and no credentials. It sees names only: who
 // connects checks the addresses they lead to.
 type Policy func(ctx context.Context, u *url.URL) error
 
-// AllowHosts allows loopback by http and https, and the listed hosts by https
-// only. A listed "*" stands for every public host, "*.example.org" for those
+// AllowHosts allows loopback by any of them, and the listed hosts by https
+// only, since nothing else keeps what is said from others. A listed "*" stands for every public host, "*.example.org" for those
 // below example.org.
 func AllowHosts(hosts []string) Policy {
 	return func(_ context.Context, u *url.URL) error {
@@ -28,6 +28,9 @@ func AllowHosts(hosts []string) Policy {
 		case !slices.ContainsFunc(hosts, func(pattern string) bool { return covers(strings.ToLower(pattern), host) }):
 			return fault.New(fault.Denied, "connect to %s: the host is not allowed", host).
 				WithHint("the owner of this server can allow it: mcp.allowed_hosts = [%q] in luanette.toml", host)
+		case u.Scheme == "zmq+tcp":
+			return fault.New(fault.Denied, "connect to %s: only backends on this machine are allowed here", host).
+				WithHint("the owner of this server can add it to luanette.toml: nothing protects what is said over ZeroMQ")
 		case u.Scheme != "https":
 			return fault.New(fault.Denied, "connect to %s: only https is allowed there", host).
 				WithHint("use https://%s", u.Host)

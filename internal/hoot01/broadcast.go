@@ -104,24 +104,36 @@ func Announce(content ContentType, b Broadcast) ([]byte, error) {
 	return FromJSON(content, raw)
 }
 
-// Overhear reads a broadcast. Its first byte tells JSON from MessagePack: an
-// object begins with { in one and never in the other.
+// Overhear reads a broadcast.
 func Overhear(frame []byte) (Broadcast, error) {
+	o, err := Eavesdrop(frame)
+	if err != nil {
+		return nil, err
+	}
+	return o.Known()
+}
+
+// Eavesdrop reads no more of a broadcast than its type, so that it can be passed
+// on as it came. Its first byte tells JSON from MessagePack: an object begins with
+// { in one and never in the other.
+func Eavesdrop(frame []byte) (Other, error) {
 	content := MsgPack
 	if len(frame) > 0 && frame[0] == '{' {
 		content = JSON
 	}
 	raw, err := ToJSON(content, frame)
 	if err != nil {
-		return nil, err
+		return Other{}, err
 	}
 	kind, err := kindOf(raw)
+	return Other{Type: kind, Raw: raw}, err
+}
+
+// Known is the broadcast as what its type says it is, or as it came.
+func (o Other) Known() (Broadcast, error) {
+	b, err := recognise(o.Type, o.Raw)
 	if err != nil {
-		return nil, err
-	}
-	b, err := recognise(kind, raw)
-	if err != nil {
-		return nil, malformed("read broadcast %s: %v", kind, err)
+		return nil, malformed("read broadcast %s: %v", o.Type, err)
 	}
 	return b, nil
 }

@@ -74,7 +74,7 @@ func (o *opening) greet(ctx context.Context, way endpoint, known wire.Era) (*ses
 	case ProtocolModern:
 		era = wire.Modern
 	}
-	if way.Transport == SSE {
+	if way.oneEra() {
 		era = wire.Legacy
 	}
 	s, err := o.session(ctx, way)
@@ -94,7 +94,7 @@ func (o *opening) greet(ctx context.Context, way endpoint, known wire.Era) (*ses
 	}
 	s.close()
 	var answered *wire.Error
-	if known != wire.Unknown && o.spec.Protocol != ProtocolLegacy && o.spec.Protocol != ProtocolModern && way.Transport != SSE && errors.As(err, &answered) {
+	if known != wire.Unknown && o.spec.Protocol != ProtocolLegacy && o.spec.Protocol != ProtocolModern && !way.oneEra() && errors.As(err, &answered) {
 		return o.greet(ctx, way, wire.Unknown) // it has changed its mind since the last time
 	}
 	return nil, err

@@ -199,7 +199,7 @@ func (k *keeper) connect(ctx context.Context) (*session, error) {
 
 // hooks is what we hear of a connection. Chatter is heard only so much of.
 func (k *keeper) hooks() Hooks {
-	lines, garbage := ration{perSecond: 100}, ration{perSecond: 10}
+	lines, garbage, news := ration{perSecond: 100}, ration{perSecond: 10}, ration{perSecond: 1000}
 	return Hooks{
 		Doubt:  func() { signal(k.doubt) },
 		Missed: func() { signal(k.changed) },
@@ -213,6 +213,11 @@ func (k *keeper) hooks() Hooks {
 			if garbage.take(time.Now()) {
 				k.publish(Garbage{k.name, text})
 				k.log.Debug("not a message", "text", text)
+			}
+		},
+		Broadcast: func(kind string, data json.RawMessage) {
+			if news.take(time.Now()) {
+				k.publish(newBroadcast(k.name, kind, data))
 			}
 		},
 	}

@@ -186,6 +186,14 @@ func (s *session) check(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
+// healthEvery is how long the server may be silent until its health is checked.
+func (s *session) healthEvery() time.Duration {
+	if l, ok := s.link.(interface{ HealthEvery() time.Duration }); ok {
+		return min(l.HealthEvery(), s.opts.HealthEvery)
+	}
+	return s.opts.HealthEvery
+}
+
 // silence is how long the server has said nothing.
 func (s *session) silence() time.Duration { return time.Since(time.Unix(0, s.heard.Load())) }
 

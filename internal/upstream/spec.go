@@ -19,6 +19,9 @@ const (
 	HTTP  = "http"  // Streamable HTTP, either era
 	SSE   = "sse"   // the HTTP+SSE of revision 2024-11-05
 	Stdio = "stdio" // a child process
+
+	ZMQ    = "zmq+tcp" // a backend by docs/backends.md; so begins its URL
+	ZMQIPC = "zmq+ipc" // the same over a Unix socket
 )
 
 // Eras to speak, for Spec.Protocol; Auto probes.
@@ -101,7 +104,7 @@ func (s Spec) Validate() error {
 	}
 	if err := s.problem(); err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "upstream %s", s.Name).
-			WithHint("give either a url (http, https) or a command; transport is auto, http, sse or stdio; protocol is auto, legacy or modern")
+			WithHint("give either a url (http, https, zmq+tcp) or a command; transport is auto, http, sse, stdio or zmq+tcp; protocol is auto, legacy or modern")
 	}
 	return nil
 }
@@ -122,6 +125,8 @@ func (s Spec) problem() error {
 		return fmt.Errorf("start %q", s.Start)
 	case s.Transport == SSE && s.Protocol == ProtocolModern:
 		return fmt.Errorf("transport sse exists only in the legacy protocol")
+	case isBackend(s.transport()) && len(s.Headers)+len(s.BearerEnv) > 0:
+		return fmt.Errorf("headers and bearer tokens cannot be sent over %s", s.transport())
 	}
 	if s.URL == "" {
 		return nil
@@ -140,6 +145,8 @@ func urlProblem(raw string) error {
 		return fmt.Errorf("url %q has no scheme, such as https://", u.Redacted())
 	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
 		return fmt.Errorf("url %q names no host", u.Redacted())
+	case u.Scheme == ZMQ && (u.Hostname() == "" || u.Port() == "" || u.Path+u.RawQuery+u.Fragment != ""):
+		return fmt.Errorf("url %q is not zmq+tcp://HOST:PORT", u.Redacted())
 	}
 	return nil
 }

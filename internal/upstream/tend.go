@@ -34,7 +34,7 @@ func (k *keeper) tend(ctx context.Context, s *session) error {
 			if k.idle(s) {
 				return errIdle
 			}
-			if s.silence() >= k.opts.HealthEvery {
+			if s.silence() >= s.healthEvery() {
 				err = k.examine(ctx, s)
 			}
 			health.Reset(k.nextLook(s))
@@ -59,7 +59,7 @@ func (k *keeper) tend(ctx context.Context, s *session) error {
 
 // nextLook is when to look at the server again unless something happens.
 func (k *keeper) nextLook(s *session) time.Duration {
-	look := k.opts.HealthEvery - s.silence()
+	look := s.healthEvery() - s.silence()
 	if spec := k.currentSpec(); spec.lazy() && spec.Idle > 0 {
 		look = min(look, spec.Idle-k.unused())
 	}

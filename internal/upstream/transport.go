@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -50,6 +51,8 @@ type Hooks struct {
 	// Stderr takes a line of a child's standard error, Garbage what is no message.
 	Stderr  func(line string)
 	Garbage func(excerpt string)
+	// Broadcast takes what a backend tells everybody, as it came.
+	Broadcast func(kind string, data json.RawMessage)
 }
 
 // Dialer opens a link to the server of a spec.
@@ -70,6 +73,10 @@ type endpoint struct {
 	Transport string `json:"transport"`
 	URL       string `json:"url,omitempty"`
 }
+
+// oneEra tells that servers reached this way know the legacy greeting only: those
+// before Streamable HTTP, and backends, for which the link answers.
+func (e endpoint) oneEra() bool { return e.Transport == SSE || isBackend(e.Transport) }
 
 // endpoints lists the ways to try, in order.
 func endpoints(s Spec) []endpoint {
@@ -101,12 +108,14 @@ func (o *Options) dial(ctx context.Context, spec Spec, way endpoint, hooks Hooks
 		return o.dialSSE(ctx, spec, hooks)
 	case Stdio:
 		return o.dialStdio(spec, hooks)
+	case ZMQ, ZMQIPC:
+		return o.dialBackend(ctx, spec, hooks)
 	}
 	if dialer, ok := o.Dialers[way.Transport]; ok {
 		return dialer(ctx, spec, hooks)
 	}
 	return nil, fault.New(fault.InvalidParams, "no transport %q", way.Transport).
-		WithHint("use an http or https url, or a command")
+		WithHint("use an http, https or zmq+tcp url, or a command")
 }
 
 // notSent marks err as the fate of a request the server never saw.

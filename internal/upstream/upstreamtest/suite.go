@@ -56,9 +56,9 @@ func listsAndCalls(t *testing.T, rig Rig) {
 	if text := h.Echo(t, "grüß dich"); text != "grüß dich" {
 		t.Errorf("echo said %q", text)
 	}
-	_, err = h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: rig.Spec.Name, Name: "no such tool"}})
-	if err == nil || fault.CodeOf(err) != fault.Upstream {
-		t.Errorf("calling what does not exist: %v", err)
+	none, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: rig.Spec.Name, Name: "no such tool"}})
+	if view, _ := none.View(); !view.IsError && fault.CodeOf(err) != fault.Upstream {
+		t.Errorf("calling what does not exist: %s, %v", none.Raw, err)
 	}
 	status, _ := h.Manager.Status(rig.Spec.Name)
 	if status.State != upstream.StateConnected || status.Stats.Calls != 2 || status.Stats.Errors != 1 {
@@ -150,6 +150,9 @@ func (h *House) Await(t *testing.T, kind string) event.Event {
 		}
 	}
 }
+
+// Poll is the next event, if there is one.
+func (h *House) Poll() (event.Event, bool) { return h.events.Poll() }
 
 // Echo calls the tool of that name.
 func (h *House) Echo(t *testing.T, text string) string {
