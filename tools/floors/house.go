@@ -13,6 +13,7 @@ func House() Plan {
 				"internal/agent", "internal/arrange", "internal/catalog", "internal/hoot",
 			}},
 			{Name: "gear", Rooms: []string{
+				"internal/declare", "internal/shape", // of tools and of what they answer
 				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
@@ -29,6 +30,8 @@ func House() Plan {
 			"internal/toolset":   {"internal/wire"},                                                                         // schemas and arguments are cut and mended as bytes
 			"internal/synth":     {"internal/smf", "internal/audio", "internal/soundfont"},                                  // a file of notes and a font of sounds become a sound
 			"internal/durable":   {"internal/db"},                                                                           // both live in one database file
+			"internal/declare":   {"internal/wire"},                                                                         // schemas and shapes are read without
+			"internal/shape":     {"internal/wire"},                                                                         // losing the order of their members
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
 			"internal/llm":       {"internal/wire"},                    // server-sent events

@@ -1,0 +1,47 @@
+// Package declaretest has declarations judged by the real TypeScript compiler.
+package declaretest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:embed check.cjs
+var checker string
+
+// Check type-checks files, each by itself, and returns what the compiler says of
+// each that is not right. It skips the test where the compiler is not installed.
+func Check(t testing.TB, files map[string]string) map[string][]string {
+	t.Helper()
+	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
+	if modules == "" {
+		t.Skip("LUANETTE_TEST_NEIGHBOURS, a node_modules folder, is not set")
+	}
+	compiler := filepath.Join(modules, "typescript", "lib", "typescript.js")
+	if _, err := os.Stat(compiler); err != nil {
+		t.Skipf("the TypeScript compiler is not installed: %v", err)
+	}
+	input, err := json.Marshal(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "-e", checker, compiler)
+	cmd.Stdin = bytes.NewReader(input)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("typescript: %v\n%s", err, stderr.String())
+	}
+	var problems map[string][]string
+	if err := json.Unmarshal(out, &problems); err != nil {
+		t.Fatal(err)
+	}
+	return problems
+}
