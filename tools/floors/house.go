@@ -10,7 +10,7 @@ func House() Plan {
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
 				"internal/script", "internal/upstream", "internal/job", "internal/artifact",
-				"internal/agent", "internal/arrange", "internal/catalog", "internal/hoot",
+				"internal/agent", "internal/results", "internal/arrange", "internal/catalog", "internal/hoot",
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/declare", "internal/shape", // of tools and of what they answer
