@@ -14,6 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/nearest"
 )
@@ -58,6 +59,7 @@ type MCPConfig struct {
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
+	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or of code a model is shown, in KiB; bigger ones are kept under a handle"`
 }
 
 // ScriptsConfig says what scripts may do and how much of it.
@@ -112,7 +114,7 @@ func defaults(env Environment) Config {
 		Data:   dataFolder(env),
 		Log:    LogConfig{Level: "info", Format: "text"},
 		HUD:    HUDConfig{RecentEvents: 4096, RecentTraces: 200},
-		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute)},
+		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute), ResultKB: builtin.DefaultShown >> 10},
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",

@@ -33,6 +33,9 @@ func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
 	return &localDesk{h, h.resources()}
 }
 
+// wholeResults asks for results as they are, which people can scroll through.
+var wholeResults = json.RawMessage(`{"` + builtin.FullKey + `":true}`)
+
 type localDesk struct {
 	*House
 	resources *builtin.Resources
@@ -43,7 +46,7 @@ func (d *localDesk) Call(ctx context.Context, name string, args any, caller *too
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}
-	result, err := d.catalog.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Caller: caller})
+	result, err := d.catalog.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Meta: wholeResults, Caller: caller})
 	if err != nil {
 		return tool.View{}, err
 	}
@@ -95,7 +98,7 @@ type remoteDesk struct {
 }
 
 func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
-	params, err := json.Marshal(map[string]any{"name": name, "arguments": args})
+	params, err := json.Marshal(map[string]any{"name": name, "arguments": args, "_meta": wholeResults})
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/luanette/luanette/internal/hud"
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -49,6 +50,7 @@ type House struct {
 	upstreams *upstreams
 	catalog   *catalog.Catalog
 	contents  contents
+	results   *results.Store
 	scripts   *scripts
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
@@ -129,7 +131,8 @@ func (h *House) openStore(ctx context.Context) error {
 		return err
 	}
 	h.store = store
-	return nil
+	h.results, err = results.Open(ctx, store, results.Options{Log: h.log})
+	return err
 }
 
 // connectRooms makes the connection manager, the catalog over it, and the scripts
@@ -145,7 +148,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	h.catalog = catalog.New(catalog.Options{
-		Bus: h.bus, Log: h.log,
+		Bus: h.bus, Log: h.log, Learner: h.results,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, arranged: arrange.New(manager), catalog: h.catalog, bus: h.bus, log: h.log}
@@ -161,7 +164,8 @@ func (h *House) connectRooms(ctx context.Context) error {
 func (h *House) offerTools() {
 	families := [][]builtin.Tool{
 		builtin.MCP(h.upstreams, h.catalog, builtin.AllowHosts(h.config.MCP.AllowedHosts)),
-		builtin.Discovery(h.catalog),
+		builtin.Discovery(h.catalog, h.results),
+		builtin.Results(h.results, h.config.MCP.ResultKB<<10),
 		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
 		builtin.Sessions(h.scripts.sessions),
 	}
@@ -169,7 +173,7 @@ func (h *House) offerTools() {
 		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner, h.catalog), builtin.Schedules(h.jobs))
 	}
 	h.own = builtin.NewSet(families...)
-	h.catalog.Add(h.own)
+	h.catalog.Add(builtin.Bounded{Set: h.own, Keeper: h.results, Shown: h.config.MCP.ResultKB << 10})
 }
 
 // hangDoors makes the MCP server in front of it all.
@@ -246,6 +250,9 @@ func (h *House) Close(ctx context.Context) error {
 		failed = append(failed, h.scripts.js.Close(ctx))
 	}
 	h.bus.Close()
+	if h.results != nil {
+		h.results.Close()
+	}
 	if h.store != nil {
 		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
 	}

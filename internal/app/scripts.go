@@ -47,6 +47,7 @@ func (h *House) openScripts(ctx context.Context) error {
 	}
 	runner, err := script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
 		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
+		Results: scriptResults{h.results}, Fields: h.fieldsOf,
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
 		JavaScript: javascript,

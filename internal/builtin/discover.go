@@ -8,9 +8,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/declare"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -25,9 +27,14 @@ type Catalog interface {
 	In(ctx context.Context, namespace string) (tools []tool.Info, ok bool)
 }
 
+// Shapes is what is known of results whose tools do not tell it.
+type Shapes interface {
+	Learned(ref tool.Ref) (results.Learned, bool)
+}
+
 // Discovery makes the tools that find and call other tools.
-func Discovery(c Catalog) []Tool {
-	d := discovery{c}
+func Discovery(c Catalog, s Shapes) []Tool {
+	d := discovery{c, s}
 	return []Tool{
 		Define("search_tools", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.search),
 		Define("get_tool_definitions", tool.Hints{ReadOnly: true, ClosedWorld: true}, d.definitions),
@@ -35,7 +42,10 @@ func Discovery(c Catalog) []Tool {
 	}
 }
 
-type discovery struct{ catalog Catalog }
+type discovery struct {
+	catalog Catalog
+	shapes  Shapes
+}
 
 type searchIn struct {
 	Query     string `json:"query" jsonschema:"words for what the tool should do; an empty string lists tools" max:"1000"`
@@ -100,14 +110,16 @@ func (d discovery) unknownNamespace(ctx context.Context, namespace string) error
 }
 
 type definitionsIn struct {
-	Names []string `json:"names" jsonschema:"names as search_tools gives them" min:"1" max:"100"`
+	Names  []string `json:"names" jsonschema:"names as search_tools gives them" min:"1" max:"100"`
+	Format string   `json:"format,omitempty" jsonschema:"json schemas (default), or declarations for code" enum:"json,typescript,lua"`
 }
 
 // Definitions is what get_tool_definitions answers. Every name asked for stands
 // in one of the two lists.
 type Definitions struct {
-	Tools   []Definition `json:"tools"`
-	Unknown []Unknown    `json:"unknown" jsonschema:"names that stand for no tool"`
+	Tools        []Definition `json:"tools" jsonschema:"empty when declarations were asked for"`
+	Declarations string       `json:"declarations,omitempty" jsonschema:"the tools in TypeScript or Lua"`
+	Unknown      []Unknown    `json:"unknown" jsonschema:"names that stand for no tool"`
 }
 
 // Definition is all there is to know of a tool before calling it.
@@ -118,6 +130,8 @@ type Definition struct {
 	LuaPath     string `json:"lua_path" jsonschema:"the function in Lua scripts"`
 	Input       Object `json:"input_schema"`
 	Output      Object `json:"output_schema,omitempty"`
+	Learned     Object `json:"learned_output_schema,omitempty" jsonschema:"what its results looked like so far; it has no schema of its own"`
+	LearnedFrom int    `json:"learned_from,omitempty" jsonschema:"how many results that was"`
 	Annotations Object `json:"annotations,omitempty"`
 	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is away just now"`
 }
@@ -131,10 +145,14 @@ type Unknown struct {
 // Text shows the definitions in full, since there is no shorter way to say them.
 func (d Definitions) Text() string {
 	var b strings.Builder
+	b.WriteString(d.Declarations)
 	for _, t := range d.Tools {
 		fmt.Fprintf(&b, "%s\n%s\ninput: %s\n", t.Name, t.Description, t.Input)
 		if len(t.Output) > 0 {
 			fmt.Fprintf(&b, "output: %s\n", t.Output)
+		}
+		if t.LearnedFrom > 0 {
+			fmt.Fprintf(&b, "output, learned from %d results: %s\n", t.LearnedFrom, t.Learned)
 		}
 		b.WriteByte('\n')
 	}
@@ -150,6 +168,7 @@ func (d Definitions) Text() string {
 
 func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsIn) (Definitions, error) {
 	all := Definitions{Tools: []Definition{}, Unknown: []Unknown{}}
+	var declared []declare.Tool
 	seen := map[string]bool{}
 	for _, name := range in.Names {
 		if seen[name] {
@@ -161,9 +180,36 @@ func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsI
 			all.Unknown = append(all.Unknown, Unknown{name, suggestions(err)})
 			continue
 		}
-		all.Tools = append(all.Tools, definitionOf(&info))
+		if in.Format == "" || in.Format == "json" {
+			all.Tools = append(all.Tools, d.definitionOf(&info))
+		} else {
+			declared = append(declared, d.declared(&info))
+		}
+	}
+	if len(declared) > 0 {
+		all.Declarations = declarations[in.Format](declared)
 	}
 	return all, nil
+}
+
+// declarations are the languages tools are declared in.
+var declarations = map[string]func([]declare.Tool) string{"typescript": declare.TypeScript, "lua": declare.Lua}
+
+// declared is a tool to declare, with what was learned of its results where it
+// says nothing of them.
+func (d discovery) declared(info *tool.Info) declare.Tool {
+	t := declare.Of(info)
+	if learned, ok := d.learned(info); ok {
+		t.Output, t.Learned = learned.Schema, learned.Results
+	}
+	return t
+}
+
+func (d discovery) learned(info *tool.Info) (results.Learned, bool) {
+	if d.shapes == nil || info.Output != nil {
+		return results.Learned{}, false
+	}
+	return d.shapes.Learned(info.Ref)
 }
 
 // suggestions are what a tool_not_found suggests instead.
@@ -177,15 +223,18 @@ func suggestions(err error) []string {
 	return details.DidYouMean
 }
 
-func definitionOf(info *tool.Info) Definition {
-	d := Definition{
+func (d discovery) definitionOf(info *tool.Info) Definition {
+	def := Definition{
 		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: luaPath(info.Ref),
 		Input: Object(info.Input), Output: Object(info.Output), Stale: info.Stale,
 	}
 	if raw, ok := wire.Get(info.Raw, "annotations"); ok && wire.IsObject(raw) {
-		d.Annotations = Object(raw)
+		def.Annotations = Object(raw)
 	}
-	return d
+	if learned, ok := d.learned(info); ok {
+		def.Learned, def.LearnedFrom = Object(learned.Schema), learned.Results
+	}
+	return def
 }
 
 // luaPath is how a script writes the tool: mcp.fs.read, mcp.fs["read-file"].
@@ -240,8 +289,12 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 		return tool.Result{}, fault.New(fault.InvalidParams, "call_tool: %q is not how scripts name a tool", in.Name).
 			WithHint("call mcp.%s { … }", ref)
 	}
+	meta := call.Meta
+	if wire.IsObject(meta) { // what it says to us is not for others
+		meta = wire.Delete(meta, FullKey)
+	}
 	return d.catalog.Call(ctx, tool.Call{
-		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: call.Meta, Caller: call.Caller,
+		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: meta, Caller: call.Caller,
 	})
 }
 

@@ -173,10 +173,12 @@ func open(t *testing.T) house {
 		offer("music", map[string]string{"orpheus_generate": `{"type":"object"}`})
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s}})
 	study := newStudy(t, c)
-	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c), builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
+	set := builtin.NewSet(builtin.MCP(s, c, nil), builtin.Discovery(c, study.results),
+		builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
+		builtin.Results(study.results, builtin.DefaultShown),
 		builtin.Sessions(study.sessions),
 		builtin.Jobs(nil, study.scripts, study.runner, c), builtin.Schedules(nil)) // openJobs has a queue
-	c.Add(set)
+	c.Add(builtin.Bounded{Set: set, Keeper: study.results, Shown: builtin.DefaultShown})
 	c.Add(study.published)
 	for _, name := range []string{"fs", "music"} {
 		if err := s.Add(t.Context(), builtin.Upstream{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {

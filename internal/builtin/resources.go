@@ -169,7 +169,7 @@ func (o overview) toolsIn(ctx context.Context, namespace string) (string, error)
 	}
 	definitions := make([]Definition, len(tools))
 	for i := range tools {
-		definitions[i] = definitionOf(&tools[i])
+		definitions[i] = discovery{catalog: o.catalog}.definitionOf(&tools[i])
 	}
 	return asJSON(map[string]any{"namespace": namespace, "tools": definitions, "total": len(definitions)})
 }

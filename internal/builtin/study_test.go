@@ -14,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/script"
 )
 
@@ -23,6 +24,7 @@ type study struct {
 	scripts   *artifact.Store
 	published *script.Published
 	sessions  *script.Sessions
+	results   *results.Store
 }
 
 func newStudy(t *testing.T, c *catalog.Catalog) study {
@@ -40,6 +42,9 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 	must(err)
 	scripts, err := artifact.Open(t.Context(), database, blobs, artifact.Options{})
 	must(err)
+	kept, err := results.Open(t.Context(), database, results.Options{})
+	must(err)
+	t.Cleanup(kept.Close)
 	runner, err := script.NewRunner(script.Options{
 		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
@@ -51,5 +56,5 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 	must(err)
 	sessions, err := script.OpenSessions(t.Context(), database, runner, script.SessionOptions{})
 	must(err)
-	return study{runner, scripts, published, sessions}
+	return study{runner, scripts, published, sessions, kept}
 }

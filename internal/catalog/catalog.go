@@ -45,6 +45,9 @@ type Options struct {
 	// Our own tools, which have no namespace, are not limited: a call of theirs
 	// that waits for another of theirs would wait for itself.
 	Limits func(namespace string) Limits
+	// Learner sees what tools answer that do not tell the shape of it; nil when
+	// nobody wants to know.
+	Learner Learner
 	// NameLength bounds exposed names; zero means DefaultNameLength, and no more
 	// than 64 are ever used.
 	NameLength int
@@ -93,7 +96,7 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), c.hooked, c.checked, guarded)
+	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), c.hooked, learned(o.Learner), c.checked, guarded)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}

@@ -20,6 +20,7 @@ type World struct {
 	Tools     tool.Source                            // what mcp.<ns>.<tool> calls
 	Caller    *tool.Caller                           // who waits for the run; tools may talk to them
 	Upstreams Upstreams                              // what the tools module manages
+	Results   Results                                // kept for later runs, by handle
 	Output    *Output                                // what the run prints and logs
 	Clock     *Clock                                 // the run's own time
 	Files     *Files                                 // folders it may read or write

@@ -27,6 +27,7 @@ func (r *Runner) explain(ctx context.Context, q Request, err error) *Error {
 		e.explainFault(fault.From(e.cause), false)
 	}
 	e.locate(q)
+	e.suggestField(ctx, r, q)
 	e.Troubleshooting = append(e.Troubleshooting, r.advice(q, e.Kind)...)
 	return e
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/module/otel"
 	"github.com/luanette/luanette/internal/module/parallel"
 	"github.com/luanette/luanette/internal/module/progress"
+	"github.com/luanette/luanette/internal/module/results"
 	"github.com/luanette/luanette/internal/module/soundfont"
 	"github.com/luanette/luanette/internal/module/temp"
 	"github.com/luanette/luanette/internal/module/tools"
@@ -42,6 +43,7 @@ func modules() []host.Module {
 		otel.Module(),
 		mcp.Module(),
 		tools.Module(),
+		results.Module(),
 		parallel.Module(),
 		midi.Module(),
 		abc.Module(),

@@ -62,6 +62,7 @@ func DefaultLimits() Limits {
 type Options struct {
 	Tools     tool.Source    // what mcp.<ns>.<tool> reaches; may be nil
 	Upstreams host.Upstreams // what the tools module manages; may be nil
+	Results   host.Results   // what the results module keeps; may be nil
 	Events    *event.Bus
 	Log       *slog.Logger
 	Tracer    trace.Tracer
@@ -78,6 +79,9 @@ type Options struct {
 	// shared, and is not the runner's to close.
 	JavaScript *JavaScriptEngine
 	Random     func() uint64 // seeds; nil draws from the system
+	// Fields are the names of the fields a tool's results have, at any depth, as
+	// far as they are known; may be nil.
+	Fields func(ctx context.Context, ref tool.Ref) []string
 }
 
 // Runner runs scripts. It is safe for concurrent use.
@@ -213,7 +217,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, temp
 		o.Upstreams = q.Upstreams
 	}
 	env := host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
-		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams,
+		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(temp, o.Files), Temp: temp, Contents: o.Contents,
 		HTTP: o.HTTP, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,

@@ -2,9 +2,11 @@ package script
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // hasty is a clock on which waiting takes no time: it moves on at once by what
@@ -63,9 +66,61 @@ func standIns(music *hootenanny) toolbox {
 		{Space: "calc", Name: "odd-name"}: does(func(_ context.Context, in map[string]any) (any, error) {
 			return in, nil
 		}),
+		{Name: "search_tools"}: does(func(_ context.Context, in map[string]any) (any, error) {
+			return map[string]any{"tools": []any{map[string]any{"name": "calc.double", "asked": in}}, "total": 1}, nil
+		}),
+		{Name: "get_tool_definitions"}: does(func(_ context.Context, in struct {
+			Names  []string
+			Format string
+		}) (any, error) {
+			if in.Names[0] == "calc.dobule" {
+				return map[string]any{"tools": []any{}, "unknown": []any{map[string]any{"name": in.Names[0], "did_you_mean": []string{"calc.double"}}}}, nil
+			}
+			if in.Format == "json" {
+				return map[string]any{"tools": []any{map[string]any{"name": in.Names[0]}}, "unknown": []any{}}, nil
+			}
+			return map[string]any{"tools": []any{}, "declarations": strings.Join(in.Names, ", ") + " in " + in.Format, "unknown": []any{}}, nil
+		}),
 	}
 	music.addTo(box)
 	return box
+}
+
+// cupboard stands in for the store of results.
+type cupboard struct{ values []json.RawMessage }
+
+func (s *cupboard) Read(_ context.Context, _, handle, pointer string) (json.RawMessage, error) {
+	n, _ := strconv.Atoi(strings.TrimPrefix(handle, "$r"))
+	if n < 1 || n > len(s.values) {
+		return nil, fault.New(fault.NotFound, "no result %s", handle).WithHint("kept are $r1 to $r%d", len(s.values))
+	}
+	if pointer != "" {
+		inner, _ := wire.Get(s.values[n-1], pointer[1:])
+		return inner, nil
+	}
+	return s.values[n-1], nil
+}
+
+func (s *cupboard) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
+	value, err := s.Read(ctx, owner, handle, pointer)
+	if err != nil {
+		return nil, 0, err
+	}
+	items, _ := wire.Items(value)
+	raw, err := json.Marshal(items[skip:min(skip+count, len(items))])
+	return raw, len(items), err
+}
+
+func (s *cupboard) Keep(_ context.Context, _, _ string, value json.RawMessage) (string, error) {
+	s.values = append(s.values, value)
+	return fmt.Sprintf("$r%d", len(s.values)), nil
+}
+
+func (s *cupboard) List(context.Context, string) (all []host.KeptResult, err error) {
+	for i, v := range s.values {
+		all = append(all, host.KeptResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
+	}
+	return all, nil
 }
 
 // ledger stands in for the connection manager.

@@ -131,6 +131,7 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 		o.Files = host.FilesOptions{Read: []string{s.read}, Write: []string{s.write}}
 		o.Tracer, o.Meter = s.traces.tracer(), s.traces.meter()
 		o.Upstreams = &ledger{}
+		o.Results = &cupboard{}
 		o.HTTP = webClient(t, s.web)
 		o.Commands = workspace.NewPrograms(workspace.CommandOptions{Allow: []string{"sh"}, Dir: s.write})
 		o.Getenv = func(name string) (string, bool) { return "/home/ada", name == "HOME" }

@@ -1,5 +1,5 @@
-// Package tools is the tools module of scripts: which upstream servers there
-// are, and adding and removing them.
+// Package tools is the tools module of scripts: finding tools and reading what
+// they take, which upstream servers there are, and adding and removing them.
 package tools
 
 import (
@@ -17,6 +17,8 @@ var page string
 // Module is the global tools.
 func Module() host.Module {
 	return host.Module{Name: "tools", Page: page, Funcs: []host.Func{
+		{Name: "search", Kind: host.Read, Effect: search},
+		{Name: "describe", Kind: host.Read, Effect: describe},
 		{Name: "mcp_add", Kind: host.Repeat, Effect: add},
 		{Name: "mcp_remove", Kind: host.Repeat, Effect: remove},
 		{Name: "mcp_status", Kind: host.Read, Effect: status},

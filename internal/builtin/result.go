@@ -1,0 +1,245 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/redact"
+	"github.com/luanette/luanette/internal/results"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// DefaultShown is how many bytes of a result a model is shown.
+const DefaultShown = 32 << 10
+
+// FullKey is the key in a call's _meta by which a program that is no model gets
+// results whole, however big they are.
+const FullKey = "luanette/full"
+
+// ResultKeeper keeps results that are too big to be shown.
+type ResultKeeper interface {
+	Keep(ctx context.Context, owner, source string, value json.RawMessage) (results.Kept, error)
+	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
+	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error)
+	List(ctx context.Context, owner string) ([]results.Kept, error)
+}
+
+// Results makes the tool that reads kept results.
+func Results(k ResultKeeper, shown int) []Tool {
+	t := resultTools{k, shown}
+	return []Tool{runs[resultReadIn, ResultPart]("result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
+}
+
+type resultTools struct {
+	keeper ResultKeeper
+	shown  int
+}
+
+type resultReadIn struct {
+	Handle  string `json:"handle" jsonschema:"such as $r12" min:"2" max:"32"`
+	Pointer string `json:"pointer,omitempty" jsonschema:"JSON pointer to a part of it, such as /items/0/name" max:"1000"`
+	Skip    int    `json:"skip,omitempty" jsonschema:"leave out so many items of a list or characters of a text" min:"0"`
+	Count   int    `json:"count,omitempty" jsonschema:"how many items or characters" min:"1" max:"100000"`
+}
+
+// ResultPart is what result_read answers beside value, which can be anything and
+// so has no place in a schema.
+type ResultPart struct {
+	Total int `json:"total,omitempty" jsonschema:"items or characters there are, when a part of them was asked for"`
+}
+
+func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) (tool.Result, error) {
+	part, err := t.part(ctx, call, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if n := len(part.Value); n > t.shown && shownOnly(ctx, call) {
+		return tool.Result{}, fault.New(fault.Limit, "that part of %s has %d bytes, more than the %d that are shown", in.Handle, n, t.shown).
+			WithHint(`narrow it with pointer, skip and count, or work on it in a script: results.get("%s")`, in.Handle)
+	}
+	return tool.Output(script.Pretty(part.Value), struct {
+		Value JSON `json:"value"`
+		ResultPart
+	}{part.Value, ResultPart{part.Total}})
+}
+
+// part is what of a result is asked for.
+func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) (results.Part, error) {
+	if in.Skip == 0 && in.Count == 0 {
+		value, err := t.keeper.Read(ctx, ownerOf(call), in.Handle, in.Pointer)
+		return results.Part{Value: value}, err
+	}
+	count := in.Count
+	if count == 0 {
+		count = math.MaxInt32
+	}
+	return t.keeper.Slice(ctx, ownerOf(call), in.Handle, in.Pointer, in.Skip, count)
+}
+
+// bounded are the tools whose results are anything, so that they may be big.
+var bounded = []string{"lua_eval", "execute_code", "call_tool", "lua_execute", "job_status"}
+
+// Bounded is a set whose tools that can answer anything answer no more than a
+// model should be shown. A bigger result is kept, and its handle, shape and
+// beginning are shown. Scripts, and programs that ask for it, get results whole.
+type Bounded struct {
+	*Set
+	Keeper ResultKeeper
+	Shown  int // bytes
+}
+
+// Call runs a tool of the set.
+func (b Bounded) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	result, err := b.Set.Call(ctx, call)
+	if err != nil || len(result.Raw) <= b.Shown || !slices.Contains(bounded, call.Ref.Name) || !shownOnly(ctx, call) {
+		return result, err
+	}
+	return shorten(ctx, b.Keeper, b.Shown, call, result)
+}
+
+// shownOnly tells whether a call's result is going to be shown to a model: it
+// came from outside, and did not ask for everything.
+func shownOnly(ctx context.Context, call tool.Call) bool {
+	return catalog.Depth(ctx) <= 1 && !wire.GetBool(call.Meta, FullKey)
+}
+
+// shorten makes a result that is too big one that can be shown.
+func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, result tool.Result) (tool.Result, error) {
+	view, err := result.View()
+	if err != nil {
+		return result, nil //nolint:nilerr // what cannot be read is handed on as it is
+	}
+	if view.IsError {
+		return shortFailure(result, view, shown), nil
+	}
+	value, answer := view.Value(), json.RawMessage(nil)
+	if inner, ok := wire.Get(view.Structured, "result"); ok { // a script's answer: what it returned is one part
+		value, answer = inner, view.Structured
+	} else if !allText(view) {
+		return result, nil // pictures and sounds are shown as such
+	}
+	h := handle{}
+	if len(value) > shown/2 {
+		kept, err := k.Keep(ctx, ownerOf(call), sourceOf(call), value)
+		if err != nil {
+			return tool.Failure(err), nil
+		}
+		h = handleOf(kept, value)
+		value = h.encode()
+	}
+	if answer == nil {
+		return tool.Output(h.text(), value)
+	}
+	answer = wire.Set(answer, "result", value)
+	lines := ""
+	for _, key := range []string{"output", "logs"} {
+		if said, ok := wire.Items(get(answer, key)); ok {
+			said = fewer(said, shown/4)
+			lines += linesText(said)
+			raw, _ := json.Marshal(said) // raw JSON always encodes
+			answer = wire.Set(answer, key, raw)
+		}
+	}
+	text := h.text()
+	if h.Handle == "" {
+		text = "Result: " + string(value)
+	}
+	return tool.Output(text+lines, answer)
+}
+
+func get(object json.RawMessage, key string) json.RawMessage {
+	raw, _ := wire.Get(object, key)
+	return raw
+}
+
+// sourceOf is the tool a result came from.
+func sourceOf(call tool.Call) string {
+	if name, ok := wire.GetText(call.Args, "name"); ok && call.Ref.Name == "call_tool" {
+		return redact.Cut(name, 128)
+	}
+	return call.Ref.String()
+}
+
+func allText(view tool.View) bool {
+	return !slices.ContainsFunc(view.Content, func(block json.RawMessage) bool {
+		kind, _ := wire.GetText(block, "type")
+		return kind != "text"
+	})
+}
+
+// shortFailure cuts the text of a failure.
+func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
+	text := redact.Cut(view.Text(), shown/2)
+	block, err := json.Marshal([]map[string]string{{"type": "text", "text": text}})
+	if err != nil {
+		return result
+	}
+	raw := wire.Set(result.Raw, "content", block)
+	if len(raw) > shown {
+		raw = wire.Delete(raw, "_meta")
+	}
+	return tool.Result{Raw: raw}
+}
+
+// fewer keeps the first lines that together have at most limit bytes, and says
+// how many it left out.
+func fewer(lines []json.RawMessage, limit int) []json.RawMessage {
+	for i, line := range lines {
+		if limit -= len(line); limit < 0 {
+			note, _ := json.Marshal(map[string]string{ // strings always encode
+				"stream": "log", "level": "warn", "text": fmt.Sprintf("… %d more lines are not shown: print less", len(lines)-i),
+			})
+			return append(slices.Clone(lines[:i]), note)
+		}
+	}
+	return lines
+}
+
+func linesText(lines []json.RawMessage) string {
+	var b strings.Builder
+	for i, line := range lines {
+		if i == 0 {
+			b.WriteString("\nOutput:")
+		}
+		for _, key := range []string{"text", "message"} {
+			if text, ok := wire.GetText(line, key); ok {
+				b.WriteString("\n  " + text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// handle is what is shown of a result that is kept.
+type handle struct {
+	Handle  string `json:"handle"`
+	Bytes   int64  `json:"bytes"`
+	Shape   string `json:"shape"`
+	Preview string `json:"preview"`
+	Note    string `json:"note"`
+}
+
+func handleOf(k results.Kept, value json.RawMessage) handle {
+	return handle{k.Handle, k.Size, k.Shape, results.Preview(value),
+		fmt.Sprintf(`too big to show; kept for later: results.get("%s"), results.slice("%s", pointer, skip, count) in code, or result_read`, k.Handle, k.Handle)}
+}
+
+func (h handle) encode() json.RawMessage {
+	raw, _ := json.Marshal(h) // strings and numbers always encode
+	return raw
+}
+
+func (h handle) text() string {
+	if h.Handle == "" {
+		return ""
+	}
+	return fmt.Sprintf("Result %s (%d bytes), %s\nShape: %s\nBegins: %s", h.Handle, h.Bytes, h.Note, h.Shape, h.Preview)
+}
