@@ -48,6 +48,9 @@ func TestStories(t *testing.T) {
 
 // neighbours is the folder of real MCP servers that `make neighbours` installs.
 func neighbours(t *testing.T) string {
+	if modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS"); modules != "" {
+		return modules
+	}
 	path, err := filepath.Abs("../../test/neighbours/node_modules")
 	if err != nil {
 		t.Fatal(err)
