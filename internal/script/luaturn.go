@@ -13,7 +13,8 @@ import (
 // luaTurn is a run in a state that was saved before.
 type luaTurn struct {
 	engine     *luaEngine
-	saved      []byte // nil is a fresh state
+	live       *lua.State // as it was left; nil brings it back from
+	saved      []byte     // which is nil for a fresh state
 	state      *lua.State
 	unfinished bool  // what the script left open could not be ended
 	failed     error // why the saved state cannot be used
@@ -48,24 +49,11 @@ func (t *luaTurn) leave(_ context.Context, failed error) ([]byte, bool, []string
 // ends.
 const atEndName = "luanette.at_end"
 
-// open brings the state back, or makes a fresh one, with the world of this run.
+// open gives the state the world of this run.
 func (t *luaTurn) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
-	if t.saved == nil {
-		state, err := t.engine.open(ctx, limits, env, seed)
-		if err != nil {
-			return nil, err
-		}
-		if end, ok := state.Stored(endKey{}).(*lua.Function); ok {
-			state.Registry().SetString(atEndName, end.Value())
-		}
-		t.state = state
-		return state, nil
-	}
-	state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Budget: lua.Budget{Memory: limits.Memory}})
+	state, err := t.obtain(ctx, limits, env, seed)
 	if err != nil {
-		t.failed = fault.Wrap(fault.Conflict, err, "bring the session back").
-			WithHint("session_reset makes it usable again; its variables are lost")
-		return nil, t.failed
+		return nil, err
 	}
 	state.Store(envKey{}, env)
 	if end, ok := state.Registry().GetString(atEndName).AsFunction(); ok {
@@ -74,3 +62,42 @@ func (t *luaTurn) open(ctx context.Context, limits Limits, env *host.Env, seed u
 	t.state = state
 	return state, nil
 }
+
+// obtain takes the state as it was left, brings it back, or makes a fresh one.
+func (t *luaTurn) obtain(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+	switch {
+	case t.live != nil:
+		t.live.SetBudget(lua.Budget{Memory: limits.Memory})
+		return t.live, nil
+	case t.saved != nil:
+		state, err := lua.Restore(t.saved, lua.RestoreOptions{Libraries: t.engine.libraries, Budget: lua.Budget{Memory: limits.Memory}})
+		if err != nil {
+			t.failed = fault.Wrap(fault.Conflict, err, "bring the session back").
+				WithHint("session_reset makes it usable again; its variables are lost")
+		}
+		return state, t.failed
+	}
+	state, err := t.engine.open(ctx, limits, env, seed)
+	if err != nil {
+		return nil, err
+	}
+	if end, ok := state.Stored(endKey{}).(*lua.Function); ok {
+		state.Registry().SetString(atEndName, end.Value())
+	}
+	return state, nil
+}
+
+// luaState is a state that stays in memory between turns.
+type luaState struct{ *lua.State }
+
+func (s luaState) fork() (forkable, error) {
+	copied, err := s.Fork()
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "copy the session")
+	}
+	return luaState{copied}, nil
+}
+
+func (t *luaTurn) adopt(state forkable) { t.live = state.(luaState).State }
+
+func (t *luaTurn) ready() forkable { return luaState{t.state} }

@@ -14,9 +14,12 @@ import (
 
 // SessionOptions are the choices of Sessions. The zero value is ready to use.
 type SessionOptions struct {
-	Idle  time.Duration // how long a session is kept that nobody uses; 0 is 7 days
-	Limit int           // sessions one owner may have; 0 is 100
-	Clock clock.Clock   // nil is the machine's
+	Idle   time.Duration // how long a session is kept that nobody uses; 0 is 7 days
+	Limit  int           // sessions one owner may have; 0 is 100
+	State  int64         // largest state that is saved, in bytes; 0 is 32 MiB
+	Memory int64         // about how many bytes of states are kept ready; 0 is 64 MiB
+	Turn   Limits        // of one turn; zero fields are the runner's
+	Clock  clock.Clock   // nil is the machine's
 }
 
 func (o SessionOptions) orDefault() SessionOptions {
@@ -26,6 +29,12 @@ func (o SessionOptions) orDefault() SessionOptions {
 	if o.Limit == 0 {
 		o.Limit = 100
 	}
+	if o.State == 0 {
+		o.State = 32 << 20
+	}
+	if o.Memory == 0 {
+		o.Memory = 64 << 20
+	}
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
@@ -34,13 +43,15 @@ func (o SessionOptions) orDefault() SessionOptions {
 
 // Sessions are environments that persist between runs: what a turn leaves in its
 // globals the next one finds. Their state is in the database, saved after every
-// turn, and in no other place that counts; so they outlive the process. Nothing
-// of them runs between turns. It is safe for concurrent use.
+// turn, and in no other place that counts; so they outlive the process. States
+// used lately are also kept in memory, ready for the next turn. Nothing of them
+// runs between turns. It is safe for concurrent use.
 type Sessions struct {
 	runner  *Runner
 	db      *db.DB
 	options SessionOptions
 	lanes   *lane.Lanes // by id: one turn at a time, in order of arrival
+	live    *liveStates
 }
 
 // OpenSessions finds the sessions in the database, whose tables it brings up to
@@ -49,7 +60,8 @@ func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o Sessio
 	if err := database.Migrate(ctx, "script", migrations); err != nil {
 		return nil, err
 	}
-	s := &Sessions{runner: runner, db: database, options: o.orDefault(), lanes: lane.New(lane.Options{})}
+	o = o.orDefault()
+	s := &Sessions{runner: runner, db: database, options: o, lanes: lane.New(lane.Options{}), live: newLiveStates(o.Memory)}
 	return s, s.expire(ctx)
 }
 
@@ -59,8 +71,9 @@ type Session struct {
 	Owner    string // the user it belongs to; "" where users are not told apart
 	Name     string // what its owner calls it; may be empty, and need not be unique
 	Language string
-	Turns    int64 // how often its state changed
-	Size     int64 // of the saved state, in bytes
+	Limits   Limits // Time and Memory of a turn, where they are narrower than everybody's
+	Turns    int64  // how often its state changed
+	Size     int64  // of the saved state, in bytes
 	Created  time.Time
 	Used     time.Time
 	Expires  time.Time // unless it is used before
@@ -71,6 +84,7 @@ type NewSession struct {
 	Owner    string
 	Name     string
 	Language string // "" is Lua
+	Limits   Limits // Time and Memory: narrower than everybody's, or zero
 }
 
 // Create makes an empty session.
@@ -81,14 +95,17 @@ func (s *Sessions) Create(ctx context.Context, want NewSession) (Session, error)
 	if _, err := s.runner.engineFor(Request{Language: want.Language}); err != nil {
 		return Session{}, err
 	}
-	return s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language}})
+	if want.Limits.Time < 0 || want.Limits.Memory < 0 {
+		return Session{}, fault.New(fault.InvalidParams, "a session's limits cannot be negative")
+	}
+	return s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language, Limits: want.Limits}})
 }
 
 // Fork makes a session that begins with everything another one has, and is
 // independent of it from then on. An empty name is the other's.
 func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Session, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, err := s.load(ctx, owner, id)
+		row, err := s.load(ctx, owner, id, noVersion)
 		if err != nil {
 			return err
 		}
@@ -105,7 +122,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Ses
 // has is there again.
 func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, err := s.load(ctx, owner, id)
+		row, err := s.load(ctx, owner, id, noVersion)
 		if err != nil {
 			return err
 		}

@@ -16,12 +16,13 @@ type sessionRow struct {
 	state []byte // a snapshot; nil is a fresh state
 }
 
-const sessionColumns = `id, owner, name, language, turns, created, used, coalesce(length(state), 0)`
+const sessionColumns = `id, owner, name, language, turns, created, used, time_ms, memory, coalesce(length(state), 0)`
 
 func (s *Sessions) scan(from db.Scanner, more ...any) (Session, error) {
 	var one Session
-	var created, used int64
-	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Name, &one.Language, &one.Turns, &created, &used, &one.Size}, more...)...)
+	var created, used, milliseconds int64
+	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Name, &one.Language, &one.Turns, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
+	one.Limits.Time = time.Duration(milliseconds) * time.Millisecond
 	one.Created, one.Used = time.UnixMicro(created).UTC(), time.UnixMicro(used).UTC()
 	one.Expires = one.Used.Add(s.options.Idle)
 	return one, err
@@ -45,20 +46,23 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 			return fault.New(fault.Limit, "there are %d sessions already", count).
 				WithHint("session_list shows them, session_close ends one")
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $7)`,
-			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro())
+		_, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)`,
+			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro(), row.Limits.Time.Milliseconds(), row.Limits.Memory)
 		return err
 	})
 	return row.Session, err
 }
 
-// load reads a session that its owner may use. Whose it is not learns no more
-// than that it does not exist.
-func (s *Sessions) load(ctx context.Context, owner, id string) (row sessionRow, err error) {
+// noVersion has load read the state whatever its version.
+const noVersion = -1
+
+// load reads a session that its owner may use; its state only when that is not of
+// the version known. Whose it is not learns no more than that it does not exist.
+func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row sessionRow, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		row.Session, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+`, state FROM sessions
-			WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest()), &row.state)
+		row.Session, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+`, CASE WHEN turns = $4 THEN NULL ELSE state END
+			FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest(), known), &row.state)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -86,10 +90,15 @@ func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	return row.Session, err
 }
 
-// touch notes that a session was used.
-func (s *Sessions) touch(ctx context.Context, id string) error {
+// touch notes that a session was used, unless that was noted lately: what expires
+// in days need not be told of every minute.
+func (s *Sessions) touch(ctx context.Context, row sessionRow) error {
+	now := s.now()
+	if now.Sub(row.Used) < min(time.Minute, s.options.Idle/100) {
+		return nil
+	}
 	return s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE sessions SET used = $1 WHERE id = $2`, s.now().UnixMicro(), id)
+		_, err := tx.Exec(ctx, `UPDATE sessions SET used = $1 WHERE id = $2`, now.UnixMicro(), row.ID)
 		return err
 	})
 }

@@ -227,7 +227,7 @@ func TestADamagedStateCanBeReset(t *testing.T) {
 	id := p.create(t)
 	p.expect(t, id, "x = 1", "null")
 	err := p.database.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(t.Context(), "UPDATE sessions SET state = $1", []byte("rubbish"))
+		_, err := tx.Exec(t.Context(), "UPDATE sessions SET state = $1, turns = turns + 1", []byte("rubbish"))
 		return err
 	})
 	if err != nil {
@@ -313,6 +313,69 @@ func TestTurnsWaitForEachOther(t *testing.T) {
 	p.expect(t, id, "x", fmt.Sprint(turns))
 }
 
+// A state kept in memory is used only while it is the newest: another process on
+// the same database changes the session as well.
+func TestSessionsAreSharedByProcesses(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	one, other := enter(t, folder, nil, SessionOptions{}), enter(t, folder, nil, SessionOptions{})
+	id := one.create(t)
+	for turn := range 6 {
+		p := []parlour{one, other, other, one, other, one}[turn]
+		p.expect(t, id, "x = (x or 0) + 1 return x", fmt.Sprint(turn+1))
+	}
+	for _, p := range []parlour{one, other} {
+		if _, err := p.Reset(t.Context(), "ada", id); err != nil {
+			t.Fatal(err)
+		}
+		one.expect(t, id, "x", "null", "x = 1", "null")
+		other.expect(t, id, "x", "1")
+	}
+}
+
+// A turn that changes nothing costs no write, and counts as none.
+func TestLookingChangesNothing(t *testing.T) {
+	t.Parallel()
+	p := enter(t, t.TempDir(), nil, SessionOptions{})
+	id := p.create(t)
+	p.expect(t, id, "x = {1, 2} function f() return #x end", "null", "return x", "[1,2]", "f()", "2", "print(x[1])", "null")
+	list, err := p.List(t.Context(), "ada")
+	if err != nil || list[0].Turns != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	p.expect(t, id, "x[1] = 3", "null")
+	if list, err = p.List(t.Context(), "ada"); err != nil || list[0].Turns != 2 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	p := enter(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
+	narrow, err := p.Create(t.Context(), NewSession{Owner: "ada", Limits: Limits{Time: 30 * time.Millisecond, Memory: 4 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, kind := range map[string]Kind{
+		"while true do end":               Timeout,
+		"s = ('x'):rep(8 * 2^20)":         OutOfMemory,
+		"for i = 1, 4 do temp.list() end": LimitError,
+	} {
+		_, err := p.Eval(t.Context(), "ada", narrow.ID, Request{Source: code, Limits: Limits{Time: time.Hour, Memory: 1 << 30}})
+		var failure *Error
+		if !errors.As(err, &failure) || failure.Kind != kind {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	id := p.create(t)
+	p.expect(t, id, "x = 1", "null")
+	done, err := p.Eval(t.Context(), "ada", id, Request{Source: "x = 2 s = {} for i = 1, 200 do s[i] = ('x'):rep(1000) .. i end"})
+	if err != nil || len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], "102400 are allowed") {
+		t.Errorf("too large: %q, %v", done.Warnings, err)
+	}
+	p.expect(t, id, "x", "1")
+}
+
 // TestTurnsKeepTheirOrder holds the first turn in a tool until the others have
 // lined up behind it.
 func TestTurnsKeepTheirOrder(t *testing.T) {
@@ -369,7 +432,7 @@ func TestWhatCannotBeKeptIsNamed(t *testing.T) {
 	t.Parallel()
 	p := enter(t, t.TempDir(), nil, SessionOptions{})
 	id := p.create(t)
-	row, err := p.load(t.Context(), "ada", id)
+	row, err := p.load(t.Context(), "ada", id, noVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,17 +449,24 @@ func TestWhatCannotBeKeptIsNamed(t *testing.T) {
 	p.expect(t, id, "return x, socket", "[7,null]")
 }
 
-// BenchmarkTurn is a turn in a session: its state is brought back, run in, saved
-// and written to disk.
+// BenchmarkTurn is a turn in a session: one that changes its state, which is saved
+// and written to disk; the same when the state must be brought back first; and
+// one that only looks.
 func BenchmarkTurn(b *testing.B) {
-	p := enter(b, b.TempDir(), nil, SessionOptions{})
-	id := p.create(b)
-	for b.Loop() {
-		p.say(b, id, "x = (x or 0) + 1")
+	for name, turn := range map[string]struct {
+		code    string
+		options SessionOptions
+	}{
+		"change":  {"x = (x or 0) + 1", SessionOptions{}},
+		"restore": {"x = (x or 0) + 1", SessionOptions{Memory: 1}},
+		"look":    {"x", SessionOptions{}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			p := enter(b, b.TempDir(), nil, turn.options)
+			id := p.create(b)
+			for b.Loop() {
+				p.say(b, id, turn.code)
+			}
+		})
 	}
-	list, err := p.List(b.Context(), "ada")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(list[0].Size), "bytes/state")
 }

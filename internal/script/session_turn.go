@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -21,11 +22,11 @@ type Turn struct {
 // the turn. The error is an *Error when the script is at fault.
 func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done Turn, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, err := s.load(ctx, owner, id)
+		row, live, err := s.fetch(ctx, owner, id)
 		if err != nil {
 			return err
 		}
-		if q, err = s.inSession(q, row); err != nil {
+		if q, err = s.inSession(q, row, live); err != nil {
 			return err
 		}
 		done.Outcome, err = s.runner.Run(ctx, q)
@@ -33,7 +34,7 @@ func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done 
 			return lost
 		}
 		var problem error
-		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, q.turn, err)
+		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, live, q.turn, err)
 		if err == nil {
 			err = problem
 		}
@@ -42,8 +43,48 @@ func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done 
 	return done, err
 }
 
+// Preview runs a request in a copy of a session, after all that came before it,
+// and throws the copy away: the session stays as it is, bit for bit. The request's
+// door keeps the rest of the world as it is.
+func (s *Sessions) Preview(ctx context.Context, owner, id string, q Request) (outcome Outcome, err error) {
+	err = s.inTurn(ctx, id, func(ctx context.Context) error {
+		row, live, err := s.fetch(ctx, owner, id)
+		if err != nil {
+			return err
+		}
+		if live != nil {
+			s.live.put(live)
+			if live, err = live.copied(); err != nil {
+				return err
+			}
+		}
+		if q, err = s.inSession(q, row, live); err != nil {
+			return err
+		}
+		outcome, err = s.runner.Run(ctx, q)
+		if lost := q.turn.lost(); lost != nil {
+			return lost
+		}
+		return err
+	})
+	return outcome, err
+}
+
+// fetch reads a session, and takes its state from memory if that is the newest.
+func (s *Sessions) fetch(ctx context.Context, owner, id string) (sessionRow, *liveState, error) {
+	row, err := s.load(ctx, owner, id, s.live.version(id))
+	if err != nil {
+		return row, nil, err
+	}
+	live := s.live.take(id, row.Turns)
+	if live == nil && row.state == nil && row.Size > 0 { // let go of between two looks
+		row, err = s.load(ctx, owner, id, noVersion)
+	}
+	return row, live, err
+}
+
 // inSession is a request as the next turn of a session.
-func (s *Sessions) inSession(q Request, row sessionRow) (Request, error) {
+func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Request, error) {
 	if q.Language != "" && q.Language != row.Language {
 		return q, fault.New(fault.InvalidParams, "the session speaks %s, the code is to be %s", row.Language, q.Language).
 			WithHint("leave language away, or make another session")
@@ -52,22 +93,63 @@ func (s *Sessions) inSession(q Request, row sessionRow) (Request, error) {
 	// Functions that earlier turns defined keep the name of theirs, so that an
 	// error tells lines of this source from theirs.
 	q.Name = fmt.Sprintf("turn%d", row.Turns+1)
+	q.Limits = q.Limits.orDefault(s.options.Turn).orDefault(s.runner.options.Limits).within(row.Limits)
 	engine, err := s.runner.engineFor(q)
-	if err == nil {
-		q.turn = engine.turn(row.state)
+	if err != nil {
+		return q, err
 	}
-	return q, err
+	q.turn = engine.turn(row.state)
+	if ready, ok := q.turn.(readyTurn); ok && live != nil {
+		ready.adopt(live.state)
+	}
+	return q, nil
 }
 
-// keep saves what a turn left, unless the turn was stopped.
-func (s *Sessions) keep(ctx context.Context, row sessionRow, t turn, failed error) (Session, []string, error) {
-	state, changed, warnings := t.leave(ctx, failed)
-	if !changed {
-		return row.Session, warnings, s.touch(ctx, row.ID)
+// within narrows the time and memory of a run.
+func (l Limits) within(bound Limits) Limits {
+	if bound.Time > 0 {
+		l.Time = min(l.Time, bound.Time)
 	}
-	row.state = state
-	session, err := s.save(ctx, row)
+	if bound.Memory > 0 {
+		l.Memory = min(l.Memory, bound.Memory)
+	}
+	return l
+}
+
+// keep saves what a turn left, unless the turn was stopped. before is what was
+// taken from memory for it, or nil.
+func (s *Sessions) keep(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
+	state, changed, warnings := t.leave(ctx, failed)
+	if changed && int64(len(state)) > s.options.State {
+		changed = false
+		warnings = []string{turnUnsaved + fmt.Sprintf("it takes %d bytes, %d are allowed", len(state), s.options.State)}
+	}
+	if !changed {
+		return row.Session, warnings, s.touch(ctx, row)
+	}
+	session, sum := row.Session, sha256.Sum256(state)
+	var err error
+	if sum == sumBefore(row, before) {
+		err = s.touch(ctx, row)
+	} else {
+		row.state = state
+		session, err = s.save(ctx, row)
+	}
+	if ready, ok := t.(readyTurn); ok && err == nil && len(warnings) == 0 { // what is not kept is gone also for who comes at once
+		s.live.put(&liveState{id: row.ID, version: session.Turns, state: ready.ready(), size: int64(len(state)), sum: sum})
+	}
 	return session, warnings, err
+}
+
+// sumBefore is that of the state as it was saved before a turn.
+func sumBefore(row sessionRow, before *liveState) (sum [32]byte) {
+	switch {
+	case before != nil:
+		return before.sum
+	case row.state != nil:
+		return sha256.Sum256(row.state)
+	}
+	return sum
 }
 
 // What is said of a turn that changed nothing.
