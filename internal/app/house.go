@@ -168,9 +168,10 @@ func (h *House) offerTools() {
 		builtin.Results(h.results, h.config.MCP.ResultKB<<10),
 		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
 		builtin.Sessions(h.scripts.sessions),
+		builtin.Preview(h.scripts.runner, h.scripts.sessions, h.scripts.store, h.catalog),
 	}
 	if h.jobs != nil {
-		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner, h.catalog), builtin.Schedules(h.jobs))
+		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner), builtin.Schedules(h.jobs))
 	}
 	h.own = builtin.NewSet(families...)
 	h.catalog.Add(builtin.Bounded{Set: h.own, Keeper: h.results, Shown: h.config.MCP.ResultKB << 10})

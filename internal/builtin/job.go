@@ -34,17 +34,15 @@ type JobScripts interface {
 	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
 }
 
-// JobRunner checks scripts before they become jobs, and runs previews.
+// JobRunner checks scripts before they become jobs.
 type JobRunner interface {
 	// Prepare checks params against describe() and fills in defaults.
 	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-	Run(ctx context.Context, q script.Request) (script.Outcome, error)
 }
 
-// Jobs makes the tools for scripts in the background, and the preview of what a
-// script would do. tools is what scripts call, for the shapes of their answers.
-func Jobs(q JobQueue, s JobScripts, r JobRunner, tools tool.Source) []Tool {
-	t := jobTools{q, s, r, tools}
+// Jobs makes the tools for scripts in the background.
+func Jobs(q JobQueue, s JobScripts, r JobRunner) []Tool {
+	t := jobTools{q, s, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []Tool{
 		runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute),
@@ -56,7 +54,6 @@ func Jobs(q JobQueue, s JobScripts, r JobRunner, tools tool.Source) []Tool {
 		Define("job_logs", look, t.logs),
 		runs[jobJournalIn, Journaled]("job_journal", look, t.journal),
 		runs[jobReplayIn, Replayed]("job_replay", look, t.replay),
-		runs[previewIn, Previewed]("lua_preview", tool.Hints{ReadOnly: true}, t.preview),
 	}
 }
 
@@ -64,16 +61,19 @@ type jobTools struct {
 	queue   JobQueue
 	scripts JobScripts
 	runner  JobRunner
-	tools   tool.Source
 }
 
 // load finds a stored script and its source.
 func (t jobTools) load(ctx context.Context, hash string) (cas.Ref, string, error) {
-	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(hash))
+	return loadScript(ctx, t.scripts, hash)
+}
+
+func loadScript(ctx context.Context, scripts JobScripts, hash string) (cas.Ref, string, error) {
+	ref, err := scripts.Resolve(ctx, strings.TrimSpace(hash))
 	if err != nil {
 		return cas.Ref{}, "", err
 	}
-	source, err := t.scripts.Read(ctx, ref, script.MaxSource)
+	source, err := scripts.Read(ctx, ref, script.MaxSource)
 	return ref, string(source), err
 }
 

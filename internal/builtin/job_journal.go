@@ -2,13 +2,10 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -129,95 +126,4 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool
 		Replayed
 		Result JSON `json:"result,omitempty"`
 	}{v, r.Result})
-}
-
-type previewIn struct {
-	Code       string `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
-	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
-	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code is run as lua_eval runs it"`
-	Mocks      Object `json:"mocks,omitempty" jsonschema:"answers to give, by tool: {\"github.create_issue\": {\"number\": 7}}"`
-}
-
-// Previewed is what lua_preview answers, beside result.
-type Previewed struct {
-	Plan    []PlanView `json:"plan" jsonschema:"what it would have done, in order"`
-	Reads   []PlanView `json:"reads" jsonschema:"what it looked at for real"`
-	Certain bool       `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
-	Error   *JobError  `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
-	Output  []SaidView `json:"output" jsonschema:"what it printed and logged"`
-}
-
-// PlanView is an entry of a plan, beside arguments and mock, the made-up answer.
-type PlanView struct {
-	Number    int    `json:"number"`
-	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
-	Action    string `json:"action"`
-	Bytes     int    `json:"bytes" jsonschema:"size of its arguments"`
-	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it came after a made-up answer"`
-}
-
-func (t jobTools) preview(ctx context.Context, call tool.Call, in previewIn) (tool.Result, error) {
-	q, mocks, err := t.rehearsed(ctx, in)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	door := host.NewRehearsal(t.tools, mocks)
-	q.Door, q.Caller = door, call.Caller
-	outcome, err := t.runner.Run(ctx, q)
-	data := struct {
-		Plan    []host.Planned `json:"plan"`
-		Reads   []host.Planned `json:"reads"`
-		Certain bool           `json:"certain"`
-		Error   *JobError      `json:"error,omitempty"`
-		Output  []SaidView     `json:"output"`
-		Result  JSON           `json:"result,omitempty"`
-	}{door.Plan(), door.Reads(), door.Certain(), nil, append([]SaidView{}, saidViews(outcome.Output)...), outcome.Result}
-	if err != nil {
-		f := fault.From(scriptFault(err))
-		data.Error = &JobError{string(f.Code), f.Error(), fault.HintOf(f)}
-	}
-	return tool.Output(planText(data.Plan, data.Certain, data.Error), data)
-}
-
-// rehearsed is the request a preview makes.
-func (t jobTools) rehearsed(ctx context.Context, in previewIn) (script.Request, map[string]JSON, error) {
-	q := script.Request{Source: in.Code, Params: JSON(in.Params), Main: len(in.Params) > 0}
-	switch {
-	case (in.Code == "") == (in.ScriptHash == ""):
-		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs code or script_hash, one of them")
-	case in.ScriptHash != "":
-		ref, source, err := t.load(ctx, in.ScriptHash)
-		if err != nil {
-			return q, nil, err
-		}
-		q.Source, q.Hash, q.Main, q.Params = source, ref, true, orEmpty(in.Params)
-	}
-	var mocks map[string]JSON
-	if len(in.Mocks) > 0 {
-		if err := json.Unmarshal(in.Mocks, &mocks); err != nil {
-			return q, nil, fault.Wrap(fault.InvalidParams, err, "read mocks")
-		}
-	}
-	return q, mocks, nil
-}
-
-func planText(plan []host.Planned, certain bool, failed *JobError) string {
-	lines := []string{}
-	for _, p := range plan {
-		line := fmt.Sprintf("%d. would %s", p.Number, p.Action)
-		if p.Uncertain {
-			line += " (uncertain)"
-		}
-		lines = append(lines, line)
-	}
-	if len(plan) == 0 {
-		lines = append(lines, "Nothing would be changed.")
-	}
-	if !certain {
-		lines = append(lines, "Entries marked uncertain came after a made-up answer.")
-	}
-	if failed != nil {
-		lines = append(lines, "The script failed: "+failed.Message)
-	}
-	return strings.Join(lines, "\n")
 }

@@ -113,7 +113,8 @@ func openJobs(t *testing.T) office {
 		}
 		_ = database.Close()
 	})
-	set := builtin.NewSet(builtin.Jobs(queue, study.scripts, runner, c), builtin.Schedules(queue), builtin.Scripts(runner, study.scripts, study.published, study.sessions))
+	set := builtin.NewSet(builtin.Jobs(queue, study.scripts, runner), builtin.Schedules(queue), builtin.Preview(runner, study.sessions, study.scripts, c),
+		builtin.Scripts(runner, study.scripts, study.published, study.sessions))
 	c.Add(set)
 	return office{house{catalog: c, set: set, study: study}, b, queue, folder}
 }
@@ -264,89 +265,6 @@ func TestJobResources(t *testing.T) {
 			t.Errorf("%s: %s (%v)", uri, raw, err)
 		}
 	}
-}
-
-// A preview touches nothing, whatever a script tries.
-func TestPreviewLeaksNothing(t *testing.T) {
-	t.Parallel()
-	o := openJobs(t)
-	before := snapshot(t, o.folder)
-	raw, _ := json.Marshal(map[string]any{"code": `
-		local f = "` + o.folder + `/"
-		local pay, write = mcp.bank.pay, fs.write
-		write(f .. "a", "one")
-		fs.append(f .. "a", "two")
-		local back = fs.read(f .. "a")
-		fs.remove(f .. "kept")
-		write_file(f .. "b", "x")
-		local h = io.open(f .. "c", "w")
-		if h then h:write("hello") h:close() end
-		pcall(patch_file, f .. "kept", "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n")
-		run_command("touched", {})
-		midi.write(f .. "d.mid", { tracks = {} })
-		emit("custom.event", {})
-		tools.mcp_add("evil", "http://127.0.0.1:1")
-		mcp.bank.pay{ to = "direct" }
-		pcall(pay, { to = "captured" })
-		coroutine.wrap(function() pay{ to = "coroutine" } end)()
-		parallel.map({ "p1", "p2" }, function(to) return pay{ to = to } end)
-		setmetatable({}, { __index = function(_, k) return pay{ to = k } end }).meta = nil
-		local receipt = pay{ to = "last" }.receipt
-		load("mcp.bank.pay{ to = 'loaded' }")()
-		return { receipt = receipt, balance = mcp.bank.look{}.balance, back = back }
-	`})
-	var previewed struct {
-		Plan    []host.Planned
-		Reads   []host.Planned
-		Certain bool
-		Error   *struct{ Message string }
-		Result  json.RawMessage
-	}
-	o.mustCall(t, "lua_preview", string(raw), &previewed)
-	if previewed.Error != nil {
-		t.Errorf("the script failed: %s", previewed.Error.Message)
-	}
-	if after := snapshot(t, o.folder); after != before {
-		t.Errorf("files were %q, are %q", before, after)
-	}
-	if paid := o.bank.payments(); len(paid) > 0 {
-		t.Errorf("paid %q", paid)
-	}
-	if want := `{"receipt":"R-0","balance":100,"back":"onetwo"}`; string(previewed.Result) != want {
-		t.Errorf("result %s, want %s", previewed.Result, want)
-	}
-	payments := 0
-	for _, p := range previewed.Plan {
-		if p.Action == "call bank.pay" {
-			payments++
-		}
-	}
-	if payments != 7 || previewed.Certain || len(previewed.Plan) < 14 {
-		t.Errorf("%d payments in a plan of %d, certain %t:\n%+v", payments, len(previewed.Plan), previewed.Certain, previewed.Plan)
-	}
-}
-
-// snapshot is all files below folder and what they hold.
-func snapshot(t *testing.T, folder string) string {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(folder, "kept")); os.IsNotExist(err) {
-		if err := os.WriteFile(filepath.Join(folder, "kept"), []byte("old\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var all []string
-	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		all = append(all, path+"="+string(data))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(all, "\n")
 }
 
 // Whatever a script can call either computes, or passes the door with a kind.

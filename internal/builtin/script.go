@@ -57,7 +57,7 @@ const (
 func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionKeeper) []Tool {
 	t := scriptTools{r, s, p, sessions}
 	return []Tool{
-		runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval),
+		toolset.Inside(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
 		runs[hashIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
 		Define("lua_help", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.help),
 		Define("script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),

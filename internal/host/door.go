@@ -15,8 +15,8 @@ type Effect struct {
 	Kind Kind
 	Args []Value
 
-	Own    bool // it changes nothing but the run's own folder, which goes with the run
-	onFile bool // it changes a file and nothing else
+	Own   bool // it changes nothing but the run's own folder, which goes with the run
+	aside bool // it changes only what can be kept aside: a file, a content
 }
 
 // subject is what the script's writer would call the effect: behind every
@@ -67,6 +67,9 @@ type countedDoor struct {
 	limit int64
 	used  atomic.Int64
 }
+
+// Rehearsing is what the door behind does.
+func (d *countedDoor) Rehearsing() bool { return Rehearsing(d.inner) }
 
 func (d *countedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if e.Kind != Observe && e.Kind != Moment && d.used.Add(1) > d.limit {

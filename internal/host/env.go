@@ -43,7 +43,7 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 		return func(context.Context) ([]Value, error) { return f.Pure(args) }
 	}
 	effect := e.effect(args.Func, e.kind(f, args), values)
-	effect.onFile = f.Path > 0
+	effect.aside = f.Path > 0 || f.Aside
 	if path, ok := args.At(f.Path).(string); ok && e.world.Files != nil {
 		effect.Own = e.world.Files.InTemp(path)
 	}

@@ -104,6 +104,9 @@ func (g *Gate) Paused() *Effect {
 	return g.paused
 }
 
+// Rehearsing is true from the first such effect on.
+func (g *Gate) Rehearsing() bool { return g.Paused() != nil }
+
 // Ahead is the rehearsal that began with the effect the run paused at: its plan
 // has that as the first entry.
 func (g *Gate) Ahead() *Rehearsal { return g.ahead }

@@ -55,6 +55,10 @@ type Func struct {
 	// that is not on World.Files alone. A rehearsal does those aside.
 	Path int
 
+	// Aside tells that it changes only World.Contents, which a rehearsal does aside
+	// as well.
+	Aside bool
+
 	// Waits tells that an effect may take long because somebody else must answer.
 	// A script that does several things at once goes on with the others meanwhile.
 	Waits bool

@@ -164,6 +164,10 @@ func action(e Effect) string {
 		return "remove " + first
 	case "patch_file":
 		return "patch " + first + bytesOf(argument(e, 1))
+	case "cas.store", "cas.store_file":
+		return "store " + short(first)
+	case "audio.write_wav":
+		return "write " + first
 	case "events.emit":
 		return "emit " + first
 	case "tools.mcp_add":

@@ -47,15 +47,28 @@ func (r *Rehearsal) Pass(ctx context.Context, e Effect, live func(context.Contex
 		}
 		r.look(e)
 		return live(ctx)
-	case e.onFile:
+	case e.aside:
 		return r.aside(ctx, e, live)
 	default:
 		return r.pretend(ctx, e)
 	}
 }
 
-// look notes a read.
+// Rehearsing tells whether a door does nothing for real, or has stopped to.
+func Rehearsing(d Door) bool {
+	r, ok := d.(interface{ Rehearsing() bool })
+	return ok && r.Rehearsing()
+}
+
+// Rehearsing is always true.
+func (*Rehearsal) Rehearsing() bool { return true }
+
+// look notes a read. That a script asks which tools there are is not worth a line.
 func (r *Rehearsal) look(e Effect) {
+	switch e.Name {
+	case "mcp.has", "mcp.tools", "mcp.namespaces":
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := planned(e)

@@ -77,6 +77,9 @@ func (r *Replay) beyond(ctx context.Context, e Effect, live func(context.Context
 		WithHint("the recorded run did not come this far, or the script does more than it did then"))
 }
 
+// Rehearsing is what the door beyond the journal does.
+func (r *Replay) Rehearsing() bool { return r.then != nil && Rehearsing(r.then) }
+
 // Err is what ended the replay, or nil.
 func (r *Replay) Err() error {
 	r.mu.Lock()

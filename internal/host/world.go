@@ -122,6 +122,9 @@ func (w *World) pretend() *World {
 	if w.Files != nil {
 		pretended.Files = w.Files.Pretend()
 	}
+	if w.Contents != nil {
+		pretended.Contents = pretendContents(w.Contents, w.Temp.limit)
+	}
 	if w.Clock != nil {
 		pretended.Clock = w.Clock.Pretend()
 	}

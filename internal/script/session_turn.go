@@ -33,6 +33,10 @@ func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done 
 		if lost := q.turn.lost(); lost != nil {
 			return lost
 		}
+		if outer := host.OuterOf(ctx); outer != nil && host.Rehearsing(outer.Door) {
+			done.Session = row.Session // a script that is only rehearsed asked for the turn
+			return err
+		}
 		var problem error
 		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, live, q.turn, err)
 		if err == nil {

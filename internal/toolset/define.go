@@ -76,6 +76,13 @@ func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, 
 	}}
 }
 
+// Inside is a tool that runs scripts here: called by a script, what its script does
+// passes the door of the one that calls.
+func Inside(t Tool) Tool {
+	t.info.Inside = true
+	return t
+}
+
 // describe reads title and description of a tool from its Markdown file: a
 // heading, then the text.
 func describe(texts fs.FS, name string, hints tool.Hints) tool.Info {

@@ -1,0 +1,162 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// PreviewRunner runs scripts on a fresh state.
+type PreviewRunner interface {
+	Run(ctx context.Context, q script.Request) (script.Outcome, error)
+}
+
+// PreviewSessions runs scripts on a copy of a session.
+type PreviewSessions interface {
+	Preview(ctx context.Context, owner, id string, q script.Request) (script.Outcome, error)
+}
+
+// Preview makes the tool that shows what a script would do. tools is what scripts
+// call, for the shapes of their answers.
+func Preview(r PreviewRunner, s PreviewSessions, scripts JobScripts, tools tool.Source) []Tool {
+	t := previewTools{r, s, scripts, tools}
+	return []Tool{runs[previewIn, Previewed]("lua_preview", tool.Hints{ReadOnly: true}, t.preview)}
+}
+
+type previewTools struct {
+	runner   PreviewRunner
+	sessions PreviewSessions
+	scripts  JobScripts
+	tools    tool.Source
+}
+
+type previewIn struct {
+	Code       string `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
+	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code is run as lua_eval runs it"`
+	SessionID  string `json:"session_id,omitempty" jsonschema:"the session to run in a copy of; a fresh environment without" max:"64"`
+	Mocks      Object `json:"mocks,omitempty" jsonschema:"answers to give, by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
+}
+
+// Previewed is what lua_preview answers, beside result.
+type Previewed struct {
+	Plan     []PlanView `json:"plan" jsonschema:"what it would have done, in order"`
+	Reads    []PlanView `json:"reads" jsonschema:"what it looked at for real"`
+	Complete bool       `json:"complete" jsonschema:"true when the script ran to its end"`
+	Certain  bool       `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
+	Mocked   bool       `json:"mocked" jsonschema:"true when an answer was made up, so that output and result may be others for real"`
+	Error    *JobError  `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
+	Output   []SaidView `json:"output" jsonschema:"what it printed and logged"`
+}
+
+// PlanView is an entry of a plan, beside arguments and mock, the made-up answer.
+type PlanView struct {
+	Number    int    `json:"number"`
+	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
+	Action    string `json:"action"`
+	Bytes     int    `json:"bytes" jsonschema:"size of its arguments"`
+	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it came after a made-up answer"`
+}
+
+// previewData is the answer with everything in it.
+type previewData struct {
+	Plan     []host.Planned `json:"plan"`
+	Reads    []host.Planned `json:"reads"`
+	Complete bool           `json:"complete"`
+	Certain  bool           `json:"certain"`
+	Mocked   bool           `json:"mocked"`
+	Error    *JobError      `json:"error,omitempty"`
+	Output   []SaidView     `json:"output"`
+	Result   JSON           `json:"result,omitempty"`
+}
+
+func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn) (tool.Result, error) {
+	q, mocks, err := t.request(ctx, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	door := host.NewRehearsal(t.tools, mocks)
+	q.Door, q.Caller = door, call.Caller
+	outcome, err := t.run(ctx, call, in.SessionID, q)
+	var failed *script.Error
+	if err != nil && !errors.As(err, &failed) { // no such session
+		return tool.Result{}, err
+	}
+	data := previewData{
+		Plan: door.Plan(), Reads: door.Reads(), Complete: err == nil, Certain: door.Certain(), Mocked: door.Mocked(),
+		Output: append([]SaidView{}, saidViews(outcome.Output)...), Result: outcome.Result,
+	}
+	if failed != nil {
+		f := failed.Fault()
+		data.Error = &JobError{string(f.Code), f.Error(), fault.HintOf(f)}
+	}
+	return tool.Output(data.text(), data)
+}
+
+func (t previewTools) run(ctx context.Context, call tool.Call, session string, q script.Request) (script.Outcome, error) {
+	if session == "" {
+		return t.runner.Run(ctx, q)
+	}
+	return t.sessions.Preview(ctx, ownerOf(call), session, q)
+}
+
+// request is the run a preview makes.
+func (t previewTools) request(ctx context.Context, in previewIn) (script.Request, map[string]JSON, error) {
+	q := script.Request{Source: in.Code, Params: JSON(in.Params), Main: len(in.Params) > 0}
+	switch {
+	case (in.Code == "") == (in.ScriptHash == ""):
+		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs code or script_hash, one of them")
+	case in.ScriptHash != "":
+		ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
+		if err != nil {
+			return q, nil, err
+		}
+		q.Source, q.Hash, q.Main, q.Params = source, ref, true, orEmpty(in.Params)
+	}
+	var mocks map[string]JSON
+	if len(in.Mocks) > 0 {
+		if err := json.Unmarshal(in.Mocks, &mocks); err != nil {
+			return q, nil, fault.Wrap(fault.InvalidParams, err, "read mocks")
+		}
+	}
+	return q, mocks, nil
+}
+
+// text is the plan for people, and what the script read, said and returned.
+func (d previewData) text() string {
+	var out strings.Builder
+	out.WriteString(host.PlanText(d.Plan))
+	for i, p := range d.Reads {
+		if i == 0 {
+			out.WriteString("\nLooked at:")
+		}
+		if i == 20 {
+			fmt.Fprintf(&out, "\n  … %d more", len(d.Reads)-i)
+			break
+		}
+		fmt.Fprintf(&out, "\n  %s", p.Action)
+	}
+	for i, line := range d.Output {
+		if i == 0 {
+			out.WriteString("\nOutput:")
+		}
+		fmt.Fprintf(&out, "\n  %s", line.Text)
+	}
+	switch {
+	case d.Error != nil:
+		fmt.Fprintf(&out, "\nThe script failed, the plan ends there: %s", d.Error.Message)
+	case len(d.Result) > 0 && string(d.Result) != "null":
+		fmt.Fprintf(&out, "\nResult: %s", script.Pretty(d.Result))
+		if d.Mocked {
+			out.WriteString(" (depends on made-up answers)")
+		}
+	}
+	return out.String()
+}
