@@ -19,7 +19,6 @@ import (
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/script"
@@ -263,37 +262,6 @@ func TestJobResources(t *testing.T) {
 		raw, err := resources.ReadResource(t.Context(), uri, nil)
 		if err != nil || !strings.Contains(string(raw), want) {
 			t.Errorf("%s: %s (%v)", uri, raw, err)
-		}
-	}
-}
-
-// Whatever a script can call either computes, or passes the door with a kind.
-func TestNothingGoesRoundTheDoor(t *testing.T) {
-	t.Parallel()
-	observers := []string{
-		"__print", "log.debug", "log.info", "log.warn", "log.error", "progress", "otel.event", "otel.set_attribute", "otel.record_metric", "events.__want",
-	}
-	refused := host.Closed("it is tried")
-	for _, m := range openJobs(t).runner.Modules() {
-		for i := range m.Funcs {
-			f := &m.Funcs[i]
-			name := strings.TrimPrefix(m.Name+"."+f.Name, ".")
-			switch {
-			case (f.Pure == nil) == (f.Effect == nil):
-				t.Errorf("%s: neither pure nor an effect, or both", name)
-			case f.Pure != nil:
-				continue
-			case f.Classify == nil && f.Kind == host.Observe:
-				if !slices.Contains(observers, name) {
-					t.Errorf("%s: an effect without a kind", name)
-				}
-				continue
-			}
-			// There is no world: an effect that was reached would fail otherwise.
-			env := host.NewEnv(nil, refused, &host.World{})
-			if _, err := env.Call(t.Context(), m.Name, f, []host.Value{"a", "b", "c"}); fault.CodeOf(err) != fault.Denied {
-				t.Errorf("%s: answered %v, want the door's refusal", name, err)
-			}
 		}
 	}
 }
