@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
 )
 
 // Turn is what one run in a session left behind, also when it failed.
