@@ -86,7 +86,7 @@ func openStage(t *testing.T) *stage {
 	s.sessions, err = script.OpenSessions(t.Context(), s.database, s.runner, script.SessionOptions{})
 	must(err)
 	s.set = builtin.NewSet(builtin.Scripts(s.runner, s.scripts, s.published, s.sessions), builtin.Sessions(s.sessions),
-		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c))
+		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c, nil))
 	c.Add(s.set)
 	c.Add(s.published)
 	must(os.WriteFile(filepath.Join(s.folder, "kept"), []byte("old\n"), 0o600))
