@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
@@ -76,20 +77,41 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/mcp"
 	}
-	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version})
+	bus := event.New(event.BusOptions{})
+	defer bus.Close()
+	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus})
 	spec := upstream.Spec{Name: "server", URL: u.String(), Transport: upstream.HTTP, Wait: 5 * time.Second, Trusted: true}
 	if err := manager.Add(spec); err != nil {
 		manager.Close()
 		return nil, err
 	}
-	peer, _ := manager.Peer(spec.Name)
-	d := &remoteDesk{manager, peer}
-	if _, _, _, err := peer.Describe(ctx); err != nil {
+	if err := reached(ctx, manager, bus, spec); err != nil {
 		manager.Close()
 		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).
 			WithHint("start it with `luanette serve`, or leave --server away to work without one")
 	}
-	return d, nil
+	peer, _ := manager.Peer(spec.Name)
+	return &remoteDesk{manager, peer}, nil
+}
+
+// reached waits for the first attempt. One that failed will not do better while
+// somebody waits at a terminal, so its error is the answer.
+func reached(ctx context.Context, manager *upstream.Manager, bus *event.Bus, spec upstream.Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, spec.Wait)
+	defer cancel()
+	var last upstream.Status
+	until(ctx, manager, bus, spec.Name, func(s upstream.Status) bool {
+		last = s
+		return s.State != upstream.StateConnecting
+	})
+	switch {
+	case last.State == upstream.StateConnected:
+		return nil
+	case last.LastError != "":
+		return errors.New(last.LastError)
+	default:
+		return fault.New(fault.Timeout, "no answer within %s", spec.Wait)
+	}
 }
 
 type remoteDesk struct {

@@ -58,6 +58,8 @@ type House struct {
 	hud       *hud.HUD
 	started   time.Time
 
+	watching watchlist // the files of the configuration
+
 	stop context.CancelFunc // ends what runs in the background
 	work sync.WaitGroup     // which is waited for here
 }

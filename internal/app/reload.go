@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -30,12 +31,14 @@ func (h *House) reload(ctx context.Context) error {
 		if err := fresh.readFile(file); err != nil {
 			return err
 		}
-	} else {
-		fresh.MCP.Import = h.config.MCP.Import
+	}
+	if origin := h.config.Origins["mcp.import"]; origin == "environment" || origin == "flag" {
+		fresh.MCP.Import = h.config.MCP.Import // which win over the file
 	}
 	if err := fresh.check(); err != nil {
 		return err
 	}
+	h.watching.want(fresh.watched()) // before they are read: what is wrong with them will be mended there
 	return h.adopt(ctx, fresh)
 }
 
@@ -76,11 +79,71 @@ func (h *House) watchConfig(ctx context.Context) func(context.Context) {
 			files[own] = true // it may be made while we run
 		}
 	}
-	var folders []string
-	for file := range files {
-		folders = append(folders, filepath.Dir(file))
+	if len(files) == 0 {
+		return nil
 	}
-	return h.watch(ctx, folders, func(path string) bool { return files[path] }, h.Reload)
+	watcher := h.newWatcher(ctx)
+	if watcher == nil {
+		return nil
+	}
+	h.watching.follow(files, func(folder string) {
+		if err := watcher.Add(folder); err != nil {
+			h.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
+		}
+	})
+	return func(ctx context.Context) {
+		defer watcher.Close()
+		h.onRest(ctx, watcher, h.watching.has, h.Reload)
+	}
+}
+
+// watchlist is the files that make up the configuration. It grows when a reload
+// finds others.
+type watchlist struct {
+	mu    sync.Mutex
+	files map[string]bool
+	watch func(folder string) // nil: nothing is watched
+}
+
+// follow begins to watch files.
+func (w *watchlist) follow(files map[string]bool, watch func(folder string)) {
+	w.mu.Lock()
+	w.watch = watch
+	w.mu.Unlock()
+	w.want(files)
+}
+
+// want watches these files too.
+func (w *watchlist) want(files map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watch == nil {
+		return
+	}
+	if w.files == nil {
+		w.files = map[string]bool{}
+	}
+	for file := range files {
+		if !w.files[file] {
+			w.files[file] = true
+			w.watch(filepath.Dir(file))
+		}
+	}
+}
+
+func (w *watchlist) has(file string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.files[file]
+}
+
+func (h *House) newWatcher(ctx context.Context) *fsnotify.Watcher {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		h.log.WarnContext(ctx, "files are not watched", "error", err)
+		return nil
+	}
+	return watcher
 }
 
 // watch begins to watch folders and returns what calls changed, until its context
@@ -90,9 +153,8 @@ func (h *House) watch(ctx context.Context, folders []string, matters func(path s
 	if len(folders) == 0 {
 		return nil
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		h.log.WarnContext(ctx, "files are not watched", "error", err)
+	watcher := h.newWatcher(ctx)
+	if watcher == nil {
 		return nil
 	}
 	for _, folder := range folders {

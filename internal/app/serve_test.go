@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -240,6 +241,32 @@ func TestAnImportIsReadAgain(t *testing.T) {
 	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "good" })
 	stderr := house.options.Stderr.(*banner)
 	await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
+}
+
+// An import that is added while we run is watched like those that were there,
+// though its file comes later still.
+func TestAnImportAddedLaterIsWatched(t *testing.T) {
+	t.Parallel()
+	file := write(t, "")
+	_, house := start(t, Sources{File: file})
+	elsewhere := t.TempDir()
+	servers := filepath.Join(elsewhere, "servers.json")
+	rewrite(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
+	stderr := house.options.Stderr.(*banner)
+	await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
+	for _, name := range []string{"one", "two"} {
+		rewrite(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
+		await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == name })
+	}
+}
+
+// Nobody waits for a server that is not there.
+func TestAServerThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	_, err := Connect(t.Context(), "127.0.0.1:1", Options{})
+	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "refused") || !strings.Contains(fault.HintOf(err), "luanette serve") {
+		t.Errorf("error %v, hint %s", err, fault.HintOf(err))
+	}
 }
 
 // Whoever starts without a file and then adds an upstream need not restart.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/luanette/luanette/internal/redact"
 )
 
 // markFileKeys remembers which keys the file gave, for Show.
@@ -105,6 +107,7 @@ func hidePassword(text string) string {
 // where people put their tokens, and so are passwords and query strings of URLs.
 func (u UpstreamConfig) hidden() UpstreamConfig {
 	u.URL = hideQuery(hidePassword(u.URL))
+	u.Args = redact.Args(u.Args)
 	u.Env = hideValues(u.Env)
 	u.Headers = hideValues(u.Headers)
 	return u

@@ -179,12 +179,16 @@ func (u *upstreams) allTried(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// until returns when done says so, the upstream is gone, or ctx ends.
 func (u *upstreams) until(ctx context.Context, name string, done func(upstream.Status) bool) {
-	sub := u.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	until(ctx, u.manager, u.bus, name, done)
+}
+
+// until returns when done says so, the upstream is gone, or ctx ends.
+func until(ctx context.Context, manager *upstream.Manager, bus *event.Bus, name string, done func(upstream.Status) bool) {
+	sub := bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
 	for {
-		if s, ok := u.manager.Status(name); !ok || done(s) {
+		if s, ok := manager.Status(name); !ok || done(s) {
 			return
 		}
 		if _, err := sub.Next(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/redact"
+	"github.com/luanette/luanette/internal/telemetry/params"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -97,14 +98,14 @@ func spanName(ref tool.Ref) string {
 }
 
 func callAttributes(call tool.Call) []attribute.KeyValue {
-	return []attribute.KeyValue{
+	return append([]attribute.KeyValue{
 		attribute.String("mcp.namespace", call.Ref.Space),
 		attribute.String("mcp.tool", call.Ref.Name),
 		attribute.String("mcp.params", redact.JSON(call.Args)),
 		attribute.String("mcp.method.name", "tools/call"),
 		attribute.String("gen_ai.tool.name", call.Ref.Name),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
-	}
+	}, params.Attributes("mcp.params", call.Args)...)
 }
 
 // outcome names what went wrong, if anything: an error's code, or toolError. A

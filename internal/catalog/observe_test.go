@@ -49,6 +49,7 @@ func TestCallsAreSpanned(t *testing.T) {
 	}
 	want := map[attribute.Key]string{
 		"mcp.namespace": "a", "mcp.tool": "outer", "mcp.params": `{"api_key":"[redacted]","path":"x"}`,
+		"mcp.params.api_key": "[redacted]", "mcp.params.path": "x",
 		"mcp.method.name": "tools/call", "gen_ai.tool.name": "outer", "gen_ai.operation.name": "execute_tool",
 		"error.type": "tool_error",
 	}

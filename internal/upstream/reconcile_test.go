@@ -68,6 +68,10 @@ func TestTargetTellsNoSecrets(t *testing.T) {
 	if got != "https://h.test/mcp?…" && got != "https://h.test/mcp?%E2%80%A6" {
 		t.Errorf("target = %q", got)
 	}
+	got = Spec{Command: "npx", Args: []string{"-y", "server", "--api-key", "s3cret"}}.Target()
+	if got != "npx -y server --api-key [redacted]" {
+		t.Errorf("target = %q", got)
+	}
 }
 
 func TestResponseIDFromTheEndsOfALine(t *testing.T) {

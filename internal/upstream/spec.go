@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/redact"
 )
 
 // Ways to reach a server, for Spec.Transport. Other words name a Dialer of
@@ -198,10 +199,10 @@ func positive(d, otherwise time.Duration) time.Duration {
 }
 
 // Target is where the server is, for people: the URL without its query, which
-// may hold secrets, or the command's name.
+// may hold secrets, or the command with its arguments except what sounds secret.
 func (s Spec) Target() string {
 	if s.Command != "" {
-		return s.Command
+		return redact.Command(s.Command, s.Args)
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil {

@@ -36,7 +36,7 @@ func House() Plan {
 			"internal/lane":      {"internal/fault"},
 			"internal/llm":       {"internal/wire"},                    // server-sent events
 			"internal/backend":   {"internal/zmtp", "internal/hoot01"}, // what is said, and over what
-			"internal/telemetry": {"internal/secret"},
+			"internal/telemetry": {"internal/secret", "internal/wire"}, // what of JSON goes onto spans
 		},
 		// The backend knows no MCP, whoever serves it; the front end knows no tool.
 		Strangers: map[string][]string{

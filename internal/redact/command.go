@@ -1,0 +1,92 @@
+package redact
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// longestCommand bounds what is shown of a command line.
+const longestCommand = 300
+
+// Command writes a command line for people: without the values of flags and
+// settings that sound secret, credentials in URLs, and words that look like keys.
+func Command(name string, args []string) string {
+	words := []string{quoted(name)}
+	for _, arg := range Args(args) {
+		words = append(words, quoted(arg))
+	}
+	return Cut(strings.Join(words, " "), longestCommand)
+}
+
+// Args are a command's arguments without what is secret in them.
+func Args(args []string) []string {
+	shown := make([]string, len(args))
+	hideNext := false
+	for i, arg := range args {
+		flag := strings.HasPrefix(arg, "-")
+		switch {
+		case hideNext && !flag:
+			arg, hideNext = Hidden, false
+		case flag && !strings.ContainsAny(arg, "=: "):
+			hideNext = Secret(arg)
+		default:
+			arg, hideNext = word(arg), false
+		}
+		shown[i] = arg
+	}
+	return shown
+}
+
+// setting is "key=value" or "Key: value", a flag or not.
+var setting = regexp.MustCompile(`^(-*[A-Za-z][\w.-]*)(=|:\s+)(.+)$`)
+
+// word hides what is secret in one argument.
+func word(arg string) string {
+	if m := setting.FindStringSubmatch(arg); m != nil {
+		if Secret(m[1]) {
+			return m[1] + m[2] + Hidden
+		}
+		return m[1] + m[2] + word(m[3])
+	}
+	if u, err := url.Parse(arg); err == nil && u.Scheme != "" && u.Host != "" {
+		return address(u)
+	}
+	if looksLikeKey(arg) {
+		return Hidden
+	}
+	return arg
+}
+
+// address is a URL without password and query.
+func address(u *url.URL) string {
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	u.Fragment = ""
+	return u.Redacted()
+}
+
+// keyPrefixes begin the keys of well-known services.
+var keyPrefixes = []string{"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-", "AKIA", "AIza", "eyJ", "npm_", "hf_", "Bearer "}
+
+var keyShape = regexp.MustCompile(`^[A-Za-z0-9+/_=-]{32,}$`)
+
+// looksLikeKey tells words that nobody writes by hand: a known beginning, or many
+// letters and digits without a break.
+func looksLikeKey(word string) bool {
+	for _, prefix := range keyPrefixes {
+		if strings.HasPrefix(word, prefix) && len(word) > len(prefix)+8 {
+			return true
+		}
+	}
+	return keyShape.MatchString(word) && !strings.HasPrefix(word, "/") && strings.ContainsAny(word, "0123456789") && strings.ContainsAny(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") && strings.Count(word, "-") < 4 && strings.Count(word, "/") < 2
+}
+
+// quoted puts words with spaces in them into quotation marks.
+func quoted(word string) string {
+	if word == "" || strings.ContainsAny(word, " \t\n\"'") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
