@@ -71,10 +71,11 @@ func (s *sqliteFile) touch() error {
 func (s *sqliteFile) pool(ctx context.Context, size int, more string) (*sql.DB, error) {
 	const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: settings + more}
-	pool, err := sql.Open("sqlite", file.String())
+	connector, err := newRemembering(file.String())
 	if err != nil {
 		return nil, err
 	}
+	pool := sql.OpenDB(connector)
 	pool.SetMaxOpenConns(size)
 	pool.SetMaxIdleConns(size)
 	return pool, pool.PingContext(ctx)

@@ -1,0 +1,169 @@
+package db
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+
+	"modernc.org/sqlite"
+)
+
+// maxStatements is how many statements a connection keeps compiled. The program
+// has fewer; some are made up as it goes.
+const maxStatements = 256
+
+// remembering opens connections that compile a statement once: compiling costs
+// SQLite more than running most of ours.
+type remembering struct{ driver.Connector }
+
+func newRemembering(dsn string) (driver.Connector, error) {
+	inner, err := sqlite.NewConnector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return remembering{inner}, nil
+}
+
+// Connect opens a connection.
+func (r remembering) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &memory{fullConn: inner.(fullConn), known: map[string]*compiled{}}, nil
+}
+
+// fullConn is what the driver's connections can do.
+type fullConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// memory is a connection with the statements it knows. Like any driver's it is
+// used by one goroutine at a time.
+type memory struct {
+	fullConn
+	known map[string]*compiled
+	uses  uint64 // counts, to tell what was not used for long
+}
+
+// compiled is a statement that was compiled. While its rows are being read it is
+// busy, and the same text is compiled anew.
+type compiled struct {
+	driver.StmtExecContext
+	driver.StmtQueryContext
+	close func() error
+	used  uint64
+	busy  bool
+}
+
+// worthKeeping tells statements that come again from those that make tables and
+// the like.
+func worthKeeping(query string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
+	switch strings.ToUpper(word) {
+	case "SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "SAVEPOINT", "RELEASE":
+		return true
+	}
+	return false
+}
+
+// recall is the statement for a query, or nil when it is to be run as it is.
+func (m *memory) recall(ctx context.Context, query string) (*compiled, error) {
+	m.uses++
+	if c := m.known[query]; c != nil {
+		if c.busy {
+			return nil, nil //nolint:nilnil // no statement is no error here
+		}
+		c.used = m.uses
+		return c, nil
+	}
+	if !worthKeeping(query) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	stmt, err := m.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.known) >= maxStatements {
+		if err := m.forget(); err != nil {
+			return nil, err
+		}
+	}
+	c := &compiled{stmt.(driver.StmtExecContext), stmt.(driver.StmtQueryContext), stmt.Close, m.uses, false}
+	m.known[query] = c
+	return c, nil
+}
+
+// forget drops the statement that was not used for the longest time.
+func (m *memory) forget() error {
+	var oldest string
+	for query, c := range m.known {
+		if !c.busy && (oldest == "" || c.used < m.known[oldest].used) {
+			oldest = query
+		}
+	}
+	if oldest == "" {
+		return nil
+	}
+	c := m.known[oldest]
+	delete(m.known, oldest)
+	return c.close()
+}
+
+// ExecContext runs a statement.
+func (m *memory) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c, err := m.recall(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return m.fullConn.ExecContext(ctx, query, args)
+	}
+	return c.ExecContext(ctx, args)
+}
+
+// QueryContext runs a statement that returns rows.
+func (m *memory) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c, err := m.recall(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return m.fullConn.QueryContext(ctx, query, args)
+	}
+	rows, err := c.QueryContext(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	c.busy = true
+	return &borrowed{rows, c}, nil
+}
+
+// Close closes the statements, then the connection.
+func (m *memory) Close() error {
+	for query, c := range m.known {
+		delete(m.known, query)
+		_ = c.close() // the connection's end says more
+	}
+	return m.fullConn.Close()
+}
+
+// borrowed is rows that give their statement back.
+type borrowed struct {
+	driver.Rows
+	of *compiled
+}
+
+// Close ends the reading.
+func (b *borrowed) Close() error {
+	err := b.Rows.Close()
+	b.of.busy = false
+	return err
+}
