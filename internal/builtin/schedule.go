@@ -13,7 +13,7 @@ import (
 // JobSchedules keeps schedules, as these tools need it.
 type JobSchedules interface {
 	Schedules(ctx context.Context) ([]job.Schedule, error)
-	Pause(ctx context.Context, id string, paused bool) (job.Schedule, error)
+	PauseSchedule(ctx context.Context, id string, paused bool) (job.Schedule, error)
 	Unschedule(ctx context.Context, id string) error
 }
 
@@ -111,12 +111,12 @@ type scheduleIn struct {
 }
 
 func (t scheduleTools) pause(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
-	s, err := t.schedules.Pause(ctx, in.ScheduleID, true)
+	s, err := t.schedules.PauseSchedule(ctx, in.ScheduleID, true)
 	return scheduleView(&s), err
 }
 
 func (t scheduleTools) resume(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
-	s, err := t.schedules.Pause(ctx, in.ScheduleID, false)
+	s, err := t.schedules.PauseSchedule(ctx, in.ScheduleID, false)
 	return scheduleView(&s), err
 }
 

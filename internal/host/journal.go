@@ -21,6 +21,9 @@ type Recorder interface {
 //   - A Write is recorded before it is made and again with its outcome. When only
 //     the first is found later, nobody can tell whether it happened.
 //   - A Repeat is recorded with its outcome.
+//   - An outcome is recorded together with what the script wants next, if that
+//     comes at once, else by itself: no effect is made before the outcomes of
+//     those before it are recorded.
 //   - A Read or a Moment that was quick is kept until something else is recorded,
 //     at the latest before the next change of the world: until then nothing
 //     outside depends on it, and looking again is as good.
@@ -34,14 +37,19 @@ type Journal struct {
 	recorder Recorder
 	boot     string
 
-	mu      sync.Mutex
-	pending []byte                            // steps not yet recorded
-	added   int64                             // how many steps were ever put into pending
-	written int64                             // and how many of them are recorded
-	err     error                             // why nothing more passes
-	flying  map[int64]context.CancelCauseFunc // what Halt ends
-	writes  int                               // what it waits for
-	settled chan struct{}                     // closed when nothing passes and no write is under way
+	mu       sync.Mutex
+	pending  []byte                            // steps not yet recorded
+	settling int                               // outcomes of writes among them
+	added    int64                             // how many steps were ever put into pending
+	written  int64                             // and how many of them are recorded
+	wanted   int64                             // how many are to be recorded in a moment
+	since    time.Time                         // when the first of them came that is not
+	waking   bool                              // a timer runs for them
+	over     bool                              // End has taken what is left
+	err      error                             // why nothing more passes
+	flying   map[int64]context.CancelCauseFunc // what Halt ends
+	writes   int                               // what it waits for: writes whose outcome is not recorded
+	settled  chan struct{}                     // closed when nothing passes and no write is under way
 
 	writing sync.Mutex // held while the recorder works; taken before mu
 }
@@ -56,6 +64,18 @@ const (
 	slow = 10 * time.Millisecond
 	// most is how many bytes are kept without being recorded.
 	most = 256 << 10
+	// moment is how long an outcome waits for the script's next effect, to share a
+	// record with it.
+	moment = 2 * time.Millisecond
+)
+
+// urgency is when a step is recorded.
+type urgency int
+
+const (
+	later urgency = iota // with whatever is recorded next
+	soon                 // within a moment
+	now                  // before add returns
 )
 
 // Pass does the effect and records it.
@@ -73,25 +93,28 @@ func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context)
 		if err := j.enter(); err != nil {
 			return nil, err
 		}
-		defer j.leave()
 	}
 	step := Step{Seq: e.Seq, Name: e.Name, Kind: e.Kind, Args: e.Args, At: time.Now()}
 	form := byte(formOutcome)
 	if err := j.before(&step, &form); err != nil {
+		j.leave(e.Kind)
 		return nil, err
 	}
 	values, over, err := j.make(ctx, e, live)
 	if over {
+		j.leave(e.Kind)
 		return nil, err // the run is over and the outcome unknown
 	}
 	step.Values = values
 	if err != nil {
 		step.Err = fault.From(err)
 	}
-	at := time.Now()
-	quick := at.Sub(step.At) < slow && (e.Kind == Read || e.Kind == Moment)
+	at, when := time.Now(), soon
+	if at.Sub(step.At) < slow && (e.Kind == Read || e.Kind == Moment) {
+		when = later
+	}
 	step.At = at
-	if recordErr := j.add(form, step, !quick); recordErr != nil {
+	if recordErr := j.add(form, step, when); recordErr != nil {
 		return nil, recordErr
 	}
 	return values, err
@@ -116,7 +139,7 @@ func (j *Journal) within(ctx context.Context, e Effect, live func(context.Contex
 	if err != nil {
 		step.Err = fault.From(err)
 	}
-	if recordErr := j.add(formOutcome, step, false); recordErr != nil {
+	if recordErr := j.add(formOutcome, step, later); recordErr != nil {
 		return nil, recordErr
 	}
 	return values, err
@@ -128,9 +151,12 @@ func (j *Journal) before(step *Step, form *byte) error {
 	case Write:
 		step.Boot = j.boot
 		*form = formSettled
-		return j.add(formIntent, *step, true)
+		return j.add(formIntent, *step, now)
 	case Repeat:
-		return j.flush()
+		if err := j.Err(); err != nil {
+			return err
+		}
+		return j.Flush()
 	default:
 		return j.Err()
 	}
@@ -177,28 +203,58 @@ func ended(ctx context.Context) bool {
 	return ctx.Err() != nil && context.Cause(ctx) != context.Canceled //nolint:errorlint // asks for the bare one, not one within a cause
 }
 
-// add puts a step into the journal; with now it is recorded when add returns.
-func (j *Journal) add(form byte, step Step, now bool) error {
+// add puts a step into the journal.
+func (j *Journal) add(form byte, step Step, when urgency) error {
 	j.mu.Lock()
 	j.pending = appendStep(j.pending, form, step)
 	j.added++
 	number := j.added
-	now = now || len(j.pending) > most
+	if form == formSettled {
+		j.settling++
+	}
+	if len(j.pending) > most || when == soon && j.err != nil {
+		when = now
+	}
+	if when == soon {
+		if j.wanted <= j.written {
+			j.since = time.Now()
+		}
+		j.wanted = number
+		j.wake(moment)
+	}
 	j.mu.Unlock()
-	if !now {
+	if when != now {
 		return nil
 	}
 	return j.record(number)
 }
 
-// flush records what is kept, if there is anything.
-func (j *Journal) flush() error {
-	j.mu.Lock()
-	number, err := j.added, j.err
-	j.mu.Unlock()
-	if err != nil {
-		return err
+// wake has what is wanted recorded when it has waited for a moment; mu is held.
+func (j *Journal) wake(after time.Duration) {
+	if j.waking || j.over {
+		return
 	}
+	j.waking = true
+	time.AfterFunc(after, func() {
+		j.mu.Lock()
+		j.waking = false
+		number, rest := j.wanted, moment-time.Since(j.since)
+		if j.written >= number {
+			number = 0
+		} else if rest > 0 { // what this was for is recorded
+			number = 0
+			j.wake(rest)
+		}
+		j.mu.Unlock()
+		_ = j.record(number) // whoever comes next is told
+	})
+}
+
+// Flush records what is kept, if there is anything.
+func (j *Journal) Flush() error {
+	j.mu.Lock()
+	number := j.added
+	j.mu.Unlock()
 	return j.record(number)
 }
 
@@ -208,21 +264,24 @@ func (j *Journal) record(number int64) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()
-	if j.written >= number {
+	if j.written >= number || j.over {
 		j.mu.Unlock()
 		return nil
 	}
-	batch, upTo := j.pending, j.added
-	j.pending = nil
+	batch, upTo, settling := j.pending, j.added, j.settling
+	j.pending, j.settling = nil, 0
 	j.mu.Unlock()
-	if err := j.recorder.Record(batch); err != nil {
+	err := j.recorder.Record(batch)
+	if err != nil {
 		j.Halt(err)
-		return err
 	}
 	j.mu.Lock()
-	j.written = upTo
-	j.mu.Unlock()
-	return nil
+	defer j.mu.Unlock()
+	if err == nil {
+		j.written = upTo
+	}
+	j.settle(settling)
+	return err
 }
 
 // Halt lets no further effect pass: err is the answer, and the cause that ends
@@ -236,12 +295,14 @@ func (j *Journal) Halt(err error) (settled <-chan struct{}) {
 		for _, cancel := range j.flying {
 			cancel(err)
 		}
-		j.settle()
+		if j.writes == 0 {
+			close(j.settled)
+		}
 	}
 	return j.settled
 }
 
-// enter begins a write, leave ends it.
+// enter begins a write.
 func (j *Journal) enter() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -251,15 +312,20 @@ func (j *Journal) enter() error {
 	return j.err
 }
 
-func (j *Journal) leave() {
+// leave ends an effect without an outcome.
+func (j *Journal) leave(kind Kind) {
+	if kind != Write {
+		return
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.writes--
-	j.settle()
+	j.settle(1)
 }
 
-func (j *Journal) settle() {
-	if j.err != nil && j.writes == 0 {
+// settle notes that so many writes are over; mu is held.
+func (j *Journal) settle(writes int) {
+	j.writes -= writes
+	if j.err != nil && j.writes == 0 && writes > 0 {
 		close(j.settled)
 	}
 }
@@ -271,11 +337,25 @@ func (j *Journal) Err() error {
 	return j.err
 }
 
-// Tail is what was kept and not recorded. Whoever stores the end of the run
-// stores it as the last record.
+// Tail is what was kept and not recorded so far.
 func (j *Journal) Tail() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	return j.pending
+}
+
+// End is called when the script is over: nothing is recorded from here on. It
+// returns what was kept; whoever stores the end of the run stores it as the last
+// record.
+func (j *Journal) End() []byte {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.over = true
+	settling := j.settling
+	j.settling = 0
+	j.settle(settling)
 	return j.pending
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -280,6 +282,51 @@ func TestHalt(t *testing.T) {
 	}
 }
 
+// An outcome shares a record with the effect that follows it; alone it is
+// recorded a moment later, and at the end it is handed over.
+func TestOutcomesShareRecords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, w := &disk{left: -1}, &world{times: map[int64]int{}}
+		journal := NewJournal(d, "boot")
+		pass := func(seq int64) {
+			e := Effect{Seq: seq, Name: "w", Kind: Write}
+			if _, err := journal.Pass(t.Context(), e, w.live(e)); err != nil {
+				t.Error(err)
+			}
+		}
+		expect := func(what string, records int, tail []byte, done ...bool) {
+			t.Helper()
+			steps, err := ReadJournal(append(slices.Clone(d.records), tail)...)
+			var got []bool
+			for _, step := range steps {
+				got = append(got, step.Done)
+			}
+			if err != nil || len(d.records) != records || !slices.Equal(got, done) {
+				t.Errorf("%s: %d records of %v (%v), want %d of %v", what, len(d.records), got, err, records, done)
+			}
+		}
+		pass(1)
+		pass(2)
+		pass(3)
+		expect("at once", 3, nil, true, true, false)
+		time.Sleep(2 * moment)
+		synctest.Wait()
+		expect("a moment later", 4, nil, true, true, true)
+		pass(5)
+		tail := journal.End()
+		time.Sleep(2 * moment)
+		synctest.Wait()
+		expect("after the end", 5, nil, true, true, true, false)
+		expect("with the tail", 5, tail, true, true, true, true)
+		select {
+		case <-journal.Halt(errDied):
+		default:
+			t.Error("Halt waits for a write that End took over")
+		}
+	})
+}
+
 // A cancellation of the script's own is an outcome; one of the run is not.
 func TestCancelledEffects(t *testing.T) {
 	t.Parallel()
@@ -295,7 +342,7 @@ func TestCancelledEffects(t *testing.T) {
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
 		})
-		if err == nil || len(d.records) != c.want {
+		if flushed := journal.Flush(); flushed != nil || err == nil || len(d.records) != c.want {
 			t.Errorf("cause %v: error %v, %d records, want %d", c.cause, err, len(d.records), c.want)
 		}
 	}

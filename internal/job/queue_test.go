@@ -243,7 +243,7 @@ func TestReadOnly(t *testing.T) {
 	_, submitted := looker.Submit(t.Context(), job.Spec{Source: "read:a"})
 	_, cancelled := looker.Cancel(t.Context(), id)
 	_, scheduled := looker.Schedule(t.Context(), job.Spec{Source: "read:a"}, "@daily", "")
-	_, paused := looker.Pause(t.Context(), id, true)
+	_, paused := looker.PauseSchedule(t.Context(), id, true)
 	for _, err := range []error{submitted, cancelled, scheduled, paused, looker.Unschedule(t.Context(), id)} {
 		if fault.CodeOf(err) != fault.Unavailable {
 			t.Errorf("a change by one who only looks: %v", err)

@@ -57,9 +57,9 @@ func (q *Queue) Schedule(ctx context.Context, s Spec, expression, zone string) (
 	return made, nil
 }
 
-// Pause stops a schedule from starting jobs, or lets it go on: then the times
+// PauseSchedule stops a schedule from starting jobs, or lets it go on: then the times
 // that went by are not made up for.
-func (q *Queue) Pause(ctx context.Context, id string, paused bool) (Schedule, error) {
+func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Schedule, error) {
 	if err := q.writable(); err != nil {
 		return Schedule{}, err
 	}

@@ -93,7 +93,7 @@ func TestScheduleIsPausedAndRemoved(t *testing.T) {
 		q := open(t, d, newStage(), keep)
 		defer shut(t, q)
 		made := schedule(t, q, job.Spec{Source: "read:a"}, "@every 10s")
-		paused, err := q.Pause(t.Context(), made.ID, true)
+		paused, err := q.PauseSchedule(t.Context(), made.ID, true)
 		if err != nil || !paused.Paused || !paused.Next.IsZero() {
 			t.Errorf("paused %+v (%v)", paused, err)
 		}
@@ -102,7 +102,7 @@ func TestScheduleIsPausedAndRemoved(t *testing.T) {
 		if n := len(started(t, q, made.ID)); n != 0 {
 			t.Errorf("%d jobs while paused", n)
 		}
-		resumed, err := q.Pause(t.Context(), made.ID, false)
+		resumed, err := q.PauseSchedule(t.Context(), made.ID, false)
 		if err != nil || resumed.Paused || time.Until(resumed.Next).Round(time.Second) != 10*time.Second {
 			t.Errorf("resumed %+v (%v)", resumed, err)
 		}
@@ -122,7 +122,7 @@ func TestScheduleIsPausedAndRemoved(t *testing.T) {
 		if err := q.Unschedule(t.Context(), made.ID); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("removed twice: %v", err)
 		}
-		if _, err := q.Pause(t.Context(), made.ID, true); fault.CodeOf(err) != fault.NotFound {
+		if _, err := q.PauseSchedule(t.Context(), made.ID, true); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("paused what is gone: %v", err)
 		}
 	})

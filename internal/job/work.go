@@ -108,14 +108,18 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 	}
 	outcome, err := q.runner.RunJob(ctx, task)
 	if errors.Is(journal.Err(), durable.ErrClosing) { // also when the script made something of the refusal
+		if err := journal.Flush(); err != nil {
+			q.options.Log.ErrorContext(ctx, "end of a job's journal not stored", "job", j.ID, "error", err)
+		}
 		<-ctx.Done() // the engine closes next
 		return durable.ErrClosing
 	}
+	tail := journal.End()
 	// What the door refused for good counts, whatever the script made of it.
 	if err := errors.Join(replay.Err(), journal.Err()); err != nil {
-		return q.conclude(ctx, j, outcome, err, journal.Tail())
+		return q.conclude(ctx, j, outcome, err, tail)
 	}
-	return q.conclude(ctx, j, outcome, err, journal.Tail())
+	return q.conclude(ctx, j, outcome, err, tail)
 }
 
 // conclude stores how a job ended, unless it did not: then it goes on later.
