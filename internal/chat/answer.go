@@ -1,0 +1,72 @@
+package chat
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/luanette/luanette/internal/agent"
+	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// say hands a message to the room and tells the log.
+func (d *Door) say(r *http.Request, m talk.Message) (*talk.Turn, error) {
+	log := d.options.Log.With("request_id", m.RequestID, "user_id", m.Person.User)
+	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", m.Client, "path", r.URL.Path)
+	t, err := d.room.Say(context.WithoutCancel(r.Context()), m)
+	if err != nil {
+		log.WarnContext(r.Context(), "request_error", "event", "request_error", "error", err)
+		return nil, err
+	}
+	log.InfoContext(r.Context(), "do_routed", "event", "do_routed", "do_id", m.Person.String())
+	return t, nil
+}
+
+// follow waits for the outcome of a turn and tells the log.
+func (d *Door) follow(ctx context.Context, t *talk.Turn, see func(agent.Event) error) (Response, error) {
+	began := time.Now()
+	reply, err := t.Follow(ctx, see)
+	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.ErrorContext(ctx, "request_error", "event", "request_error", "error", err, "code", fault.CodeOf(err))
+		}
+		return Response{}, ofTurn(err)
+	}
+	log.InfoContext(ctx, "request_complete", "event", "request_complete",
+		"duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)
+	return responseOf(t, reply), nil
+}
+
+func responseOf(t *talk.Turn, reply agent.Reply) Response {
+	answer := Response{
+		Responses: reply.Responses, ResponseLanguage: reply.Language, MessageID: t.ID,
+		Model: reply.Model, Usage: reply.Usage,
+	}
+	if answer.Responses == nil {
+		answer.Responses = []string{}
+	}
+	if len(reply.Notices) > 0 {
+		answer.Notices = reply.Notices
+	}
+	return answer
+}
+
+// answer is POST /api/v1/chat.
+func (d *Door) answer(w http.ResponseWriter, r *http.Request) error {
+	_, m, err := d.message(w, r, false)
+	if err != nil {
+		return err
+	}
+	t, err := d.say(r, m)
+	if err != nil {
+		return err
+	}
+	answer, err := d.follow(r.Context(), t, func(agent.Event) error { return nil })
+	if err != nil {
+		return err
+	}
+	tell(w, http.StatusOK, answer)
+	return nil
+}

@@ -1,0 +1,117 @@
+package chat
+
+import (
+	"net/http"
+
+	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/agent"
+	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// route is one thing that can be asked of the door. The OpenAPI document is made
+// of the same table.
+type route struct {
+	method, path string
+	scope        access.Scope
+	says         string // for people
+	takes, gives any    // zero values of the bodies' types; nil: none
+	status       int    // of success; zero means 200
+	does         func(d *Door, w http.ResponseWriter, r *http.Request) error
+}
+
+// routes is every path of this door, on one page.
+func routes() []route {
+	const (
+		people = "/api/v1/orgs/{org}/users/{user}"
+		admin  = "/api/v1/admin/orgs/{org}"
+		person = admin + "/users/{user}"
+	)
+	return []route{
+		{"POST", "/api/v1/chat", access.Chat, "Say something and wait for the answer", Request{}, Response{}, 0, (*Door).answer},
+		{"POST", "/api/v1/chat/stream", access.Chat, "Say something and see the answer grow, as server-sent events", Request{}, StreamEvent{}, 0, (*Door).stream},
+		{"POST", "/api/v1/chat/callback", access.Chat, "Say something and be told the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Door).callback},
+
+		{"GET", people + "/preferences", access.Chat, "What a person prefers", nil, Preferences{}, 0, (*Door).preferences},
+		{"PUT", people + "/preferences", access.Chat, "Change what a person prefers", Preferences{}, Preferences{}, 0, (*Door).prefer},
+		{"GET", people + "/history", access.Chat, "What was said, the oldest first (limit, offset)", nil, History{}, 0, (*Door).history},
+		{"DELETE", people + "/history", access.Chat, "Forget what was said", nil, Removed{}, 0, (*Door).forget},
+
+		{"GET", admin + "/mcp-servers", access.Org, "The organisation's servers (discover=true connects to each)", nil, Servers{}, 0, (*Door).servers},
+		{"PUT", admin + "/mcp-servers", access.Org, "Replace the organisation's servers", []talk.Server{}, Servers{}, 0, (*Door).replaceServers},
+		{"POST", admin + "/mcp-servers", access.Org, "Add one server, or replace it", talk.Server{}, Servers{}, 0, (*Door).putServer},
+		{"DELETE", admin + "/mcp-servers/{server}", access.Org, "Remove one server", nil, Removed{}, 0, (*Door).removeServer},
+		{"GET", admin + "/config", access.Org, "The organisation's settings", nil, talk.Settings{}, 0, (*Door).settings},
+		{"PUT", admin + "/config", access.Org, "Change the organisation's settings", talk.Settings{}, talk.Settings{}, 0, (*Door).configure},
+		{"DELETE", admin + "/config", access.Org, "Bring the defaults back", nil, talk.Settings{}, 0, (*Door).unconfigure},
+		{"GET", admin + "/prompt-overrides", access.Org, "What the organisation says instead of the default prompts", nil, Overrides{}, 0, (*Door).prompts},
+		{"PUT", admin + "/prompt-overrides", access.Org, "Change some slots; null brings the default back", map[agent.Slot]*string{}, Overrides{}, 0, (*Door).prompt},
+		{"DELETE", admin + "/prompt-overrides", access.Org, "Bring all defaults back", nil, Overrides{}, 0, (*Door).unprompt},
+		{"GET", admin + "/modes", access.Org, "The names of the organisation's modes", nil, Modes{}, 0, (*Door).modes},
+		{"GET", admin + "/modes/{mode}", access.Org, "One mode", nil, talk.Mode{}, 0, (*Door).mode},
+		{"PUT", admin + "/modes/{mode}", access.Org, "Define a mode, or replace it", talk.Mode{}, talk.Mode{}, 0, (*Door).setMode},
+		{"DELETE", admin + "/modes/{mode}", access.Org, "Remove a mode", nil, Removed{}, 0, (*Door).removeMode},
+		{"GET", admin + "/usage", access.Org, "What the organisation's people have used (days)", nil, Usage{}, 0, (*Door).usage},
+
+		{"GET", person + "/mcp-servers", access.Org, "A person's servers (discover=true connects to each)", nil, Servers{}, 0, (*Door).servers},
+		{"PUT", person + "/mcp-servers", access.Org, "Replace a person's servers", []talk.Server{}, Servers{}, 0, (*Door).replaceServers},
+		{"POST", person + "/mcp-servers", access.Org, "Add one server of a person, or replace it", talk.Server{}, Servers{}, 0, (*Door).putServer},
+		{"DELETE", person + "/mcp-servers/{server}", access.Org, "Remove one server of a person", nil, Removed{}, 0, (*Door).removeServer},
+		{"GET", person + "/prompt-overrides", access.Org, "What a person wants said instead of the default prompts", nil, Overrides{}, 0, (*Door).prompts},
+		{"PUT", person + "/prompt-overrides", access.Org, "Change some slots; null brings the weaker text back", map[agent.Slot]*string{}, Overrides{}, 0, (*Door).prompt},
+		{"DELETE", person + "/prompt-overrides", access.Org, "Bring all weaker texts back", nil, Overrides{}, 0, (*Door).unprompt},
+		{"GET", person + "/memory", access.Org, "What the agent remembers of a person", nil, Memory{}, 0, (*Door).memory},
+		{"DELETE", person + "/memory", access.Org, "Let the agent forget a person", nil, Removed{}, 0, (*Door).unremember},
+		{"GET", person + "/mode", access.Org, "The mode a person talks in", nil, ChosenMode{}, 0, (*Door).chosenMode},
+		{"PUT", person + "/mode", access.Org, "Let a person talk in a mode", ChosenMode{}, ChosenMode{}, 0, (*Door).chooseMode},
+		{"DELETE", person + "/history", access.Org, "Forget what a person said", nil, Removed{}, 0, (*Door).forget},
+	}
+}
+
+// Handler serves the paths of this door.
+func (d *Door) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, route := range routes() {
+		mux.Handle(route.method+" "+route.path, d.handle(route))
+	}
+	mux.HandleFunc("GET /api/v1/openapi.json", d.openAPI)
+	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, fault.New(fault.NotFound, "nothing answers %s %s", r.Method, r.URL.Path).
+			WithHint("GET /api/v1/openapi.json lists what does"))
+	})
+	return d.guarded(mux)
+}
+
+// handle lets only those through who may, and words what goes wrong.
+func (d *Door) handle(route route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key, err := d.options.Keys.Admit(r, route.scope, r.PathValue("org"))
+		if err != nil {
+			d.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "path", r.URL.Path, "error", err)
+			refuse(w, err)
+			return
+		}
+		if route.scope == access.Org && r.Method != http.MethodGet {
+			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", key.Name, "method", r.Method, "path", r.URL.Path)
+		}
+		if err := route.does(d, w, r); err != nil {
+			refuse(w, err)
+		}
+	})
+}
+
+// guarded turns away requests that a person's browser was tricked into, and says
+// how answers are to be taken.
+func (d *Door) guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		if !d.options.Browsers.Served(r) || origin != "" && !d.options.Browsers.Allowed(r, origin) {
+			refuse(w, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
+				WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+			return
+		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
