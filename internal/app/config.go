@@ -33,7 +33,14 @@ type Config struct {
 	MCP       MCPConfig                 `toml:"mcp"`
 	Scripts   ScriptsConfig             `toml:"scripts"`
 	Jobs      JobsConfig                `toml:"jobs"`
+	Bridge    BridgeConfig              `toml:"bridge"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
+}
+
+// BridgeConfig is about serving our tools to front ends over ZeroMQ.
+type BridgeConfig struct {
+	Listen    string `toml:"listen" help:"where front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty serves none"`
+	Broadcast string `toml:"broadcast" help:"where they hear what happens; empty means the port after listen"`
 }
 
 // LogConfig says how the program tells what it does. Logs go to standard error.

@@ -65,22 +65,15 @@ func (d *localDesk) Read(ctx context.Context, uri string) (string, error) {
 func (d *localDesk) Close(ctx context.Context) error { return d.leave(ctx) }
 
 // Connect is a desk at the server that runs at address, such as
-// "http://127.0.0.1:8081".
+// "http://127.0.0.1:8081", or at a backend, such as "zmq+tcp://127.0.0.1:5570".
 func Connect(ctx context.Context, address string, options Options) (Desk, error) {
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	u, err := url.Parse(address)
+	spec, err := serverSpec(address)
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "read server address")
-	}
-	if u.Path == "" || u.Path == "/" {
-		u.Path = "/mcp"
+		return nil, err
 	}
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
 	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus})
-	spec := upstream.Spec{Name: "server", URL: u.String(), Transport: upstream.HTTP, Wait: 5 * time.Second, Trusted: true}
 	if err := manager.Add(spec); err != nil {
 		manager.Close()
 		return nil, err
@@ -112,6 +105,26 @@ func reached(ctx context.Context, manager *upstream.Manager, bus *event.Bus, spe
 	default:
 		return fault.New(fault.Timeout, "no answer within %s", spec.Wait)
 	}
+}
+
+// serverSpec is the server at an address as an upstream of ours.
+func serverSpec(address string) (upstream.Spec, error) {
+	spec := upstream.Spec{Name: "server", URL: address, Wait: 5 * time.Second, Trusted: true}
+	if strings.HasPrefix(address, "zmq+") {
+		return spec, nil
+	}
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return spec, fault.Wrap(fault.InvalidParams, err, "read server address")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/mcp"
+	}
+	spec.URL, spec.Transport = u.String(), upstream.HTTP
+	return spec, nil
 }
 
 type remoteDesk struct {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -27,7 +28,12 @@ func (h *House) Serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(listenFault(err, h.config.Listen), h.leave(ctx))
 	}
-	h.greet(listener.Addr())
+	backend, stopBridge, err := h.startBridge(ctx)
+	if err != nil {
+		_ = listener.Close() // nobody was let in yet
+		return errors.Join(err, h.leave(ctx))
+	}
+	h.greet(listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
@@ -43,8 +49,12 @@ func (h *House) Serve(ctx context.Context) error {
 
 	select {
 	case err = <-failed: // the listener died under us
+		stopBridge()
 	case <-ctx.Done():
+		var leaving sync.WaitGroup
+		leaving.Go(stopBridge)
 		h.drain(ctx)
+		leaving.Wait()
 		endRequests()
 		err = shut(ctx, server)
 		<-failed
@@ -90,16 +100,19 @@ func (h *House) leave(ctx context.Context) error {
 }
 
 // greet tells people what is reachable where.
-func (h *House) greet(addr net.Addr) {
+func (h *House) greet(addr net.Addr, backend string) {
 	base := "http://" + addr.String()
 	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
 	for _, line := range [][2]string{
 		{"MCP", base + "/mcp"},
 		{"health", base + "/health"},
+		{"ZeroMQ", backend},
 		{"data", h.config.Data},
 		{"config", orNone(h.config.File)},
 	} {
-		fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
+		if line[1] != "" {
+			fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
+		}
 	}
 }
 

@@ -86,6 +86,22 @@ func (c *Client) Call(ctx context.Context, request Request) (hoot01.Outcome, err
 	return outcome, nil
 }
 
+// Ask sends a Request with any body and returns the body of its Reply.
+func (c *Client) Ask(ctx context.Context, id hoot01.ID, body json.RawMessage) (json.RawMessage, error) {
+	f, err := hoot01.Frame{Command: hoot01.Request, ID: id}.With(hoot01.JSON, body)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	answer, err := c.ask(ctx, f)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
+			c.callOff(id)
+		}
+		return nil, err
+	}
+	return answer.JSON()
+}
+
 // ask sends a question and waits for its answer.
 func (c *Client) ask(ctx context.Context, f hoot01.Frame) (hoot01.Frame, error) {
 	answer, err := c.expect(ctx, f.ID)

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/backend"
+	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hoot01"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// backendCommand is `luanette backend`: a front end reduced to one question.
+type backendCommand struct {
+	Ping   backendPingCommand   `cmd:"" help:"See whether a backend is there, and how long it takes to say so."`
+	Tools  backendToolsCommand  `cmd:"" help:"List a backend's tools."`
+	Send   backendSendCommand   `cmd:"" help:"Send a backend a request and print the reply."`
+	Listen backendListenCommand `cmd:"" help:"Print what a backend tells everybody."`
+}
+
+// Help is shown by `luanette backend --help`.
+func (backendCommand) Help() string {
+	return `A backend speaks HOOT01 over ZeroMQ (docs/backends.md). These ask it directly,
+past everything else; to use its tools add it as an upstream:
+
+  luanette upstream add music zmq+tcp://127.0.0.1:5580
+
+Commands that take --server take a backend too, where it has the tools for it:
+luanette job list --server zmq+tcp://127.0.0.1:5570`
+}
+
+// backendFlags are those of every backend command.
+type backendFlags struct {
+	URL     string        `arg:"" help:"Where it listens, such as zmq+tcp://127.0.0.1:5580."`
+	JSON    bool          `help:"Print JSON for programs."`
+	Timeout time.Duration `short:"t" default:"60s" help:"How long all of it may take."`
+	Wait    bool          `short:"w" help:"Wait for a backend that is not there yet."`
+}
+
+// at connects, does something there, and says goodbye.
+func (f *backendFlags) at(ctx context.Context, do func(context.Context, *backend.Client) error) error {
+	endpoint := strings.TrimPrefix(f.URL, "zmq+")
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "tcp://" + endpoint
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fault.New(fault.Timeout, "no answer within %v", f.Timeout).
+		WithHint("see that a backend by docs/backends.md listens at %s", f.URL))
+	defer cancel()
+	c, err := backend.Dial(ctx, endpoint, backend.Options{})
+	for try := 1; err != nil && f.Wait && ctx.Err() == nil; try++ {
+		select {
+		case <-time.After(backoff.Policy{}.Delay(try)):
+		case <-ctx.Done():
+		}
+		c, err = backend.Dial(ctx, endpoint, backend.Options{})
+	}
+	if err != nil {
+		return fault.Wrap(fault.CodeOf(err), err, "connect to %s", f.URL).WithHint("%s", hintOr(err, "see that the backend runs"))
+	}
+	defer c.Close()
+	return do(ctx, c)
+}
+
+func hintOr(err error, otherwise string) string {
+	if hint := fault.HintOf(err); hint != "" {
+		return hint
+	}
+	return otherwise
+}
+
+// backendPingCommand is `luanette backend ping`.
+type backendPingCommand struct {
+	backendFlags
+	Count int `short:"n" default:"1" help:"How many heartbeats to send."`
+}
+
+// Run greets the backend and sends it heartbeats.
+func (c *backendPingCommand) Run(ctx context.Context, world *process) error {
+	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+		catalog, service, err := client.Ready(ctx)
+		if err != nil {
+			return err
+		}
+		for range max(c.Count, 1) {
+			began := time.Now()
+			if err := client.Heartbeat(ctx); err != nil {
+				return err
+			}
+			took := time.Since(began)
+			if c.JSON {
+				err = writeLine(world.Stdout, map[string]any{
+					"service": service, "protocol": catalog.Protocol, "tools": len(catalog.Tools), "broadcasts": catalog.Broadcasts, "took_us": took.Microseconds(),
+				})
+			} else {
+				_, err = fmt.Fprintf(world.Stdout, "%s at %s: %d tools, answered in %v\n", service, c.URL, len(catalog.Tools), took.Round(time.Microsecond))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeLine prints one JSON value a line.
+func writeLine(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// backendToolsCommand is `luanette backend tools`.
+type backendToolsCommand struct{ backendFlags }
+
+// Run lists the tools in rows, or the whole catalog as it came.
+func (c *backendToolsCommand) Run(ctx context.Context, world *process) error {
+	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+		catalog, _, err := client.Ready(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			raw, err := json.Marshal(catalog)
+			if err != nil {
+				return err
+			}
+			return printJSON(world.Stdout, raw)
+		}
+		var rows [][]string
+		for _, t := range catalog.Tools {
+			rows = append(rows, []string{t.Name, kindOf(t), firstLine(t.Description)})
+		}
+		return table(world, strings.Fields("TOOL KIND DESCRIPTION"), rows)
+	})
+}
+
+// kindOf is what a tool says it does to the world.
+func kindOf(t hoot01.Tool) string {
+	switch {
+	case t.ReadOnly:
+		return "reads"
+	case t.Destructive:
+		return "destroys"
+	case t.Idempotent:
+		return "sets"
+	}
+	return "writes"
+}
+
+// backendSendCommand is `luanette backend send`.
+type backendSendCommand struct {
+	backendFlags
+	What string   `arg:"" name:"tool | body" help:"A tool's name, or the body of a Request as JSON; - reads that from standard input."`
+	Args []string `arg:"" optional:"" name:"key=value" help:"The tool's arguments: key=value, or key:=JSON."`
+}
+
+// Help is shown by `luanette backend send --help`.
+func (backendSendCommand) Help() string {
+	return `  luanette backend send zmq+tcp://127.0.0.1:5580 greet name=Ann
+  luanette backend send zmq+tcp://127.0.0.1:5580 '{"type":"tool_call","name":"greet","arguments":{"name":"Ann"}}'
+
+The reply's text goes to standard output, with --json the whole reply. A reply
+that is an error exits with 1.`
+}
+
+// Run sends the request.
+func (c *backendSendCommand) Run(ctx context.Context, world *process) error {
+	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+		catalog, _, err := client.Ready(ctx)
+		if err != nil {
+			return err
+		}
+		body, err := c.body(world, catalog)
+		if err != nil {
+			return err
+		}
+		id := hoot01.NewID()
+		stop := showProgress(ctx, world, client, catalog.Broadcasts, id)
+		reply, err := client.Ask(ctx, id, body)
+		stop()
+		if err != nil {
+			return err
+		}
+		return c.show(world, reply)
+	})
+}
+
+// body is the request as it is sent.
+func (c *backendSendCommand) body(world *process, catalog hoot01.Catalog) (json.RawMessage, error) {
+	text := c.What
+	if text == "-" {
+		read, err := io.ReadAll(world.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		text = strings.TrimSpace(string(read))
+	}
+	if strings.HasPrefix(text, "{") {
+		if !json.Valid([]byte(text)) {
+			return nil, fault.New(fault.InvalidParams, "the body is not JSON")
+		}
+		return json.RawMessage(text), nil
+	}
+	arguments := map[string]json.RawMessage{}
+	for _, pair := range c.Args {
+		key, value, err := readPair(pair, func(key string) string { return typeOf(catalog, text, key) })
+		if err != nil {
+			return nil, err
+		}
+		arguments[key] = value
+	}
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(hoot01.Call{Name: text, Arguments: raw})
+}
+
+// typeOf is the type a tool's schema gives an argument, or nothing.
+func typeOf(catalog hoot01.Catalog, name, key string) string {
+	for _, t := range catalog.Tools {
+		var schema struct {
+			Properties map[string]struct{ Type any }
+		}
+		if t.Name != name || json.Unmarshal(t.InputSchema, &schema) != nil {
+			continue
+		}
+		kind, _ := schema.Properties[key].Type.(string)
+		return kind
+	}
+	return ""
+}
+
+// show prints a reply. One that is an error is an error here.
+func (c *backendSendCommand) show(world *process, reply json.RawMessage) error {
+	var outcome hoot01.Outcome
+	if err := json.Unmarshal(reply, &outcome); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read reply")
+	}
+	failed := outcome.Err != nil
+	switch {
+	case c.JSON:
+		if err := printJSON(world.Stdout, reply); err != nil || !failed {
+			return err
+		}
+		return exitStatus(exitFailure)
+	case failed:
+		return fault.New(fault.Code(outcome.Err.Code), "%s: %s", outcome.Err.Code, outcome.Err.Message).WithHint("%s", outcome.Err.Hint)
+	case outcome.Output.Text != "":
+		_, err := fmt.Fprintln(world.Stdout, outcome.Output.Text)
+		return err
+	case outcome.Output.Data == nil:
+		return nil
+	}
+	return printJSON(world.Stdout, outcome.Output.Data)
+}
+
+// showProgress draws a bar of how far the request has come, when a person looks.
+func showProgress(ctx context.Context, world *process, client *backend.Client, broadcasts string, id hoot01.ID) (stop func()) {
+	if broadcasts == "" || terminalWidth(world.Stderr) == 0 {
+		return func() {}
+	}
+	shown := newLive(world)
+	err := client.Listen(ctx, broadcasts, func(o hoot01.Other) {
+		if o.Type != "progress" {
+			return
+		}
+		if known, err := o.Known(); err == nil {
+			if p, ok := known.(hoot01.Progress); ok && p.JobID == id.String() {
+				shown.progress(tool.Progress{Progress: p.Percent, Total: 1, Message: p.Message})
+			}
+		}
+	})
+	if err != nil {
+		return func() {} // the reply comes without a bar
+	}
+	return shown.end
+}
+
+// backendListenCommand is `luanette backend listen`.
+type backendListenCommand struct {
+	backendFlags
+	Count int `short:"n" help:"How many broadcasts to print; 0 means all until the time is over."`
+}
+
+// Run prints broadcasts, one JSON object a line.
+func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
+	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+		catalog, service, err := client.Ready(ctx)
+		if err != nil {
+			return err
+		}
+		if catalog.Broadcasts == "" {
+			return fault.New(fault.NotFound, "%s tells nobody anything", service).WithHint("its catalog names no broadcasts")
+		}
+		heard := make(chan hoot01.Other, 1024)
+		err = client.Listen(ctx, catalog.Broadcasts, func(o hoot01.Other) {
+			select {
+			case heard <- o:
+			default: // whoever reads us is too slow
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return c.print(ctx, world, client, heard)
+	})
+}
+
+func (c *backendListenCommand) print(ctx context.Context, world *process, client *backend.Client, heard <-chan hoot01.Other) error {
+	for n := 1; ; n++ {
+		select {
+		case o := <-heard:
+			if err := writeLine(world.Stdout, o.Raw); err != nil {
+				return err
+			}
+			if n == c.Count {
+				return nil
+			}
+		case <-client.Done():
+			return client.Err()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
