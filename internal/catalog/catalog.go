@@ -51,6 +51,9 @@ type Options struct {
 	// NameLength bounds exposed names; zero means DefaultNameLength, and no more
 	// than 64 are ever used.
 	NameLength int
+	// Private tells namespaces that belong to somebody: only callers whose scope
+	// allows them see them. nil: there are none.
+	Private func(namespace string) bool
 }
 
 // Catalog is all tools as one source. It is safe for concurrent use and starts
@@ -59,6 +62,7 @@ type Catalog struct {
 	log     *slog.Logger
 	bus     *event.Bus
 	limits  func(string) Limits
+	private func(string) bool
 	schemas *schemas
 	lexicon *lexicon
 	meters  *meters
@@ -87,7 +91,7 @@ func New(o Options) *Catalog {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits,
+		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),
@@ -96,7 +100,7 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), c.hooked, learned(o.Learner), c.checked, guarded)
+	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), admitted, c.hooked, learned(o.Learner), c.checked, guarded)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}
@@ -114,7 +118,7 @@ func (c *Catalog) Add(s tool.Source) {
 // Tools lists all tools: our own first, then by namespace, each by name; those of
 // higher priority before the others.
 func (c *Catalog) Tools(ctx context.Context) ([]tool.Info, error) {
-	return c.refresh(ctx).tools, nil
+	return c.seen(ctx, c.refresh(ctx)).tools, nil
 }
 
 // Refresh reads the sources again. To be called when a source's list may have
@@ -124,7 +128,7 @@ func (c *Catalog) Refresh(ctx context.Context) { c.refresh(ctx) }
 // Namespaces lists the namespaces there are, also those whose tools are not
 // known yet.
 func (c *Catalog) Namespaces(ctx context.Context) []string {
-	v := c.refresh(ctx)
+	v := c.seen(ctx, c.refresh(ctx))
 	names := make([]string, 0, len(v.spaces))
 	for _, name := range v.spaces {
 		if name != "" {
@@ -137,7 +141,7 @@ func (c *Catalog) Namespaces(ctx context.Context) []string {
 // In lists the tools of one namespace; ok is false when there is none of that
 // name.
 func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
-	shelf, ok := c.refresh(ctx).shelves[namespace]
+	shelf, ok := c.seen(ctx, c.refresh(ctx)).shelves[namespace]
 	if !ok {
 		return nil, false
 	}
@@ -151,7 +155,7 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 	if e == nil {
 		e = c.refresh(ctx).find(ref)
 	}
-	if e == nil {
+	if e == nil || !c.sees(ctx, ref) {
 		return tool.Info{}, false
 	}
 	return e.info, true
@@ -170,7 +174,7 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	result, err := c.serve(ctx, e, call)
 	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {
 		if v := c.refresh(ctx); v.shelves[call.Ref.Space] == nil || e.info.Input != nil && v.find(call.Ref) == nil {
-			return tool.Result{}, v.missing(call.Ref) // it went since we looked
+			return tool.Result{}, c.seen(ctx, v).missing(call.Ref) // it went since we looked
 		}
 	}
 	return result, err
@@ -180,10 +184,10 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // up. A namespace that has not shown any tools yet is asked all the same: its
 // owner may be able to wait for them, and knows better what is wrong.
 func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
-	if e := c.view.Load().find(ref); e != nil {
+	if e := c.view.Load().find(ref); e != nil && c.sees(ctx, ref) {
 		return e, nil
 	}
-	v := c.refresh(ctx)
+	v := c.seen(ctx, c.refresh(ctx))
 	if e := v.find(ref); e != nil {
 		return e, nil
 	}

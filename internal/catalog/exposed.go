@@ -96,7 +96,7 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if !ok {
 		v := x.catalog.refresh(ctx)
 		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
-			return tool.Result{}, v.unexposed(call.Ref.Name)
+			return tool.Result{}, x.catalog.seen(ctx, v).unexposed(call.Ref.Name)
 		}
 	}
 	call.Ref = ref

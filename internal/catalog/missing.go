@@ -22,8 +22,8 @@ const (
 func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 	v := c.view.Load()
 	e := v.resolve(name)
-	if e == nil {
-		v = c.refresh(ctx)
+	if e == nil || !c.sees(ctx, e.info.Ref) {
+		v = c.seen(ctx, c.refresh(ctx))
 		e = v.resolve(name)
 	}
 	if e == nil {

@@ -46,14 +46,14 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultHits
 	}
-	v := c.refresh(ctx)
+	v := c.seen(ctx, c.refresh(ctx))
 	s := search{limit: q.Limit, lexicon: c.lexicon}
 	for _, name := range v.spaces {
 		if shelf := v.shelves[name]; q.Namespace == "" || q.Namespace == name {
 			s.parts = append(s.parts, part{shelf.tools, shelf.index(c.lexicon)})
 		}
 	}
-	if q.Namespace == "" {
+	if q.Namespace == "" && tool.ScopeOf(ctx) == nil {
 		c.lexicon.keep(s.parts)
 	}
 	return s.run(q.Text)

@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// seen is what the caller sees of a picture: what its scope allows, and without a
+// scope everything but namespaces that belong to somebody.
+func (c *Catalog) seen(ctx context.Context, v *view) *view {
+	if scope := tool.ScopeOf(ctx); scope != nil {
+		return v.narrowed(scope.Allows)
+	}
+	if c.private == nil {
+		return v
+	}
+	for _, space := range v.spaces {
+		if c.private(space) {
+			return v.narrowed(func(ref tool.Ref) bool { return !c.private(ref.Space) })
+		}
+	}
+	return v
+}
+
+// sees tells whether one tool exists for the caller.
+func (c *Catalog) sees(ctx context.Context, ref tool.Ref) bool {
+	if scope := tool.ScopeOf(ctx); scope != nil {
+		return scope.Allows(ref)
+	}
+	return c.private == nil || !c.private(ref.Space)
+}
+
+// narrowed is a picture with the allowed tools only. Shelves of which all is
+// allowed are taken as they are.
+func (v *view) narrowed(allows func(tool.Ref) bool) *view {
+	n := &view{shelves: map[string]*shelf{}, names: v.names, exposed: v.exposed}
+	for _, space := range v.spaces {
+		s := v.shelves[space].narrowed(allows)
+		if s == nil {
+			continue
+		}
+		n.shelves[space] = s
+		n.spaces = append(n.spaces, space)
+	}
+	for i := range v.tools {
+		if allows(v.tools[i].Ref) {
+			n.tools = append(n.tools, v.tools[i])
+		}
+	}
+	return n
+}
+
+// narrowed is the shelf with the allowed tools only, or nil when nothing is.
+func (s *shelf) narrowed(allows func(tool.Ref) bool) *shelf {
+	var kept []tool.Info
+	for i := range s.tools {
+		if allows(s.tools[i].Ref) {
+			kept = append(kept, s.tools[i])
+		}
+	}
+	switch {
+	case len(kept) == len(s.tools) && (len(kept) > 0 || allows(tool.Ref{Space: s.space})):
+		return s
+	case len(kept) == 0:
+		return nil
+	}
+	n := &shelf{space: s.space, tools: kept, entries: make(map[string]*entry, len(kept)), owner: s.owner, gear: s.gear, search: &lazyIndex{}}
+	for _, info := range kept {
+		n.entries[info.Name] = s.entries[info.Name]
+	}
+	return n
+}
+
+// admitted asks the caller's scope about a call.
+func admitted(next handler) handler {
+	return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
+		if scope := tool.ScopeOf(ctx); scope != nil && scope.Admit != nil {
+			if err := scope.Admit(call.Ref); err != nil {
+				return tool.Result{}, err
+			}
+		}
+		return next(ctx, e, call)
+	}
+}

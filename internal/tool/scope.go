@@ -1,0 +1,50 @@
+package tool
+
+import "context"
+
+// Scope narrows what a call may lead to, however far it leads: it travels in the
+// context, so that a script or a tool that calls tools cannot reach further than
+// whoever called it. It must be safe for concurrent use.
+type Scope struct {
+	// Allows tells whether a tool exists for this caller. A Ref without a name asks
+	// about a whole namespace: whether anything in it might.
+	Allows func(Ref) bool
+	// Admit is asked before every call of a tool that exists; its error refuses the
+	// call. nil admits all.
+	Admit func(Ref) error
+}
+
+type scopeKey struct{}
+
+// WithScope returns ctx with a scope. A scope cannot be widened: within one, only
+// what both allow is allowed.
+func WithScope(ctx context.Context, s *Scope) context.Context {
+	if outer := ScopeOf(ctx); outer != nil {
+		s = outer.and(s)
+	}
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// ScopeOf is the scope of ctx, or nil: everything is allowed.
+func ScopeOf(ctx context.Context) *Scope {
+	s, _ := ctx.Value(scopeKey{}).(*Scope)
+	return s
+}
+
+// and is what both allow.
+func (s *Scope) and(inner *Scope) *Scope {
+	return &Scope{
+		Allows: func(r Ref) bool { return s.Allows(r) && inner.Allows(r) },
+		Admit: func(r Ref) error {
+			for _, one := range []*Scope{inner, s} {
+				if one.Admit == nil {
+					continue
+				}
+				if err := one.Admit(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
