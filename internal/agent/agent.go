@@ -27,12 +27,23 @@ type Options struct {
 	Model llm.Model
 	// Tools is every tool there is; Request.Servers narrows it for one turn.
 	Tools tool.Source
+	// Own tells which tools without a namespace may be used beside Core: published
+	// scripts, say. nil allows none.
+	Own func(name string) bool
+	// Core are the tools that are always offered, as far as Tools has them; nil means
+	// DefaultCore.
+	Core []string
+	// Servers tells which namespaces a request that names none may use; nil allows
+	// all.
+	Servers func(space string) bool
 	// Offer is how servers' tools are offered to the model; empty means Auto.
 	Offer Offer
 	// Prompts replace the defaults of slots for everybody.
 	Prompts Prompts
 	// Limits bound every turn; zero fields mean the defaults.
 	Limits Limits
+	// Version stands for {{version}} in prompts.
+	Version string
 	// Content lets message text and tool arguments into logs and spans.
 	Content bool
 	// Bus is told of turns and of what they cost; nil tells nobody.
@@ -44,6 +55,9 @@ type Options struct {
 	// Meter counts tokens, cost and time; nil counts nothing.
 	Meter metric.Meter
 }
+
+// DefaultCore are the tools by which all others are found and used.
+var DefaultCore = []string{"execute_code", "get_tool_definitions", "lua_eval", "search_tools"}
 
 // Offer is how the tools of servers are offered to the model.
 type Offer string
@@ -60,6 +74,7 @@ type Limits struct {
 	Iterations  int           // how often the model is asked (10)
 	Calls       int           // how many tools are called, those that scripts call included (100)
 	ResultBytes int           // of one tool's answer, shown to the model (32 KiB)
+	PromptBytes int           // of the whole conversation sent to the model (200 KB)
 	ToolTime    time.Duration // how long one tool may take (2 min)
 	DirectTools int           // how many servers' tools are few, for Auto (20)
 }
@@ -73,6 +88,9 @@ func (l Limits) filled() Limits {
 	}
 	if l.ResultBytes <= 0 {
 		l.ResultBytes = 32 << 10
+	}
+	if l.PromptBytes <= 0 {
+		l.PromptBytes = 200_000
 	}
 	if l.ToolTime <= 0 {
 		l.ToolTime = 2 * time.Minute
@@ -90,6 +108,7 @@ type Agent struct {
 	options Options
 	log     *slog.Logger
 	tracer  trace.Tracer
+	meters  meters
 }
 
 // New makes an agent.
@@ -101,8 +120,12 @@ func New(o Options) (*Agent, error) {
 	if err := o.Prompts.Check(); err != nil {
 		return nil, err
 	}
-	if o.Offer == "" {
+	switch o.Offer {
+	case "":
 		o.Offer = Auto
+	case Auto, Direct, Code:
+	default:
+		return nil, fault.New(fault.Config, "chat.offer: %q is no way to offer tools", o.Offer).WithHint("use auto, direct or code")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -110,8 +133,11 @@ func New(o Options) (*Agent, error) {
 	if o.Tracer == nil {
 		o.Tracer = noop.Tracer{}
 	}
+	if o.Core == nil {
+		o.Core = DefaultCore
+	}
 	o.Limits = o.Limits.filled()
-	return &Agent{options: o, log: o.Log, tracer: o.Tracer}, nil
+	return &Agent{options: o, log: o.Log, tracer: o.Tracer, meters: newMeters(o.Meter)}, nil
 }
 
 // Turn answers one message. What happens on the way is told to emit, which may be
@@ -121,7 +147,10 @@ func New(o Options) (*Agent, error) {
 // was used up all the same. Cancelling ctx ends the turn with cancelled.
 func (a *Agent) Turn(ctx context.Context, r Request, emit func(Event)) (Reply, error) {
 	t := a.begin(r, emit)
+	ctx, finish := t.observe(ctx)
 	err := t.run(ctx)
+	t.reply.ToolCalls = int(t.calls.Load())
+	finish(err)
 	return t.reply, err
 }
 
@@ -129,7 +158,7 @@ func (a *Agent) Turn(ctx context.Context, r Request, emit func(Event)) (Reply, e
 func (l Limits) with(o Limits) Limits {
 	return Limits{
 		Iterations: cmp.Or(o.Iterations, l.Iterations), Calls: cmp.Or(o.Calls, l.Calls),
-		ResultBytes: cmp.Or(o.ResultBytes, l.ResultBytes), ToolTime: cmp.Or(o.ToolTime, l.ToolTime),
+		ResultBytes: cmp.Or(o.ResultBytes, l.ResultBytes), PromptBytes: cmp.Or(o.PromptBytes, l.PromptBytes), ToolTime: cmp.Or(o.ToolTime, l.ToolTime),
 		DirectTools: cmp.Or(o.DirectTools, l.DirectTools),
 	}
 }

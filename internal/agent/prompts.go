@@ -52,7 +52,7 @@ func unknownSlot(slot Slot) error {
 	return err.WithHint("the slots are %s", strings.Join(known, ", "))
 }
 
-//go:embed prompts/*.md
+//go:embed prompts/*.md prompts/tools/*.md
 var defaultPrompts embed.FS
 
 // DefaultPrompts are the texts used where nobody says otherwise.

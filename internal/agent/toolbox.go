@@ -2,45 +2,198 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // toolbox is the tools of one turn: what the model is offered, and what its names
 // stand for.
 type toolbox struct {
-	source  tool.Source
 	offered []llm.Tool
-	refs    map[string]tool.Ref
+	refs    map[string]tool.Ref // every tool by the model's name for it, offered or not
+	local   map[string]func(ctx context.Context, input json.RawMessage) (string, error)
+	groups  []group
+	direct  bool // servers' tools are offered each by itself
 }
 
-func (a *Agent) openToolbox(ctx context.Context, r *Request) (*toolbox, error) {
-	box := &toolbox{source: a.options.Tools, refs: map[string]tool.Ref{}}
-	if box.source == nil {
-		return box, nil
+// group is the tools of one server, or the published scripts.
+type group struct {
+	space string
+	name  string // how people call it
+	tools []tool.Info
+	away  bool // it cannot be reached just now
+}
+
+// discover finds the tools of this turn. A source that cannot list them leaves the
+// turn without, which is better than no answer.
+func (t *turn) discover(ctx context.Context) {
+	box := &toolbox{refs: map[string]tool.Ref{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
+	t.tools = box
+	t.note(ctx, slog.LevelInfo, "mcp_discovery_start", slog.Int("server_count", len(t.request.Servers)))
+	began := time.Now()
+	if t.memory != nil {
+		t.offerMemory(box)
 	}
-	all, err := box.source.Tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if info := &all[i]; r.allows(info.Ref) {
-			name := modelName(info.Ref, box.refs)
-			box.refs[name] = info.Ref
-			box.offered = append(box.offered, llm.Tool{Name: name, Description: info.Description, Input: info.Input})
+	var all []tool.Info
+	if source := t.agent.options.Tools; source != nil {
+		var err error
+		if all, err = source.Tools(t.scoped(ctx)); err != nil {
+			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("error", loggable(err)))
+			t.notice("tools_away", "the tools could not be listed; the answer was made without them")
 		}
 	}
-	return box, nil
+	core, scripts, servers := t.sort(all)
+	box.groups = t.group(scripts, servers)
+	box.direct = t.isDirect(len(scripts)+len(servers), len(core))
+	for _, info := range core {
+		box.offer(&info, true)
+	}
+	for _, g := range box.groups {
+		for i := range g.tools {
+			box.offer(&g.tools[i], box.direct)
+		}
+	}
+	t.reportAway(ctx)
+	t.note(ctx, slog.LevelInfo, "mcp_discovery_complete", slog.Int("tools_found", len(scripts)+len(servers)),
+		slog.Int64("duration_ms", time.Since(began).Milliseconds()), slog.Int("tools_offered", len(box.offered)))
 }
 
-// allows tells whether the request may use a tool.
-func (r *Request) allows(ref tool.Ref) bool {
-	if r.Servers == nil || ref.Space == "" {
-		return true
+// sort tells the tools that are always offered from scripts and servers' tools.
+func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
+	for i := range all {
+		info := all[i]
+		switch {
+		case !t.allows(info.Ref):
+		case info.Space != "":
+			servers = append(servers, info)
+		case slices.Contains(t.agent.options.Core, info.Name):
+			core = append(core, info)
+		default:
+			scripts = append(scripts, info)
+		}
 	}
-	return slices.ContainsFunc(r.Servers, func(s Server) bool {
-		return s.Space == ref.Space && (s.Tools == nil || slices.Contains(s.Tools, ref.Name))
+	return core, scripts, servers
+}
+
+// isDirect decides how servers' tools are offered. Without tools to find and run
+// others, there is no other way.
+func (t *turn) isDirect(tools, core int) bool {
+	switch t.agent.options.Offer {
+	case Direct:
+		return true
+	case Code:
+		return core == 0
+	default:
+		return core == 0 || tools <= t.limits.DirectTools
+	}
+}
+
+// offer gives a tool its name and, when it is to be called directly, offers it.
+func (b *toolbox) offer(info *tool.Info, directly bool) {
+	name := b.name(info.Ref)
+	b.refs[name] = info.Ref
+	if directly {
+		b.offered = append(b.offered, llm.Tool{Name: name, Description: info.Description, Input: inputFor(info)})
+	}
+}
+
+// inputFor is the schema the model sees. The session of lua_eval is the
+// conversation's, not the model's business.
+func inputFor(info *tool.Info) json.RawMessage {
+	if len(info.Input) == 0 {
+		return json.RawMessage(`{"type":"object"}`)
+	}
+	if info.Ref == luaEval {
+		return without(info.Input, sessionKey)
+	}
+	return info.Input
+}
+
+// without is an object schema that lacks a property.
+func without(schema json.RawMessage, property string) json.RawMessage {
+	properties, ok := wire.Get(schema, "properties")
+	if !ok {
+		return schema
+	}
+	return wire.Set(schema, "properties", wire.Delete(properties, property))
+}
+
+// shown is how people write a tool the model named.
+func (b *toolbox) shown(name string) string {
+	if ref, ok := b.refs[name]; ok {
+		return ref.String()
+	}
+	return name
+}
+
+// allows tells whether the turn may use a tool. A Ref without a name asks about a
+// namespace.
+func (t *turn) allows(ref tool.Ref) bool {
+	if ref.Space == "" {
+		o := &t.agent.options
+		return ref.Name == "" || slices.Contains(o.Core, ref.Name) || o.Own != nil && o.Own(ref.Name)
+	}
+	if t.request.Servers == nil {
+		return t.agent.options.Servers == nil || t.agent.options.Servers(ref.Space)
+	}
+	return slices.ContainsFunc(t.request.Servers, func(s Server) bool {
+		return s.Space == ref.Space && (ref.Name == "" || s.Tools == nil || slices.Contains(s.Tools, ref.Name))
 	})
+}
+
+// group puts scripts first, then servers in the order the request has them, or by
+// name.
+func (t *turn) group(scripts, servers []tool.Info) []group {
+	var groups []group
+	if len(scripts) > 0 {
+		groups = append(groups, group{name: "Scripts", tools: scripts})
+	}
+	at := map[string]int{}
+	for _, s := range t.request.Servers {
+		if _, twice := at[s.Space]; !twice {
+			at[s.Space] = len(groups)
+			groups = append(groups, group{space: s.Space, name: s.Name})
+		}
+	}
+	for _, info := range servers {
+		i, known := at[info.Space]
+		if !known {
+			i = len(groups)
+			at[info.Space] = i
+			groups = append(groups, group{space: info.Space})
+		}
+		groups[i].tools = append(groups[i].tools, info)
+	}
+	for i := range groups {
+		g := &groups[i]
+		g.away = g.space != "" && !slices.ContainsFunc(g.tools, func(info tool.Info) bool { return !info.Stale })
+	}
+	return groups
+}
+
+// reportAway tells of servers that cannot be reached.
+func (t *turn) reportAway(ctx context.Context) {
+	for _, g := range t.tools.groups {
+		if g.away {
+			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))
+			t.notice("server_away", "%s cannot be reached just now", g.title())
+		}
+	}
+}
+
+func (g group) title() string {
+	switch {
+	case g.name == "" || g.name == g.space:
+		return g.space
+	case g.space == "":
+		return g.name
+	default:
+		return g.name + " (" + g.space + ")"
+	}
 }

@@ -71,18 +71,20 @@ func (c *Catalog) observed(tracer trace.Tracer) station {
 			ctx, span := tracer.Start(ctx, spanName(call.Ref), trace.WithSpanKind(trace.SpanKindInternal))
 			defer span.End()
 			if span.IsRecording() {
-				span.SetAttributes(callAttributes(call)...)
+				span.SetAttributes(callAttributes(ctx, call)...)
 			}
 			w := c.watch(ctx, e, call)
 			defer w.broken() //nolint:contextcheck // it only counts
 			result, err := next(ctx, e, call)
 			kind, text := outcome(result, err)
 			if kind != "" {
-				span.SetStatus(codes.Error, text)
 				span.SetAttributes(attribute.String("error.type", kind))
-				if err != nil {
+				if veiled(ctx) {
+					text = kind
+				} else if err != nil {
 					span.RecordError(err)
 				}
+				span.SetStatus(codes.Error, text)
 			}
 			w.end(ctx, kind, text)
 			return result, err
@@ -97,15 +99,24 @@ func spanName(ref tool.Ref) string {
 	return "luanette.mcp." + ref.Space + "." + ref.Name
 }
 
-func callAttributes(call tool.Call) []attribute.KeyValue {
-	return append([]attribute.KeyValue{
+func callAttributes(ctx context.Context, call tool.Call) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{
 		attribute.String("mcp.namespace", call.Ref.Space),
 		attribute.String("mcp.tool", call.Ref.Name),
-		attribute.String("mcp.params", redact.JSON(call.Args)),
 		attribute.String("mcp.method.name", "tools/call"),
 		attribute.String("gen_ai.tool.name", call.Ref.Name),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
-	}, params.Attributes("mcp.params", call.Args)...)
+	}
+	if veiled(ctx) {
+		return append(attributes, attribute.Int("mcp.params.bytes", len(call.Args)))
+	}
+	return append(attributes, params.Attributes("mcp.params", call.Args)...)
+}
+
+// veiled tells whether arguments and answers are nobody's business.
+func veiled(ctx context.Context) bool {
+	scope := tool.ScopeOf(ctx)
+	return scope != nil && scope.Veiled
 }
 
 // outcome names what went wrong, if anything: an error's code, or toolError. A

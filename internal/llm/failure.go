@@ -167,3 +167,12 @@ func (f *failure) tooLong() bool {
 	text := strings.ToLower(f.text)
 	return strings.Contains(text, "too long") || strings.Contains(text, "context_length") || strings.Contains(text, "maximum context length")
 }
+
+// StatusOf is the HTTP status an error of Answer comes from, or 0.
+func StatusOf(err error) int {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.status
+	}
+	return 0
+}

@@ -158,7 +158,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
 	defer span.End()
 	if span.IsRecording() {
-		span.SetAttributes(spanAttributes(q)...)
+		span.SetAttributes(spanAttributes(ctx, q)...)
 	}
 	temp := r.tempFor(q, limits)
 	defer func() {

@@ -1,15 +1,18 @@
 package script
 
 import (
+	"context"
+
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/telemetry/params"
+	"github.com/luanette/luanette/internal/tool"
 )
 
 // spanAttributes names the script, who runs it, and its parameters, bounded so
 // that a large parameter cannot fill a trace.
-func spanAttributes(q Request) []attribute.KeyValue {
+func spanAttributes(ctx context.Context, q Request) []attribute.KeyValue {
 	hash := q.Hash
 	if hash == (cas.Ref{}) {
 		hash = cas.Sum([]byte(q.Source))
@@ -20,6 +23,9 @@ func spanAttributes(q Request) []attribute.KeyValue {
 		attributes = append(attributes, attribute.String("script.creator", q.Creator))
 	case q.Caller != nil && q.Caller.ID != "":
 		attributes = append(attributes, attribute.String("script.creator", q.Caller.ID))
+	}
+	if scope := tool.ScopeOf(ctx); scope != nil && scope.Veiled {
+		return attributes
 	}
 	return append(attributes, params.Attributes("script.params", q.Params)...)
 }

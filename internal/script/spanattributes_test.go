@@ -14,7 +14,7 @@ func TestSpanAttributes(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 300) // a cut inside a letter would lose the whole trace
 	got := map[attribute.Key]attribute.Value{}
-	for _, a := range spanAttributes(Request{
+	for _, a := range spanAttributes(t.Context(), Request{
 		Source: "return 1", Caller: &tool.Caller{ID: "ada"},
 		Params: []byte(`{"style":"jazz","bars":8,"level":-1.5,"loud":true,"api_key":"k","login":{"password":"p","user":"u"},"none":null,"long":"x` + long + `"}`),
 	}) {

@@ -12,6 +12,8 @@ type Scope struct {
 	// Admit is asked before every call of a tool that exists; its error refuses the
 	// call. nil admits all.
 	Admit func(Ref) error
+	// Veiled keeps arguments out of traces: they are a person's own words.
+	Veiled bool
 }
 
 type scopeKey struct{}
@@ -46,5 +48,6 @@ func (s *Scope) and(inner *Scope) *Scope {
 			}
 			return nil
 		},
+		Veiled: s.Veiled || inner.Veiled,
 	}
 }

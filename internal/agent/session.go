@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// luaEval runs Lua, in the session of the conversation.
+var luaEval = tool.Ref{Name: "lua_eval"}
+
+const sessionKey = "session_id"
+
+// luaSession is the session of a conversation, looked up when it is first needed.
+type luaSession struct {
+	once sync.Once
+	id   string
+	err  error
+}
+
+// arguments are those a tool is called with: the model's, and for lua_eval the
+// session.
+func (t *turn) arguments(ctx context.Context, ref tool.Ref, input json.RawMessage) (json.RawMessage, error) {
+	if ref != luaEval || !wire.IsObject(input) {
+		return input, nil
+	}
+	t.session.once.Do(func() { t.session.id, t.session.err = t.findSession(ctx) })
+	if t.session.err != nil {
+		return nil, t.session.err
+	}
+	if t.session.id == "" {
+		return input, nil
+	}
+	return wire.SetText(input, sessionKey, t.session.id), nil
+}
+
+// sessionName is how the conversation's session is found again.
+func (t *turn) sessionName() string {
+	if t.request.Conversation == "" {
+		return "chat"
+	}
+	return "chat:" + t.request.Conversation
+}
+
+// findSession finds the conversation's session or makes it. Where there are no
+// sessions, code runs without.
+func (t *turn) findSession(ctx context.Context) (string, error) {
+	listed, err := t.ownTool(ctx, "session_list", struct{}{})
+	if err != nil {
+		return "", err
+	}
+	var list struct {
+		Sessions []struct {
+			ID   string `json:"session_id"`
+			Name string
+		}
+	}
+	if json.Unmarshal(listed, &list) != nil {
+		return "", nil
+	}
+	for _, s := range list.Sessions {
+		if s.Name == t.sessionName() {
+			return s.ID, nil
+		}
+	}
+	made, err := t.ownTool(ctx, "session_create", map[string]string{"name": t.sessionName()})
+	if err != nil {
+		return "", err
+	}
+	var session struct {
+		ID string `json:"session_id"`
+	}
+	_ = json.Unmarshal(made, &session) // without one, code runs without
+	return session.ID, nil
+}
+
+// ownTool calls one of the house's tools in the agent's own interest, for the
+// person. A tool that is not there answers nothing.
+func (t *turn) ownTool(ctx context.Context, name string, args any) (json.RawMessage, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	result, err := t.agent.options.Tools.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Caller: t.caller()})
+	if err != nil {
+		return nil, nil //nolint:nilerr // a house without sessions runs code without them
+	}
+	view, err := result.View()
+	if err != nil || view.IsError {
+		return nil, err
+	}
+	return view.Structured, nil
+}
+
+// Reset ends what a conversation has kept outside of its history: the variables of
+// its Lua session.
+func (a *Agent) Reset(ctx context.Context, org, user, conversation string) error {
+	if a.options.Tools == nil {
+		return nil
+	}
+	t := a.begin(Request{Org: org, User: user, Conversation: conversation}, nil)
+	id, err := t.findSession(ctx)
+	if err != nil || id == "" {
+		return err
+	}
+	_, err = t.ownTool(ctx, "session_reset", map[string]string{sessionKey: id})
+	return err
+}
