@@ -20,13 +20,21 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: build ## Start the server on 127.0.0.1:8081
+run: hud build ## Start the server on 127.0.0.1:8081
 	$(BIN) serve
 
 .PHONY: build
 build: $(BIN) ## Build bin/luanette
 
-$(BIN): $(SOURCES)
+# The web page. A program built without it works, and says how to get it.
+WEB := internal/hud/web
+.PHONY: hud
+hud: $(WEB)/dist/index.html ## Build the web page that the server shows
+
+$(WEB)/dist/index.html: $(shell find $(WEB)/src $(WEB)/public $(WEB)/*.json $(WEB)/*.ts $(WEB)/index.html -type f 2>/dev/null)
+	cd $(WEB) && npm install --no-save --no-audit --no-fund --ignore-scripts && npm run build
+
+$(BIN): $(SOURCES) $(wildcard $(WEB)/dist/index.html)
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette
 
 .PHONY: test

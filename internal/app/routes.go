@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/luanette/luanette/internal/hud"
 )
 
 // routes is every path the program answers, on one page.
@@ -14,6 +16,10 @@ func (h *House) routes() http.Handler {
 	mux.Handle("/mcp", mcp)
 	mux.Handle("/mcp/", mcp)
 	mux.Handle("/.well-known/", mcp)
+	page := hud.Page()
+	for _, path := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
+		mux.Handle(path, page)
+	}
 	watch := h.hud.Handler()
 	mux.Handle("/api/v1/events", watch)
 	mux.Handle("/api/v1/traces", watch)

@@ -246,3 +246,25 @@ func TestLogsAreEvents(t *testing.T) {
 		t.Errorf("a secret is told: %+v", line)
 	}
 }
+
+// Whether or not the page was built, "/" is a page, under a strict policy, and
+// nothing but the page is served.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(hud.Page())
+	t.Cleanup(server.Close)
+	s := stage{url: server.URL}
+	front := s.get(t, "/")
+	body, _ := io.ReadAll(front.Body)
+	if front.StatusCode != 200 || !strings.HasPrefix(front.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(body), "<title>Luanette</title>") {
+		t.Errorf("%d %s", front.StatusCode, body)
+	}
+	if policy := front.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+		t.Errorf("policy %q", policy)
+	}
+	for _, path := range []string{"/README", "/../hud.go", "/assets/", "/nothing"} {
+		if answer := s.get(t, path); answer.StatusCode != 404 {
+			t.Errorf("%s: %d", path, answer.StatusCode)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package hud
+
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+// built is the page as `make hud` leaves it; a program built without it has only
+// a README there.
+//
+//go:embed all:web/dist
+var built embed.FS
+
+// policy lets the page load nothing but itself and show nothing as markup that
+// came from elsewhere.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
+	"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// Page serves the web page at "/" and what it consists of beside it.
+func Page() http.Handler {
+	files, err := fs.Sub(built, "web/dist")
+	if err != nil {
+		panic(err) // the folder is embedded under this name
+	}
+	return page{files}
+}
+
+type page struct{ files fs.FS }
+
+func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Frame-Options", "DENY")
+	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
+	if name == "" {
+		name = "index.html"
+	}
+	content, err := fs.ReadFile(p.files, name)
+	switch {
+	case err == nil && name != "README":
+	case name == "index.html":
+		header.Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(notBuilt))
+		return
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	header.Set("Cache-Control", "no-cache")
+	if strings.HasPrefix(name, "assets/") { // their names change with their content
+		header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+}
+
+const notBuilt = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Luanette</title>
+<p>Luanette is running. This program was built without its web page:
+<code>make hud build</code> in its source folder makes one that has it.
+<p>Meanwhile <code>luanette hud</code> shows the same in a terminal, and MCP clients connect to <code>/mcp</code>.
+</html>
+`

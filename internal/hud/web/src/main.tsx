@@ -1,0 +1,3 @@
+import { render } from 'preact'
+
+render(<main>Luanette</main>, document.getElementById('app')!)
