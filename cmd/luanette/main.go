@@ -31,6 +31,7 @@ type cli struct {
 	Serve    serveCommand    `cmd:"" help:"Run the server: MCP, health and everything else over HTTP."`
 	Stdio    stdioCommand    `cmd:"" help:"Run the MCP server on standard input and output."`
 	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
+	Tokens   tokensCommand   `cmd:"" help:"Show what tools take of a model's context."`
 	Call     callCommand     `cmd:"" help:"Call a tool."`
 	Run      runCommand      `cmd:"" help:"Run a script file."`
 	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`

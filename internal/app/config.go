@@ -66,6 +66,9 @@ type MCPConfig struct {
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
+	Mode           string   `toml:"mode" help:"how clients see tools: direct lists every exposed one, code only search_tools, get_tool_definitions and execute_code; auto is direct while they are few"`
+	CodeThreshold  int      `toml:"code_threshold" help:"how many tools of others auto lists directly"`
+	Pinned         []string `toml:"pinned" help:"favourites that are listed in every mode, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or of code a model is shown, in KiB; bigger ones are kept under a handle"`
 }
 
@@ -121,7 +124,7 @@ func defaults(env Environment) Config {
 		Data:   dataFolder(env),
 		Log:    LogConfig{Level: "info", Format: "text"},
 		HUD:    HUDConfig{RecentEvents: 4096, RecentTraces: 200},
-		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute), ResultKB: builtin.DefaultShown >> 10},
+		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
@@ -325,6 +328,12 @@ func (c *Config) check() error {
 	}
 	if !slices.Contains([]string{"pass", "refuse"}, c.Scripts.HookFails) {
 		return fault.New(fault.Config, "scripts.hook_errors: %q is unknown", c.Scripts.HookFails).WithHint("use pass or refuse")
+	}
+	if !slices.Contains(builtin.Modes, c.MCP.Mode) {
+		return fault.New(fault.Config, "mcp.mode: %q is not a mode", c.MCP.Mode).WithHint("use auto, direct or code")
+	}
+	if c.MCP.ResultKB < 1 {
+		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
 	for name, u := range c.Upstreams {
 		if (u.URL == "") == (u.Command == "") {

@@ -54,6 +54,7 @@ type House struct {
 	scripts   *scripts
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
+	menu      *builtin.Menu
 	hub       *hub.Hub
 	hud       *hud.HUD
 	started   time.Time
@@ -109,6 +110,7 @@ func (h *House) furnish(ctx context.Context) error {
 	if err := h.connectRooms(ctx); err != nil {
 		return err
 	}
+	h.catalog.Pin(h.config.MCP.Pinned)
 	if err := h.adopt(ctx, h.config); err != nil {
 		return err
 	}
@@ -176,6 +178,9 @@ func (h *House) offerTools() {
 		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner), builtin.Schedules(h.jobs))
 	}
 	h.own = builtin.NewSet(families...)
+	h.menu = builtin.NewMenu(h.catalog.Exposed(), builtin.MenuOptions{
+		Mode: h.config.MCP.Mode, Threshold: h.config.MCP.CodeThreshold, Own: h.own.Has,
+	})
 	h.catalog.Add(builtin.Bounded{Set: h.own, Keeper: h.results, Shown: h.config.MCP.ResultKB << 10})
 }
 
@@ -185,17 +190,17 @@ func (h *House) hangDoors() {
 	exposed := h.catalog.Exposed()
 	h.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: h.options.Version,
-		Instructions: builtin.Instructions(),
-		Tools:        exposed,
-		Resources:    h.resources(),
-		Prompts:      builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
-		Completer:    h.completions(),
-		Upstreams:    h.upstreams,
-		Changes:      changes(exposed, h.bus),
-		Origins:      h.config.MCP.AllowedOrigins,
-		Limits:       hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
-		Log:          h.log,
-		Tracer:       h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+		Guide:     h.menu.Instructions,
+		Tools:     h.menu,
+		Resources: h.resources(),
+		Prompts:   builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
+		Completer: h.completions(),
+		Upstreams: h.upstreams,
+		Changes:   changes(exposed, h.bus),
+		Origins:   h.config.MCP.AllowedOrigins,
+		Limits:    hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
+		Log:       h.log,
+		Tracer:    h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
 }
 
@@ -211,6 +216,7 @@ func (h *House) lookout() *hud.HUD {
 func (h *House) resources() *builtin.Resources {
 	families := [][]builtin.Resource{
 		builtin.Overview(h.catalog, h.upstreams, h.catalog),
+		builtin.Costs(h.catalog, h.menu),
 		builtin.ScriptResources(h.scripts.store),
 	}
 	if h.jobs != nil {

@@ -75,6 +75,7 @@ type Catalog struct {
 	mu       sync.Mutex           // guards what follows
 	members  []*member
 	exposure map[string]Exposure
+	pinned   map[string]bool // names of favourites, as they were given
 	names    *names
 	watchers map[*func()]struct{}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -27,38 +28,64 @@ func (e Exposure) includes(info *tool.Info) bool {
 func (c *Catalog) Expose(namespace string, e Exposure) {
 	c.mu.Lock()
 	c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names)}
-	old := c.view.Load()
-	if old.names == nil { // nothing was read yet
-		c.mu.Unlock()
-		return
-	}
-	v := *old
-	_, tell := c.publish(old, &v)
+	tell := c.republish()
 	c.mu.Unlock()
 	for _, f := range tell {
 		f()
 	}
 }
 
+// Pin makes tools favourites, by any name they have: they show at the hub whatever
+// else does.
+func (c *Catalog) Pin(names []string) {
+	c.mu.Lock()
+	c.pinned = map[string]bool{}
+	for _, name := range names {
+		c.pinned[strings.TrimPrefix(name, "mcp.")] = true
+	}
+	tell := c.republish()
+	c.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+}
+
+// republish makes the picture anew after what shows of it has changed; mu is held.
+func (c *Catalog) republish() (tell []func()) {
+	old := c.view.Load()
+	if old.names == nil { // nothing was read yet
+		return nil
+	}
+	v := *old
+	_, tell = c.publish(old, &v)
+	return tell
+}
+
 // exposed is what of a view shows at the hub.
 type exposed struct {
-	tools []tool.Info
-	refs  map[string]tool.Ref
-	hash  string
+	tools  []tool.Info
+	refs   map[string]tool.Ref
+	pinned map[string]bool // names of favourites
+	hash   string
 }
 
 // expose picks and renames: our own tools as they are, others as exposure says.
-func (v *view) expose(exposure map[string]Exposure, names *names) exposed {
-	x := exposed{refs: map[string]tool.Ref{}}
+func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, names *names) exposed {
+	x := exposed{refs: map[string]tool.Ref{}, pinned: map[string]bool{}}
 	all := sha256.New()
 	for i := range v.tools {
 		info := v.tools[i]
-		if info.Space != "" && !exposure[info.Space].includes(&info) {
+		name := names.byRef[info.Ref]
+		favourite := pinned[name] || pinned[info.Ref.String()]
+		if info.Space != "" && !favourite && !exposure[info.Space].includes(&info) {
 			continue
+		}
+		if favourite {
+			x.pinned[name] = true
+			all.Write([]byte("pinned"))
 		}
 		sum := digest(&info)
 		all.Write(sum[:])
-		name := names.byRef[info.Ref]
 		all.Write([]byte(name))
 		x.refs[name] = info.Ref
 		x.tools = append(x.tools, renamed(info, name))
@@ -102,6 +129,9 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	call.Ref = ref
 	return x.catalog.Call(ctx, call)
 }
+
+// Pinned tells whether an exposed name is a favourite's.
+func (x Exposed) Pinned(name string) bool { return x.catalog.view.Load().exposed.pinned[name] }
 
 // Hash changes exactly when the exposed definitions or their names do.
 func (x Exposed) Hash(ctx context.Context) string { return x.catalog.refresh(ctx).exposed.hash }

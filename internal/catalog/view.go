@@ -176,7 +176,7 @@ func differ(old, v *view) bool {
 // has to be told once mu is free.
 func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	v.names = c.names.assign(v.tools)
-	v.exposed = v.expose(c.exposure, c.names)
+	v.exposed = v.expose(c.exposure, c.pinned, c.names)
 	c.view.Store(v)
 	var tell []func()
 	if old.names != nil && old.exposed.hash == v.exposed.hash {

@@ -77,6 +77,9 @@ type Options struct {
 	Title        string // and to people; may be empty
 	Version      string
 	Instructions string // for the model that uses the server; may be empty
+	// Guide gives the instructions where they change with the tools; nil: they are
+	// always the same.
+	Guide func(ctx context.Context) string
 
 	// Tools are exposed at /mcp under Info.Name; their Space is not looked at.
 	Tools     tool.Source

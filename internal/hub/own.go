@@ -50,7 +50,13 @@ func aboutSelf(o Options) about {
 	return about{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
 }
 
-func (o *own) about(context.Context) (about, error) { return o.self, nil }
+func (o *own) about(ctx context.Context) (about, error) {
+	self := o.self
+	if o.hub.opts.Guide != nil {
+		self.instructions = o.hub.opts.Guide(ctx)
+	}
+	return self, nil
+}
 
 func (o *own) setLevel(context.Context, string) error { return nil }
 

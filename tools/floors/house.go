@@ -20,7 +20,7 @@ func House() Plan {
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/fault",
+				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.

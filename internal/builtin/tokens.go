@@ -1,0 +1,104 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/luanette/luanette/internal/declare"
+	"github.com/luanette/luanette/internal/tokens"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// TokenCosts is what tools take of a model's context, by estimate.
+type TokenCosts struct {
+	Mode      string          `json:"mode"` // how clients see tools now: direct or code
+	Menu      int             `json:"menu"` // what a client is shown now, instructions included
+	Code      int             `json:"code"` // what it would be shown in code mode
+	All       int             `json:"all"`  // what it would be if every tool of every upstream were listed
+	Own       int             `json:"own"`  // of that, what is our own
+	Upstreams []UpstreamCosts `json:"upstreams"`
+}
+
+// UpstreamCosts is what one server's tools take.
+type UpstreamCosts struct {
+	Namespace string      `json:"namespace"`
+	Tokens    int         `json:"tokens"`
+	Tools     []ToolCosts `json:"tools"` // dearest first
+}
+
+// ToolCosts is what one tool takes: listed directly, and as a declaration that
+// get_tool_definitions gives when it is asked for.
+type ToolCosts struct {
+	Name       string `json:"name"`
+	Tokens     int    `json:"tokens"`
+	TypeScript int    `json:"typescript"`
+}
+
+// Costs makes the resource that tells what tools take of a model's context.
+func Costs(c Catalog, m *Menu) []Resource {
+	return []Resource{{
+		URI: "lua://tokens", Name: "tokens", Title: "What tools cost", MIMEType: "application/json",
+		Description: "How many tokens of a model's context each server and tool takes, by estimate",
+		Read: func(ctx context.Context, _ string) (string, error) {
+			costs, err := m.costs(ctx, c)
+			if err != nil {
+				return "", err
+			}
+			return asJSON(costs)
+		},
+	}}
+}
+
+func (m *Menu) costs(ctx context.Context, c Catalog) (TokenCosts, error) {
+	shown, err := m.Tools(ctx)
+	if err != nil {
+		return TokenCosts{}, err
+	}
+	m.mu.Lock()
+	code, from := m.code, m.from
+	m.mu.Unlock()
+	costs := TokenCosts{
+		Mode: ModeDirect, Menu: tokens.Estimate(m.Instructions(ctx)) + listed(shown),
+		Code: tokens.Estimate(codeInstructions) + listed(m.short(from)), Upstreams: []UpstreamCosts{},
+	}
+	if code {
+		costs.Mode = ModeCode
+	}
+	own, _ := c.In(ctx, "")
+	costs.Own = tokens.Estimate(instructions) + listed(own)
+	costs.All = costs.Own
+	for _, namespace := range c.Namespaces(ctx) {
+		tools, _ := c.In(ctx, namespace)
+		u := UpstreamCosts{Namespace: namespace, Tools: make([]ToolCosts, len(tools))}
+		for i := range tools {
+			one := ToolCosts{tools[i].Name, listed(tools[i : i+1]), tokens.Estimate(declare.TypeScript([]declare.Tool{declare.Of(&tools[i])}))}
+			u.Tools[i] = one
+			u.Tokens += one.Tokens
+		}
+		slices.SortStableFunc(u.Tools, func(a, b ToolCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
+		costs.All += u.Tokens
+		costs.Upstreams = append(costs.Upstreams, u)
+	}
+	slices.SortStableFunc(costs.Upstreams, func(a, b UpstreamCosts) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	return costs, nil
+}
+
+// listed is what tools take when a client lists them.
+func listed(tools []tool.Info) int {
+	n := 0
+	for i := range tools {
+		if tools[i].Raw != nil {
+			n += tokens.Estimate(string(tools[i].Raw))
+			continue
+		}
+		raw, err := json.Marshal(map[string]any{
+			"name": tools[i].Name, "description": tools[i].Description, "inputSchema": tools[i].Input,
+		})
+		if err == nil {
+			n += tokens.Estimate(string(raw))
+		}
+	}
+	return n
+}
