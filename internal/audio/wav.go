@@ -3,6 +3,7 @@ package audio
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -115,20 +116,33 @@ func finite(s float32) float32 {
 	return s
 }
 
-// Encode writes a WAV file of 16 or 24 bits, or of 32 in floating point. What is
-// louder than full scale is cut off, except in floating point.
-func (c Clip) Encode(bits int) ([]byte, error) {
-	if err := c.Check(); err != nil {
+// Header is the beginning of a WAV file of a clip's kind: what stands before so
+// many frames.
+func Header(kind Clip, bits, frames int) ([]byte, error) {
+	if err := kind.Check(); err != nil {
 		return nil, err
 	}
-	if bits != 16 && bits != 24 && bits != 32 {
-		return nil, fault.New(fault.InvalidParams, "WAV files of %d bits are not written", bits).WithHint("use 16, 24 or 32")
-	}
-	size := len(c.Samples) * bits / 8
+	size := frames * kind.Channels * bits / 8
 	if size > math.MaxUint32-64 {
 		return nil, fault.New(fault.Limit, "the sound is too long for a WAV file")
 	}
-	out := c.header(bits, size)
+	return kind.header(bits, size), nil
+}
+
+// Encode writes a WAV file of 16 or 24 bits, or of 32 in floating point. What is
+// louder than full scale is cut off, except in floating point.
+func (c Clip) Encode(bits int) ([]byte, error) {
+	if bits != 16 && bits != 24 && bits != 32 {
+		return nil, fault.New(fault.InvalidParams, "WAV files of %d bits are not written", bits).WithHint("use 16, 24 or 32")
+	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	out, err := Header(c, bits, c.Frames())
+	if err != nil {
+		return nil, err
+	}
+	out = slices.Grow(out, len(c.Samples)*bits/8+1)
 	for _, s := range c.Samples {
 		out = appendSample(out, s, bits)
 	}
@@ -140,9 +154,9 @@ func (c Clip) Encode(bits int) ([]byte, error) {
 
 func (c Clip) header(bits, size int) []byte {
 	le, frame := binary.LittleEndian, c.Channels*bits/8
-	out := make([]byte, 0, 44+size+1)
+	out := make([]byte, 0, 44)
 	out = append(out, "RIFF"...)
-	out = le.AppendUint32(out, uint32(36+size+size%2)) //nolint:gosec // Encode saw to it
+	out = le.AppendUint32(out, uint32(36+size+size%2)) //nolint:gosec // Header saw to it
 	out = append(out, "WAVEfmt "...)
 	out = le.AppendUint32(out, 16)
 	out = le.AppendUint16(out, map[int]uint16{16: pcm, 24: pcm, 32: float}[bits])
@@ -151,7 +165,7 @@ func (c Clip) header(bits, size int) []byte {
 	out = le.AppendUint32(out, uint32(c.Rate*frame))             //nolint:gosec // checked
 	out = le.AppendUint16(out, uint16(frame))                    //nolint:gosec // checked
 	out = le.AppendUint16(out, uint16(bits))                     //nolint:gosec // checked
-	return le.AppendUint32(append(out, "data"...), uint32(size)) //nolint:gosec // Encode saw to it
+	return le.AppendUint32(append(out, "data"...), uint32(size)) //nolint:gosec // Header saw to it
 }
 
 func appendSample(out []byte, s float32, bits int) []byte {
