@@ -34,6 +34,7 @@ type Config struct {
 	Scripts   ScriptsConfig             `toml:"scripts"`
 	Jobs      JobsConfig                `toml:"jobs"`
 	Bridge    BridgeConfig              `toml:"bridge"`
+	Hoot      HootConfig                `toml:"hoot"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
 }
 
@@ -130,6 +131,7 @@ func defaults(env Environment) Config {
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
 		},
 		Jobs: defaultJobs(),
+		Hoot: defaultHoot(),
 	}
 }
 
@@ -322,6 +324,9 @@ func (c *Config) check() error {
 	}
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		return fault.New(fault.Config, "log.format: %q is not a format", c.Log.Format).WithHint("use text or json")
+	}
+	if err := c.Hoot.check(); err != nil {
+		return err
 	}
 	if err := c.Jobs.check(); err != nil {
 		return err

@@ -21,13 +21,14 @@ func (h *House) openContents(ctx context.Context) (contents, error) {
 		return contents{}, err
 	}
 	store, err := artifact.Open(ctx, h.store, blobs, artifact.Options{Events: h.bus})
-	return contents{store, blobs}, err
+	return contents{store, blobs, data}, err
 }
 
 // contents is the store as scripts use it: with the files that contents are.
 type contents struct {
 	store *artifact.Store
 	blobs *cas.Dir
+	data  string // the data folder, as an absolute path
 }
 
 func (c contents) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/arrange"
@@ -19,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hoot"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/hud"
 	"github.com/luanette/luanette/internal/inet"
@@ -52,12 +54,14 @@ type House struct {
 	contents  contents
 	results   *results.Store
 	scripts   *scripts
+	hoot      *hoot.Hoot // nil when it is switched off or elsewhere
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
 	menu      *builtin.Menu
 	hub       *hub.Hub
 	hud       *hud.HUD
 	started   time.Time
+	listening atomic.Value // string: where the HTTP server is, once it listens
 
 	watching watchlist // the files of the configuration
 
@@ -118,6 +122,9 @@ func (h *House) furnish(ctx context.Context) error {
 		if err := h.openJobs(ctx); err != nil {
 			return err
 		}
+		if h.hoot != nil {
+			h.hoot.UseJobs(musicJobs{h.jobs})
+		}
 	}
 	h.offerTools()
 	h.catalog.Refresh(ctx)
@@ -161,7 +168,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 	}
 	h.catalog.Add(h.scripts.published)
 	h.catalog.Add(h.upstreams.arranged)
-	return nil
+	return h.openHoot(ctx)
 }
 
 // offerTools puts our own tools over all of the rooms into the catalog.
@@ -252,6 +259,9 @@ func (h *House) Close(ctx context.Context) error {
 	}
 	h.stop()
 	h.work.Wait()
+	if h.hoot != nil {
+		h.hoot.Close()
+	}
 	if h.upstreams != nil {
 		h.upstreams.manager.Close()
 	}

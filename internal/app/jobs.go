@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hoot"
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
@@ -44,9 +45,9 @@ func (h *House) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
-		ReadOnly: !h.options.Jobs, Events: h.bus, Log: h.log,
+		ReadOnly: !h.options.Jobs, Apart: isMusic, Events: h.bus, Log: h.log,
 	}
-	runner := jobRunner{h.scripts.runner, h.upstreams, script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
+	runner := jobRunner{h.scripts.runner, h.upstreams, h.hoot, script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
 	queue, err := job.Open(ctx, h.store, runner, options)
 	if fault.CodeOf(err) == fault.Conflict {
 		h.log.InfoContext(ctx, "jobs run in another process on this data folder")
@@ -64,14 +65,18 @@ func (h *House) openJobs(ctx context.Context) error {
 // goes on after a restart finds them all connecting.
 const patience = 30 * time.Second
 
-// jobRunner runs jobs as the scripts they are.
+// jobRunner runs jobs as the scripts they are, or as work of the music backend.
 type jobRunner struct {
 	runner    *script.Runner
 	upstreams *upstreams
+	music     *hoot.Hoot
 	limits    script.Limits
 }
 
 func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
+	if isMusic(task.Spec) {
+		return runMusic(ctx, r.music, task)
+	}
 	hash, err := cas.Parse(task.Hash)
 	if err != nil {
 		hash = cas.Ref{} // a script that was not stored

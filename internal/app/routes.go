@@ -24,6 +24,13 @@ func (h *House) routes() http.Handler {
 	mux.Handle("/api/v1/events", watch)
 	mux.Handle("/api/v1/traces", watch)
 	mux.Handle("/api/v1/traces/", watch)
+	if h.hoot != nil {
+		kept := h.files().Handler()
+		mux.Handle("/artifact/", kept)
+		mux.Handle("/artifacts", kept)
+		mux.Handle("/cas", kept)
+		mux.Handle("/cas/", kept)
+	}
 	mux.HandleFunc("/", notFound)
 	return h.telemetry.Handler(mux)
 }

@@ -41,6 +41,9 @@ func (h *House) openScripts(ctx context.Context) error {
 		return err
 	}
 	h.contents = kept
+	if err := h.makeTempFolder(); err != nil {
+		return err
+	}
 	javascript, err := h.openJavaScript()
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (h *House) openScripts(ctx context.Context) error {
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
 		JavaScript: javascript,
-		Contents:   kept, Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
+		Contents:   kept, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
 		Getenv: h.scriptVariable,
 		Files:  host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{

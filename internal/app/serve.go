@@ -33,6 +33,7 @@ func (h *House) Serve(ctx context.Context) error {
 		_ = listener.Close() // nobody was let in yet
 		return errors.Join(err, h.leave(ctx))
 	}
+	h.listening.Store(baseOf(listener.Addr()))
 	h.greet(listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

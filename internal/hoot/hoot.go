@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"runtime"
 
 	"go.opentelemetry.io/otel/propagation"
 
@@ -61,6 +62,7 @@ type Hoot struct {
 	ring    *ring
 	set     *toolset.Set
 	works   map[string]work
+	players chan struct{} // a place for each that plays sound at once
 }
 
 // Open makes the backend over a database, whose tables it brings up to date.
@@ -90,6 +92,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Hoot, error) {
 		return nil, err
 	}
 	h.garden, h.ring = garden, newRing(o.Events, o.Clock)
+	h.players = make(chan struct{}, runtime.GOMAXPROCS(0))
 	h.works = h.allWorks()
 	h.set = toolset.NewSet(Space, h.families()...)
 	return h, nil

@@ -282,6 +282,12 @@ func (h *Hoot) madeOf(message string, list ...Artifact) Made {
 // render is the job of convert_midi_to_wav. It is begun anew after a restart:
 // that costs only time, and makes the same sound.
 func (h *Hoot) render(ctx context.Context, t Task, in convertIn) (any, error) {
+	select {
+	case h.players <- struct{}{}:
+		defer func() { <-h.players }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	source, music, err := h.midi(ctx, in.Input)
 	if err != nil {
 		return nil, err

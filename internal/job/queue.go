@@ -27,9 +27,12 @@ type Options struct {
 	Grace        time.Duration // how long Close waits for calls under way; zero means 5 s
 	ReadOnly     bool          // jobs are looked at and replayed; none is run, and another process may have the queue
 	TempDir      string        // below it every job has a folder of its own; "" gives them none
-	Events       *event.Bus    // may be nil
-	Clock        clock.Clock   // nil means the machine's
-	Log          *slog.Logger  // nil means nobody
+	// Apart tells jobs that take no turn: whoever runs them bounds them, and jobs
+	// that have a turn may wait for them. Nil means none.
+	Apart  func(Spec) bool
+	Events *event.Bus   // may be nil
+	Clock  clock.Clock  // nil means the machine's
+	Log    *slog.Logger // nil means nobody
 }
 
 func (o Options) orDefault() Options {

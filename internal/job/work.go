@@ -26,7 +26,9 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	if err := q.wait(ctx, j); err != nil {
 		return q.stopped(ctx, j, err)
 	}
-	defer q.turns.give(j.Creator)
+	if !q.apart(j) {
+		defer q.turns.give(j.Creator)
+	}
 	past, steps, err := q.past(run)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
@@ -77,8 +79,14 @@ func (q *Queue) wait(ctx context.Context, j Job) error {
 	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
 		return err
 	}
+	if q.apart(j) {
+		return nil
+	}
 	return q.turns.take(ctx, j.Creator, j.Priority)
 }
+
+// apart tells whether the job takes no turn.
+func (q *Queue) apart(j Job) bool { return q.options.Apart != nil && q.options.Apart(j.Spec) }
 
 func givenUp(attempts int) error {
 	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).

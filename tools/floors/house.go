@@ -6,7 +6,7 @@ func House() Plan {
 		Floors: []Floor{
 			{Name: "door step", Rooms: []string{"cmd/luanette"}},
 			{Name: "house", Rooms: []string{"internal/app"}},
-			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge"}},
+			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge", "internal/files"}},
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
 				"internal/script", "internal/upstream", "internal/job", "internal/artifact",
