@@ -71,13 +71,9 @@ func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (to
 
 // spec is the job that arguments ask for.
 func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.Spec, error) {
-	name := in.ScriptHash
-	if name == "" {
-		name = in.Script
-	}
-	if name == "" || in.ScriptHash != "" && in.Script != "" {
-		return job.Spec{}, fault.New(fault.InvalidParams, "lua_execute needs script_hash or script, one of them").
-			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
+	name, err := named("lua_execute", in.ScriptHash, in.Script)
+	if err != nil {
+		return job.Spec{}, err
 	}
 	start, err := in.start(time.Now())
 	if err != nil {

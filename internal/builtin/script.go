@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -58,7 +59,7 @@ func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionKeeper)
 	t := scriptTools{r, s, p, sessions}
 	return []Tool{
 		toolset.Inside(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
-		runs[hashIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
+		runs[describeIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
 		Define("lua_help", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.help),
 		Define("script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),
 		Define("script_search", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.search),
@@ -97,6 +98,20 @@ type hashIn struct {
 	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"70"`
 }
 
+type describeIn struct {
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or its first 12 digits or more" max:"70"`
+	Script     string `json:"script,omitempty" jsonschema:"the same as cas:HASH; give one of the two" max:"70"`
+}
+
+// named is the script that a tool is told, which takes it in either way.
+func named(tool, hash, script string) (string, error) {
+	if (hash == "") == (script == "") {
+		return "", fault.New(fault.InvalidParams, "%s needs script_hash or script, one of them", tool).
+			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
+	}
+	return cmp.Or(hash, script), nil
+}
+
 // Described is what lua_describe answers.
 type Described struct {
 	Hash        string   `json:"hash"`
@@ -124,8 +139,12 @@ func (d Described) Text() string {
 	return strings.Join(append(lines, d.Warnings...), "\n")
 }
 
-func (t scriptTools) describe(ctx context.Context, _ tool.Call, in hashIn) (tool.Result, error) {
-	ref, source, err := t.load(ctx, in.ScriptHash)
+func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (tool.Result, error) {
+	name, err := named("lua_describe", in.ScriptHash, in.Script)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	ref, source, err := t.load(ctx, name)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -121,6 +121,14 @@ func TestStoredScripts(t *testing.T) {
 		!strings.HasPrefix(view.Text(), "Script: greet\nDescription: Greets somebody politely\nParams: ") {
 		t.Errorf("described %+v\n%s", described, view.Text())
 	}
+	if view := h.mustCall(t, "lua_describe", `{"script":"cas:`+stored.Hash+`"}`, nil); view.Text() != h.mustCall(t, "lua_describe", `{"script_hash":"`+stored.Hash+`"}`, nil).Text() {
+		t.Errorf("by cas: %s", view.Text())
+	}
+	for _, wrong := range []string{`{}`, `{"script":"cas:` + stored.Hash + `","script_hash":"` + stored.Hash + `"}`} {
+		if view, err := h.call(t, "lua_describe", wrong); err != nil || !view.IsError || !strings.Contains(view.Text(), "one of them") {
+			t.Errorf("lua_describe %s: %s, %v", wrong, view.Text(), err)
+		}
+	}
 	if view := h.mustCall(t, "lua_describe", `{"script_hash":"`+child+`"}`, nil); !strings.Contains(view.Text(), "Script does not define a describe() function") {
 		t.Errorf("a script without describe(): %s", view.Text())
 	}

@@ -59,7 +59,7 @@ func (o *overlay) holds(full string) bool {
 func (o *overlay) put(full string, content []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.left -= int64(len(content)); o.left < 0 {
+	if o.left += int64(len(o.files[full]) - len(content)); o.left < 0 {
 		return fault.New(fault.Limit, "the rehearsal would hold too much that it would write")
 	}
 	o.files[full] = content
@@ -90,7 +90,7 @@ func (f *Files) writeAside(name, full string, data []byte, add bool) error {
 		content = []byte{}
 	}
 	if add {
-		before, err := f.Read(name)
+		before, err := f.ReadUpTo(name, f.temp.limit)
 		if err != nil && fault.CodeOf(err) != fault.NotFound {
 			return err
 		}

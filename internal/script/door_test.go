@@ -59,7 +59,7 @@ var computing = strings.Fields(`
 	math.rad math.random math.randomseed math.sin math.sqrt math.tan math.tointeger math.type math.ult
 	utf8.char utf8.codepoint utf8.codes utf8.len utf8.offset
 	string.meta.__add string.meta.__div string.meta.__idiv string.meta.__mod string.meta.__mul string.meta.__pow string.meta.__sub string.meta.__unm
-	null.tostring os.date os.difftime os.time`)
+	null.tostring os.date os.difftime os.time require`)
 
 // Every Go function that a script can get hold of, also out of the variables of
 // our preludes, is a host function that passes the door, or one of those above. A

@@ -47,7 +47,7 @@ func TestFailuresExplainThemselves(t *testing.T) {
 		"wrong_tool":       {Source: "function main(params)\n  local job = mcp.hootenanny.orpheus_generat { model = \"base\" }\n  return job\nend"},
 		"wrong_global":     {Source: "function main(params)\n  prnt(params)\nend"},
 		"wrong_function":   {Source: "function main(params)\n  midi.transpos(params.events, 12)\nend"},
-		"no_require":       {Source: "local json = require(\"json\")\nfunction main(params)\n  return json.encode(params)\nend"},
+		"no_require":       {Source: "local json = require(\"jsn\")\nfunction main(params)\n  return json.encode(params)\nend"},
 		"holes":            {Source: "function main(params)\n  return { 1, nil, 3 }\nend"},
 		"other_namespace":  {Source: "function main(params)\n  return mcp.zither.plukc { string = 3 }\nend"},
 		"wrong_namespace":  {Source: "function main(params)\n  return mcp.hootenany.orpheus_generate { model = \"base\" }\nend"},

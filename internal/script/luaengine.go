@@ -21,7 +21,7 @@ type luaEngine struct {
 }
 
 func newLuaEngine(modules []host.Module) (*luaEngine, error) {
-	e := &luaEngine{modules: modules, libraries: sandbox()}
+	e := &luaEngine{modules: modules, libraries: append(sandbox(), requireLibrary(modules))}
 	for i := range modules {
 		e.libraries = append(e.libraries, bindLua(&modules[i]))
 	}

@@ -41,7 +41,6 @@ var luaGlobals = []string{"assert", "error", "ipairs", "next", "pairs", "pcall",
 // absentGlobals is what writers of Lua expect and the sandbox has not, with the
 // way to go instead.
 var absentGlobals = map[string]string{
-	"require":    "There is no require: json, midi, parallel and all other modules are globals already; help() lists them",
 	"dofile":     "There is no dofile: a published script is called as mcp.<name>{ ... }",
 	"loadfile":   "There is no loadfile: a published script is called as mcp.<name>{ ... }",
 	"loadstring": "This is Lua 5.4: use load",

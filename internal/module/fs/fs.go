@@ -28,6 +28,7 @@ func Module() host.Module {
 		{Name: "find", Kind: host.Read, Effect: find},
 		{Name: "exists", Kind: host.Read, Effect: exists},
 		{Name: "remove", Kind: host.Write, Effect: remove, Path: 1},
+		{Name: "size", Kind: host.Read, Effect: size},
 	}}
 }
 
@@ -36,12 +37,39 @@ func read(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	if err != nil {
 		return nil, err
 	}
-	data, err := w.Files.Read(path)
+	if args.At(2) == nil {
+		data, err := w.Files.Read(path)
+		return []host.Value{string(data)}, err
+	}
+	offset, err := args.Int(2)
+	if err != nil {
+		return nil, err
+	}
+	count, err := args.OptInt(3, host.LargestPart)
+	if err != nil {
+		return nil, err
+	}
+	data, err := w.Files.ReadPart(path, offset, count)
 	return []host.Value{string(data)}, err
 }
 
 func write(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
-	return save(w, args, false)
+	if args.At(3) == nil {
+		return save(w, args, false)
+	}
+	path, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	data, err := args.String(2)
+	if err != nil {
+		return nil, err
+	}
+	offset, err := args.Int(3)
+	if err != nil {
+		return nil, err
+	}
+	return nil, w.Files.WritePart(path, []byte(data), offset)
 }
 
 func add(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
@@ -58,6 +86,15 @@ func save(w *host.World, args host.Args, add bool) ([]host.Value, error) {
 		return nil, err
 	}
 	return nil, w.Files.Write(path, []byte(data), add)
+}
+
+func size(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	path, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := w.Files.Size(path)
+	return []host.Value{bytes}, err
 }
 
 func list(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {

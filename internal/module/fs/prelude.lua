@@ -1,17 +1,19 @@
--- io on top of fs: a file is read whole when it is opened and saved whole when it
--- is flushed or closed, so that every effect is one the door can see.
-local read, write, append, remove = fs.read, fs.write, fs.append, fs.remove
-local exists = fs.exists
+-- io on top of fs: a file is read and written in parts, each of which is an effect
+-- that the door can see. A position counts from 0, as seek does.
+local read, write, append, exists, size = fs.read, fs.write, fs.append, fs.exists, fs.size
 local type, error, select, pcall = type, error, select, pcall
 local tonumber, tostring, getmetatable, setmetatable = tonumber, tostring, getmetatable, setmetatable
 local put, end_line = __write, __end_line
 local pairs = pairs
 local gsub = string.gsub
-local find, sub, match, rep = string.find, string.sub, string.match, string.rep
+local find, sub, match = string.find, string.sub, string.match
 local concat, unpack = table.concat, table.unpack
 
 local at_end = fs.__at_end
 fs.__at_end = nil
+
+local first_part, next_part = 64 * 1024, 1024 * 1024 -- what is read at a time
+local full = 1024 * 1024 -- what is written at a time
 
 local opened = {} -- the files that may have something to save
 
@@ -22,38 +24,116 @@ local function check(file)
   if file.closed then error("attempt to use a closed file", 3) end
 end
 
--- Puts what was written at the end, piece by piece, into the text.
-local function settle(file)
-  if file.waiting > 0 then
-    file.text = file.text .. concat(file.pieces)
-    file.pieces, file.waiting = {}, 0
+-- How much of the file is on disk.
+local function saved(file)
+  if not file.saved then file.saved = size(file.path) end
+  return file.saved
+end
+
+-- Saves what was written since the last time, which stands at file.start.
+local function save(file)
+  if file.waiting == 0 then return end
+  local data, start = concat(file.pieces), file.start
+  file.pieces, file.waiting = {}, 0
+  if file.fresh and start == 0 then
+    write(file.path, data)
+    file.saved = #data
+  elseif file.appending or start == saved(file) then
+    append(file.path, data)
+    file.saved = saved(file) + #data
+  else
+    write(file.path, data, start)
+    if start + #data > saved(file) then file.saved = start + #data end
+  end
+  file.fresh = false
+end
+
+-- The part of the file that is at hand, from the position on: all that was read
+-- already, or the next part. An empty string is the end.
+local function ahead(file)
+  save(file)
+  local from = file.at - file.from
+  if from < 0 or from >= #file.part then
+    local count = file.asked and next_part or first_part
+    file.part, file.from, file.asked, from = read(file.path, file.at, count), file.at, true, 0
+  end
+  return from == 0 and file.part or sub(file.part, from + 1)
+end
+
+local function take_bytes(file, count)
+  local parts, missing = {}, count
+  repeat
+    local part = ahead(file)
+    if part == "" then break end
+    if #part > missing then part = sub(part, 1, missing) end
+    parts[#parts + 1] = part
+    file.at, missing = file.at + #part, missing - #part
+  until missing <= 0
+  if #parts == 0 then return nil end
+  return concat(parts)
+end
+
+local function take_all(file)
+  local parts = {}
+  while true do
+    local part = ahead(file)
+    if part == "" then return concat(parts) end
+    parts[#parts + 1] = part
+    file.at = file.at + #part
   end
 end
 
--- The next piece by one read format, and where the next begins.
+-- Lines are looked for in the part at hand, without copying what is left of it.
+local function take_line(file, keep)
+  local parts
+  while true do
+    save(file)
+    local from = file.at - file.from
+    if from < 0 or from >= #file.part then
+      if ahead(file) == "" then return parts and concat(parts) end
+      from = 0
+    end
+    local stop = find(file.part, "\n", from + 1, true)
+    if stop then
+      file.at = file.from + stop
+      local line = sub(file.part, from + 1, keep and stop or stop - 1)
+      if not parts then return line end
+      parts[#parts + 1] = line
+      return concat(parts)
+    end
+    parts = parts or {}
+    parts[#parts + 1] = sub(file.part, from + 1)
+    file.at = file.from + #file.part
+  end
+end
+
+local function take_number(file)
+  local begin = file.at
+  local text = ""
+  repeat -- white space, and then 200 bytes, in which a number ends
+    local part = take_bytes(file, 256)
+    text = text .. (part or "")
+    local blank = match(text, "^%s*()")
+  until not part or #text - blank >= 200
+  local first, last = find(text, "^%s*[+-]?[%w%.]+[+-]?%w*")
+  if not first then
+    file.at = begin
+    return nil
+  end
+  file.at = begin + last
+  return tonumber(sub(text, first, last))
+end
+
+-- The next piece by one read format.
 local function take(file, fmt)
-  settle(file)
-  local text, at = file.text, file.at
   if type(fmt) == "number" then
-    if at > #text then return nil end
-    file.at = at + fmt
-    return sub(text, at, at + fmt - 1)
+    if fmt <= 0 then return ahead(file) ~= "" and "" or nil end
+    return take_bytes(file, fmt)
   end
   fmt = match(fmt, "^%*?(.)")
-  if fmt == "a" then
-    file.at = #text + 1
-    return sub(text, at)
-  elseif fmt == "l" or fmt == "L" then
-    if at > #text then return nil end
-    local stop = find(text, "\n", at, true)
-    file.at = (stop or #text) + 1
-    return sub(text, at, stop and (fmt == "L" and stop or stop - 1) or #text)
-  elseif fmt == "n" then
-    local first, last = find(text, "^%s*[+-]?[%w%.]+[+-]?%w*", at)
-    if not first then return nil end
-    file.at = last + 1
-    return tonumber(sub(text, first, last))
-  end
+  if fmt == "a" then return take_all(file) end
+  if fmt == "l" or fmt == "L" then return take_line(file, fmt == "L") end
+  if fmt == "n" then return take_number(file) end
   error("bad argument #1 to 'read' (invalid format)", 3)
 end
 
@@ -79,6 +159,16 @@ function File:lines(...)
   end
 end
 
+local function add(file, piece)
+  if file.waiting > 0 and not file.appending and file.at ~= file.start + file.waiting then save(file) end
+  if file.waiting == 0 then file.start = file.at end
+  file.pieces[#file.pieces + 1] = piece
+  file.waiting = file.waiting + #piece
+  file.at = file.appending and saved(file) + file.waiting or file.at + #piece
+  file.part, file.from = "", 0 -- may be old now
+  if file.waiting >= full then save(file) end
+end
+
 function File:write(...)
   check(self)
   if not self.writable then return nil, "file is not open for writing", 9 end
@@ -88,47 +178,29 @@ function File:write(...)
     if type(piece) ~= "string" then
       error("bad argument #" .. i .. " to 'write' (string expected, got " .. type(piece) .. ")", 2)
     end
-    if self.appending then
-      self.added[#self.added + 1] = piece
-    elseif self.at == #self.text + self.waiting + 1 then
-      self.pieces[#self.pieces + 1] = piece
-      self.waiting = self.waiting + #piece
-      self.at = self.at + #piece
-    else
-      settle(self)
-      local at, text = self.at, self.text
-      if at > #text + 1 then text = text .. rep("\0", at - #text - 1) end
-      self.text = sub(text, 1, at - 1) .. piece .. sub(text, at + #piece)
-      self.at = at + #piece
-    end
-    self.dirty = true
+    add(self, piece)
   end
   return self
 end
 
 function File:flush()
   check(self)
-  if self.dirty then
-    if self.appending then
-      append(self.path, concat(self.added))
-      self.added = {}
-    else
-      settle(self)
-      write(self.path, self.text)
-    end
-    self.dirty = false
-  end
+  save(self)
   return self
 end
 
 function File:seek(whence, offset)
   check(self)
-  settle(self)
-  local base = ({ set = 0, cur = self.at - 1, ["end"] = #self.text })[whence or "cur"]
+  whence = whence or "cur"
+  local base = whence == "set" and 0 or whence == "cur" and self.at
+  if whence == "end" then
+    save(self)
+    base = saved(self)
+  end
   if not base then error("bad argument #1 to 'seek' (invalid option '" .. tostring(whence) .. "')", 2) end
   local at = base + (offset or 0)
   if at < 0 then return nil, "Invalid argument", 22 end
-  self.at = at + 1
+  self.at = at
   return at
 end
 
@@ -161,19 +233,20 @@ function io.open(path, mode)
   mode = mode or "r"
   local kind, plus = match(mode, "^([rwa])(%+?)b?$")
   if not kind then error("bad argument #2 to 'open' (invalid mode)", 2) end
-  local file = setmetatable({ path = path, at = 1, text = "", pieces = {}, waiting = 0 }, File)
+  local file = setmetatable({ path = path, at = 0, part = "", from = 0, pieces = {}, waiting = 0 }, File)
   file.readable = kind == "r" or plus == "+"
   file.writable = kind ~= "r" or plus == "+"
-  if kind == "r" or (kind == "a" and exists(path)) then
-    local ok, text = pcall(read, path)
-    if not ok then return refused(path, text, 2) end
-    file.text = text
-  end
-  if kind == "a" then
-    file.appending, file.added = true, {}
+  if kind == "r" then
+    local ok, problem = pcall(ahead, file)
+    if not ok then return refused(path, problem, 2) end
   elseif kind == "w" then
     local ok, problem = pcall(write, path, "")
     if not ok then return refused(path, problem, 13) end
+    file.fresh, file.saved = true, 0
+  else
+    file.appending = true
+    if not exists(path) then file.fresh, file.saved = true, 0 end
+    file.at = saved(file)
   end
   if file.writable then opened[file] = true end
   return file
