@@ -1,3 +1,7 @@
 import { render } from 'preact'
+import { App } from './app'
+import { follow } from './events'
+import './style.css'
 
-render(<main>Luanette</main>, document.getElementById('app')!)
+follow()
+render(<App />, document.getElementById('app')!)

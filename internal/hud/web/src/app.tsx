@@ -1,0 +1,49 @@
+import { signal } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { online, missed } from './events'
+import { Overview } from './pages/overview'
+import { Traces } from './pages/traces'
+import { Notices } from './parts/notices'
+
+interface Page {
+  path: string
+  title: string
+  view: ComponentType<{ rest: string }>
+}
+
+/** Every page, in the order of the menu. */
+const pages: Page[] = [
+  { path: 'overview', title: 'Overview', view: Overview },
+  { path: 'traces', title: 'Traces', view: Traces },
+]
+
+/** Where we are: the part of the address behind #/. */
+const place = signal(location.hash.slice(2))
+addEventListener('hashchange', () => (place.value = location.hash.slice(2)))
+
+export function App() {
+  const [path, ...rest] = place.value.split('/')
+  const page = pages.find((p) => p.path === path) ?? pages[0]
+  document.title = `${page.title} · Luanette`
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to the content</a>
+      <header>
+        <strong class="brand">Luanette</strong>
+        <nav aria-label="Pages">
+          {pages.map((p) => (
+            <a key={p.path} href={`#/${p.path}`} aria-current={p === page ? 'page' : undefined}>{p.title}</a>
+          ))}
+        </nav>
+        <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
+          {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}
+        </span>
+      </header>
+      <main id="content" tabIndex={-1}>
+        <h1>{page.title}</h1>
+        <page.view rest={rest.map(decodeURIComponent).join('/')} />
+      </main>
+      <Notices />
+    </>
+  )
+}

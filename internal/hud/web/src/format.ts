@@ -1,0 +1,28 @@
+// Times, sizes and durations as people read them.
+
+export function duration(ms: number): string {
+  if (ms < 1) return `${Math.round(ms * 1000)} µs`
+  if (ms < 1000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
+  const minutes = Math.floor(ms / 60_000)
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+export function clock(time: string | number | Date): string {
+  return new Date(time).toLocaleTimeString([], { hour12: false })
+}
+
+export function ago(time: string | number | Date, now = Date.now()): string {
+  const ms = now - new Date(time).getTime()
+  return ms < 2000 ? 'now' : `${duration(ms)} ago`
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`
+  if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KiB`
+  return `${(bytes / 1024 / 1024).toFixed(1)} MiB`
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`
+}

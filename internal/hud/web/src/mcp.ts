@@ -1,0 +1,126 @@
+// The page is an MCP client like any other: what it does, it does by calling tools.
+
+const revision = '2026-07-28'
+let lastID = 0
+
+export class ToolError extends Error {
+  constructor(message: string, readonly result?: ToolResult) {
+    super(message)
+  }
+}
+
+export interface Content {
+  type: string
+  text?: string
+  data?: string
+  mimeType?: string
+  [key: string]: unknown
+}
+
+export interface ToolResult {
+  content?: Content[]
+  structuredContent?: unknown
+  isError?: boolean
+}
+
+export interface Tool {
+  name: string
+  title?: string
+  description?: string
+  inputSchema: Schema
+  outputSchema?: Schema
+  annotations?: { readOnlyHint?: boolean; destructiveHint?: boolean; idempotentHint?: boolean }
+}
+
+export interface Schema {
+  type?: string | string[]
+  description?: string
+  properties?: Record<string, Schema>
+  required?: string[]
+  items?: Schema
+  enum?: unknown[]
+  default?: unknown
+  minimum?: number
+  maximum?: number
+  [key: string]: unknown
+}
+
+/** Sends one request and returns its result. */
+export async function request<T>(method: string, params: Record<string, unknown> = {}, signal?: AbortSignal): Promise<T> {
+  const id = ++lastID
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+    'MCP-Protocol-Version': revision,
+    'Mcp-Method': method,
+  }
+  if (typeof params.name === 'string') headers['Mcp-Name'] = headerSafe(params.name)
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id,
+    method,
+    params: {
+      ...params,
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': revision,
+        'io.modelcontextprotocol/clientInfo': { name: 'luanette-hud', version: '1' },
+        'io.modelcontextprotocol/clientCapabilities': {},
+      },
+    },
+  })
+  const answer = await fetch('/mcp', { method: 'POST', headers, body, signal, credentials: 'same-origin' })
+  if (answer.status === 401) throw new Unauthorized()
+  const message = await readMessage(answer, id)
+  if (message.error) throw new ToolError(message.error.message)
+  return message.result as T
+}
+
+/** Thrown when the server wants a key. */
+export class Unauthorized extends Error {
+  constructor() {
+    super('a key is needed')
+  }
+}
+
+interface Message {
+  id?: number
+  result?: unknown
+  error?: { code: number; message: string }
+}
+
+async function readMessage(answer: Response, id: number): Promise<Message> {
+  const text = await answer.text()
+  if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) {
+    try {
+      return JSON.parse(text) as Message
+    } catch {
+      throw new ToolError(`the server answered ${answer.status}: ${text.slice(0, 200)}`)
+    }
+  }
+  for (const line of text.split('\n')) {
+    if (!line.startsWith('data:')) continue
+    const message = JSON.parse(line.slice(5)) as Message
+    if (message.id === id) return message
+  }
+  throw new ToolError('the server hung up before it had answered')
+}
+
+function headerSafe(name: string): string {
+  return /^[\x21-\x7e]+$/.test(name) ? name : `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(name)))}?=`
+}
+
+/** Calls a tool and returns all of its result; a failed one is thrown. */
+export async function callRaw(name: string, args: unknown = {}, signal?: AbortSignal): Promise<ToolResult> {
+  const result = await request<ToolResult>('tools/call', { name, arguments: args }, signal)
+  if (result.isError) throw new ToolError(textOf(result) || 'the tool failed', result)
+  return result
+}
+
+/** Calls one of Luanette's own tools and returns what it says, as data. */
+export async function call<T>(name: string, args: unknown = {}, signal?: AbortSignal): Promise<T> {
+  return (await callRaw(name, args, signal)).structuredContent as T
+}
+
+export function textOf(result: ToolResult): string {
+  return (result.content ?? []).map((c) => c.text ?? '').filter(Boolean).join('\n')
+}

@@ -1,0 +1,109 @@
+import { useMemo } from 'preact/hooks'
+import { call } from '../mcp'
+import { recent, type ServerEvent } from '../events'
+import { useData } from '../resource'
+import { clock, count, duration } from '../format'
+import { Sparkline } from '../parts/sparkline'
+
+interface Upstream {
+  namespace: string
+  endpoint: string
+  state: string
+  tool_count: number
+  error?: string
+  next_try_ms?: number
+  call_count: number
+  error_count: number
+  last_tool?: string
+  p50_ms?: number
+}
+
+interface Job {
+  id: string
+  name?: string
+  status: string
+  progress?: number
+}
+
+export function Overview() {
+  const upstreams = useData((s) => call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s), [], ['upstream.', 'tool.call_ended'])
+  const jobs = useData((s) => call<{ jobs: Job[] }>('job_list', { status: 'running' }, s), [], ['job.'])
+  const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended'), [recent.value])
+  const failures = calls.filter((e) => e.data.error).slice(-8).reverse()
+  return (
+    <>
+      <ul class="numbers">
+        <li><b>{perSecond(calls)}</b> calls per second</li>
+        <li><b>{upstreams.data?.upstreams.length ?? '…'}</b> upstreams</li>
+        <li><b>{jobs.data?.jobs.length ?? '…'}</b> running jobs</li>
+        <li><b class={failures.length ? 'bad' : ''}>{calls.filter((e) => e.data.error).length}</b> recent errors</li>
+      </ul>
+      <h2>Upstreams</h2>
+      {upstreams.error && <p class="bad">{upstreams.error.message}</p>}
+      {upstreams.data?.upstreams.length === 0 && <p class="soft">None yet. `luanette upstream add NAME URL` adds one, and so does the page Settings.</p>}
+      <div class="cards">
+        {upstreams.data?.upstreams.map((u) => <Card key={u.namespace} upstream={u} calls={calls.filter((e) => spaceOf(e) === u.namespace)} />)}
+      </div>
+      <h2>Recent errors</h2>
+      {failures.length === 0 ? <p class="soft">None.</p> : (
+        <ul>{failures.map((e) => <li key={e.seq}>{clock(e.time)} <code>{toolOf(e)}</code> <span class="bad">{String(e.data.error)}</span></li>)}</ul>
+      )}
+      <h2>Latest</h2>
+      <Feed />
+    </>
+  )
+}
+
+function perSecond(calls: ServerEvent[]): string {
+  const since = Date.now() - 10_000
+  return (calls.filter((e) => Date.parse(e.time) > since).length / 10).toFixed(1)
+}
+
+function spaceOf(e: ServerEvent): string {
+  return String(e.data.namespace)
+}
+
+function toolOf(e: ServerEvent): string {
+  return `${spaceOf(e)}.${String(e.data.tool)}`
+}
+
+function Card({ upstream: u, calls }: { upstream: Upstream; calls: ServerEvent[] }) {
+  const good = u.state === 'connected'
+  const times = calls.slice(-40).map((e) => Number(e.data.duration_ms ?? 0))
+  return (
+    <article class="card" aria-label={`upstream ${u.namespace}`}>
+      <h3>{u.namespace} <span class={good ? 'good' : u.state === 'asleep' ? 'soft' : 'bad'}>{u.state}</span></h3>
+      <div class="soft mono">{u.endpoint}</div>
+      <dl>
+        <dt>tools</dt><dd>{u.tool_count}</dd>
+        <dt>calls</dt><dd>{u.call_count}, {count(u.error_count, 'error')}{u.p50_ms !== undefined && `, half within ${duration(u.p50_ms)}`}</dd>
+        {u.last_tool && <><dt>last</dt><dd>{u.last_tool}</dd></>}
+        {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd>in {duration(u.next_try_ms)}</dd></>}
+      </dl>
+      {!good && u.error && <p class="bad">{u.error}</p>}
+      {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, ${duration(times[times.length - 1])} at last`} />}
+    </article>
+  )
+}
+
+/** The last things that happened, in words. */
+function Feed() {
+  const last = recent.value.filter((e) => e.type !== 'tool.call_started').slice(-15).reverse()
+  if (last.length === 0) return <p class="soft">Nothing has happened yet.</p>
+  return (
+    <div class="scroll">
+      <table>
+        <tbody>
+          {last.map((e) => (
+            <tr key={e.seq}><td class="soft">{clock(e.time)}</td><td>{e.type}</td><td class="mono soft">{brief(e)}</td></tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+function brief(e: ServerEvent): string {
+  const text = e.type === 'log.line' ? `${String(e.data.level)} ${String(e.data.message)}` : JSON.stringify(e.data)
+  return text.length > 160 ? `${text.slice(0, 160)}…` : text
+}
