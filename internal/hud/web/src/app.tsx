@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { online, missed } from './events'
 import { Overview } from './pages/overview'
+import { Tools } from './pages/tools'
 import { Traces } from './pages/traces'
 import { Notices } from './parts/notices'
 
@@ -14,6 +15,7 @@ interface Page {
 /** Every page, in the order of the menu. */
 const pages: Page[] = [
   { path: 'overview', title: 'Overview', view: Overview },
+  { path: 'tools', title: 'Tools', view: Tools },
   { path: 'traces', title: 'Traces', view: Traces },
 ]
 

@@ -1,0 +1,19 @@
+/** A value as a tree that opens and closes. Everything is text: nothing that came from elsewhere becomes markup. */
+export function Json({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
+  const label = name === undefined ? null : <span class="soft">{name}: </span>
+  if (value === null || typeof value !== 'object') {
+    return <div class="mono">{label}{JSON.stringify(value) ?? 'undefined'}</div>
+  }
+  const entries = Object.entries(value)
+  const brief = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`
+  if (entries.length === 0) return <div class="mono">{label}{Array.isArray(value) ? '[]' : '{}'}</div>
+  return (
+    <details class="json mono" open={depth < 2 && entries.length <= 50}>
+      <summary>{label}{brief}</summary>
+      <div>
+        {entries.slice(0, 500).map(([k, v]) => <Json key={k} name={k} value={v} depth={depth + 1} />)}
+        {entries.length > 500 && <div class="soft">and {entries.length - 500} more</div>}
+      </div>
+    </details>
+  )
+}

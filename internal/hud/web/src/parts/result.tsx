@@ -1,0 +1,44 @@
+// What a tool answered, shown as what it is.
+import type { Content, ToolResult } from '../mcp'
+import { Json } from './json'
+import { PianoRoll } from './pianoroll'
+
+export function Result({ result }: { result: ToolResult }) {
+  return (
+    <div class="result">
+      {result.structuredContent !== undefined && <Json value={result.structuredContent} />}
+      {(result.content ?? []).map((c, i) => <Block key={i} content={c} hidden={result.structuredContent !== undefined} />)}
+    </div>
+  )
+}
+
+/** One block of content. Text beside structured content mostly says the same, so it is folded. */
+function Block({ content: c, hidden }: { content: Content; hidden: boolean }) {
+  if (c.type === 'text') {
+    const parsed = parse(c.text ?? '')
+    const view = parsed === undefined ? <pre>{c.text}</pre> : <Json value={parsed} />
+    return hidden ? <details><summary class="soft">as text</summary>{view}</details> : view
+  }
+  const embedded = c.resource as { mimeType?: string; blob?: string; text?: string; uri?: string } | undefined
+  const type = c.mimeType ?? embedded?.mimeType ?? ''
+  const data = c.data ?? embedded?.blob
+  if (data && type.startsWith('image/')) return <img src={`data:${safeType(type)};base64,${data}`} alt="an image that the tool made" />
+  if (data && type.startsWith('audio/') && !type.includes('midi')) return <audio controls src={`data:${safeType(type)};base64,${data}`} />
+  if (data && type.includes('midi')) return <PianoRoll base64={data} />
+  if (embedded?.text !== undefined) return <pre>{embedded.text}</pre>
+  return <Json value={c} />
+}
+
+/** The type of a data: address, which must not carry parameters of others' making. */
+function safeType(type: string): string {
+  return /^[a-z]+\/[a-z0-9.+-]+/i.exec(type)?.[0] ?? 'application/octet-stream'
+}
+
+function parse(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
