@@ -30,8 +30,9 @@ type Module struct {
 	// as with Program.Namespaces.
 	Space bool
 	// Source is an expression, a function. It is called with the object, and with an object
-	// that has all functions, hidden ones too, and inspect, which shows any value as text.
-	// "" is none.
+	// that has all functions, hidden ones too, and helpers of our own: inspect shows any
+	// value as text, bytes makes bytes of text, placed has errors of an asynchronous
+	// function tell where that was called. "" is none.
 	Source string
 }
 
@@ -43,6 +44,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	machine *machine // nil before the first use
+	broken  error    // why there is none, and will be none
 	closed  bool
 }
 
@@ -114,12 +116,14 @@ func (e *Engine) enter(ctx context.Context) (*machine, error) {
 	if e.closed {
 		return nil, fault.New(fault.Unavailable, "the JavaScript engine is closed")
 	}
-	if e.machine == nil {
-		m, err := newMachine(context.WithoutCancel(ctx), e.options)
-		if err != nil {
-			return nil, fault.Wrap(fault.Internal, err, "prepare JavaScript")
+	if e.machine == nil && e.broken == nil {
+		var err error
+		if e.machine, err = newMachine(context.WithoutCancel(ctx), e.options); err != nil {
+			e.machine, e.broken = nil, fault.Wrap(fault.Internal, err, "prepare JavaScript")
 		}
-		e.machine = m
+	}
+	if e.broken != nil {
+		return nil, e.broken
 	}
 	e.group.Add(1)
 	return e.machine, nil

@@ -266,7 +266,7 @@ func (b *booter) module(ctx context.Context, install value, m *Module) error {
 	}
 	source := undefined
 	if m.Source != "" {
-		if source, err = b.in.compileAndRun(ctx, "("+m.Source+"\n)", moduleName(m)); err != nil {
+		if source, err = b.in.compileAndRun(ctx, "'use strict'; ("+m.Source+"\n)", moduleName(m)); err != nil {
 			return err
 		}
 	}

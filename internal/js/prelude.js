@@ -12,6 +12,9 @@
   const { isFinite, isSafeInteger } = Number;
   const { parse, stringify, rawJSON } = JSON;
   const { Promise, Proxy, Error, TypeError, BigInt, String, Symbol, Map, Set, Date, RegExp, Uint8Array } = globalThis;
+  const { encodeURIComponent, parseInt } = globalThis;
+  const wellFormed = uncurry(String.prototype.toWellFormed);
+  const subarray = uncurry(Uint8Array.prototype.slice);
   const fromBase64 = Uint8Array.fromBase64.bind(Uint8Array);
   const toBase64 = uncurry(Uint8Array.prototype.toBase64);
   const join = uncurry(Array.prototype.join);
@@ -80,6 +83,23 @@
     if (!isArray(value)) return bytesOf(value);
     for (let i = 0; i < value.length; i++) value[i] = bytesOf(value[i]);
     return value;
+  }
+
+  // Text in UTF-8; bytes are themselves.
+  function bytes(value) {
+    if (typeof value !== 'string') return value;
+    const escaped = encodeURIComponent(wellFormed(value));
+    const out = new Uint8Array(escaped.length);
+    let length = 0;
+    for (let i = 0; i < escaped.length; i++) {
+      let c = charAt(escaped, i);
+      if (c === 37) { // %XX
+        c = parseInt(slice(escaped, i + 1, i + 3), 16);
+        i += 2;
+      }
+      out[length++] = c;
+    }
+    return subarray(out, 0, length);
   }
 
   function packed(args) {
@@ -178,6 +198,18 @@
     hide(object, names[names.length - 1], value);
   }
 
+  // An asynchronous function of a module whose errors tell where it was called: what is
+  // thrown after an await has no stack that leads there.
+  const placed = (f) => ({ async [f.name](...args) {
+    const here = new Error();
+    try {
+      return await f(...args);
+    } catch (problem) {
+      if (problem instanceof Error) hide(problem, 'stack', here.stack);
+      throw problem;
+    }
+  } }[f.name]);
+
   // A module: its object, its functions, and what its source adds.
   function install(text, source) {
     const { name, space, funcs } = parse(text);
@@ -188,7 +220,7 @@
     } else if (name !== '') {
       hide(globalThis, name, object = {});
     }
-    const host = { __proto__: null, inspect };
+    const host = { __proto__: null, inspect, bytes, placed };
     for (let i = 0; i < funcs.length; i++) {
       const { name: key, target, sync, hidden } = funcs[i];
       const f = host[key] = makeFunction(key, target, sync);

@@ -131,6 +131,9 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 			cause = fault.From(known.cause)
 		}
 		e.explainFault(cause, ofTool)
+		if cause.Code == fault.ToolNotFound && len(e.Suggestions) == 0 {
+			e.suggestTool(ctx, r, thrown.Func[strings.LastIndex(thrown.Func, ".")+1:])
+		}
 		return
 	}
 	switch message := e.Message; {

@@ -20,9 +20,9 @@ import (
 )
 
 // TestStories runs the stories of every module: testdata/*.txtar beside it. Each
-// NAME.lua of a story is run in a world of its own with the story's files/… in
-// it, as main(params) when there is a NAME.params, and must have the outcome the
-// sections beside it tell:
+// NAME.lua and NAME.js of a story is run in a world of its own with the story's
+// files/… in it, as main(params) when there is a NAME.params. Both must have the
+// outcome the sections beside them tell:
 //
 //	NAME.json    what it returned
 //	NAME.error   kind and message of what it failed with, and the suggestions
@@ -57,17 +57,23 @@ func tellStory(t *testing.T, path string) {
 	}
 	told := &txtar.Archive{Comment: archive.Comment}
 	for _, file := range archive.Files {
-		name, isScript := strings.CutSuffix(file.Name, ".lua")
-		if !isScript || strings.HasPrefix(name, "files/") {
+		language := LanguageOf(file.Name)
+		if language == "" || strings.HasPrefix(file.Name, "files/") {
 			if strings.HasPrefix(file.Name, "files/") || strings.HasSuffix(file.Name, ".params") {
 				told.Files = append(told.Files, file)
 			}
 			continue
 		}
 		told.Files = append(told.Files, file)
-		t.Run(name, func(t *testing.T) {
+		name := strings.TrimSuffix(file.Name, filepath.Ext(file.Name))
+		t.Run(file.Name, func(t *testing.T) {
 			scene := newScene(t, archive)
-			told.Files = append(told.Files, scene.play(t, name, string(file.Data))...)
+			outcome := scene.play(t, name, language, string(file.Data))
+			if language == JavaScript && scene.has(name+".lua") {
+				agree(t, told, outcome)
+				return
+			}
+			told.Files = append(told.Files, outcome...)
 		})
 	}
 	if os.Getenv("UPDATE") != "" {
@@ -77,6 +83,23 @@ func tellStory(t *testing.T, path string) {
 		return
 	}
 	compare(t, archive, told)
+}
+
+// agree tells where a script in JavaScript ended otherwise than its twin in Lua,
+// whose outcome has been told before.
+func agree(t *testing.T, told *txtar.Archive, outcome []txtar.File) {
+	t.Helper()
+	twin := map[string]string{}
+	for _, file := range told.Files {
+		twin[file.Name] = string(file.Data)
+	}
+	for _, file := range outcome {
+		if want := twin[file.Name]; strings.HasSuffix(file.Name, ".trace") {
+			continue // it has the source's hash
+		} else if want != string(file.Data) {
+			t.Errorf("%s\n in JavaScript:\n%s\n in Lua:\n%s", file.Name, file.Data, want)
+		}
+	}
 }
 
 // compare tells which sections came out otherwise.
@@ -140,9 +163,9 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 }
 
 // play runs a script and returns the sections of its outcome.
-func (s *scene) play(t *testing.T, name, source string) []txtar.File {
+func (s *scene) play(t *testing.T, name, language, source string) []txtar.File {
 	t.Helper()
-	q := Request{Source: s.into(source), Limits: Limits{Time: 20 * time.Second}}
+	q := Request{Source: s.into(source), Language: language, Limits: Limits{Time: 20 * time.Second}}
 	if params, ok := s.section(name + ".params"); ok {
 		q.Main, q.Params = true, json.RawMessage(s.into(params))
 	}
@@ -183,6 +206,11 @@ func (s *scene) section(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+func (s *scene) has(name string) bool {
+	_, ok := s.section(name)
+	return ok
 }
 
 // into puts the scene's places in for their names, outOf the other way round.

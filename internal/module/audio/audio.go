@@ -21,9 +21,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global audio.
 func Module() host.Module {
-	return host.Module{Name: "audio", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "audio", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read_wav", Kind: host.Read, Effect: readWAV},
 		{Name: "write_wav", Kind: host.Repeat, Path: 1, Effect: writeWAV},
 		{Name: "info", Kind: host.Read, Effect: info},

@@ -15,10 +15,13 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the globals print, eprint, map, filter, reduce, repr and
 // table.is_array.
 func Module() host.Module {
-	return host.Module{Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "__print", Hidden: true, Kind: host.Observe, Effect: say},
 	}}
 }

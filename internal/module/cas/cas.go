@@ -18,9 +18,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global cas.
 func Module() host.Module {
-	return host.Module{Name: "cas", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "cas", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "path", Kind: host.Read, Effect: path},
 		{Name: "exists", Kind: host.Read, Effect: exists},
 		{Name: "size", Kind: host.Read, Effect: size},

@@ -21,9 +21,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global events, and on and emit.
 func Module() host.Module {
-	return host.Module{Name: "events", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "events", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: want},
 		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: hook},
 		{Name: "__next", Hidden: true, Kind: host.Moment, Effect: next, Waits: true},

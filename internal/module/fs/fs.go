@@ -15,12 +15,15 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // findLimit is how many files fs.find returns at most.
 const findLimit = 10_000
 
 // Module is the globals fs and io.
 func Module() host.Module {
-	return host.Module{Name: "fs", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "fs", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: read},
 		{Name: "write", Kind: host.Repeat, Effect: write, Path: 1},
 		{Name: "append", Kind: host.Write, Effect: add, Path: 1},

@@ -21,9 +21,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global http, and http_request.
 func Module() host.Module {
-	return host.Module{Name: "http", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "http", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "request", Effect: request, Classify: classify, Waits: true},
 	}}
 }

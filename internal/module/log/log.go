@@ -15,9 +15,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global log.
 func Module() host.Module {
-	return host.Module{Name: "log", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "log", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		at("debug", slog.LevelDebug),
 		at("info", slog.LevelInfo),
 		at("warn", slog.LevelWarn),

@@ -16,9 +16,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global midi.
 func Module() host.Module {
-	return host.Module{Name: "midi", Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Name: "midi", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: read},
 		{Name: "write", Kind: host.Repeat, Effect: write, Path: 1},
 		{Name: "decode", Pure: decode},

@@ -14,7 +14,10 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global workflow.
 func Module() host.Module {
-	return host.Module{Name: "workflow", Page: page, Lua: prelude}
+	return host.Module{Name: "workflow", Page: page, Lua: prelude, JS: preludeJS}
 }

@@ -19,9 +19,12 @@ var page string
 //go:embed prelude.lua
 var prelude string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the globals named above.
 func Module() host.Module {
-	return host.Module{Page: page, Lua: prelude, Funcs: []host.Func{
+	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "list_dir", Kind: host.Read, Effect: listDir},
 		{Name: "read_file", Kind: host.Read, Effect: readFile},
 		{Name: "search", Kind: host.Read, Effect: search},

@@ -1,0 +1,7 @@
+// Any values make a line, as print makes one.
+(function (log, host) {
+  for (const level of ['debug', 'info', 'warn', 'error']) {
+    const say = host[level];
+    log[level] = { [level](...values) { say(values.map((v) => host.inspect(v)).join('\t')); } }[level];
+  }
+})

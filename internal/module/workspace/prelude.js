@@ -1,0 +1,15 @@
+// What programs print is any bytes, so it crosses by itself and is put together here.
+(function (globals, { __run: run }) {
+  async function run_command(name, args = []) {
+    if (typeof name !== 'string') {
+      throw new TypeError("bad argument #1 to 'run_command' (string expected, got " + typeof name + ')');
+    }
+    const list = Array.isArray(args) ? args : args?.args;
+    if (!Array.isArray(list)) {
+      throw new TypeError("bad argument #2 to 'run_command' (list of arguments expected, got " + typeof args + ')');
+    }
+    const [status, stdout, stderr] = await run(name, list);
+    return { status, stdout, stderr };
+  }
+  Object.defineProperty(globals, 'run_command', { value: run_command, writable: true, configurable: true });
+})
