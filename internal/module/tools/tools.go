@@ -14,9 +14,12 @@ import (
 //go:embed tools.md
 var page string
 
+//go:embed prelude.js
+var preludeJS string
+
 // Module is the global tools.
 func Module() host.Module {
-	return host.Module{Name: "tools", Page: page, Funcs: []host.Func{
+	return host.Module{Name: "tools", Page: page, JS: preludeJS, Funcs: []host.Func{
 		{Name: "search", Kind: host.Read, Effect: search},
 		{Name: "describe", Kind: host.Read, Effect: describe},
 		{Name: "mcp_add", Kind: host.Repeat, Effect: add},
