@@ -1,7 +1,10 @@
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { online, missed } from './events'
+import { Jobs } from './pages/jobs'
 import { Overview } from './pages/overview'
+import { Scripts } from './pages/scripts'
+import { Settings } from './pages/settings'
 import { Tools } from './pages/tools'
 import { Traces } from './pages/traces'
 import { Notices } from './parts/notices'
@@ -16,7 +19,10 @@ interface Page {
 const pages: Page[] = [
   { path: 'overview', title: 'Overview', view: Overview },
   { path: 'tools', title: 'Tools', view: Tools },
+  { path: 'jobs', title: 'Jobs', view: Jobs },
+  { path: 'scripts', title: 'Scripts', view: Scripts },
   { path: 'traces', title: 'Traces', view: Traces },
+  { path: 'settings', title: 'Settings', view: Settings },
 ]
 
 /** Where we are: the part of the address behind #/. */

@@ -18,16 +18,9 @@ interface Upstream {
   p50_ms?: number
 }
 
-interface Job {
-  id: string
-  name?: string
-  status: string
-  progress?: number
-}
-
 export function Overview() {
   const upstreams = useData((s) => call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s), [], ['upstream.', 'tool.call_ended'])
-  const jobs = useData((s) => call<{ jobs: Job[] }>('job_list', { status: 'running' }, s), [], ['job.'])
+  const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running' }, s), [], ['job.'])
   const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended'), [recent.value])
   const failures = calls.filter((e) => e.data.error).slice(-8).reverse()
   return (
@@ -35,7 +28,7 @@ export function Overview() {
       <ul class="numbers">
         <li><b>{perSecond(calls)}</b> calls per second</li>
         <li><b>{upstreams.data?.upstreams.length ?? '…'}</b> upstreams</li>
-        <li><b>{jobs.data?.jobs.length ?? '…'}</b> running jobs</li>
+        <li><b>{jobs.data?.total ?? '…'}</b> running jobs</li>
         <li><b class={failures.length ? 'bad' : ''}>{calls.filter((e) => e.data.error).length}</b> recent errors</li>
       </ul>
       <h2>Upstreams</h2>

@@ -1,5 +1,6 @@
 import { useData } from '../resource'
 import { clock, count, duration } from '../format'
+import { Bar } from '../parts/bar'
 
 interface Trace {
   trace_id: string
@@ -106,12 +107,6 @@ function Waterfall({ trace }: { trace: Trace }) {
       </table>
     </div>
   )
-}
-
-/** A stretch of time; from and size are parts of the whole. */
-export function Bar({ from, size, bad }: { from: number; size: number; bad?: boolean }) {
-  const left = Math.min(Math.max(from, 0), 0.995)
-  return <span class={`bar ${bad ? 'bad' : ''}`} style={{ left: `${left * 100}%`, width: `${Math.min(Math.max(size, 0.002), 1 - left) * 100}%` }} />
 }
 
 export function inTreeOrder(spans: Span[]): { span: Span; depth: number }[] {

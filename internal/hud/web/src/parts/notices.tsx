@@ -36,7 +36,7 @@ function worth(e: ServerEvent): [Notice['kind'], string] | undefined {
     case 'approval.pending':
       return ['bad', 'a script waits for an approval']
     case 'job.finished':
-      return d.status === 'failed' ? ['bad', `job ${String(d.job ?? d.id)} failed`] : undefined
+      return d.status === 'failed' ? ['bad', `job ${String(d.name ?? d.job_id)} failed`] : undefined
   }
 }
 

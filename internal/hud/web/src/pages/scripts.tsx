@@ -1,0 +1,109 @@
+import { useState } from 'preact/hooks'
+import { call } from '../mcp'
+import { useData } from '../resource'
+import { notify } from '../parts/notices'
+import { Diff } from '../parts/diff'
+
+interface Script {
+  hash: string
+  name?: string
+  description?: string
+  tags: string[]
+  creator?: string
+  parent?: string
+  created_at: string
+}
+
+interface Whole extends Script {
+  content: string
+  ancestors: string[]
+  children: string[]
+}
+
+export function Scripts({ rest }: { rest: string }) {
+  return rest ? <OneScript key={rest} hash={rest} /> : <AllScripts />
+}
+
+function AllScripts() {
+  const [vibe, setVibe] = useState('')
+  const [tag, setTag] = useState('')
+  const { data, error } = useData((s) => call<{ scripts: Script[]; total: number }>('script_search', { vibe: vibe || undefined, tag: tag || undefined, limit: 100 }, s), [vibe, tag], ['script.', 'artifact.'])
+  return (
+    <>
+      <div class="row">
+        <label for="vibe">Search</label>
+        <input id="vibe" type="search" value={vibe} onInput={(e) => setVibe(e.currentTarget.value)} />
+        {tag && <button type="button" onClick={() => setTag('')} aria-label={`any tag instead of ${tag}`}>{tag} ×</button>}
+        <span class="soft" role="status">{data && `${data.scripts.length} of ${data.total}`}</span>
+      </div>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.scripts.length === 0 && <p class="soft">No scripts. The playground saves one, and so does `luanette script store FILE`.</p>}
+      <div class="cards">
+        {data?.scripts.map((s) => (
+          <article class="card" key={s.hash}>
+            <h3><a href={`#/scripts/${s.hash}`}>{s.name || s.hash.slice(0, 12)}</a></h3>
+            <p class="prose">{s.description}</p>
+            <div class="row">{s.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => setTag(t)}>{t}</button>)}</div>
+          </article>
+        ))}
+      </div>
+    </>
+  )
+}
+
+function OneScript({ hash }: { hash: string }) {
+  const { data: s, error } = useData((signal) => call<Whole>('script_get', { script_hash: hash }, signal), [hash])
+  const [against, setAgainst] = useState('')
+  const other = useData((signal) => (against ? call<Whole>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
+  if (error) return <p class="bad">{error.message}</p>
+  if (!s) return <p class="soft">…</p>
+  return (
+    <>
+      <p><a href="#/scripts">All scripts</a></p>
+      <h2>{s.name || s.hash.slice(0, 12)}</h2>
+      <p class="prose">{s.description}</p>
+      <p class="mono soft">{s.hash}</p>
+      <div class="row">
+        <Publish script={s} />
+        <a href={`#/playground/${s.hash}`}>Open in the playground</a>
+      </div>
+      <h2>Lineage</h2>
+      <Lineage script={s} />
+      <div class="row">
+        <label for="against">Compare with</label>
+        <select id="against" value={against} onChange={(e) => setAgainst(e.currentTarget.value)}>
+          <option value="">nothing</option>
+          {[...s.ancestors, ...s.children].map((h) => <option key={h} value={h}>{h.slice(0, 12)}</option>)}
+        </select>
+      </div>
+      {other.data ? <Diff before={other.data.content} after={s.content} /> : <pre>{s.content}</pre>}
+    </>
+  )
+}
+
+/** From what it was made, and what was made from it. */
+function Lineage({ script: s }: { script: Whole }) {
+  const link = (h: string) => <a href={`#/scripts/${h}`} class="mono">{h.slice(0, 12)}</a>
+  if (s.ancestors.length + s.children.length === 0) return <p class="soft">It was made from nothing, and nothing was made from it.</p>
+  return (
+    <ol class="lineage">
+      {[...s.ancestors].reverse().map((h) => <li key={h}>{link(h)}</li>)}
+      <li><strong class="mono">{s.hash.slice(0, 12)}</strong>
+        {s.children.length > 0 && <ul>{s.children.map((h) => <li key={h}>{link(h)}</li>)}</ul>}
+      </li>
+    </ol>
+  )
+}
+
+export function Publish({ script }: { script: { hash: string; name?: string } }) {
+  return (
+    <button type="button" onClick={async () => {
+      try {
+        const tool = await call<{ name: string; version: number }>('script_publish', { script_hash: script.hash })
+        notify('good', `${tool.name} is a tool now, version ${tool.version}`)
+      } catch (e) {
+        notify('bad', (e as Error).message)
+      }
+    }}>Publish as a tool</button>
+  )
+}
