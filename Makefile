@@ -105,6 +105,10 @@ system: ## Install the Debian packages that tests compare us with, where that is
 bench-script: ## What a run and a tool call of a script cost
 	go run ./bench/script
 
+.PHONY: bench-search
+bench-search: ## How well and how fast tools are found, over two sets of questions
+	go run ./bench/search
+
 .PHONY: bench-hub
 bench-hub: ## What the hub adds to a call, side by side with a direct one
 	go run ./bench/hub

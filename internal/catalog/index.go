@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // field is a part of a tool's definition that is searched. A word in a telling
@@ -43,9 +44,10 @@ const (
 // index is the searchable form of one namespace's tools: for every word the
 // tools that contain it with the weight it has there. It is never changed.
 type index struct {
-	words    []string    // sorted
-	postings [][]posting // of each word
-	joined   []string    // per tool: its name as one lower-case word
+	words    []string            // sorted
+	postings [][]posting         // of each word
+	joined   []string            // per tool: its name as one lower-case word
+	related  map[string][]string // words that mean about the same here
 }
 
 // posting is one tool that contains a word. weight is BM25's term weight, its
@@ -57,11 +59,12 @@ type posting struct {
 
 // newIndex reads the tools' definitions, which takes tens of microseconds each.
 func newIndex(tools []tool.Info) *index {
-	b := builder{ids: map[string]uint32{}}
+	b := builder{ids: map[string]uint32{}, related: map[string][]string{}}
 	x := &index{joined: make([]string, len(tools))}
 	for i := range tools {
 		x.joined[i] = b.tool(uint32(i), &tools[i])
 	}
+	x.related = b.related
 	x.words = slices.Sorted(maps.Keys(b.ids))
 	x.postings = make([][]posting, len(x.words))
 	for i, word := range x.words {
@@ -77,6 +80,7 @@ type builder struct {
 	weights  []float32 // of each word in the tool being read
 	touched  []uint32  // words of the tool being read
 	field    []uint32  // words of the field being read
+	related  map[string][]string
 }
 
 // tool indexes one tool and returns its joined name.
@@ -85,7 +89,7 @@ func (b *builder) tool(n uint32, info *tool.Info) string {
 	b.text(fieldSpace, info.Space)
 	b.text(fieldTitle, info.Title)
 	b.text(fieldText, cut(info.Description, longestText))
-	names, texts := parameters(info.Input)
+	names, texts := parameters(info.Input, b.relate)
 	b.text(fieldParam, names)
 	b.text(fieldParamText, cut(texts, longestText))
 	for _, id := range b.touched {
@@ -155,8 +159,9 @@ type schemaText struct {
 }
 
 // parameters collects the names and the descriptions of a tool's parameters,
-// nested ones included, as two texts. Schemas beyond bounds give less text.
-func parameters(schema json.RawMessage) (names, texts string) {
+// nested ones included, as two texts, and shows each to see. Schemas beyond bounds
+// give less text.
+func parameters(schema json.RawMessage, see func(name, description string)) (names, texts string) {
 	if len(schema) > longestSchema {
 		return "", ""
 	}
@@ -178,6 +183,9 @@ func parameters(schema json.RawMessage) (names, texts string) {
 			}
 			n.WriteString(name)
 			n.WriteByte(' ')
+			if description, ok := wire.GetText(s.Properties[name], "description"); ok {
+				see(name, description)
+			}
 			walk(s.Properties[name], depth+1)
 		}
 		walk(s.Items, depth+1)

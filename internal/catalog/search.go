@@ -128,6 +128,12 @@ func (s *search) probe(word queryWord, last bool) probe {
 			holders = begun
 		}
 	}
+	for _, other := range s.related(word.stem) {
+		alike := s.collect(&p, func(x *index) []match { return x.exact(other, factorRelated) })
+		if holders == 0 {
+			holders = alike
+		}
+	}
 	if holders == 0 {
 		holders = s.misspelt(&p, word)
 	}

@@ -100,10 +100,16 @@ func hasAnySuffix(word string, suffixes ...string) bool {
 }
 
 // filler are the words of a question that say nothing of what is looked for.
-var filler = map[string]bool{
-	"a": true, "an": true, "and": true, "the": true, "to": true, "of": true, "for": true, "in": true,
-	"on": true, "with": true, "that": true, "which": true, "how": true, "do": true, "can": true,
-	"i": true, "me": true, "my": true, "tool": true, "want": true, "need": true,
+var filler = wordSet(`a an and the to of for in on at by from with as or that which this these those how do does did
+	can could would should i me my we our you your it its is are was were be been am has have will what when where why who
+	some any something somebody someone tool want need please let us there here one into about s`)
+
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(text) {
+		set[word] = true
+	}
+	return set
 }
 
 // queryWord is a word looked for: as it was typed, and its stem.

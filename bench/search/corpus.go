@@ -1,0 +1,93 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+//go:embed testdata/*.txt
+var testdata embed.FS
+
+// corpus reads the tools: "# server", then "@parameter what it is" for all tools
+// of the server, then "name(parameter, optional?) description" for each.
+func corpus() ([]tool.Info, error) {
+	text, err := testdata.ReadFile("testdata/tools.txt")
+	if err != nil {
+		return nil, err
+	}
+	var tools []tool.Info
+	space := ""
+	meanings := map[string]string{}
+	for n, line := range strings.Split(string(text), "\n") {
+		switch {
+		case line == "":
+		case strings.HasPrefix(line, "# "):
+			space, meanings = line[2:], map[string]string{}
+		case strings.HasPrefix(line, "@"):
+			name, meaning, _ := strings.Cut(line[1:], " ")
+			meanings[name] = meaning
+		default:
+			info, err := readTool(space, line, meanings)
+			if err != nil {
+				return nil, fmt.Errorf("tools.txt:%d: %w", n+1, err)
+			}
+			tools = append(tools, info)
+		}
+	}
+	return tools, nil
+}
+
+var toolLine = regexp.MustCompile(`^([\w-]+)\(([^)]*)\) (.+)$`)
+
+func readTool(space, line string, meanings map[string]string) (tool.Info, error) {
+	m := toolLine.FindStringSubmatch(line)
+	if m == nil {
+		return tool.Info{}, fmt.Errorf("%q is no tool", line)
+	}
+	properties, required := json.RawMessage("{}"), []string{}
+	for _, name := range strings.FieldsFunc(m[2], func(r rune) bool { return r == ',' || r == ' ' }) {
+		bare, optional := strings.CutSuffix(name, "?")
+		if !optional {
+			required = append(required, bare)
+		}
+		schema := json.RawMessage(`{"type":"string"}`)
+		if meaning := meanings[bare]; meaning != "" {
+			schema = wire.SetText(schema, "description", meaning)
+		}
+		properties = wire.Set(properties, bare, schema)
+	}
+	input, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required})
+	if err != nil {
+		return tool.Info{}, err
+	}
+	return tool.Info{Ref: tool.Ref{Space: space, Name: m[1]}, Description: m[3], Input: input}, nil
+}
+
+// question is what somebody types, with the tools that would do.
+type question struct {
+	text string
+	want []string
+}
+
+// questions reads a set: "what somebody types => server.tool server.tool".
+func questions(name string) ([]question, error) {
+	text, err := testdata.ReadFile("testdata/" + name + ".txt")
+	if err != nil {
+		return nil, err
+	}
+	var all []question
+	for line := range strings.Lines(string(text)) {
+		query, want, ok := strings.Cut(strings.TrimSpace(line), " => ")
+		if !ok {
+			return nil, fmt.Errorf("%s.txt: %q has no answer", name, line)
+		}
+		all = append(all, question{query, strings.Fields(want)})
+	}
+	return all, nil
+}
