@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact'
 import { online, missed } from './events'
 import { Jobs } from './pages/jobs'
 import { Overview } from './pages/overview'
+import { Playground } from './pages/playground'
 import { Scripts } from './pages/scripts'
 import { Settings } from './pages/settings'
 import { Tools } from './pages/tools'
@@ -19,6 +20,7 @@ interface Page {
 const pages: Page[] = [
   { path: 'overview', title: 'Overview', view: Overview },
   { path: 'tools', title: 'Tools', view: Tools },
+  { path: 'playground', title: 'Playground', view: Playground },
   { path: 'jobs', title: 'Jobs', view: Jobs },
   { path: 'scripts', title: 'Scripts', view: Scripts },
   { path: 'traces', title: 'Traces', view: Traces },

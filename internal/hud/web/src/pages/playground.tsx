@@ -1,0 +1,167 @@
+import { lazy, Suspense } from 'preact/compat'
+import { useEffect, useState } from 'preact/hooks'
+import { call, ToolError } from '../mcp'
+import { duration } from '../format'
+import { notify } from '../parts/notices'
+import { Json } from '../parts/json'
+import { Output, type Said } from '../parts/output'
+import type { Language } from '../parts/editor'
+
+const Editor = lazy(() => import('../parts/editor'))
+
+interface Ran {
+  kind: 'run' | 'preview'
+  error?: string
+  result?: unknown
+  output?: Said[]
+  plan?: { number: number; action: string; uncertain?: boolean }[]
+  certain?: boolean
+  complete?: boolean
+  took: number
+  trace?: string
+}
+
+const first: Record<Language, string> = {
+  lua: '-- Ctrl+Enter runs it. Every tool is mcp.<server>.<tool>{...}.\nprint("hello")\nreturn { servers = mcp.namespaces() }\n',
+  javascript: '// Ctrl+Enter runs it. Every tool is await mcp.<server>.<tool>({...}).\nconsole.log("hello")\nreturn { now: new Date() }\n',
+}
+
+export function Playground({ rest }: { rest: string }) {
+  const [language, setLanguage] = useState<Language>('lua')
+  const [code, setCode] = useState(first.lua)
+  const [session, setSession] = useState<string>()
+  const [ran, setRan] = useState<Ran>()
+  const [busy, setBusy] = useState<AbortController>()
+  const [variables, setVariables] = useState<Record<string, string>>({})
+  const [parent, setParent] = useState<string>()
+  useEffect(() => {
+    if (!rest) return
+    call<{ hash: string; content: string; tags: string[] }>('script_get', { script_hash: rest }).then((s) => {
+      setCode(s.content)
+      setParent(s.hash)
+      setLanguage(s.tags.some((t) => t === 'type:javascript' || t === 'type:typescript') ? 'javascript' : 'lua')
+    }, (e: Error) => notify('bad', e.message))
+  }, [rest])
+  const speak = (to: Language) => {
+    if (code === first[language]) setCode(first[to])
+    setLanguage(to)
+    setSession(undefined)
+    setVariables({})
+  }
+  const during = async (kind: Ran['kind'], work: (signal: AbortSignal) => Promise<Omit<Ran, 'kind' | 'took'>>) => {
+    const control = new AbortController()
+    const began = Date.now()
+    setBusy(control)
+    try {
+      const outcome = await work(control.signal)
+      setRan({ kind, ...outcome, took: Date.now() - began, trace: await traceSince(began) })
+    } catch (e) {
+      const said = e instanceof ToolError ? (e.result?.structuredContent as { output?: Said[] } | undefined)?.output : undefined
+      setRan({ kind, error: (e as Error).message, output: said, took: Date.now() - began, trace: await traceSince(began) })
+    }
+    setBusy(undefined)
+  }
+  const run = () => during('run', async (signal) => {
+    const answer = await execute(language, code, session, signal)
+    if (session) setVariables(await globals(language, session))
+    return answer
+  })
+  const preview = () => during('preview', (signal) => call<Omit<Ran, 'kind' | 'took'>>('lua_preview', { code, session_id: session }, signal))
+  const save = async (publish: boolean) => {
+    try {
+      const stored = await call<{ hash: string; warnings?: string[] }>('script_store', { content: code, parent })
+      setParent(stored.hash)
+      if (publish) {
+        const tool = await call<{ name: string; version: number }>('script_publish', { script_hash: stored.hash })
+        notify('good', `${tool.name} is a tool now, version ${tool.version}`)
+      } else {
+        notify('good', `saved as ${stored.hash.slice(0, 12)}${stored.warnings ? `; ${stored.warnings.join('; ')}` : ''}`)
+      }
+    } catch (e) {
+      notify('bad', (e as Error).message)
+    }
+  }
+  const keep = async (on: boolean) => {
+    if (!on && session) await call('session_close', { session_id: session }).catch(() => {})
+    setVariables({})
+    setSession(on ? (await call<{ session_id: string }>('session_create', { language })).session_id : undefined)
+  }
+  return (
+    <div class="split play">
+      <section aria-label="Editor">
+        <div class="row">
+          <label for="language">Language</label>
+          <select id="language" value={language} onChange={(e) => speak(e.currentTarget.value as Language)}>
+            <option value="lua">Lua</option><option value="javascript">JavaScript</option>
+          </select>
+          <label><input type="checkbox" checked={session !== undefined} onChange={(e) => void keep(e.currentTarget.checked)} /> keep variables</label>
+        </div>
+        <Suspense fallback={<p class="soft">Loading the editor…</p>}>
+          <Editor value={code} language={language} change={setCode} run={() => void run()} />
+        </Suspense>
+        <div class="row actions">
+          <button class="main" type="button" disabled={busy !== undefined} onClick={() => void run()}>Run</button>
+          <button type="button" disabled={busy !== undefined} onClick={() => void preview()}>Preview</button>
+          {busy && <button type="button" onClick={() => busy.abort()}>Stop</button>}
+          <button type="button" onClick={() => void save(false)}>Save</button>
+          <button type="button" onClick={() => void save(true)}>Publish</button>
+        </div>
+        {session && (
+          <>
+            <h2>Variables</h2>
+            {Object.keys(variables).length === 0 ? <p class="soft">None yet.</p> : (
+              <table><tbody>{Object.entries(variables).map(([k, v]) => <tr key={k}><td class="mono">{k}</td><td class="mono soft">{v}</td></tr>)}</tbody></table>
+            )}
+          </>
+        )}
+      </section>
+      <section aria-label="Outcome" aria-live="polite">{ran ? <Outcome ran={ran} /> : <p class="soft">Nothing was run yet.</p>}</section>
+    </div>
+  )
+}
+
+function Outcome({ ran }: { ran: Ran }) {
+  return (
+    <>
+      <p>{ran.kind === 'run' ? 'Ran' : 'Previewed'} in {duration(ran.took)}{ran.trace && <>, <a href={`#/traces/${ran.trace}`}>trace</a></>}</p>
+      {ran.error && <pre class="bad">{typeof ran.error === 'string' ? ran.error : (ran.error as { message: string }).message}</pre>}
+      {ran.plan && (
+        <>
+          <h2>Plan</h2>
+          {ran.plan.length === 0 ? <p class="soft">It would change nothing.</p> : (
+            <ol class="plan">{ran.plan.map((p) => <li key={p.number} value={p.number}><code>{p.action}</code>{p.uncertain && <span class="warn"> depends on a made-up answer</span>}</li>)}</ol>
+          )}
+        </>
+      )}
+      {ran.result !== undefined && <><h2>Result</h2><Json value={ran.result} /></>}
+      <h2>Output</h2>
+      <Output lines={ran.output ?? []} />
+    </>
+  )
+}
+
+async function execute(language: Language, code: string, session: string | undefined, signal: AbortSignal): Promise<Omit<Ran, 'kind' | 'took'>> {
+  if (language === 'lua') return call('lua_eval', { code, session_id: session }, signal)
+  const answer = await call<{ result?: unknown; logs: { level: string; message: string }[] }>('execute_code', { code, language, session_id: session }, signal)
+  return { result: answer.result, output: (answer.logs ?? []).map((l) => ({ stream: 'log', level: l.level, text: l.message })) }
+}
+
+const names: Record<Language, string> = {
+  lua: 'local all = {} for name, value in pairs(_G) do if type(name) == "string" then all[name] = type(value) == "function" and "function" or repr(value):sub(1, 80) end end return all',
+  javascript: 'return Object.fromEntries(Object.keys(globalThis).map(k => [k, typeof globalThis[k] === "function" ? "function" : String(JSON.stringify(globalThis[k])).slice(0, 80)]))',
+}
+
+/** The variables of a session that a fresh one does not have. */
+async function globals(language: Language, session: string): Promise<Record<string, string>> {
+  const ask = async (id?: string) => ((await execute(language, names[language], id, new AbortController().signal)).result ?? {}) as Record<string, string>
+  const [fresh, now] = await Promise.all([ask(), ask(session)])
+  return Object.fromEntries(Object.entries(now).filter(([k]) => !(k in fresh)).sort())
+}
+
+/** The trace of what was run last. */
+async function traceSince(began: number): Promise<string | undefined> {
+  const answer = await fetch('/api/v1/traces?limit=20')
+  if (!answer.ok) return undefined
+  const { traces } = (await answer.json()) as { traces: { trace_id: string; start: string; span_count: number }[] }
+  return traces.filter((t) => Date.parse(t.start) >= began - 5).sort((a, b) => b.span_count - a.span_count)[0]?.trace_id
+}

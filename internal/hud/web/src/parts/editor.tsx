@@ -1,0 +1,128 @@
+// The code editor. This file and CodeMirror are a chunk of their own, loaded when
+// the playground is opened.
+import { autocompletion, closeBrackets, completionKeymap, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete'
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
+import { javascript } from '@codemirror/lang-javascript'
+import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting } from '@codemirror/language'
+import { lua } from '@codemirror/legacy-modes/mode/lua'
+import { Compartment, EditorState } from '@codemirror/state'
+import { EditorView, keymap, lineNumbers } from '@codemirror/view'
+import { tags } from '@lezer/highlight'
+import { useEffect, useRef } from 'preact/hooks'
+import { call } from '../mcp'
+
+export type Language = 'lua' | 'javascript'
+
+interface Props {
+  value: string
+  language: Language
+  change: (text: string) => void
+  run: () => void
+}
+
+const dark = HighlightStyle.define([
+  { tag: tags.keyword, color: '#c6a0f6' },
+  { tag: [tags.string, tags.special(tags.string)], color: '#a6da95' },
+  { tag: [tags.number, tags.bool, tags.null], color: '#f5a97f' },
+  { tag: tags.comment, color: '#939ab7', fontStyle: 'italic' },
+  { tag: [tags.function(tags.variableName), tags.standard(tags.variableName)], color: '#8aadf4' },
+])
+
+function grammar(language: Language) {
+  return language === 'lua' ? StreamLanguage.define(lua) : javascript({ typescript: true })
+}
+
+export default function Editor({ value, language, change, run }: Props) {
+  const place = useRef<HTMLDivElement>(null)
+  const view = useRef<EditorView>()
+  const spoken = useRef(new Compartment())
+  const latest = useRef({ change, run })
+  latest.current = { change, run }
+  useEffect(() => {
+    const night = matchMedia('(prefers-color-scheme: dark)').matches
+    // In a shadow tree the editor's styles are adopted by the tree; in the document
+    // they would be <style> elements, which our content security policy forbids.
+    const root = place.current!.shadowRoot ?? place.current!.attachShadow({ mode: 'open' })
+    view.current = new EditorView({
+      parent: root,
+      root,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
+          spoken.current.of(grammar(language)),
+          syntaxHighlighting(night ? dark : defaultHighlightStyle),
+          autocompletion({ override: [complete] }),
+          keymap.of([
+            { key: 'Mod-Enter', run: () => (latest.current.run(), true) },
+            ...completionKeymap, ...defaultKeymap, ...historyKeymap, // Tab leaves the editor, for those without a mouse
+          ]),
+          EditorView.contentAttributes.of({ 'aria-label': 'script' }),
+          EditorView.theme({ '&': { minHeight: '16rem', fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' } }, { dark: night }),
+          EditorView.updateListener.of((u) => u.docChanged && latest.current.change(u.state.doc.toString())),
+        ],
+      }),
+    })
+    return () => view.current?.destroy()
+  }, [])
+  useEffect(() => view.current?.dispatch({ effects: spoken.current.reconfigure(grammar(language)) }), [language])
+  useEffect(() => {
+    const editor = view.current
+    if (editor && editor.state.doc.toString() !== value) editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+  }, [value])
+  return <div class="editor" ref={place} />
+}
+
+/** Offers modules, their functions with their pages, servers and their tools. */
+async function complete(context: CompletionContext): Promise<CompletionResult | null> {
+  const path = context.matchBefore(/[A-Za-z_][\w.]*/)
+  if (!path || (path.from === path.to && !context.explicit)) return null
+  const parts = path.text.split('.')
+  const from = path.to - parts[parts.length - 1].length
+  if (parts[0] === 'mcp' && parts.length === 2) return { from, options: await spaces() }
+  if (parts[0] === 'mcp' && parts.length === 3) return { from, options: await toolsOf(parts[1]) }
+  if (parts.length === 2) return { from, options: await functionsOf(parts[0]) }
+  return parts.length === 1 ? { from, options: await modules() } : null
+}
+
+const known = new Map<string, Promise<Completion[]>>()
+
+/** Asks once and remembers. */
+function once(key: string, ask: () => Promise<Completion[]>): Promise<Completion[]> {
+  let answer = known.get(key)
+  if (!answer) {
+    answer = ask().catch(() => {
+      known.delete(key)
+      return []
+    })
+    known.set(key, answer)
+  }
+  return answer
+}
+
+function modules(): Promise<Completion[]> {
+  return once('', async () => (await call<{ topics: string[] }>('lua_help')).topics.map((label) => ({ label, type: 'namespace' })))
+}
+
+function functionsOf(module: string): Promise<Completion[]> {
+  return once(`help ${module}`, async () => {
+    const { page } = await call<{ page: string }>('lua_help', { topic: module })
+    return [...page.matchAll(/^## (\w+)\.(\w+)(.*)\n([\s\S]*?)(?=^## |(?![\s\S]))/gm)]
+      .filter((m) => m[1] === module)
+      .map((m) => ({ label: m[2], type: 'function', detail: m[3], info: m[4].trim() }))
+  })
+}
+
+function spaces(): Promise<Completion[]> {
+  return call<{ upstreams: { namespace: string; endpoint: string }[] }>('mcp_list_upstreams').then(
+    ({ upstreams }) => upstreams.map((u) => ({ label: u.namespace, type: 'namespace', detail: u.endpoint })),
+    () => [],
+  )
+}
+
+function toolsOf(namespace: string): Promise<Completion[]> {
+  return call<{ tools: { name: string; signature: string; description: string }[] }>('search_tools', { query: '', namespace, limit: 100 }).then(
+    ({ tools }) => tools.map((t) => ({ label: t.name.slice(namespace.length + 1), type: 'function', detail: t.signature, info: t.description })),
+    () => [],
+  )
+}
