@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,6 +110,7 @@ type UpstreamConfig struct {
 	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
 	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
 	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
+	Prefixes  []string          `toml:"prefixes,omitempty" help:"how names of tools begin that lead here: these show under their own names, without the namespace"`
 	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
 	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
 	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools that say of themselves that they only read exist"`
@@ -340,6 +342,9 @@ func (c *Config) check() error {
 	if c.MCP.ResultKB < 1 {
 		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
+	if err := c.checkPrefixes(); err != nil {
+		return err
+	}
 	for name, u := range c.Upstreams {
 		if (u.URL == "") == (u.Command == "") {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
@@ -347,6 +352,21 @@ func (c *Config) check() error {
 		}
 		if err := u.rule().Validate(); err != nil {
 			return fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
+		}
+	}
+	return nil
+}
+
+// checkPrefixes refuses prefixes that lead nowhere, or to two upstreams.
+func (c *Config) checkPrefixes() error {
+	leads := map[string]string{}
+	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
+		for _, prefix := range c.Upstreams[name].Prefixes {
+			if other, twice := leads[prefix]; twice || prefix == "" {
+				return fault.New(fault.Config, "upstreams.%s.prefixes: %q leads to %s already", name, prefix, cmp.Or(other, "everywhere")).
+					WithHint("a prefix such as \"cas_\" leads to one upstream; of several the longest counts")
+			}
+			leads[prefix] = name
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, 
 		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
 		Start: u.Start, Idle: time.Duration(u.Idle),
 		Trusted: true,
-		Expose:  expose, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
+		Expose:  expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
 	}.Expand(env.Lookup)
 	if err := spec.Validate(); err != nil {
 		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))

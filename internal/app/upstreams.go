@@ -75,9 +75,9 @@ func (u *upstreams) configure(specs []upstream.Spec, rules map[string]arrange.Ru
 
 func exposure(spec upstream.Spec) catalog.Exposure {
 	if slices.Contains(spec.Expose, exposeAll) {
-		return catalog.Exposure{All: true}
+		return catalog.Exposure{All: true, Prefixes: spec.Prefixes}
 	}
-	return catalog.Exposure{Names: spec.Expose}
+	return catalog.Exposure{Names: spec.Expose, Prefixes: spec.Prefixes}
 }
 
 // Add connects an upstream at somebody's wish.

@@ -17,6 +17,9 @@ import (
 type Exposure struct {
 	All   bool
 	Names []string // only these, by the names they show under or their owner's; ignored with All
+	// Prefixes lead to this namespace: its tools whose names begin so show too, and
+	// under their own names. Of several prefixes the longest counts.
+	Prefixes []string
 }
 
 func (e Exposure) includes(info *tool.Info) bool {
@@ -27,7 +30,7 @@ func (e Exposure) includes(info *tool.Info) bool {
 // the namespace exists.
 func (c *Catalog) Expose(namespace string, e Exposure) {
 	c.mu.Lock()
-	c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names)}
+	c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names), Prefixes: slices.Clone(e.Prefixes)}
 	tell := c.republish()
 	c.mu.Unlock()
 	for _, f := range tell {
@@ -76,8 +79,12 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 	for i := range v.tools {
 		info := v.tools[i]
 		name := names.byRef[info.Ref]
+		bare := v.bare(&info)
+		if _, taken := names.byName[info.Name]; bare && !taken {
+			name = info.Name
+		}
 		favourite := pinned[name] || pinned[info.Ref.String()]
-		if info.Space != "" && !favourite && !exposure[info.Space].includes(&info) {
+		if info.Space != "" && !bare && !favourite && !exposure[info.Space].includes(&info) {
 			continue
 		}
 		if favourite {

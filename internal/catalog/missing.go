@@ -27,7 +27,11 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 		e = v.resolve(name)
 	}
 	if e == nil {
-		return tool.Info{}, v.missing(v.guess(name))
+		ref := v.guess(name)
+		if err := v.astray(name); err != nil && ref.Space == "" {
+			return tool.Info{}, err
+		}
+		return tool.Info{}, v.missing(ref)
 	}
 	return e.info, nil
 }
@@ -37,6 +41,9 @@ func (v *view) resolve(name string) *entry {
 		if ref, ok := v.names[spelling]; ok {
 			return v.find(ref)
 		}
+	}
+	if r, ok := v.lead(name); ok {
+		return v.find(tool.Ref{Space: r.space, Name: name})
 	}
 	return nil
 }
@@ -130,15 +137,17 @@ func (v *view) everyName() []string {
 // unexposed says that the hub shows no tool of that name, and how to reach one
 // that exists all the same.
 func (v *view) unexposed(name string) error {
+	if _, known := v.names[name]; !known {
+		if err := v.astray(name); err != nil {
+			return err
+		}
+	}
 	if ref, ok := v.names[name]; ok && ref.Space != "" {
 		return fault.New(fault.ToolNotFound, "tool %q is not exposed", name).
 			WithHint("it can be called through call_tool with the name %q", ref).
 			WithDetails(missingTool{Tool: name, DidYouMean: []string{ref.String()}})
 	}
-	shown := make([]string, len(v.exposed.tools))
-	for i := range v.exposed.tools {
-		shown[i] = v.exposed.tools[i].Name
-	}
+	shown := v.shown()
 	d := missingTool{
 		Tool:       name,
 		DidYouMean: similar(name, shown, mostSuggestions),

@@ -64,6 +64,7 @@ type view struct {
 	spaces  []string // names of shelves: our own ("") first, then by priority, then by name
 	tools   []tool.Info
 	names   map[string]tool.Ref // every way to write a tool's name
+	routes  []route
 	exposed exposed
 }
 
@@ -176,6 +177,7 @@ func differ(old, v *view) bool {
 // has to be told once mu is free.
 func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	v.names = c.names.assign(v.tools)
+	v.routes = routesOf(c.exposure)
 	v.exposed = v.expose(c.exposure, c.pinned, c.names)
 	c.view.Store(v)
 	var tell []func()

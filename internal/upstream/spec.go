@@ -89,6 +89,9 @@ type Spec struct {
 
 	// Expose is carried for the catalog: which tools clients of the hub see.
 	Expose []string
+	// Prefixes is carried for the catalog as well: bare names that begin so lead
+	// here.
+	Prefixes []string
 	// AllowedTools, when not empty, are the only tools of this server that exist
 	// for us; DisabledTools never do.
 	AllowedTools  []string
@@ -247,14 +250,14 @@ func protocolOf(s Spec) string {
 func (s Spec) equal(other Spec) bool {
 	return s.sameConnection(other) &&
 		s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() && s.Idle == other.Idle &&
-		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.AllowedTools, other.AllowedTools) &&
+		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.Prefixes, other.Prefixes) && slices.Equal(s.AllowedTools, other.AllowedTools) &&
 		slices.Equal(s.DisabledTools, other.DisabledTools) && s.ReadOnly == other.ReadOnly
 }
 
 // clone is a copy that shares nothing the owner of s might change.
 func (s Spec) clone() Spec {
 	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
-	s.Expose, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
+	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
 	return s
 }
 
