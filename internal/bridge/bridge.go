@@ -258,21 +258,34 @@ func (b *Bridge) leave(ctx context.Context) {
 			return goodbye, nil
 		})
 	}
-	finished := make(chan struct{})
-	go func() { b.peers.idle(); close(finished) }()
-	grace := time.NewTimer(b.opts.Grace)
-	defer grace.Stop()
-	select {
-	case <-finished:
-	case <-grace.C:
+	if !within(b.opts.Grace, b.peers.idle) {
 		b.opts.Log.WarnContext(ctx, "calls were cut short")
 		b.peers.close()
-		<-finished
+		b.peers.idle()
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, partTime)
 	defer cancel()
 	_ = b.router.Flush(ctx) // who does not read now never will
 	if b.pub != nil {
 		_ = b.pub.Flush(ctx)
+	}
+	within(partTime, b.peers.alone)
+}
+
+// partTime is how long front ends may take to hang up once we said goodbye. What
+// they sent before is answered meanwhile, so that none of it is in doubt.
+const partTime = 500 * time.Millisecond
+
+// within tells whether something that waits ends in time. It may go on after.
+func within(limit time.Duration, wait func()) bool {
+	ended := make(chan struct{})
+	go func() { wait(); close(ended) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
 	}
 }

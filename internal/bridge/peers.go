@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -27,7 +28,7 @@ type peers struct {
 	limit int
 
 	mu      sync.Mutex
-	quiet   sync.Cond // told when no call is under way any more
+	quiet   sync.Cond // told when no call is under way any more, and when somebody leaves
 	byName  map[string]*peer
 	running int
 	closed  bool
@@ -61,6 +62,7 @@ func (p *peers) part(identity string) {
 	if old := p.byName[identity]; old != nil {
 		old.cancel(errPeerGone)
 		delete(p.byName, identity)
+		p.quiet.Broadcast()
 	}
 }
 
@@ -93,6 +95,16 @@ func (p *peers) idle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.running > 0 {
+		p.quiet.Wait()
+	}
+}
+
+// alone waits until all who asked for our tools have left, and who only
+// connected does not count.
+func (p *peers) alone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for slices.ContainsFunc(slices.Collect(maps.Values(p.byName)), func(o *peer) bool { return o.address != nil }) {
 		p.quiet.Wait()
 	}
 }
