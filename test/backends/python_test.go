@@ -20,12 +20,18 @@ const (
 	book    = "../../docs/backends.md"
 )
 
+// needPython skips where the Debian packages are missing.
+func needPython(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command(python, "-c", "import zmq, msgpack").CombinedOutput(); err != nil {
+		t.Skipf("no python3-zmq or python3-msgpack (apt-get install python3-zmq python3-msgpack): %v: %s", err, out)
+	}
+}
+
 // startPython runs the backend and returns the endpoint it listens on.
 func startPython(t *testing.T) string {
 	t.Helper()
-	if out, err := exec.Command(python, "-c", "import zmq").CombinedOutput(); err != nil {
-		t.Skipf("no python3-zmq (apt-get install python3-zmq): %v: %s", err, out)
-	}
+	needPython(t)
 	cmd := exec.Command(python, program, "tcp://127.0.0.1:*", "tcp://127.0.0.1:*")
 	cmd.Stderr = t.Output()
 	stdout, err := cmd.StdoutPipe()
