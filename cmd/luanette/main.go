@@ -40,6 +40,7 @@ type cli struct {
 	Repl     replCommand     `cmd:"" help:"Type Lua and see what it returns; variables persist."`
 	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
 	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
+	Hoot     hootCommand     `cmd:"" help:"Run the music tools as a backend of their own, over ZeroMQ."`
 	Backend  backendCommand  `cmd:"" help:"Ask a backend over ZeroMQ directly."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`

@@ -76,15 +76,7 @@ func (h *House) openHoot(ctx context.Context) error {
 	if !h.config.Hoot.Enabled {
 		return nil
 	}
-	s := h.config.Hoot.Services
-	backend, err := hoot.Open(ctx, h.store, hoot.Options{
-		Shelf: shelf{h.contents}, Events: h.bus, Log: h.log, Propagator: telemetry.Propagator(), URL: h.address,
-		Folders: slices.Concat([]string{h.tempFolder(), filepath.Join(h.contents.data, "jobs")}, full(h.config.Scripts.Write), full(h.config.Scripts.Read)),
-		Services: hoot.Services{
-			Orpheus: s.Orpheus, OrpheusClassifier: s.Classifier, OrpheusBridge: s.Bridge, OrpheusLoops: s.Loops,
-			MusicGen: s.MusicGen, CLAP: s.CLAP, YuE: s.YuE, BeatThis: s.BeatThis,
-		},
-	})
+	backend, err := h.musicBackend(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,6 +88,28 @@ func (h *House) openHoot(ctx context.Context) error {
 	h.catalog.Expose(hoot.Space, catalog.Exposure{All: slices.Contains(h.config.Hoot.Expose, exposeAll), Names: h.config.Hoot.Expose})
 	h.catalog.Add(backend.Tools())
 	return nil
+}
+
+// limits is how much of a namespace may be called at once: as much as one likes of
+// what is in this process.
+func (h *House) limits(namespace string) catalog.Limits {
+	if _, elsewhere := h.config.Upstreams[namespace]; namespace == hoot.Space && !elsewhere {
+		return catalog.Limits{Concurrent: -1, Failures: -1}
+	}
+	return catalog.Limits{}
+}
+
+// musicBackend makes the music backend over what the house keeps.
+func (h *House) musicBackend(ctx context.Context) (*hoot.Hoot, error) {
+	s := h.config.Hoot.Services
+	return hoot.Open(ctx, h.store, hoot.Options{
+		Shelf: shelf{h.contents}, Events: h.bus, Log: h.log, Propagator: telemetry.Propagator(), URL: h.address,
+		Folders: slices.Concat([]string{h.tempFolder(), filepath.Join(h.contents.data, "jobs")}, full(h.config.Scripts.Write), full(h.config.Scripts.Read)),
+		Services: hoot.Services{
+			Orpheus: s.Orpheus, OrpheusClassifier: s.Classifier, OrpheusBridge: s.Bridge, OrpheusLoops: s.Loops,
+			MusicGen: s.MusicGen, CLAP: s.CLAP, YuE: s.YuE, BeatThis: s.BeatThis,
+		},
+	})
 }
 
 func full(folders []string) (absolute []string) {

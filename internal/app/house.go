@@ -159,7 +159,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	h.catalog = catalog.New(catalog.Options{
-		Bus: h.bus, Log: h.log, Learner: h.results,
+		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, arranged: arrange.New(manager), catalog: h.catalog, bus: h.bus, log: h.log}

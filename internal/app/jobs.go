@@ -47,7 +47,10 @@ func (h *House) openJobs(ctx context.Context) error {
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
 		ReadOnly: !h.options.Jobs, Apart: isMusic, Events: h.bus, Log: h.log,
 	}
-	runner := jobRunner{h.scripts.runner, h.upstreams, h.hoot, script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
+	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
+	if h.scripts != nil {
+		runner.runner = h.scripts.runner
+	}
 	queue, err := job.Open(ctx, h.store, runner, options)
 	if fault.CodeOf(err) == fault.Conflict {
 		h.log.InfoContext(ctx, "jobs run in another process on this data folder")
@@ -67,7 +70,7 @@ const patience = 30 * time.Second
 
 // jobRunner runs jobs as the scripts they are, or as work of the music backend.
 type jobRunner struct {
-	runner    *script.Runner
+	runner    *script.Runner // nil in a house of music alone
 	upstreams *upstreams
 	music     *hoot.Hoot
 	limits    script.Limits
@@ -76,6 +79,9 @@ type jobRunner struct {
 func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
 	if isMusic(task.Spec) {
 		return runMusic(ctx, r.music, task)
+	}
+	if r.runner == nil {
+		return job.Outcome{}, fault.New(fault.Unavailable, "no scripts run in this process").WithHint("give the music backend a data folder of its own")
 	}
 	hash, err := cas.Parse(task.Hash)
 	if err != nil {

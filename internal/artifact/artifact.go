@@ -101,7 +101,9 @@ func cleanTags(tags []string) ([]string, error) {
 
 // Created is published when content becomes an artifact: once per content.
 type Created struct {
+	ID      string   `json:"artifact_id"`
 	Hash    cas.Ref  `json:"hash"`
+	Content cas.Ref  `json:"content_hash"` // the same, as backends say it
 	MIME    string   `json:"mime"`
 	Name    string   `json:"name,omitempty"`
 	Creator string   `json:"creator,omitempty"`

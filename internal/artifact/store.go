@@ -79,7 +79,7 @@ func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifa
 		return Artifact{}, false, err
 	}
 	if created {
-		s.events.Publish(Created{Hash: a.Hash, MIME: a.MIME, Name: a.Name, Creator: a.Creator, Tags: a.Tags})
+		s.events.Publish(Created{ID: ID(a.Hash), Hash: a.Hash, Content: a.Hash, MIME: a.MIME, Name: a.Name, Creator: a.Creator, Tags: a.Tags})
 	}
 	return a, created, nil
 }

@@ -14,9 +14,8 @@ import (
 
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/toolset/toolsettest"
 )
-
-const longestDescription = 600 // models read all of them with every request
 
 func TestEveryToolKeepsTheRules(t *testing.T) {
 	t.Parallel()
@@ -24,87 +23,14 @@ func TestEveryToolKeepsTheRules(t *testing.T) {
 	for _, info := range tools {
 		t.Run(info.Name, func(t *testing.T) {
 			t.Parallel()
-			if n := len(info.Description); n == 0 || n > longestDescription {
-				t.Errorf("description has %d bytes, want 1 to %d", n, longestDescription)
+			toolsettest.Check(t, info)
+			compileSchema(t, info.Input)
+			if info.Output != nil {
+				compileSchema(t, info.Output)
+			} else if info.Name != "call_tool" {
+				t.Error("no output schema")
 			}
-			if info.Title == "" || len(info.Name) > 48 {
-				t.Errorf("title %q, name of %d characters", info.Title, len(info.Name))
-			}
-			checkSchema(t, "input", info.Input)
-			if info.Output == nil {
-				if info.Name != "call_tool" {
-					t.Error("no output schema")
-				}
-			} else {
-				checkSchema(t, "output", info.Output)
-			}
-			checkDefinition(t, info)
 		})
-	}
-}
-
-// checkSchema holds a schema against the rules of the strictest clients.
-func checkSchema(t *testing.T, what string, raw json.RawMessage) {
-	t.Helper()
-	compileSchema(t, raw)
-	var s map[string]any
-	if err := json.Unmarshal(raw, &s); err != nil {
-		t.Fatal(err)
-	}
-	if s["type"] != "object" {
-		t.Errorf("%s: type is %v", what, s["type"])
-	}
-	if _, ok := s["required"].([]any); !ok {
-		t.Errorf("%s: required is %v, want an array", what, s["required"])
-	}
-	checkStrict(t, what, s, what == "input")
-}
-
-func checkStrict(t *testing.T, place string, s map[string]any, described bool) {
-	t.Helper()
-	for _, forbidden := range []string{"$schema", "format", "default", "$ref", "anyOf", "oneOf", "allOf", "not"} {
-		if _, found := s[forbidden]; found {
-			t.Errorf("%s: has %s", place, forbidden)
-		}
-	}
-	if _, ok := s["type"].(string); !ok {
-		t.Errorf("%s: type is %v, want one", place, s["type"])
-	}
-	properties, _ := s["properties"].(map[string]any)
-	for name, p := range properties {
-		inner, ok := p.(map[string]any)
-		if !ok {
-			t.Errorf("%s.%s: is %v, want a schema object", place, name, p)
-			continue
-		}
-		if described && inner["description"] == nil {
-			t.Errorf("%s.%s: has no description", place, name)
-		}
-		checkStrict(t, place+"."+name, inner, false)
-	}
-	if items, found := s["items"]; found {
-		inner, _ := items.(map[string]any)
-		checkStrict(t, place+"[]", inner, false)
-	}
-}
-
-func checkDefinition(t *testing.T, info tool.Info) {
-	t.Helper()
-	var d struct {
-		Name, Title, Description  string
-		InputSchema, OutputSchema json.RawMessage
-		Annotations               map[string]bool
-	}
-	if err := json.Unmarshal(info.Raw, &d); err != nil {
-		t.Fatal(err)
-	}
-	if d.Name != info.Name || d.Title != info.Title || d.Description != info.Description ||
-		!bytes.Equal(d.InputSchema, info.Input) || !bytes.Equal(d.OutputSchema, info.Output) {
-		t.Errorf("definition differs: %s", info.Raw)
-	}
-	a := d.Annotations
-	if len(a) != 4 || a["readOnlyHint"] && (a["destructiveHint"] || !a["idempotentHint"]) || a["readOnlyHint"] != info.Hints.ReadOnly {
-		t.Errorf("annotations %v of %+v", a, info.Hints)
 	}
 }
 

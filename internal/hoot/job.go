@@ -1,6 +1,7 @@
 package hoot
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -173,18 +174,18 @@ func (h *Hoot) jobTools() []toolset.Tool {
 
 // JobView is a job as tools show it.
 type JobView struct {
-	JobID    string       `json:"job_id"`
-	Status   string       `json:"status"`
-	Tool     string       `json:"tool,omitempty"`
-	Creator  string       `json:"creator,omitempty"`
-	Tags     []string     `json:"tags,omitempty"`
-	Progress float64      `json:"progress" jsonschema:"from 0 to 1"`
-	Message  string       `json:"message,omitempty"`
-	Result   toolset.JSON `json:"result,omitempty"`
-	Error    *JobError    `json:"error,omitempty"`
-	Created  int64        `json:"created_at" jsonschema:"seconds since 1970"`
-	Started  int64        `json:"started_at,omitempty"`
-	Finished int64        `json:"completed_at,omitempty"`
+	JobID    string         `json:"job_id"`
+	Status   string         `json:"status"`
+	Tool     string         `json:"tool,omitempty"`
+	Creator  string         `json:"creator,omitempty"`
+	Tags     []string       `json:"tags,omitempty"`
+	Progress float64        `json:"progress" jsonschema:"from 0 to 1"`
+	Message  string         `json:"message,omitempty"`
+	Result   toolset.Object `json:"result,omitempty" jsonschema:"what it came to; what is no object is its value"`
+	Error    *JobError      `json:"error,omitempty"`
+	Created  int64          `json:"created_at" jsonschema:"seconds since 1970"`
+	Started  int64          `json:"started_at,omitempty"`
+	Finished int64          `json:"completed_at,omitempty"`
 }
 
 // JobError is why a job failed.
@@ -210,7 +211,7 @@ func (v JobView) Text() string {
 }
 
 func jobView(j Job) JobView {
-	v := JobView{JobID: j.ID, Status: j.State, Tool: j.Tool, Creator: j.Creator, Tags: j.Tags, Progress: j.Progress, Message: j.Message, Result: j.Result, Created: j.Created.Unix()}
+	v := JobView{JobID: j.ID, Status: j.State, Tool: j.Tool, Creator: j.Creator, Tags: j.Tags, Progress: j.Progress, Message: j.Message, Result: objectOf(j.Result), Created: j.Created.Unix()}
 	if j.State == "complete" {
 		v.Progress = 1
 	}
@@ -224,6 +225,20 @@ func jobView(j Job) JobView {
 		v.Finished = j.Finished.Unix()
 	}
 	return v
+}
+
+// objectOf is a result as an object: those of music are, a script's may be
+// anything.
+func objectOf(raw json.RawMessage) toolset.Object {
+	trimmed := bytes.TrimSpace(raw)
+	switch {
+	case len(trimmed) == 0:
+		return nil
+	case trimmed[0] == '{':
+		return toolset.Object(raw)
+	default:
+		return toolset.Object(`{"value":` + string(raw) + `}`)
+	}
 }
 
 type jobIn struct {

@@ -61,10 +61,10 @@ func (r *ring) close() {
 
 // PolledEvent is something that happened.
 type PolledEvent struct {
-	Seq  uint64       `json:"seq"`
-	Time int64        `json:"timestamp_ms"`
-	Type string       `json:"event_type" jsonschema:"such as artifact_created or job_finished"`
-	Data toolset.JSON `json:"data"`
+	Seq  uint64         `json:"seq"`
+	Time int64          `json:"timestamp_ms"`
+	Type string         `json:"event_type" jsonschema:"such as artifact_created or job_finished"`
+	Data toolset.Object `json:"data"`
 }
 
 // add keeps an event.

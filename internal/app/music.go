@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/hoot"
+	"github.com/luanette/luanette/internal/telemetry"
+)
+
+// BuildMusic makes a house that has the music backend and nothing else, for a
+// process of its own.
+func BuildMusic(ctx context.Context, config *Loaded, options Options) (*House, error) {
+	tel, err := telemetry.Setup(ctx, telemetry.Options{
+		Service: hoot.Space, Version: options.Version, Endpoint: config.Telemetry.OTLPEndpoint,
+		LogLevel: logLevel(config.Log.Level), LogFormat: config.Log.Format, Stderr: options.Stderr,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h := &House{
+		config: config, options: options, telemetry: tel, log: tel.Logger(),
+		bus: event.New(event.BusOptions{}), started: time.Now(), stop: func() {},
+	}
+	if err := h.furnishMusic(ctx); err != nil {
+		return nil, errors.Join(err, h.Close(ctx))
+	}
+	return h, nil
+}
+
+func (h *House) furnishMusic(ctx context.Context) error {
+	if err := h.openStore(ctx); err != nil {
+		return err
+	}
+	kept, err := h.openContents(ctx)
+	if err != nil {
+		return err
+	}
+	h.contents = kept
+	if h.hoot, err = h.musicBackend(ctx); err != nil {
+		return err
+	}
+	if err := h.openJobs(ctx); err != nil {
+		return err
+	}
+	h.hoot.UseJobs(musicJobs{h.jobs})
+	return nil
+}
+
+// ServeMusic serves the music tools over ZeroMQ until ctx ends, then closes the
+// house.
+func (h *House) ServeMusic(ctx context.Context, listen, broadcast string) error {
+	return h.ServeBackend(ctx, Backend{Name: hoot.Space, Listen: listen, Broadcast: broadcast, Source: h.hoot.Tools()})
+}
