@@ -16,7 +16,7 @@ import (
 // Times are seconds since 1970.
 type JobView struct {
 	JobID       string     `json:"job_id"`
-	Status      string     `json:"status" enum:"pending,running,complete,failed,cancelled"`
+	Status      string     `json:"status" enum:"pending,running,waiting,complete,failed,cancelled"`
 	Name        string     `json:"name,omitempty"`
 	ScriptHash  string     `json:"script_hash,omitempty"`
 	Creator     string     `json:"creator,omitempty"`
@@ -109,7 +109,7 @@ func seconds(t time.Time) float64 {
 }
 
 type jobListIn struct {
-	Status     string `json:"status,omitempty" jsonschema:"only jobs with this status" enum:"pending,running,complete,failed,cancelled"`
+	Status     string `json:"status,omitempty" jsonschema:"only jobs with this status" enum:"pending,running,waiting,complete,failed,cancelled"`
 	Tag        string `json:"tag,omitempty" jsonschema:"only jobs with this tag"`
 	Creator    string `json:"creator,omitempty" jsonschema:"only jobs of this creator"`
 	ScheduleID string `json:"schedule_id,omitempty" jsonschema:"only jobs that this schedule started"`

@@ -23,6 +23,7 @@ type Evaluated struct {
 	DurationMS int64      `json:"duration_ms"`
 	Output     []SaidLine `json:"output" jsonschema:"what it printed and logged"`
 	Warnings   []string   `json:"warnings,omitempty" jsonschema:"what the session could not keep"`
+	Status     string     `json:"status,omitempty" jsonschema:"pending_approval when the code waits for somebody's word: then result is null, and approval tells what it would do"`
 }
 
 // SaidLine is one line a script printed or logged.
@@ -51,6 +52,10 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 		q = prepared
 	}
 	done, err := t.take(ctx, call, in.SessionID, q)
+	var pending *script.Pending
+	if errors.As(err, &pending) {
+		return waiting(pending, done.Outcome)
+	}
 	if err != nil {
 		tell(call.Caller, 1, "Failed")
 		return script.Failure(done.Outcome, err), nil
@@ -59,7 +64,17 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 	return tool.Output(evalText(done), struct {
 		Result JSON `json:"result"`
 		Evaluated
-	}{done.Result, Evaluated{done.Duration.Milliseconds(), saidLines(done.Output), done.Warnings}})
+	}{done.Result, Evaluated{DurationMS: done.Duration.Milliseconds(), Output: saidLines(done.Output), Warnings: done.Warnings}})
+}
+
+// waiting is the answer while the code waits for somebody's word.
+func waiting(p *script.Pending, o script.Outcome) (tool.Result, error) {
+	w := p.Waiting()
+	return tool.Output(w.Text(), struct {
+		Result JSON `json:"result"`
+		Evaluated
+		Approval script.Waiting `json:"approval"`
+	}{JSON("null"), Evaluated{DurationMS: o.Duration.Milliseconds(), Output: saidLines(o.Output), Status: script.StatusWaiting}, w})
 }
 
 // take runs a request in a session, or without one when id is empty. What could

@@ -24,6 +24,11 @@ func (m *memory) Record(data []byte) error {
 	return nil
 }
 
+func records(kept *memory, journal *Journal) [][]byte {
+	tail := journal.End()
+	return append(kept.records, tail)
+}
+
 // play runs a little script at a gate: three writes, of which it says what came,
 // with past answered from a journal.
 func play(t *testing.T, judge Judge, past []Step) (said string, gate *Gate, steps []Step, done []string) {
@@ -44,7 +49,7 @@ func play(t *testing.T, judge Judge, past []Step) (said string, gate *Gate, step
 		return fmt.Sprintf("%s", values[0])
 	}
 	said = strings.Join([]string{tool("a"), tool("b"), tool("c")}, " ")
-	steps, err := ReadJournal(append(kept.records, journal.Tail())...)
+	steps, err := ReadJournal(records(&kept, journal)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +115,7 @@ func TestAGateHoldsScriptsWithin(t *testing.T) {
 			return []Value{"inner is done"}, nil
 		}}
 		values, err := env.Call(t.Context(), "mcp", inner, []Value{"", "script"})
-		steps, readErr := ReadJournal(append(kept.records, journal.Tail())...)
+		steps, readErr := ReadJournal(records(&kept, journal)...)
 		if err != nil || readErr != nil {
 			t.Fatal(err, readErr)
 		}

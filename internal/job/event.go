@@ -28,6 +28,21 @@ func (Started) EventType() string { return "job.started" }
 // EventKey is the job's id.
 func (e Started) EventKey() string { return e.ID }
 
+// Paused says that a job waits for somebody's approval.
+type Paused struct {
+	ID       string `json:"job_id"`
+	Name     string `json:"name,omitempty"`
+	Creator  string `json:"creator,omitempty"`
+	Approval string `json:"approval_id"`
+	Subject  string `json:"subject"`
+}
+
+// EventType is "job.paused".
+func (Paused) EventType() string { return "job.paused" }
+
+// EventKey is the job's id.
+func (e Paused) EventKey() string { return e.ID }
+
 // Progressed says how far a job says it has come.
 type Progressed struct {
 	ID       string  `json:"job_id"`

@@ -26,13 +26,14 @@ type State string
 const (
 	Pending   State = "pending" // stored, waiting for its time or its turn
 	Running   State = "running"
+	Waiting   State = "waiting" // for somebody's approval
 	Complete  State = "complete"
 	Failed    State = "failed"
 	Cancelled State = "cancelled"
 )
 
 // States are all of them.
-func States() []State { return []State{Pending, Running, Complete, Failed, Cancelled} }
+func States() []State { return []State{Pending, Running, Waiting, Complete, Failed, Cancelled} }
 
 // Final tells whether nothing more happens in this state.
 func (s State) Final() bool { return s == Complete || s == Failed || s == Cancelled }

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/durable"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
 )
 
 //go:embed migrations/*.sql
@@ -29,10 +30,12 @@ type Options struct {
 	TempDir      string        // below it every job has a folder of its own; "" gives them none
 	// Apart tells jobs that take no turn: whoever runs them bounds them, and jobs
 	// that have a turn may wait for them. Nil means none.
-	Apart  func(Spec) bool
-	Events *event.Bus   // may be nil
-	Clock  clock.Clock  // nil means the machine's
-	Log    *slog.Logger // nil means nobody
+	Apart     func(Spec) bool
+	Approvals Approvals    // who decides what jobs may do; nil lets them do all
+	Tools     tool.Source  // for the shapes of made-up answers in the plan of one that waits; may be nil
+	Events    *event.Bus   // may be nil
+	Clock     clock.Clock  // nil means the machine's
+	Log       *slog.Logger // nil means nobody
 }
 
 func (o Options) orDefault() Options {

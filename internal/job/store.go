@@ -154,7 +154,7 @@ func (q *Queue) revoke(ctx context.Context, id string, at time.Time) (done bool,
 // that is not over, the oldest first.
 func (q *Queue) unfinished(ctx context.Context) (jobs []Job, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(ctx, "UPDATE jobs SET state = 'pending' WHERE state = 'running'"); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE jobs SET state = 'pending' WHERE state IN ('running', 'waiting')"); err != nil {
 			return err
 		}
 		jobs, err = db.All(ctx, tx, func(row db.Scanner) (Job, error) { return scan(row) },

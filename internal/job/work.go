@@ -26,9 +26,12 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	if err := q.wait(ctx, j); err != nil {
 		return q.stopped(ctx, j, err)
 	}
-	if !q.apart(j) {
-		defer q.turns.give(j.Creator)
-	}
+	held := !q.apart(j) // a place to run
+	defer func() {
+		if held {
+			q.turns.give(j.Creator)
+		}
+	}()
 	past, steps, err := q.past(run)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
@@ -46,7 +49,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	case attempts > q.options.Attempts:
 		return q.conclude(ctx, j, Outcome{}, givenUp(attempts-1), nil)
 	}
-	return q.perform(ctx, run, j, steps)
+	return q.perform(ctx, run, j, steps, &held)
 }
 
 // find is the job of a run: as it was submitted, or as it was stored.
@@ -93,14 +96,40 @@ func givenUp(attempts int) error {
 		WithHint("the script may use up the machine; look at what it does before it is started again")
 }
 
-// perform runs the script with the steps of its journal answered.
-func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step) error {
+// perform runs the script with the steps of its journal answered. When it pauses
+// for somebody's word, its place is given to others meanwhile.
+func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) error {
+	for {
+		over, err := q.attempt(ctx, run, j, steps)
+		if over {
+			return err
+		}
+		if err := q.pause(ctx, j, err, held); err != nil {
+			return q.stopped(ctx, j, err)
+		}
+		records, err := q.engine.Records(j.ID)
+		if err == nil {
+			steps, err = host.ReadJournal(records...)
+		}
+		if err != nil {
+			return q.conclude(ctx, j, Outcome{}, err, nil)
+		}
+	}
+}
+
+// attempt runs the script once. It is not over when it waits for somebody's word:
+// then the error is an *asking.
+func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step) (over bool, err error) {
 	c := q.following(j.ID)
 	if c == nil { // cancelled between two looks
-		return nil
+		return true, nil
 	}
 	journal := host.NewJournal(run, q.boot)
-	replay := host.NewReplay(steps, journal)
+	gate, err := q.gate(ctx, j, steps, journal)
+	if err != nil {
+		return true, q.conclude(ctx, j, Outcome{}, err, nil)
+	}
+	replay := host.NewReplay(steps, gate.door)
 	c.begin(journal)
 	q.mu.Lock()
 	closing := q.closing
@@ -120,14 +149,18 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 			q.options.Log.ErrorContext(ctx, "end of a job's journal not stored", "job", j.ID, "error", err)
 		}
 		<-ctx.Done() // the engine closes next
-		return durable.ErrClosing
+		return true, durable.ErrClosing
 	}
-	tail := journal.End()
 	// What the door refused for good counts, whatever the script made of it.
-	if err := errors.Join(replay.Err(), journal.Err()); err != nil {
-		return q.conclude(ctx, j, outcome, err, tail)
+	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
+		err = refused
+	} else if paused := gate.paused(j, outcome, err); paused != nil && ctx.Err() == nil {
+		if err := journal.Flush(); err == nil {
+			journal.End()
+			return false, &asking{*paused}
+		}
 	}
-	return q.conclude(ctx, j, outcome, err, tail)
+	return true, q.conclude(ctx, j, outcome, err, journal.End())
 }
 
 // conclude stores how a job ended, unless it did not: then it goes on later.

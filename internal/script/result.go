@@ -30,8 +30,13 @@ func Answer(o Outcome) (tool.Result, error) {
 
 // Failure is the result of a script that failed: the whole story and the last
 // lines it printed as text, the fault and all output as data in _meta. An error
-// that is not the script's has the shape of any tool's failure.
+// that is not the script's has the shape of any tool's failure; that of a script
+// which waits for approval is none, and says what it waits for.
 func Failure(o Outcome, err error) tool.Result {
+	var pending *Pending
+	if errors.As(err, &pending) {
+		return waitingResult(pending, o)
+	}
 	var failed *Error
 	if !errors.As(err, &failed) {
 		return withOutput(tool.Failure(err), o.Output)

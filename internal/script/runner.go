@@ -79,6 +79,7 @@ type Options struct {
 	// shared, and is not the runner's to close.
 	JavaScript *JavaScriptEngine
 	Random     func() uint64 // seeds; nil draws from the system
+	Approvals  Approvals     // who decides what scripts may do; nil lets them do all
 	// Fields are the names of the fields a tool's results have, at any depth, as
 	// far as they are known; may be nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
@@ -151,9 +152,26 @@ type Outcome struct {
 	Duration time.Duration
 }
 
-// Run runs a script. The error is an *Error when the script is at fault; output
-// is in the outcome either way. Cancelling ctx stops the script wherever it is.
+// Run runs a script. The error is an *Error when the script is at fault, and a
+// *Pending when it waits for somebody's approval; output is in the outcome either
+// way. Cancelling ctx stops the script wherever it is.
 func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
+	if q.Door != nil || host.OuterOf(ctx) != nil || r.options.Approvals == nil {
+		return r.run(ctx, q)
+	}
+	a := &attended{runner: r, key: newRunKey(), request: q, once: func(ctx context.Context, door host.Door) (Outcome, error) {
+		q := q
+		q.Door = door
+		return r.run(ctx, q)
+	}}
+	if q.Caller != nil {
+		a.owner = q.Caller.User
+	}
+	return a.run(ctx)
+}
+
+// run runs a script once, by its own door or that of the script that asked.
+func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 	limits := q.Limits.orDefault(r.options.Limits)
 	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
 	defer span.End()

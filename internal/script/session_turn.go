@@ -22,17 +22,37 @@ type Turn struct {
 // because ctx was cancelled, has changed nothing: the session is as it was before
 // the turn. The error is an *Error when the script is at fault.
 func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done Turn, err error) {
-	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, live, err := s.fetch(ctx, owner, id)
-		if err != nil {
-			return err
+	return s.attend(ctx, &attended{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}, false)
+}
+
+// attend takes a turn of a session. One that is resumed needs the session to be
+// where it was when the turn stopped.
+func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done Turn, err error) {
+	err = s.inTurn(ctx, a.session, func(ctx context.Context) error {
+		var row sessionRow
+		var live *liveState
+		var q Request
+		a.once = func(ctx context.Context, door host.Door) (_ Outcome, err error) {
+			if row, live, err = s.fetch(ctx, a.owner, a.session); err != nil {
+				return Outcome{}, err
+			}
+			if resumed && row.Turns != a.turns {
+				return Outcome{}, wentOn(a.session)
+			}
+			a.turns = row.Turns
+			if q, err = s.inSession(a.request, row, live); err != nil {
+				return Outcome{}, err
+			}
+			q.Door = door
+			outcome, err := s.runner.run(ctx, q)
+			if lost := q.turn.lost(); lost != nil {
+				return outcome, lost
+			}
+			return outcome, err
 		}
-		if q, err = s.inSession(q, row, live); err != nil {
+		done.Outcome, err = s.take(ctx, a)
+		if q.turn == nil || q.turn.lost() != nil || a.spoiled {
 			return err
-		}
-		done.Outcome, err = s.runner.Run(ctx, q)
-		if lost := q.turn.lost(); lost != nil {
-			return lost
 		}
 		if outer := host.OuterOf(ctx); outer != nil && host.Rehearsing(outer.Door) {
 			done.Session = row.Session // a script that is only rehearsed asked for the turn
@@ -46,6 +66,14 @@ func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done 
 		return err
 	})
 	return done, err
+}
+
+// take runs a turn: attended, or as a part of what another script does.
+func (s *Sessions) take(ctx context.Context, a *attended) (Outcome, error) {
+	if a.request.Door != nil || host.OuterOf(ctx) != nil || s.runner.options.Approvals == nil {
+		return a.once(ctx, a.request.Door)
+	}
+	return a.run(ctx)
 }
 
 // Preview runs a request in a copy of a session, after all that came before it,

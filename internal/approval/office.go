@@ -1,0 +1,246 @@
+package approval
+
+import (
+	"context"
+	"embed"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Options are an office's choices. The zero value is ready to use.
+type Options struct {
+	Policy Policy
+	Expire time.Duration // how long a question stands before no answer is a no; 0 is 7 days
+	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
+	Events *event.Bus    // may be nil
+	Clock  clock.Clock   // nil is the machine's
+	Log    *slog.Logger  // nil is nobody
+}
+
+func (o Options) orDefault() Options {
+	if o.Expire == 0 {
+		o.Expire = 7 * 24 * time.Hour
+	}
+	if o.Keep == 0 {
+		o.Keep = 30 * 24 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Office keeps questions and answers. It is safe for concurrent use.
+type Office struct {
+	db      *db.DB
+	options Options
+
+	mu      sync.Mutex
+	waiting map[string][]chan struct{} // by approval: closed when it is decided
+	policy  Policy
+}
+
+// Open makes an office over a database, whose tables it brings up to date.
+func Open(ctx context.Context, database *db.DB, o Options) (*Office, error) {
+	if err := database.Migrate(ctx, "approval", migrations); err != nil {
+		return nil, err
+	}
+	o = o.orDefault()
+	return &Office{db: database, options: o, waiting: map[string][]chan struct{}{}, policy: o.Policy}, nil
+}
+
+// SetPolicy replaces what needs approval, for runs that begin from now on.
+func (o *Office) SetPolicy(p Policy) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.policy = p
+}
+
+// Policy is what needs approval now.
+func (o *Office) Policy() Policy {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.policy
+}
+
+// Ask keeps a paused run until somebody has decided. A run that already waits for
+// the same is not asked about twice.
+func (o *Office) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
+	subject, space := subjectOf(p.Effect)
+	now := o.now()
+	a := Approval{
+		ID: newID("a-"), Errand: p.Errand, Subject: subject, Space: space, State: Pending,
+		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Kept: p.Kept,
+		Created: now, Expires: now.Add(o.options.Expire),
+	}
+	before, err := o.insert(ctx, a)
+	if err != nil {
+		return host.Pending{}, fault.Wrap(fault.Internal, err, "keep a run that waits for approval")
+	}
+	if before != nil {
+		return host.Pending{ID: before.ID, Expires: before.Expires}, nil
+	}
+	o.options.Events.Publish(Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan)})
+	return host.Pending{ID: a.ID, Expires: a.Expires}, nil
+}
+
+// Decide answers a question. One that is answered already stays as it is: the
+// error is a fault.Conflict.
+func (o *Office) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
+	a, err := o.Get(ctx, owner, id)
+	if err != nil {
+		return a, err
+	}
+	rule, err := ruleFor(&a, answer)
+	if err != nil {
+		return a, err
+	}
+	a.State, a.Decided, a.By = Denied, o.now(), answer.By
+	if answer.Allow {
+		a.State = Allowed
+	}
+	done, err := o.settle(ctx, &a, rule)
+	if err != nil {
+		return a, fault.Wrap(fault.Internal, err, "keep the answer")
+	}
+	if !done {
+		now, err := o.Get(ctx, owner, id)
+		if err != nil {
+			return a, err
+		}
+		return now, fault.New(fault.Conflict, "approval %s is %s already", id, now.State).WithHint("approval_list shows what is pending")
+	}
+	o.told(a)
+	return a, nil
+}
+
+// Answer is Decide for the one who was asked.
+func (o *Office) Answer(ctx context.Context, id string, answer host.Answer) error {
+	a, err := o.load(ctx, id)
+	if err == nil {
+		_, err = o.Decide(ctx, a.Owner, id, answer)
+	}
+	return err
+}
+
+// ruleFor is what an answer wants to be remembered, or nil.
+func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
+	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
+	switch answer.Remember {
+	case "":
+		return nil, nil
+	case Tool:
+		r.Subject = a.Subject
+	case Namespace:
+		r.Subject = a.Space
+	case Script:
+		r.Subject = a.Hash
+	default:
+		return nil, fault.New(fault.InvalidParams, "an answer cannot be remembered for %q", answer.Remember).
+			WithHint("give %s, %s or %s, or nothing", Tool, Namespace, Script)
+	}
+	return r, nil
+}
+
+// Withdraw takes back what a run asks that nobody waits for any more.
+func (o *Office) Withdraw(ctx context.Context, run string) error {
+	gone, err := o.withdraw(ctx, run)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "withdraw an approval")
+	}
+	for _, a := range gone {
+		o.told(a)
+	}
+	return nil
+}
+
+// told wakes who waits for an approval and tells everybody.
+func (o *Office) told(a Approval) {
+	o.mu.Lock()
+	for _, woke := range o.waiting[a.ID] {
+		close(woke)
+	}
+	delete(o.waiting, a.ID)
+	o.mu.Unlock()
+	o.options.Events.Publish(Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
+}
+
+// Await waits until an approval is no longer pending.
+func (o *Office) Await(ctx context.Context, id string) error {
+	woke := make(chan struct{})
+	o.mu.Lock()
+	o.waiting[id] = append(o.waiting[id], woke)
+	o.mu.Unlock()
+	a, err := o.load(ctx, id) // it may have been decided before we listened
+	if err != nil || a.State != Pending {
+		o.forgetWaiter(id, woke)
+		return err
+	}
+	select {
+	case <-woke:
+		return nil
+	case <-ctx.Done():
+		o.forgetWaiter(id, woke)
+		return context.Cause(ctx)
+	}
+}
+
+func (o *Office) forgetWaiter(id string, woke chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var left []chan struct{}
+	for _, one := range o.waiting[id] {
+		if one != woke {
+			left = append(left, one)
+		}
+	}
+	if len(left) == 0 {
+		delete(o.waiting, id)
+		return
+	}
+	o.waiting[id] = left
+}
+
+// look is how often the office looks for what other processes decided, and for
+// questions whose time is over.
+const look = 2 * time.Second
+
+// Watch does that until ctx ends. One process is enough for the latter, every
+// process that waits needs the former.
+func (o *Office) Watch(ctx context.Context) {
+	for o.options.Clock.Sleep(ctx, look) == nil {
+		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "approvals not looked at", "error", err)
+		}
+	}
+}
+
+func (o *Office) tidy(ctx context.Context) error {
+	over, err := o.expire(ctx, o.now())
+	if err != nil {
+		return err
+	}
+	for _, a := range over {
+		o.told(a)
+	}
+	decided, err := o.decidedElsewhere(ctx)
+	for _, a := range decided {
+		o.told(a)
+	}
+	return err
+}
+
+func (o *Office) now() time.Time { return o.options.Clock.Now().UTC() }

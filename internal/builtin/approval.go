@@ -1,0 +1,302 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/approval"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// ApprovalOffice keeps what waits for somebody's word.
+type ApprovalOffice interface {
+	List(ctx context.Context, owner string, state approval.State, limit int) ([]approval.Approval, error)
+	Get(ctx context.Context, owner, id string) (approval.Approval, error)
+	Await(ctx context.Context, id string) error
+	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
+	Finish(ctx context.Context, id string, outcome json.RawMessage) error
+	Rules(ctx context.Context) ([]approval.Rule, error)
+	Forget(ctx context.Context, id string) error
+}
+
+// Resumer goes on with a run that waited.
+type Resumer interface {
+	Resume(ctx context.Context, who host.Errand, kept []byte, q script.Request) (script.Turn, error)
+}
+
+// Approvals makes the tools for people to decide what scripts may do.
+func Approvals(o ApprovalOffice, r Resumer) []Tool {
+	t := approvalTools{o, r}
+	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
+	return []Tool{
+		runs[approvalListIn, ApprovalList]("approval_list", look, t.list),
+		runs[approvalStatusIn, ApprovalView]("approval_status", look, t.status),
+		runs[approvalDecideIn, ApprovalView]("approval_decide", tool.Hints{}, t.decide),
+		Define("approval_forget", tool.Hints{Idempotent: true, ClosedWorld: true}, t.forget),
+	}
+}
+
+type approvalTools struct {
+	office  ApprovalOffice
+	resumer Resumer
+}
+
+// ApprovalView is an approval as these tools show it, beside plan, output and
+// outcome: what became of the run, for one that is no job.
+type ApprovalView struct {
+	ID         string     `json:"id"`
+	Status     string     `json:"status" enum:"pending,allowed,denied,withdrawn"`
+	Subject    string     `json:"subject" jsonschema:"the tool or function it is about"`
+	Script     string     `json:"script" jsonschema:"how the script is called"`
+	ScriptHash string     `json:"script_hash"`
+	JobID      string     `json:"job_id,omitempty" jsonschema:"the job that waits"`
+	Certain    bool       `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
+	Complete   bool       `json:"complete" jsonschema:"true when the plan goes to the script's end"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  time.Time  `json:"expires_at" jsonschema:"no answer by then is a no"`
+	DecidedAt  *time.Time `json:"decided_at,omitempty"`
+	DecidedBy  string     `json:"decided_by,omitempty"`
+}
+
+// approvalData is a view with everything in it.
+type approvalData struct {
+	ApprovalView
+	Plan    []host.Planned `json:"plan"`
+	Output  []SaidView     `json:"output"`
+	Outcome JSON           `json:"outcome,omitempty"`
+}
+
+func approvalView(a *approval.Approval) approvalData {
+	v := ApprovalView{
+		ID: a.ID, Status: string(a.State), Subject: a.Subject, Script: a.Name, ScriptHash: a.Hash, JobID: a.Job(),
+		Certain: a.Certain, Complete: a.Complete, CreatedAt: a.Created, ExpiresAt: a.Expires, DecidedBy: a.By,
+	}
+	if !a.Decided.IsZero() {
+		v.DecidedAt = &a.Decided
+	}
+	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]SaidView{}, saidViews(a.Output)...), a.Outcome}
+}
+
+// line is the approval in a list.
+func (d approvalData) line() string {
+	who := d.Script
+	if d.JobID != "" {
+		who = "job " + d.JobID
+	}
+	return fmt.Sprintf("%s  %s  %s, for %s (%d planned)", d.ID, d.Status, d.Subject, who, len(d.Plan))
+}
+
+// text is all of it for people.
+func (d approvalData) text() string {
+	var out strings.Builder
+	out.WriteString(d.line())
+	if d.DecidedBy != "" {
+		fmt.Fprintf(&out, ", by %s", d.DecidedBy)
+	}
+	out.WriteString("\n" + host.PlanText(d.Plan))
+	for i, line := range d.Output {
+		if i == 0 {
+			out.WriteString("\nSaid before:")
+		}
+		fmt.Fprintf(&out, "\n  %s", line.Text)
+	}
+	if len(d.Outcome) > 0 {
+		out.WriteString("\n" + outcomeText(d.Outcome))
+	}
+	return out.String()
+}
+
+type approvalListIn struct {
+	Status string `json:"status,omitempty" jsonschema:"only those in this state; pending unless told" enum:"pending,allowed,denied,withdrawn,any"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 50 unless told" min:"1" max:"500"`
+}
+
+// ApprovalList is what approval_list answers.
+type ApprovalList struct {
+	Approvals  []ApprovalView `json:"approvals" jsonschema:"the newest first"`
+	Remembered []RuleView     `json:"remembered" jsonschema:"answers that hold from now on; approval_forget takes one back"`
+}
+
+// RuleView is a remembered answer.
+type RuleView struct {
+	ID        string    `json:"id"`
+	Decision  string    `json:"decision" enum:"allow,deny"`
+	Scope     string    `json:"scope" enum:"tool,namespace,script"`
+	Subject   string    `json:"subject" jsonschema:"the tool, the namespace, or the hash of the script"`
+	CreatedAt time.Time `json:"created_at"`
+	By        string    `json:"by,omitempty"`
+}
+
+func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalListIn) (tool.Result, error) {
+	if in.Limit == 0 {
+		in.Limit = 50
+	}
+	state := approval.State(in.Status)
+	switch in.Status {
+	case "":
+		state = approval.Pending
+	case "any":
+		state = ""
+	}
+	found, err := t.office.List(ctx, ownerOf(call), state, in.Limit)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	rules, err := t.office.Rules(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	all, remembered, lines := []approvalData{}, []RuleView{}, []string{}
+	for i := range found {
+		v := approvalView(&found[i])
+		all, lines = append(all, v), append(lines, v.line())
+	}
+	if len(all) == 0 {
+		lines = append(lines, "Nothing waits for approval.")
+	}
+	for i, r := range rules {
+		if i == 0 {
+			lines = append(lines, "Remembered:")
+		}
+		v := RuleView{r.ID, decisionOf(r.Allow), r.Scope, r.Subject, r.Created, r.By}
+		remembered, lines = append(remembered, v), append(lines, fmt.Sprintf("%s  %s  %s %s", v.ID, v.Decision, v.Scope, v.Subject))
+	}
+	return tool.Output(strings.Join(lines, "\n"), map[string]any{"approvals": all, "remembered": remembered})
+}
+
+func decisionOf(allow bool) string {
+	if allow {
+		return "allow"
+	}
+	return "deny"
+}
+
+type approvalStatusIn struct {
+	ID        string `json:"id" jsonschema:"id of an approval" min:"1" max:"64"`
+	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"how long to wait while it is pending" min:"0" max:"60000"`
+}
+
+func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (tool.Result, error) {
+	a, err := t.office.Get(ctx, ownerOf(call), in.ID)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if a.State == approval.Pending && in.TimeoutMS > 0 {
+		within, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)
+		_ = t.office.Await(within, in.ID) // what it is then is shown
+		cancel()
+		if a, err = t.office.Get(ctx, ownerOf(call), in.ID); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	v := approvalView(&a)
+	return tool.Output(v.text(), v)
+}
+
+type approvalDecideIn struct {
+	ID       string `json:"id" jsonschema:"id of a pending approval" min:"1" max:"64"`
+	Decision string `json:"decision" jsonschema:"allow: the script goes on and may do what its plan shows; deny: it is told no" enum:"allow,deny"`
+	Remember string `json:"remember,omitempty" jsonschema:"let the answer hold from now on for this tool, its namespace, or this script" enum:"tool,namespace,script"`
+}
+
+func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (tool.Result, error) {
+	if host.OuterOf(ctx) != nil {
+		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
+	}
+	by := "somebody"
+	if call.Caller != nil && call.Caller.ID != "" {
+		by = call.Caller.ID
+	}
+	a, err := t.office.Decide(ctx, ownerOf(call), in.ID, host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, By: by})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if a.Kept != nil {
+		tell(call.Caller, 0, "Going on with the script")
+		// Who decided may leave: what was begun is ended.
+		if a.Outcome, err = t.resume(context.WithoutCancel(ctx), call, &a); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	v := approvalView(&a)
+	return tool.Output(v.text(), v)
+}
+
+// resume goes on with a run that nobody waits for, and keeps what became of it.
+func (t approvalTools) resume(ctx context.Context, call tool.Call, a *approval.Approval) (JSON, error) {
+	done, err := t.resumer.Resume(ctx, a.Errand, a.Kept, script.Request{Caller: call.Caller})
+	outcome := Resumed{Result: done.Result, Output: saidLines(done.Output), Warnings: done.Warnings}
+	var pending *script.Pending
+	switch {
+	case errors.As(err, &pending):
+		w := pending.Waiting()
+		outcome.Status, outcome.Approval = script.StatusWaiting, &w
+	case err != nil:
+		f := fault.From(scriptFault(err))
+		outcome.Error = &JobError{string(f.Code), f.Error(), fault.HintOf(f)}
+	}
+	raw, err := json.Marshal(outcome)
+	if err != nil {
+		return nil, err
+	}
+	return raw, t.office.Finish(ctx, a.ID, raw)
+}
+
+// Resumed is what became of a run after its approval.
+type Resumed struct {
+	Result   JSON            `json:"result,omitempty"`
+	Error    *JobError       `json:"error,omitempty"`
+	Output   []SaidLine      `json:"output"`
+	Warnings []string        `json:"warnings,omitempty"`
+	Status   string          `json:"status,omitempty"`
+	Approval *script.Waiting `json:"approval,omitempty"`
+}
+
+func outcomeText(raw JSON) string {
+	var o Resumed
+	if json.Unmarshal(raw, &o) != nil {
+		return string(raw)
+	}
+	lines := []string{}
+	for i, line := range o.Output {
+		if i == 0 {
+			lines = append(lines, "Output:")
+		}
+		lines = append(lines, "  "+line.Text)
+	}
+	switch {
+	case o.Approval != nil:
+		lines = append(lines, o.Approval.Text())
+	case o.Error != nil:
+		lines = append(lines, "The script failed: "+o.Error.Message)
+	default:
+		lines = append(lines, "Result: "+script.Pretty(o.Result))
+	}
+	return strings.Join(lines, "\n")
+}
+
+type approvalForgetIn struct {
+	ID string `json:"id" jsonschema:"id of a remembered answer, as approval_list shows it" min:"1" max:"64"`
+}
+
+// Forgotten is what approval_forget answers.
+type Forgotten struct {
+	ID string `json:"id"`
+}
+
+// Text says it in a line.
+func (f Forgotten) Text() string { return "Forgotten: " + f.ID }
+
+func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (Forgotten, error) {
+	if host.OuterOf(ctx) != nil {
+		return Forgotten{}, fault.New(fault.Denied, "scripts cannot change what is approved")
+	}
+	return Forgotten{in.ID}, t.office.Forget(ctx, in.ID)
+}

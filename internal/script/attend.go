@@ -1,0 +1,185 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+)
+
+// Approvals decides what scripts may do, and keeps runs that wait for somebody's
+// word.
+type Approvals interface {
+	// Judge is for one run, whose journal so far is past; nil when nothing needs
+	// approval.
+	Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error)
+	// Ask keeps a paused run.
+	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
+	// Answer decides about one that was kept.
+	Answer(ctx context.Context, id string, answer host.Answer) error
+}
+
+// Pending is the error of a run that waits for somebody's word. Nothing is lost:
+// when the word is given, Resume goes on with it.
+type Pending struct {
+	host.Pending
+	host.Paused
+}
+
+// Error tells what it waits for.
+func (p *Pending) Error() string {
+	return fmt.Sprintf("%s waits for approval %s until %s", p.Effect.Spoken(), p.ID, p.Expires.UTC().Format(time.RFC3339))
+}
+
+// errand is a request as those see it who approve what it does.
+func (q Request) errand(key, owner string) host.Errand {
+	hash := q.Hash
+	if hash == (cas.Ref{}) {
+		hash = cas.Sum([]byte(q.Source))
+	}
+	return host.Errand{Key: key, Owner: owner, Name: q.name(), Hash: hash.String(), Language: q.language()}
+}
+
+// kept is a run as it is stored while it waits.
+type kept struct {
+	Source   string          `json:"source"`
+	Name     string          `json:"name,omitempty"`
+	Language string          `json:"language,omitempty"`
+	Hash     cas.Ref         `json:"hash"`
+	Creator  string          `json:"creator,omitempty"`
+	Params   json.RawMessage `json:"params,omitempty"`
+	Main     bool            `json:"main,omitempty"`
+	Limits   Limits          `json:"limits"`
+
+	Session string `json:"session,omitempty"` // whose turn it is
+	Turns   int64  `json:"turns,omitempty"`   // of the session then
+	Journal []byte `json:"journal"`           // what it did
+}
+
+// attended is a run whose effects may need approval.
+type attended struct {
+	runner  *Runner
+	key     string // the same for every attempt
+	owner   string
+	session string
+	turns   int64
+	request Request
+	journal []byte // what was done before, by all attempts
+	spoiled bool   // the last attempt was not all real: what it left counts for nothing
+	// once runs the request with a door.
+	once func(ctx context.Context, door host.Door) (Outcome, error)
+}
+
+// newRunKey names a run among all.
+func newRunKey() string { return "run:" + strings.ToLower(rand.Text()[:16]) }
+
+// run runs the request until it is over or waits for somebody: then the error is
+// a *Pending.
+func (a *attended) run(ctx context.Context) (Outcome, error) {
+	who := a.request.errand(a.key, a.owner)
+	for {
+		past, err := host.ReadJournal(a.journal)
+		if err != nil {
+			return Outcome{}, err
+		}
+		judge, err := a.runner.options.Approvals.Judge(ctx, who, past)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if judge == nil && len(past) == 0 {
+			return a.once(ctx, host.Live())
+		}
+		outcome, paused, err := a.attempt(ctx, who, judge, past)
+		if paused == nil {
+			return outcome, err
+		}
+		pending, err := a.runner.options.Approvals.Ask(ctx, *paused)
+		if err != nil {
+			return outcome, err
+		}
+		if !a.askCaller(ctx, pending, paused) {
+			return outcome, &Pending{pending, *paused}
+		}
+	}
+}
+
+// attempt runs the request once, with past answered from the journal.
+func (a *attended) attempt(ctx context.Context, who host.Errand, judge host.Judge, past []host.Step) (Outcome, *host.Paused, error) {
+	var recorded recorder
+	journal := host.NewJournal(&recorded, a.key)
+	if judge == nil { // nothing needs approval any more
+		judge = permissive{}
+	}
+	gate := host.NewGate(journal, judge, host.NewRehearsal(a.runner.options.Tools, nil))
+	replay := host.NewReplay(past, gate)
+	outcome, err := a.once(ctx, replay)
+	tail := journal.End()
+	a.spoiled = replay.Err() != nil || gate.Paused() != nil
+	if went := replay.Err(); went != nil {
+		return outcome, nil, went
+	}
+	if gate.Paused() == nil || ctx.Err() != nil {
+		return outcome, nil, err
+	}
+	a.journal = append(append(a.journal, recorded.data...), tail...)
+	paused := host.NewPaused(who, gate, err == nil, outcome.Output)
+	paused.Kept, err = json.Marshal(a.kept())
+	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
+}
+
+func (a *attended) kept() kept {
+	q := a.request
+	return kept{
+		Source: q.Source, Name: q.Name, Language: q.Language, Hash: q.Hash, Creator: q.Creator, Params: q.Params, Main: q.Main, Limits: q.Limits,
+		Session: a.session, Turns: a.turns, Journal: a.journal,
+	}
+}
+
+// permissive allows everything.
+type permissive struct{}
+
+func (permissive) Judge(context.Context, host.Effect) (host.Verdict, error) { return host.Allow, nil }
+
+// recorder keeps a journal in memory: a run that nobody promised to bring back
+// after a crash needs no more.
+type recorder struct{ data []byte }
+
+func (r *recorder) Record(data []byte) error {
+	r.data = append(r.data, data...)
+	return nil
+}
+
+// Resume goes on with a run that was kept while it waited. The error is a
+// *Pending when it waits again. caller is who waits now.
+func (s *Sessions) Resume(ctx context.Context, who host.Errand, keptRun []byte, q Request) (Turn, error) {
+	var k kept
+	if err := json.NewDecoder(bytes.NewReader(keptRun)).Decode(&k); err != nil {
+		return Turn{}, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+	}
+	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
+	q.Params, q.Main, q.Limits = k.Params, k.Main, k.Limits
+	a := &attended{runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q, journal: k.Journal}
+	if k.Session == "" {
+		a.once = func(ctx context.Context, door host.Door) (Outcome, error) {
+			q := q
+			q.Door = door
+			return s.runner.run(ctx, q)
+		}
+		outcome, err := a.run(ctx)
+		return Turn{Outcome: outcome}, err
+	}
+	return s.attend(ctx, a, true)
+}
+
+// wentOn tells that a session is not where a turn stopped.
+func wentOn(id string) error {
+	return fault.New(fault.Conflict, "session %s went on while the turn waited for approval", id).
+		WithHint("run the turn again; what it did before it paused is done")
+}
