@@ -31,6 +31,7 @@ func (l *live) caller() *tool.Caller {
 	if terminalWidth(l.world.Stderr) > 0 {
 		c.Progress = l.progress
 	}
+	l.asks(c)
 	return c
 }
 

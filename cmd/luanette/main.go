@@ -42,6 +42,7 @@ type cli struct {
 	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
 	Hoot     hootCommand     `cmd:"" help:"Run the music tools as a backend of their own, over ZeroMQ."`
 	Backend  backendCommand  `cmd:"" help:"Ask a backend over ZeroMQ directly."`
+	Approval approvalCommand `cmd:"" help:"Decide what scripts may do that wait for approval."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`

@@ -40,16 +40,16 @@ func (c *previewCommand) Run(ctx context.Context, world *process) error {
 			return err
 		}
 	}
-	c.Archive = true // the tool is one of those for jobs
 	view, err := c.ask(ctx, world, "lua_preview", args)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		if err := printJSON(world.Stdout, view.Structured); err != nil {
-			return err
-		}
-	} else if err := c.show(world, view.Text(), view.Structured); err != nil {
+		err = printJSON(world.Stdout, view.Structured)
+	} else {
+		_, err = fmt.Fprintln(world.Stdout, view.Text())
+	}
+	if err != nil {
 		return err
 	}
 	var previewed struct{ Error *struct{ Message string } }
@@ -60,20 +60,4 @@ func (c *previewCommand) Run(ctx context.Context, world *process) error {
 		return exitStatus(exitFailure)
 	}
 	return nil
-}
-
-// show prints what the script said, the plan, and the result it would have had.
-func (c *previewCommand) show(world *process, plan string, structured json.RawMessage) error {
-	said := newLive(world)
-	lines, result, err := readAnswer(structured)
-	if err != nil {
-		return err
-	}
-	said.lines(lines)
-	fmt.Fprintln(world.Stdout, plan)
-	if result == nil {
-		return nil
-	}
-	fmt.Fprint(world.Stdout, "It would return ")
-	return printJSON(world.Stdout, result)
 }

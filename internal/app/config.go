@@ -37,6 +37,11 @@ type Config struct {
 	Bridge    BridgeConfig              `toml:"bridge"`
 	Hoot      HootConfig                `toml:"hoot"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
+
+	Sessions      SessionsConfig    `toml:"sessions"`
+	Approve       string            `toml:"approve" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
+	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
+	Approvals     map[string]string `toml:"approvals"`
 }
 
 // BridgeConfig is about serving our tools to front ends over ZeroMQ.
@@ -117,6 +122,7 @@ type UpstreamConfig struct {
 	Aliases   map[string]string `toml:"aliases,omitempty" help:"other names its tools show under: alias = the tool's own name"`
 	Priority  int               `toml:"priority,omitempty" help:"which servers to prefer: tools of higher ones are listed and found first"`
 	Ranks     map[string]int    `toml:"priorities,omitempty" help:"the same for single tools, added to the server's"`
+	Approve   string            `toml:"approve,omitempty" help:"which of its tools scripts call only after a person said yes: never, writes or all"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
 }
 
@@ -132,8 +138,10 @@ func defaults(env Environment) Config {
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
 		},
-		Jobs: defaultJobs(),
-		Hoot: defaultHoot(),
+		Jobs:     defaultJobs(),
+		Hoot:     defaultHoot(),
+		Sessions: defaultSessions(),
+		Approve:  "never", ApproveExpire: Duration(7 * 24 * time.Hour),
 	}
 }
 
@@ -342,7 +350,7 @@ func (c *Config) check() error {
 	if c.MCP.ResultKB < 1 {
 		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
-	if err := c.checkPrefixes(); err != nil {
+	if err := errors.Join(c.checkPrefixes(), c.Sessions.check(), c.checkApprovals()); err != nil {
 		return err
 	}
 	for name, u := range c.Upstreams {

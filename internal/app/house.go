@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
@@ -55,6 +56,7 @@ type House struct {
 	results   *results.Store
 	scripts   *scripts
 	hoot      *hoot.Hoot // nil when it is switched off or elsewhere
+	approvals *approval.Office
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
 	menu      *builtin.Menu
@@ -97,6 +99,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		return nil, errors.Join(err, h.Close(ctx))
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
+	h.work.Go(func() { h.approvals.Watch(background) })
 	h.startScripts(ctx, background)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
 		if watch != nil {
@@ -163,6 +166,9 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, arranged: arrange.New(manager), catalog: h.catalog, bus: h.bus, log: h.log}
+	if err := h.openApprovals(ctx); err != nil {
+		return err
+	}
 	if err := h.openScripts(ctx); err != nil {
 		return err
 	}
@@ -179,6 +185,7 @@ func (h *House) offerTools() {
 		builtin.Results(h.results, h.config.MCP.ResultKB<<10),
 		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
 		builtin.Sessions(h.scripts.sessions),
+		h.approvalTools(),
 		builtin.Preview(h.scripts.runner, h.scripts.sessions, h.scripts.store, h.catalog),
 	}
 	if h.jobs != nil {

@@ -46,6 +46,7 @@ func (h *House) openJobs(ctx context.Context) error {
 		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
 		ReadOnly: !h.options.Jobs, Apart: isMusic, Events: h.bus, Log: h.log,
+		Approvals: h.approvals, Tools: h.catalog,
 	}
 	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
 	if h.scripts != nil {
@@ -61,7 +62,10 @@ func (h *House) openJobs(ctx context.Context) error {
 		return err
 	}
 	h.jobs = queue
-	return nil
+	if options.ReadOnly {
+		return nil
+	}
+	return h.approvals.Recover(ctx) // what this process did not begin, a dead one did
 }
 
 // patience is how long a job waits for upstreams that are slow to start: one that

@@ -54,6 +54,7 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	if err := h.upstreams.configure(specs, config.rules()); err != nil {
 		return err
 	}
+	h.approvals.SetPolicy(config.policy())
 	h.catalog.Refresh(ctx)
 	return nil
 }

@@ -55,8 +55,8 @@ func (h *House) openScripts(ctx context.Context) error {
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
 		JavaScript: javascript,
 		Contents:   kept, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
-		Getenv: h.scriptVariable,
-		Files:  host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
+		Getenv: h.scriptVariable, Approvals: h.approvals,
+		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
 			Calls: int64(h.config.Scripts.Calls),
@@ -72,7 +72,7 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sessions, err := script.OpenSessions(ctx, h.store, runner, script.SessionOptions{})
+	sessions, err := script.OpenSessions(ctx, h.store, runner, h.config.Sessions.options())
 	if err != nil {
 		return err
 	}

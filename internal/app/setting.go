@@ -101,7 +101,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 
 // settingKeys lists every key a file may have at its top, sections included.
 func settingKeys() []string {
-	keys := []string{"log", "telemetry", "mcp", "scripts", "upstreams"}
+	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "upstreams"}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

@@ -60,6 +60,13 @@ func (l *Loaded) Show(w io.Writer) error {
 		}
 		fmt.Fprintf(&out, "%-40s # %s; %s; %s\n", line, l.origin(s.key), s.variable(), s.help)
 	}
+	if len(l.Approvals) > 0 {
+		text, err := toml.Marshal(l.Approvals)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "\n[approvals]\n%s", text)
+	}
 	for _, name := range slices.Sorted(mapKeys(l.Upstreams)) {
 		text, err := toml.Marshal(l.Upstreams[name].hidden())
 		if err != nil {

@@ -152,6 +152,7 @@ type JobCounts struct {
 	Total     int `json:"total"`
 	Pending   int `json:"pending"`
 	Running   int `json:"running"`
+	Waiting   int `json:"waiting" jsonschema:"for somebody's approval"`
 	Complete  int `json:"completed"`
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
@@ -159,13 +160,13 @@ type JobCounts struct {
 
 // Text says it in a line.
 func (c JobCounts) Text() string {
-	return fmt.Sprintf("%d jobs: %d pending, %d running, %d complete, %d failed, %d cancelled", c.Total, c.Pending, c.Running, c.Complete, c.Failed, c.Cancelled)
+	return fmt.Sprintf("%d jobs: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", c.Total, c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
 }
 
 func (t jobTools) stats(ctx context.Context, _ tool.Call, _ noArguments) (JobCounts, error) {
 	s, err := t.queue.Stats(ctx)
-	c := JobCounts{Pending: s[job.Pending], Running: s[job.Running], Complete: s[job.Complete], Failed: s[job.Failed], Cancelled: s[job.Cancelled]}
-	c.Total = c.Pending + c.Running + c.Complete + c.Failed + c.Cancelled
+	c := JobCounts{Pending: s[job.Pending], Running: s[job.Running], Waiting: s[job.Waiting], Complete: s[job.Complete], Failed: s[job.Failed], Cancelled: s[job.Cancelled]}
+	c.Total = c.Pending + c.Running + c.Waiting + c.Complete + c.Failed + c.Cancelled
 	return c, err
 }
 

@@ -18,6 +18,7 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/artifact"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/cas"
@@ -42,11 +43,20 @@ type stage struct {
 	changes  atomic.Int64 // of upstreams, contents and programs
 	events   *event.Subscription
 	database *db.DB
+	office   *approval.Office
+	policy   approval.Policy
+	bus      *event.Bus
 }
 
+// openStage lets scripts do everything.
 func openStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{bank: &bank{wait: make(chan struct{}, 1)}, folder: t.TempDir(), temp: t.TempDir()}
+	return openStageWith(t, approval.Policy{})
+}
+
+func openStageWith(t *testing.T, policy approval.Policy) *stage {
+	t.Helper()
+	s := &stage{policy: policy, bank: &bank{wait: make(chan struct{}, 1)}, folder: t.TempDir(), temp: t.TempDir()}
 	s.web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			s.posted.Add(1)
@@ -57,6 +67,23 @@ func openStage(t *testing.T) *stage {
 	bus := event.New(event.BusOptions{})
 	t.Cleanup(bus.Close)
 	s.events = bus.Subscribe(event.Options{Types: []string{"script.*"}})
+	s.bus = bus
+	var err error
+	s.database, err = db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.database.Close() })
+	s.reopen(t)
+	if err := os.WriteFile(filepath.Join(s.folder, "kept"), []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// reopen makes every room anew over the same database, as a restart does.
+func (s *stage) reopen(t *testing.T) {
+	t.Helper()
 	c := catalog.New(catalog.Options{Sources: []tool.Source{s.bank}})
 	var err error
 	must := func(err error) {
@@ -65,19 +92,18 @@ func openStage(t *testing.T) *stage {
 			t.Fatal(err)
 		}
 	}
-	s.database, err = db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
-	must(err)
-	t.Cleanup(func() { _ = s.database.Close() })
 	s.catalog = c
+	s.office, err = approval.Open(t.Context(), s.database, approval.Options{Policy: s.policy, Events: s.bus})
+	must(err)
 	s.runner, err = script.NewRunner(script.Options{
-		Tools: c, Events: bus, Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: s.temp,
+		Tools: c, Events: s.bus, Approvals: s.office, Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: s.temp,
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 		Files: host.FilesOptions{Write: []string{s.folder}}, Commands: toucher{s.folder}, HTTP: s.web.Client(),
 		Upstreams: changeable{&s.changes}, Contents: storing{&s.changes},
 		Getenv: func(string) (string, bool) { return "value", true },
 	})
 	must(err)
-	blobs, err := cas.OpenDir(t.TempDir(), cas.DirOptions{})
+	blobs, err := cas.OpenDir(filepath.Join(s.temp, "../blobs"), cas.DirOptions{})
 	must(err)
 	s.scripts, err = artifact.Open(t.Context(), s.database, blobs, artifact.Options{})
 	must(err)
@@ -86,11 +112,19 @@ func openStage(t *testing.T) *stage {
 	s.sessions, err = script.OpenSessions(t.Context(), s.database, s.runner, script.SessionOptions{})
 	must(err)
 	s.set = builtin.NewSet(builtin.Scripts(s.runner, s.scripts, s.published, s.sessions), builtin.Sessions(s.sessions),
-		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c, nil))
+		builtin.Preview(s.runner, s.sessions, s.scripts, c), builtin.Discovery(c, nil), builtin.Approvals(s.office, s.sessions))
 	c.Add(s.set)
 	c.Add(s.published)
-	must(os.WriteFile(filepath.Join(s.folder, "kept"), []byte("old\n"), 0o600))
-	return s
+}
+
+// read is what a file holds.
+func (s *stage) read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }
 
 // changeable is upstreams that count how often they are changed.

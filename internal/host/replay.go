@@ -32,7 +32,10 @@ func NewReplay(past []Step, then Door) *Replay {
 
 // Pass answers the effect.
 func (r *Replay) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if e.Kind == Observe {
+	switch {
+	case e.Kind == Observe && r.Rehearsing():
+		return r.then.Pass(ctx, e, live)
+	case e.Kind == Observe:
 		return live(ctx)
 	}
 	if err := r.Err(); err != nil {

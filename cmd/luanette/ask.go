@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// asks lets a caller at a terminal be asked to approve what a script wants to do.
+// Other questions are not for the command line.
+func (l *live) asks(c *tool.Caller) {
+	file, ok := l.world.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) || terminalWidth(l.world.Stderr) == 0 {
+		return
+	}
+	c.Capabilities = json.RawMessage(`{"elicitation":{"form":{}}}`)
+	c.Ask = func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+		l.end()
+		answers := make([]json.RawMessage, len(questions))
+		for i, q := range questions {
+			answer, err := l.ask(ctx, q, file)
+			if err != nil {
+				return nil, err
+			}
+			answers[i] = answer
+		}
+		return answers, nil
+	}
+}
+
+// ask puts one question. What is neither yes nor no leaves it open.
+func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.RawMessage, error) {
+	var asked struct {
+		Message string
+		Schema  struct{ Properties map[string]json.RawMessage } `json:"requestedSchema"`
+	}
+	if err := json.Unmarshal(q.Params, &asked); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read question")
+	}
+	if _, ok := asked.Schema.Properties["decision"]; !ok {
+		return json.RawMessage(`{"action":"cancel"}`), nil
+	}
+	fmt.Fprintf(l.world.Stderr, "%s\nAllow it? [y]es, [a]lways this tool, [n]o, or Enter to leave it open: ", asked.Message)
+	typed := make(chan string, 1)
+	go func() { // a line cannot be called off; at the latest it is read when the person types one
+		line, _ := bufio.NewReader(from).ReadString('\n')
+		typed <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case line := <-typed:
+		return answerOf(line), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func answerOf(line string) json.RawMessage {
+	switch line {
+	case "y", "yes":
+		return json.RawMessage(`{"action":"accept","content":{"decision":"allow"}}`)
+	case "a", "always":
+		return json.RawMessage(`{"action":"accept","content":{"decision":"allow","remember":"tool"}}`)
+	case "n", "no":
+		return json.RawMessage(`{"action":"accept","content":{"decision":"deny"}}`)
+	default:
+		return json.RawMessage(`{"action":"cancel"}`)
+	}
+}

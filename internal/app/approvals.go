@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/approval"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// openApprovals opens the office where people decide what scripts may do.
+func (h *House) openApprovals(ctx context.Context) (err error) {
+	h.approvals, err = approval.Open(ctx, h.store, approval.Options{
+		Policy: h.config.policy(), Expire: time.Duration(h.config.ApproveExpire), Events: h.bus, Log: h.log,
+	})
+	return err
+}
+
+// policy is what the configuration wants approved.
+func (c *Config) policy() approval.Policy {
+	p := approval.Policy{Default: approval.Mode(c.Approve), Rules: map[string]approval.Mode{}}
+	for name, u := range c.Upstreams {
+		if u.Approve != "" {
+			p.Rules[name] = approval.Mode(u.Approve)
+		}
+	}
+	for subject, mode := range c.Approvals {
+		p.Rules[subject] = approval.Mode(mode)
+	}
+	return p
+}
+
+func (c *Config) checkApprovals() error {
+	wrong := func(key, mode string) error {
+		return fault.New(fault.Config, "%s: %q is not a way to approve", key, mode).WithHint("use never, writes or all")
+	}
+	if !approval.Mode(c.Approve).Known() {
+		return wrong("approve", c.Approve)
+	}
+	if c.ApproveExpire <= 0 {
+		return fault.New(fault.Config, "approve_expire: a question must stand for some time").WithHint("such as 168h")
+	}
+	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
+		if mode := c.Upstreams[name].Approve; mode != "" && !approval.Mode(mode).Known() {
+			return wrong("upstreams."+name+".approve", mode)
+		}
+	}
+	for _, subject := range slices.Sorted(mapKeys(c.Approvals)) {
+		if mode := c.Approvals[subject]; !approval.Mode(mode).Known() {
+			return wrong("approvals."+subject, mode)
+		}
+	}
+	return nil
+}
+
+// approvalTools are those with which people decide.
+func (h *House) approvalTools() []builtin.Tool {
+	return builtin.Approvals(h.approvals, h.scripts.sessions)
+}
