@@ -13,6 +13,7 @@ func TestPages(t *testing.T) {
 	for page, story := range map[string]string{
 		"../../README.md":         "../../examples/readme.txtar",
 		"../../docs/upstreams.md": "../../examples/upstream.txtar",
+		"../../docs/code_mode.md": "../../examples/tokens.txtar",
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

@@ -138,16 +138,7 @@ func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, res
 	if answer == nil {
 		return tool.Output(h.text(), value)
 	}
-	answer = wire.Set(answer, "result", value)
-	lines := ""
-	for _, key := range []string{"output", "logs"} {
-		if said, ok := wire.Items(get(answer, key)); ok {
-			said = fewer(said, shown/4)
-			lines += linesText(said)
-			raw, _ := json.Marshal(said) // raw JSON always encodes
-			answer = wire.Set(answer, key, raw)
-		}
-	}
+	answer, lines := quieter(wire.Set(answer, "result", value), shown/4)
 	text := h.text()
 	if h.Handle == "" {
 		text = "Result: " + string(value)
@@ -155,9 +146,21 @@ func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, res
 	return tool.Output(text+lines, answer)
 }
 
-func get(object json.RawMessage, key string) json.RawMessage {
-	raw, _ := wire.Get(object, key)
-	return raw
+// quieter keeps what a script said within limit, and gives it as text too.
+func quieter(answer json.RawMessage, limit int) (shorter json.RawMessage, text string) {
+	for _, key := range []string{"output", "logs"} {
+		raw, _ := wire.Get(answer, key)
+		said, ok := wire.Items(raw)
+		if !ok {
+			continue
+		}
+		said = fewer(said, limit)
+		text += linesText(said)
+		if raw, err := json.Marshal(said); err == nil {
+			answer = wire.Set(answer, key, raw)
+		}
+	}
+	return answer, text
 }
 
 // sourceOf is the tool a result came from.
@@ -183,20 +186,30 @@ func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
 		return result
 	}
 	raw := wire.Set(result.Raw, "content", block)
+	if view.Structured != nil {
+		structured, _ := quieter(view.Structured, shown/4)
+		raw = wire.Set(raw, "structuredContent", structured)
+	}
 	if len(raw) > shown {
 		raw = wire.Delete(raw, "_meta")
 	}
 	return tool.Result{Raw: raw}
 }
 
+// lineTexts are the keys under which lines have their text.
+var lineTexts = []string{"text", "message"}
+
 // fewer keeps the first lines that together have at most limit bytes, and says
 // how many it left out.
 func fewer(lines []json.RawMessage, limit int) []json.RawMessage {
 	for i, line := range lines {
 		if limit -= len(line); limit < 0 {
-			note, _ := json.Marshal(map[string]string{ // strings always encode
-				"stream": "log", "level": "warn", "text": fmt.Sprintf("… %d more lines are not shown: print less", len(lines)-i),
-			})
+			note := line // has all that a line must have
+			for _, key := range lineTexts {
+				if _, ok := wire.Get(note, key); ok {
+					note = wire.SetText(note, key, fmt.Sprintf("… %d more lines are not shown: print less", len(lines)-i))
+				}
+			}
 			return append(slices.Clone(lines[:i]), note)
 		}
 	}
@@ -209,7 +222,7 @@ func linesText(lines []json.RawMessage) string {
 		if i == 0 {
 			b.WriteString("\nOutput:")
 		}
-		for _, key := range []string{"text", "message"} {
+		for _, key := range lineTexts {
 			if text, ok := wire.GetText(line, key); ok {
 				b.WriteString("\n  " + text)
 			}
