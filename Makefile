@@ -113,6 +113,10 @@ bench-search: ## How well and how fast tools are found, over two sets of questio
 bench-hub: ## What the hub adds to a call, side by side with a direct one
 	go run ./bench/hub
 
+.PHONY: bench-zmq
+bench-zmq: ## Calls over ZeroMQ beside the same over HTTP, as ratios
+	go run ./bench/zmq
+
 .PHONY: crash
 KILLS ?= 200
 crash: ## Kill running jobs KILLS times (default 200) and see that nothing is lost

@@ -22,21 +22,32 @@ type index struct {
 	list []hoot01.Tool
 }
 
-// find tells which tool of the source a name means.
+// find tells which tool of the source a name means. The source's list is read
+// only for a name that is not known; that one is gone the source says itself.
 func (x *index) find(ctx context.Context, source tool.Source, name string) (tool.Ref, error) {
+	if ref, ok := x.known(name); ok {
+		return ref, nil
+	}
 	if err := x.refresh(ctx, source); err != nil {
 		return tool.Ref{}, err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if ref, ok := x.refs[name]; ok {
+	if ref, ok := x.known(name); ok {
 		return ref, nil
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	unknown := fault.New(fault.ToolNotFound, "no tool %q", name)
 	if close := nearest.Names(name, slices.Sorted(maps.Keys(x.refs)), 3); len(close) > 0 {
 		return tool.Ref{}, unknown.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}
 	return tool.Ref{}, unknown.WithHint("Ready lists the tools there are")
+}
+
+func (x *index) known(name string) (tool.Ref, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ref, ok := x.refs[name]
+	return ref, ok
 }
 
 // tools are the entries of our catalog.
