@@ -110,6 +110,7 @@ func callAttributes(ctx context.Context, call tool.Call) []attribute.KeyValue {
 	if veiled(ctx) {
 		return append(attributes, attribute.Int("mcp.params.bytes", len(call.Args)))
 	}
+	attributes = append(attributes, attribute.String("mcp.params", redact.JSON(call.Args)))
 	return append(attributes, params.Attributes("mcp.params", call.Args)...)
 }
 
