@@ -33,6 +33,7 @@ type cli struct {
 	Tools    toolsCommand    `cmd:"" help:"List or search the tools of all upstreams."`
 	Tokens   tokensCommand   `cmd:"" help:"Show what tools take of a model's context."`
 	Call     callCommand     `cmd:"" help:"Call a tool."`
+	Chat     chatCommand     `cmd:"" help:"Talk to an agent that has every tool at hand."`
 	Run      runCommand      `cmd:"" help:"Run a script file."`
 	Eval     evalCommand     `cmd:"" help:"Run a line of Lua."`
 	Preview  previewCommand  `cmd:"" help:"Show what a script would do, without doing it."`

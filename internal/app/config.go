@@ -36,6 +36,7 @@ type Config struct {
 	Jobs      JobsConfig                `toml:"jobs"`
 	Bridge    BridgeConfig              `toml:"bridge"`
 	Hoot      HootConfig                `toml:"hoot"`
+	Chat      ChatConfig                `toml:"chat"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
 
 	Sessions      SessionsConfig    `toml:"sessions"`
@@ -129,6 +130,7 @@ type UpstreamConfig struct {
 // defaults is the configuration of somebody who configured nothing.
 func defaults(env Environment) Config {
 	return Config{
+		Chat:   chatDefaults(),
 		Listen: "127.0.0.1:8081",
 		Data:   dataFolder(env),
 		Log:    LogConfig{Level: "info", Format: "text"},
@@ -292,6 +294,12 @@ func (l *Loaded) readEnvironment(env Environment) error {
 	byVariable := map[string]setting{}
 	for _, s := range settingsOf(&l.Config) {
 		byVariable[s.variable()] = s
+		if value, ok := env[s.alias]; ok && s.alias != "" {
+			if err := s.set(value); err != nil {
+				return fault.Wrap(fault.Config, err, "environment: %s=%q", s.alias, value)
+			}
+			l.Origins[s.key] = "environment"
+		}
 	}
 	for _, name := range slices.Sorted(mapKeys(env)) {
 		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable {

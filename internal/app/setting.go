@@ -16,6 +16,7 @@ type setting struct {
 	key    string // "log.level"
 	help   string
 	secret string // how it hides itself when shown: "", "url" or "all"
+	alias  string // another variable that sets it, which others know it by; its own is stronger
 	field  reflect.Value
 }
 
@@ -39,6 +40,12 @@ func (s setting) set(text string) error {
 		v, err := strconv.Atoi(text)
 		if err != nil {
 			return fmt.Errorf("%q is not a whole number", text)
+		}
+		*target = v
+	case *float64:
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
 		}
 		*target = v
 	case *Duration:
@@ -93,7 +100,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 		case field.Type.Kind() == reflect.Struct:
 			found = append(found, walkSettings(v.Field(i), prefix+name+".")...)
 		case field.Type.Kind() != reflect.Map:
-			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), v.Field(i)})
+			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), field.Tag.Get("alias"), v.Field(i)})
 		}
 	}
 	return found
@@ -101,7 +108,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 
 // settingKeys lists every key a file may have at its top, sections included.
 func settingKeys() []string {
-	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "upstreams"}
+	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "upstreams"}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/luanette/luanette/internal/agent"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/llm"
+	"github.com/luanette/luanette/internal/secret"
+)
+
+// ChatConfig is about the agent that answers chats, and the model it asks.
+type ChatConfig struct {
+	Provider    string               `toml:"provider" help:"how the model's endpoint speaks: anthropic, or openai for every endpoint that speaks OpenAI's chat completions"`
+	Model       string               `toml:"model" help:"the model to ask; empty means claude-sonnet-5-5 at anthropic"`
+	BaseURL     string               `toml:"base_url" secret:"url" help:"another endpoint than the provider's own, such as http://127.0.0.1:11434/v1 for a local model"`
+	KeyEnv      string               `toml:"key_env" help:"variable that holds the key; empty means ANTHROPIC_API_KEY or OPENAI_API_KEY"`
+	MaxTokens   int                  `toml:"max_tokens" help:"how long one answer of the model may be, in tokens"`
+	Temperature float64              `toml:"temperature" help:"0 to 1 (2 at openai); below zero leaves it to the model, and newer ones accept nothing else"`
+	Offer       string               `toml:"offer" help:"how servers' tools are offered to the model: direct, code (found by search, called from code), or auto: direct while they are few"`
+	Tools       []string             `toml:"tools" help:"which of our own tools the model is offered"`
+	Iterations  int                  `toml:"iterations" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"how often the model is asked for one message"`
+	Calls       int                  `toml:"calls" help:"how many tools one message may call, those that scripts call included"`
+	ResultKB    int                  `toml:"result_kb" help:"how much of one tool's answer the model is shown, in KiB"`
+	PromptKB    int                  `toml:"prompt_kb" help:"how much of a conversation is sent to the model, in KB"`
+	ToolTimeout Duration             `toml:"tool_timeout" help:"how long one tool may take"`
+	LogContent  bool                 `toml:"log_content" help:"let messages, arguments and answers into logs and traces"`
+	Prompts     map[string]string    `toml:"prompts"`
+	Prices      map[string]llm.Price `toml:"prices"`
+}
+
+func chatDefaults() ChatConfig {
+	return ChatConfig{
+		Provider: "anthropic", MaxTokens: llm.DefaultMaxTokens, Temperature: -1,
+		Offer:      string(agent.Auto),
+		Tools:      []string{"execute_code", "get_tool_definitions", "lua_eval", "result_read", "search_tools"},
+		Iterations: 10, Calls: 100, ResultKB: 32, PromptKB: 200, ToolTimeout: Duration(2 * time.Minute),
+	}
+}
+
+// model opens the model the configuration names.
+func (c *ChatConfig) model(env Environment) (llm.Model, error) {
+	options := llm.Options{
+		Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,
+	}
+	if c.Temperature >= 0 {
+		options.Temperature = &c.Temperature
+	}
+	name := c.KeyEnv
+	switch {
+	case name != "":
+	case c.Provider == "openai":
+		name = "OPENAI_API_KEY"
+	default:
+		name = "ANTHROPIC_API_KEY"
+	}
+	key, set := env.Lookup(name)
+	if c.KeyEnv != "" && !set {
+		return nil, fault.New(fault.Config, "chat.key_env: the variable %s is not set", name).WithHint("set it, or leave key_env away")
+	}
+	options.Key = secret.New(key)
+	return llm.Open(options)
+}
+
+// openAgent makes the agent over all tools. A house without a model has none: the
+// error says what to set, and everything else goes on.
+func (h *House) openAgent() (*agent.Agent, error) {
+	c := &h.config.Chat
+	model, err := c.model(h.options.Env)
+	if err != nil {
+		return nil, err
+	}
+	prompts := agent.Prompts{}
+	for slot, text := range c.Prompts {
+		prompts[agent.Slot(slot)] = text
+	}
+	return agent.New(agent.Options{
+		Model: model, Tools: h.catalog, Core: c.Tools, Own: h.isScript, Offer: agent.Offer(c.Offer),
+		Prompts: prompts, Version: h.options.Version, Content: c.LogContent,
+		Limits: agent.Limits{
+			Iterations: c.Iterations, Calls: c.Calls, ResultBytes: c.ResultKB << 10, PromptBytes: c.PromptKB * 1000,
+			ToolTime: time.Duration(c.ToolTimeout),
+		},
+		Bus: h.bus, Log: h.log, Tracer: h.telemetry.Tracer("agent"), Meter: h.telemetry.Meter("agent"),
+	})
+}
+
+// isScript tells whether a tool without a namespace is a published script.
+func (h *House) isScript(name string) bool { return h.own != nil && !h.own.Has(name) }
+
+// assistant answers messages, or says why nobody can.
+type assistant struct {
+	agent  *agent.Agent
+	absent error
+}
+
+func (h *House) assistant() assistant {
+	a, err := h.openAgent()
+	return assistant{a, err}
+}
+
+// Turn answers one message.
+func (a assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	if a.agent == nil {
+		return agent.Reply{RequestID: r.ID}, a.absent
+	}
+	return a.agent.Turn(ctx, r, emit)
+}
