@@ -35,6 +35,7 @@ func TestStories(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("NEIGHBOURS", neighbours(t))
 			env.Values[serverKey{}] = &server{}
+			env.Values[modelsKey{}] = &models{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -42,6 +43,7 @@ func TestStories(t *testing.T) {
 			"halt":  halt,
 			"http":  request,
 			"await": await,
+			"model": model,
 		},
 	})
 }
@@ -81,6 +83,11 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = ts.Getenv("WORK")
 	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
+	for _, name := range []string{"LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
+		if value := ts.Getenv(name); value != "" {
+			s.cmd.Env = append(s.cmd.Env, name+"="+value)
+		}
+	}
 	stderr, err := s.cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(s.cmd.Start())

@@ -64,7 +64,7 @@ type Offer string
 
 // The ways to offer them.
 const (
-	Auto   Offer = "auto"   // Direct while they are few, else Code
+	Auto   Offer = "auto"   // Direct for servers with few tools, Code for the others
 	Direct Offer = "direct" // each as a tool of its own
 	Code   Offer = "code"   // found by search, called from code
 )
@@ -76,7 +76,7 @@ type Limits struct {
 	ResultBytes int           // of one tool's answer, shown to the model (32 KiB)
 	PromptBytes int           // of the whole conversation sent to the model (200 KB)
 	ToolTime    time.Duration // how long one tool may take (2 min)
-	DirectTools int           // how many servers' tools are few, for Auto (20)
+	DirectTools int           // how many tools Auto offers directly: server after server, as far as they fit (20)
 }
 
 func (l Limits) filled() Limits {

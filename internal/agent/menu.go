@@ -19,17 +19,17 @@ func (b *toolbox) menu() string {
 	if len(b.groups) == 0 {
 		return "## Available tools\n\nNo tools of servers are available."
 	}
-	details := []func(group, *strings.Builder){group.lines, group.names, group.count}
-	if b.direct { // each is offered with its definition already
-		details = details[1:]
-	}
 	var text string
-	for _, detail := range details {
+	for _, detail := range []func(group, *strings.Builder){group.lines, group.names, group.count} {
 		var menu strings.Builder
 		menu.WriteString("## Available tools\n")
 		for _, g := range b.groups {
 			fmt.Fprintf(&menu, "\n### %s\n", oneLine(g.title(), 160))
-			detail(g, &menu)
+			if g.direct { // each is offered with its definition already
+				g.names(&menu)
+			} else {
+				detail(g, &menu)
+			}
 		}
 		if text = strings.TrimSpace(menu.String()); len(text) <= longestMenu {
 			return text

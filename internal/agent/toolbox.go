@@ -19,15 +19,15 @@ type toolbox struct {
 	refs    map[string]tool.Ref // every tool by the model's name for it, offered or not
 	local   map[string]func(ctx context.Context, input json.RawMessage) (string, error)
 	groups  []group
-	direct  bool // servers' tools are offered each by itself
 }
 
 // group is the tools of one server, or the published scripts.
 type group struct {
-	space string
-	name  string // how people call it
-	tools []tool.Info
-	away  bool // it cannot be reached just now
+	space  string
+	name   string // how people call it
+	tools  []tool.Info
+	away   bool // it cannot be reached just now
+	direct bool // its tools are offered each by itself
 }
 
 // discover finds the tools of this turn. A source that cannot list them leaves the
@@ -50,13 +50,13 @@ func (t *turn) discover(ctx context.Context) {
 	}
 	core, scripts, servers := t.sort(all)
 	box.groups = t.group(scripts, servers)
-	box.direct = t.isDirect(len(scripts)+len(servers), len(core))
+	t.chooseDirect(box.groups, len(core) > 0)
 	for _, info := range core {
 		box.offer(&info, true)
 	}
 	for _, g := range box.groups {
 		for i := range g.tools {
-			box.offer(&g.tools[i], box.direct)
+			box.offer(&g.tools[i], g.direct)
 		}
 	}
 	t.reportAway(ctx)
@@ -81,16 +81,19 @@ func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
 	return core, scripts, servers
 }
 
-// isDirect decides how servers' tools are offered. Without tools to find and run
-// others, there is no other way.
-func (t *turn) isDirect(tools, core int) bool {
-	switch t.agent.options.Offer {
-	case Direct:
-		return true
-	case Code:
-		return core == 0
-	default:
-		return core == 0 || tools <= t.limits.DirectTools
+// chooseDirect decides whose tools are offered each by itself. Without tools to
+// find and run others, there is no other way. Away servers keep their place, so
+// that what the model sees does not change with every disturbance.
+func (t *turn) chooseDirect(groups []group, searchable bool) {
+	offer, room := t.agent.options.Offer, t.limits.DirectTools
+	for i := range groups {
+		g := &groups[i]
+		if !searchable || offer == Direct {
+			g.direct = true
+		} else if offer == Auto && len(g.tools) <= room {
+			g.direct = true
+			room -= len(g.tools)
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ type ChatConfig struct {
 	KeyEnv      string               `toml:"key_env" help:"variable that holds the key; empty means ANTHROPIC_API_KEY or OPENAI_API_KEY"`
 	MaxTokens   int                  `toml:"max_tokens" help:"how long one answer of the model may be, in tokens"`
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 at openai); below zero leaves it to the model, and newer ones accept nothing else"`
-	Offer       string               `toml:"offer" help:"how servers' tools are offered to the model: direct, code (found by search, called from code), or auto: direct while they are few"`
+	Offer       string               `toml:"offer" help:"how servers' tools are offered to the model: direct, code (found by search, called from code), or auto: direct for servers with few tools"`
+	DirectTools int                  `toml:"direct_tools" help:"how many tools are offered each by itself, for auto: server after server, as far as they fit"`
 	Tools       []string             `toml:"tools" help:"which of our own tools the model is offered"`
 	Iterations  int                  `toml:"iterations" alias:"MAX_ORCHESTRATION_ITERATIONS" help:"how often the model is asked for one message"`
 	Calls       int                  `toml:"calls" help:"how many tools one message may call, those that scripts call included"`
@@ -33,7 +34,7 @@ type ChatConfig struct {
 func chatDefaults() ChatConfig {
 	return ChatConfig{
 		Provider: "anthropic", MaxTokens: llm.DefaultMaxTokens, Temperature: -1,
-		Offer:      string(agent.Auto),
+		Offer: string(agent.Auto), DirectTools: 20,
 		Tools:      []string{"execute_code", "get_tool_definitions", "lua_eval", "result_read", "search_tools"},
 		Iterations: 10, Calls: 100, ResultKB: 32, PromptKB: 200, ToolTimeout: Duration(2 * time.Minute),
 	}
@@ -80,7 +81,7 @@ func (h *House) openAgent() (*agent.Agent, error) {
 		Prompts: prompts, Version: h.options.Version, Content: c.LogContent,
 		Limits: agent.Limits{
 			Iterations: c.Iterations, Calls: c.Calls, ResultBytes: c.ResultKB << 10, PromptBytes: c.PromptKB * 1000,
-			ToolTime: time.Duration(c.ToolTimeout),
+			ToolTime: time.Duration(c.ToolTimeout), DirectTools: c.DirectTools,
 		},
 		Bus: h.bus, Log: h.log, Tracer: h.telemetry.Tracer("agent"), Meter: h.telemetry.Meter("agent"),
 	})
