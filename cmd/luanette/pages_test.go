@@ -15,6 +15,7 @@ func TestPages(t *testing.T) {
 		"../../docs/upstreams.md": "../../examples/upstream.txtar",
 		"../../docs/code_mode.md": "../../examples/tokens.txtar",
 		"../../docs/backends.md":  "../../examples/backend.txtar",
+		"../../docs/chat.md":      "../../examples/chat.txtar",
 	} {
 		text, err := os.ReadFile(page)
 		if err != nil {

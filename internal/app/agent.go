@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/agent"
@@ -40,6 +41,37 @@ func chatDefaults() ChatConfig {
 	}
 }
 
+// check refuses what cannot work, before somebody's message finds out.
+func (c *ChatConfig) check() error {
+	switch {
+	case !slices.Contains([]string{"", "anthropic", "openai"}, c.Provider):
+		return fault.New(fault.Config, "chat.provider: %q is not a provider", c.Provider).
+			WithHint("use anthropic, or openai for any endpoint that speaks OpenAI's chat completions")
+	case !slices.Contains([]string{"auto", "direct", "code"}, c.Offer):
+		return fault.New(fault.Config, "chat.offer: %q is no way to offer tools", c.Offer).WithHint("use auto, direct or code")
+	}
+	for key, value := range map[string]int{
+		"max_tokens": c.MaxTokens, "iterations": c.Iterations, "calls": c.Calls, "result_kb": c.ResultKB, "prompt_kb": c.PromptKB,
+		"tool_timeout": int(c.ToolTimeout),
+	} {
+		if value < 1 {
+			return fault.New(fault.Config, "chat.%s: %d is too little", key, value).WithHint("give 1 or more, or leave it away")
+		}
+	}
+	if err := c.prompts().Check(); err != nil {
+		return fault.Wrap(fault.Config, err, "chat.prompts").WithHint("%s", fault.HintOf(err))
+	}
+	return nil
+}
+
+func (c *ChatConfig) prompts() agent.Prompts {
+	prompts := agent.Prompts{}
+	for slot, text := range c.Prompts {
+		prompts[agent.Slot(slot)] = text
+	}
+	return prompts
+}
+
 // model opens the model the configuration names.
 func (c *ChatConfig) model(env Environment) (llm.Model, error) {
 	options := llm.Options{
@@ -72,13 +104,9 @@ func (h *House) openAgent() (*agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	prompts := agent.Prompts{}
-	for slot, text := range c.Prompts {
-		prompts[agent.Slot(slot)] = text
-	}
 	return agent.New(agent.Options{
 		Model: model, Tools: h.catalog, Core: c.Tools, Own: h.isScript, Offer: agent.Offer(c.Offer),
-		Prompts: prompts, Version: h.options.Version, Content: c.LogContent,
+		Prompts: c.prompts(), Version: h.options.Version, Content: c.LogContent,
 		Limits: agent.Limits{
 			Iterations: c.Iterations, Calls: c.Calls, ResultBytes: c.ResultKB << 10, PromptBytes: c.PromptKB * 1000,
 			ToolTime: time.Duration(c.ToolTimeout), DirectTools: c.DirectTools,

@@ -361,6 +361,9 @@ func (c *Config) check() error {
 	if err := errors.Join(c.checkPrefixes(), c.Sessions.check(), c.checkApprovals()); err != nil {
 		return err
 	}
+	if err := c.Chat.check(); err != nil {
+		return err
+	}
 	for name, u := range c.Upstreams {
 		if (u.URL == "") == (u.Command == "") {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
