@@ -119,8 +119,8 @@ bench-zmq: ## Calls over ZeroMQ beside the same over HTTP, as ratios
 
 .PHONY: crash
 KILLS ?= 200
-crash: ## Kill running jobs KILLS times (default 200) and see that nothing is lost
-	LUANETTE_CRASH_KILLS=$(KILLS) go test -count=1 -v -run TestKilledAtRandom ./internal/job
+crash: ## Kill the server KILLS times (default 200) while jobs run, and see that nothing is lost
+	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled' ./cmd/luanette
 
 .PHONY: cover
 cover: neighbours ## Coverage by package, and cover.out

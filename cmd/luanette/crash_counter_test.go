@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// counter is an upstream that notes every call. Its tool add keeps one entry per
+// job and step, so that a second call changes nothing, and says so; push adds one
+// each time, and says nothing.
+type counter struct {
+	mu       sync.Mutex
+	calls    map[string]map[int]int // by job and step
+	last     map[string]int         // the highest step of each job
+	by       map[string]string      // the server process that called last, by job and step
+	problems []string
+}
+
+// bootHeader tells the counter which server process calls.
+const bootHeader = "X-Boot"
+
+type bootKey struct{}
+
+// serveCounter starts a counter that outlives the servers which call it.
+func serveCounter(t *testing.T) (*counter, string) {
+	t.Helper()
+	c := &counter{calls: map[string]map[int]int{}, last: map[string]int{}, by: map[string]string{}}
+	h := hub.New(hub.Options{Name: "counter", Version: "1", Tools: c})
+	handler := h.Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), bootKey{}, r.Header.Get(bootHeader))))
+	}))
+	t.Cleanup(func() {
+		_ = h.Close(context.Background())
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return c, server.URL + "/mcp"
+}
+
+// Tools are add and push.
+func (c *counter) Tools(context.Context) ([]tool.Info, error) {
+	define := func(name, annotations string) tool.Info {
+		schema := `{"type":"object","properties":{"job":{"type":"string"},"step":{"type":"integer"}},"required":["job","step"]}`
+		raw := fmt.Sprintf(`{"name":%q,"description":"Counts.","inputSchema":%s,"annotations":%s}`, name, schema, annotations)
+		return tool.Info{Ref: tool.Ref{Name: name}, Description: "Counts.", Input: json.RawMessage(schema), Raw: json.RawMessage(raw)}
+	}
+	return []tool.Info{define("add", `{"idempotentHint":true}`), define("push", `{}`)}, nil
+}
+
+// Call notes the call and what is wrong with it: a step that comes after a later
+// one was recorded already, and within one process no step comes twice.
+func (c *counter) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var in struct {
+		Job  string
+		Step int
+	}
+	if err := json.Unmarshal(call.Args, &in); err != nil {
+		return tool.Result{}, fault.Wrap(fault.InvalidParams, err, "read arguments")
+	}
+	boot, _ := ctx.Value(bootKey{}).(string)
+	key := fmt.Sprint(in.Job, " ", in.Step)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case boot == "":
+		c.problems = append(c.problems, "a call that does not say which process makes it")
+	case in.Step < c.last[in.Job]:
+		c.problems = append(c.problems, fmt.Sprintf("job %s made step %d after step %d", in.Job, in.Step, c.last[in.Job]))
+	case c.by[key] == boot:
+		c.problems = append(c.problems, fmt.Sprintf("job %s made step %d twice in one process", in.Job, in.Step))
+	}
+	if c.calls[in.Job] == nil {
+		c.calls[in.Job] = map[int]int{}
+	}
+	c.calls[in.Job][in.Step]++
+	c.last[in.Job] = max(c.last[in.Job], in.Step)
+	c.by[key] = boot
+	return tool.Output("counted", map[string]int{"square": in.Step * in.Step})
+}
+
+// made is how often a job made each of its steps.
+func (c *counter) made(job string) map[int]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[job]
+}
