@@ -176,8 +176,11 @@ func (c *crash) start(t *testing.T) *crashServer {
 func (c *crash) runAndKill(t *testing.T) {
 	t.Helper()
 	s := c.start(t)
-	if c.hash == "" {
+	if c.hash == "" { // the first one lives until it is busy
 		c.hash = c.store(t, s)
+		if err := c.keepBusy(s); err != nil {
+			t.Fatal(err)
+		}
 	}
 	time.AfterFunc(time.Duration(c.random.Int64N(int64(800*time.Millisecond))), func() { _ = s.cmd.Process.Kill() })
 	for c.keepBusy(s) == nil {

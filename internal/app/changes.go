@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/catalog"
@@ -11,18 +12,22 @@ import (
 )
 
 // changes tells the hub's clients that what they listed or read of us is another
-// now: the exposed tools, and the resources about upstreams.
+// now: the exposed tools, the resources about upstreams and jobs, and the tasks
+// that jobs are.
 func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method string, params json.RawMessage)) (stop func()) {
 	return func(notify func(string, json.RawMessage)) func() {
 		unwatch := exposed.Watch(func() { notify(wire.NoteToolsChanged, nil) })
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
-			"upstream.tools_refreshed", "upstream.removed",
+			"upstream.tools_refreshed", "upstream.removed", "job.*",
 		}, Mode: event.Latest})
 		var work sync.WaitGroup
 		work.Go(func() {
 			for e := range sub.All(ctx) {
+				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
+					notify(wire.NoteTask, wire.SetText(nil, "taskId", about.EventKey()))
+				}
 				for _, uri := range resourcesAbout(e) {
 					notify(wire.NoteResourceUpdated, wire.SetText(nil, "uri", uri))
 				}
@@ -37,13 +42,17 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 	}
 }
 
-// resourcesAbout are the resources that an event of an upstream makes outdated.
+// resourcesAbout are the resources that an event of an upstream or a job makes
+// outdated.
 func resourcesAbout(e event.Event) []string {
 	about, ok := e.Data.(event.Keyed)
 	if !ok {
 		return nil
 	}
 	name := about.EventKey()
+	if strings.HasPrefix(e.Type, "job.") {
+		return []string{"lua://jobs", "lua://jobs/stats", "lua://jobs/" + name}
+	}
 	uris := []string{"lua://namespaces", "lua://namespaces/" + name}
 	if e.Type == "upstream.tools_refreshed" || e.Type == "upstream.removed" {
 		uris = append(uris, "lua://tools", "lua://tools/"+name)

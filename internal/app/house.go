@@ -209,6 +209,7 @@ func (h *House) hangDoors() {
 		Resources: h.resources(),
 		Prompts:   builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
 		Completer: h.completions(),
+		Tasks:     h.tasks(),
 		Upstreams: h.upstreams,
 		Changes:   changes(exposed, h.bus),
 		Origins:   h.config.MCP.AllowedOrigins,

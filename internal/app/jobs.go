@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hoot"
+	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
@@ -66,6 +68,14 @@ func (h *House) openJobs(ctx context.Context) error {
 		return nil
 	}
 	return h.approvals.Recover(ctx) // what this process did not begin, a dead one did
+}
+
+// tasks shows jobs as tasks; nil where there are none.
+func (h *House) tasks() hub.Tasks {
+	if h.jobs == nil {
+		return nil
+	}
+	return builtin.JobTasks{Queue: h.jobs}
 }
 
 // patience is how long a job waits for upstreams that are slow to start: one that

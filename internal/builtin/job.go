@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/toolset"
 )
 
 // JobQueue keeps jobs, as these tools need it.
@@ -26,6 +27,7 @@ type JobQueue interface {
 	Journal(ctx context.Context, id string) ([]host.Step, error)
 	Replay(ctx context.Context, id, source string) (job.Replayed, error)
 	Active() []string
+	Kept(s job.State) time.Duration
 }
 
 // JobScripts finds stored scripts.
@@ -45,7 +47,7 @@ func Jobs(q JobQueue, s JobScripts, r JobRunner) []Tool {
 	t := jobTools{q, s, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []Tool{
-		runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute),
+		toolset.AsTask(runs[executeIn, Execution]("lua_execute", tool.Hints{}, t.execute)),
 		runs[jobIn, JobView]("job_status", look, t.status),
 		runs[jobPollIn, Polled]("job_poll", look, t.poll),
 		Define("job_cancel", tool.Hints{Idempotent: true, ClosedWorld: true}, t.cancel),

@@ -24,13 +24,13 @@ type executeIn struct {
 }
 
 // Execution is what lua_execute answers: a job, or a schedule of jobs. Clients
-// that know tasks get the job as a task, and what the rest says when it is over.
+// that know tasks get the job as a task, and this with status and result when it
+// is over.
 type Execution struct {
-	JobID      string    `json:"job_id,omitempty" jsonschema:"ask for it with job_poll or job_status"`
-	ScheduleID string    `json:"schedule_id,omitempty" jsonschema:"in place of job_id when there is a schedule"`
-	NextRun    float64   `json:"next_run,omitempty" jsonschema:"when the schedule or the delayed job starts; seconds since 1970"`
-	Status     string    `json:"status,omitempty" jsonschema:"only as the result of a task: how the job ended"`
-	Error      *JobError `json:"error,omitempty" jsonschema:"only as the result of a task: why it failed"`
+	JobID      string  `json:"job_id,omitempty" jsonschema:"ask for it with job_poll or job_status"`
+	ScheduleID string  `json:"schedule_id,omitempty" jsonschema:"in place of job_id when there is a schedule"`
+	NextRun    float64 `json:"next_run,omitempty" jsonschema:"when the schedule or the delayed job starts; seconds since 1970"`
+	Status     string  `json:"status,omitempty" jsonschema:"only as the result of a task, with result: how the job ended"`
 }
 
 // Text gives the id.
@@ -66,7 +66,9 @@ func (t jobTools) execute(ctx context.Context, call tool.Call, in executeIn) (to
 	if j.Due.After(j.Created) {
 		e.NextRun = seconds(j.Due)
 	}
-	return tool.Output(e.Text(), e)
+	result, err := tool.Output(e.Text(), e)
+	result.Task = j.ID
+	return result, err
 }
 
 // spec is the job that arguments ask for.

@@ -34,7 +34,7 @@ func (t *task) complete(result json.RawMessage) json.RawMessage {
 		if has[0] != nil {
 			result = wire.DeleteFunc(result, isModernKey)
 		}
-		if has[3] != nil {
+		if has[3] != nil && t.method != wire.MethodTasksResult { // that one says whose result it is
 			result = wire.StripProtocol(result)
 		}
 		return result

@@ -16,6 +16,10 @@ var listChanges = []string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.
 // to hear of it. Changes of a list wait a moment for more of the same, and go
 // out only when the list really is another.
 func (e *endpoint) changed(method string, params json.RawMessage) {
+	if method == wire.NoteTask {
+		e.taskChanged(params)
+		return
+	}
 	if !slices.Contains(listChanges, method) {
 		e.broadcast(method, params)
 		return

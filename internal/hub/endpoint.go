@@ -173,6 +173,9 @@ func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, er
 		caps = json.RawMessage("{}")
 	}
 	t.session.initialize(version, caps)
+	if version >= wire.Revision2511 && e == e.hub.own && e.hub.opts.Tasks != nil {
+		a.capabilities = wire.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
+	}
 	out := wire.AppendText([]byte(`{"protocolVersion":`), version)
 	out = append(append(out, `,"capabilities":`...), a.capabilities...)
 	out = append(append(out, `,"serverInfo":`...), a.info...)

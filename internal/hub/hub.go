@@ -86,6 +86,7 @@ type Options struct {
 	Resources Resources // nil: none, and the capability is not declared
 	Prompts   Prompts   // likewise
 	Completer Completer // likewise
+	Tasks     Tasks     // likewise
 	Upstreams Upstreams // nil: nothing at /mcp/{namespace}
 
 	// Changes tells the hub that lists or resources at /mcp changed, by the

@@ -12,8 +12,9 @@ import (
 // stream of the notifications it asked for.
 type listener struct {
 	round *round
-	lists []string // methods of list changes
-	uris  []string // resources
+	lists []string  // methods of list changes
+	uris  []string  // resources
+	tasks *followed // tasks; nil when it asked for none
 }
 
 func (l *listener) hears(method, uri string) bool {
@@ -54,6 +55,9 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		return nil, wire.Errorf(wire.CodeInvalidRequest, "subscriptions/listen needs a client that accepts text/event-stream")
 	}
 	l := &listener{round: rd}
+	if l.tasks, err = e.follow(ctx, t, filter); err != nil {
+		return nil, err
+	}
 	agreed := e.agree(ctx, l, a.capabilities, filter)
 	releases, uris := e.wantAll(ctx, a.capabilities, filter)
 	defer func() {
@@ -65,6 +69,10 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		raw, _ := json.Marshal(uris) // strings always encode
 		agreed = wire.Set(agreed, "resourceSubscriptions", raw)
 	}
+	if l.tasks != nil {
+		raw, _ := json.Marshal(l.tasks.ids) // strings always encode
+		agreed = wire.Set(agreed, "taskIds", raw)
+	}
 	e.mu.Lock()
 	l.tell(wire.Notification(wire.NoteListenAcknowledged, wire.Set(nil, "notifications", agreed)))
 	e.listeners[l] = struct{}{}
@@ -74,11 +82,15 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		delete(e.listeners, l)
 		e.mu.Unlock()
 	}()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-e.hub.closing:
-		return wire.Set(nil, "_meta", wire.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-e.hub.closing:
+			return wire.Set(nil, "_meta", wire.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
+		case <-l.tasks.changed():
+			e.tellTasks(ctx, l)
+		}
 	}
 }
 

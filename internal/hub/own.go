@@ -45,6 +45,9 @@ func aboutSelf(o Options) about {
 	if o.Completer != nil {
 		caps["completions"] = map[string]any{}
 	}
+	if o.Tasks != nil {
+		caps["extensions"] = map[string]any{wire.ExtensionTasks: struct{}{}}
+	}
 	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
 	rawCaps, _ := json.Marshal(caps)
 	return about{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
@@ -83,6 +86,8 @@ func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 		if o.hub.opts.Completer != nil {
 			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(t.params))
 		}
+	case wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksList, wire.MethodTasksResult:
+		return o.serveTasks(ctx, t)
 	}
 	return nil, errNoMethod(t.method)
 }
@@ -103,6 +108,9 @@ func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
 	})
 	if err != nil {
 		return toolFailure(ctx, t.name, err)
+	}
+	if result.Task != "" {
+		return o.receipt(ctx, t, result)
 	}
 	if !wire.IsObject(result.Raw) {
 		return nil, fault.New(fault.Internal, "tool %s gave no result", t.name)

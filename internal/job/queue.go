@@ -255,6 +255,14 @@ func (q *Queue) settle(ctx context.Context, id string) {
 	}
 }
 
+// Kept is how long a job is kept after it ended in that state.
+func (q *Queue) Kept(s State) time.Duration {
+	if s == Complete {
+		return q.options.KeepComplete
+	}
+	return q.options.KeepFailed
+}
+
 // tidy removes what is kept long enough, now and then.
 func (q *Queue) tidy(ctx context.Context) {
 	every := min(q.options.KeepComplete, q.options.KeepFailed, time.Minute)

@@ -12,6 +12,9 @@ import (
 // raw, so that relaying one costs nothing and loses nothing; View reads it.
 type Result struct {
 	Raw json.RawMessage
+	// Task is the id of work that goes on, for which Raw is only a receipt; ""
+	// when Raw is all there is. Clients that know tasks are given the task.
+	Task string
 }
 
 // View is a Result taken apart.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // Tool is a definition and what it does.
@@ -80,6 +81,13 @@ func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, 
 // passes the door of the one that calls.
 func Inside(t Tool) Tool {
 	t.info.Inside = true
+	return t
+}
+
+// AsTask is a tool whose calls clients of MCP revision 2025-11-25 may make as
+// tasks. Later clients are not asked: they say with each call what they can take.
+func AsTask(t Tool) Tool {
+	t.info.Raw = wire.Set(t.info.Raw, "execution", json.RawMessage(`{"taskSupport":"optional"}`))
 	return t
 }
 

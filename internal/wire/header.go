@@ -64,14 +64,16 @@ func needsSentinel(text string) bool {
 	return false
 }
 
-// NameOf is what Mcp-Name says for a request: the tool or prompt called, or the
-// resource read. ok is false for methods that carry no such header.
+// NameOf is what Mcp-Name says for a request: the tool or prompt called, the
+// resource read, or the task asked about. ok is false for methods that carry no such header.
 func NameOf(method string, params json.RawMessage) (name string, ok bool) {
 	switch method {
 	case MethodToolsCall, MethodPromptsGet:
 		return GetText(params, "name")
 	case MethodResourcesRead:
 		return GetText(params, "uri")
+	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
+		return GetText(params, "taskId")
 	}
 	return "", false
 }

@@ -16,6 +16,10 @@ const (
 	MetaServerInfo         = ProtocolPrefix + "serverInfo"
 	MetaLogLevel           = ProtocolPrefix + "logLevel"
 	MetaSubscription       = ProtocolPrefix + "subscriptionId"
+	MetaRelatedTask        = ProtocolPrefix + "related-task" // legacy
+
+	// ExtensionTasks is declared by those who know tasks.
+	ExtensionTasks = ProtocolPrefix + "tasks"
 
 	MetaProgressToken = "progressToken"
 

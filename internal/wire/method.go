@@ -19,6 +19,12 @@ const (
 	MethodComplete          = "completion/complete"
 	MethodSetLevel          = "logging/setLevel" // legacy
 
+	MethodTasksGet    = "tasks/get"
+	MethodTasksCancel = "tasks/cancel"
+	MethodTasksUpdate = "tasks/update" // modern
+	MethodTasksList   = "tasks/list"   // legacy
+	MethodTasksResult = "tasks/result" // legacy
+
 	MethodElicit = "elicitation/create"
 	MethodSample = "sampling/createMessage"
 	MethodRoots  = "roots/list"
@@ -31,6 +37,7 @@ const (
 	NotePromptsChanged      = "notifications/prompts/list_changed"
 	NoteResourcesChanged    = "notifications/resources/list_changed"
 	NoteResourceUpdated     = "notifications/resources/updated"
+	NoteTask                = "notifications/tasks" // modern
 	NoteRootsChanged        = "notifications/roots/list_changed"
 	NoteElicitationComplete = "notifications/elicitation/complete"
 	NoteListenAcknowledged  = "notifications/subscriptions/acknowledged"

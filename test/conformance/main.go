@@ -77,5 +77,19 @@ func verdict(scores []score) error {
 			failed = append(failed, fmt.Errorf("%s fails %d checks of %s", s.subject.name, s.failed, s.revision))
 		}
 	}
+	if own, ok := tasksOf(scores); ok && own.tasksFailed > 0 {
+		failed = append(failed, fmt.Errorf("%s fails %d checks of the tasks extension", own.subject.name, own.tasksFailed))
+	}
 	return errors.Join(failed...)
+}
+
+// tasksOf is the score that counts for the tasks extension: our own server's by
+// the revision that has it.
+func tasksOf(scores []score) (score, bool) {
+	for _, s := range scores {
+		if s.subject.kind == own && s.revision == "2026-07-28" {
+			return s, true
+		}
+	}
+	return score{}, false
 }

@@ -16,8 +16,8 @@ Made by `+"`make conformance`"+`: the official suite (%s)
 against the hub's own server, against the reference server of the Go SDK, and
 against that same server **through** the hub at `+"`/mcp/{namespace}`"+`, with both eras on
 both sides. Counted are the checks of the scenarios that a revision requires; in
-brackets those of scenarios that are not required yet. The tasks extension is not
-required, and we do not offer it.
+brackets those of scenarios that are not required yet. The tasks extension is
+counted by itself below; through the hub an upstream's own tasks are not relayed.
 
 The reference server without the hub stands here for comparison: it serves one
 era at a time. Its legacy form fails 2026-07-28 as it does not speak it; through
@@ -25,6 +25,9 @@ the hub it does.
 
 `, strings.TrimPrefix(suitePackage, "@modelcontextprotocol/"))
 	table(&b, scores)
+	if own, ok := tasksOf(scores); ok {
+		fmt.Fprintf(&b, "\nThe tasks extension on the hub's own server: %d passed, %d failed.\n", own.tasksPassed, own.tasksFailed)
+	}
 	for _, s := range scores {
 		if s.subject.kind != alone {
 			details(&b, s, scores)

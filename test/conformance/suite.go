@@ -58,6 +58,7 @@ type score struct {
 	failures []failure // of scored scenarios
 
 	extraPassed, extraFailed int // checks of scenarios that do not count, but for tasks
+	tasksPassed, tasksFailed int // checks of the tasks extension
 }
 
 // failure is a check that did not succeed.
@@ -111,6 +112,8 @@ func (s *score) read(text []byte, results string) error {
 	for name, n := range counts {
 		switch {
 		case strings.HasPrefix(name, "tasks-"):
+			s.tasksPassed += n[0]
+			s.tasksFailed += n[1]
 		case slices.Contains(unscored, name):
 			s.extraPassed += n[0]
 			s.extraFailed += n[1]

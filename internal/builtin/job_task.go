@@ -1,0 +1,106 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// JobTasks shows jobs as tasks to clients that know those. A task has its job's
+// id.
+type JobTasks struct{ Queue JobQueue }
+
+// Task is a job as it stands.
+func (t JobTasks) Task(ctx context.Context, id string) (tool.Task, error) {
+	j, err := t.Queue.Status(ctx, id)
+	if err != nil {
+		return tool.Task{}, err
+	}
+	return t.view(&j)
+}
+
+// WaitTask is a job that is over.
+func (t JobTasks) WaitTask(ctx context.Context, id string) (tool.Task, error) {
+	for {
+		done, _, err := t.Queue.Poll(ctx, []string{id}, time.Minute, true)
+		switch {
+		case err != nil:
+			return tool.Task{}, err
+		case len(done) == 1:
+			return t.view(&done[0])
+		}
+	}
+}
+
+// ListTasks are the jobs, the newest first.
+func (t JobTasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, string, error) {
+	page, err := t.Queue.List(ctx, job.Filter{}, 0, cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	var all []tool.Task
+	for i := range page.Jobs {
+		task, err := t.view(&page.Jobs[i])
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, task)
+	}
+	return all, page.Next, nil
+}
+
+// CancelTask ends a job.
+func (t JobTasks) CancelTask(ctx context.Context, id string) error {
+	_, err := t.Queue.Cancel(ctx, id)
+	return err
+}
+
+// AnswerTask has nothing to answer: jobs ask nobody.
+func (t JobTasks) AnswerTask(ctx context.Context, id string, _ map[string]json.RawMessage) error {
+	_, err := t.Queue.Status(ctx, id)
+	return err
+}
+
+func (t JobTasks) view(j *job.Job) (tool.Task, error) {
+	task := tool.Task{ID: j.ID, State: tool.TaskWorking, Message: j.Message, Created: j.Created, Updated: j.Created}
+	for _, later := range []time.Time{j.Started, j.Finished} {
+		if later.After(task.Updated) {
+			task.Updated = later
+		}
+	}
+	if !j.State.Final() {
+		if task.Message == "" && j.State == job.Pending {
+			task.Message = "waiting for its turn"
+		}
+		return task, nil
+	}
+	task.Kept = j.Finished.Sub(j.Created) + t.Queue.Kept(j.State)
+	var err error
+	switch j.State {
+	case job.Cancelled:
+		task.State = tool.TaskCancelled
+	case job.Failed:
+		task.State, task.Message = tool.TaskCompleted, j.Error.Message
+		task.Result = tool.Failure(fault.New(j.Error.Code, "%s", j.Error.Message).WithHint("%s", j.Error.Hint))
+	default:
+		task.State = tool.TaskCompleted
+		task.Result, err = executed(j)
+	}
+	return task, err
+}
+
+// executed is what lua_execute would have answered, had it waited for the job.
+func executed(j *job.Job) (tool.Result, error) {
+	result := j.Result
+	if len(result) == 0 {
+		result = JSON("null")
+	}
+	return tool.Output(string(result), struct {
+		Execution
+		Result JSON `json:"result"`
+	}{Execution{JobID: j.ID, Status: string(j.State)}, result})
+}
