@@ -224,6 +224,7 @@ func (h *House) lookout() *hud.HUD {
 	return hud.New(hud.Options{
 		Bus: h.bus, Traces: h.telemetry.Traces(),
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
+		Config:   h.config.Show,
 	})
 }
 

@@ -21,6 +21,7 @@ func (h *House) routes() http.Handler {
 		mux.Handle(path, page)
 	}
 	watch := h.hud.Handler()
+	mux.Handle("/api/v1/config", watch)
 	mux.Handle("/api/v1/events", watch)
 	mux.Handle("/api/v1/traces", watch)
 	mux.Handle("/api/v1/traces/", watch)

@@ -4,7 +4,9 @@
 package hud
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"time"
 
@@ -19,12 +21,14 @@ type Options struct {
 	Bus      *event.Bus
 	Traces   *telemetry.Traces // nil: none are kept
 	Browsers inet.Browsers     // whose pages may watch
+	// Config writes the configuration that holds, without secrets.
+	Config func(io.Writer) error
 	// Keepalive is the silence after which a stream says that it still lives;
 	// zero means 15 s.
 	Keepalive time.Duration
 }
 
-// HUD answers the paths under /api/v1/events and /api/v1/traces. Streams end with
+// HUD answers the paths under /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
 // their requests' contexts.
 type HUD struct{ options Options }
 
@@ -42,7 +46,19 @@ func (h *HUD) Handler() http.Handler {
 	mux.HandleFunc("GET /api/v1/events", h.events)
 	mux.HandleFunc("GET /api/v1/traces", h.traces)
 	mux.HandleFunc("GET /api/v1/traces/{id}", h.trace)
+	mux.HandleFunc("GET /api/v1/config", h.config)
 	return h.guarded(mux)
+}
+
+// config shows the configuration as a luanette.toml.
+func (h *HUD) config(w http.ResponseWriter, _ *http.Request) {
+	var text bytes.Buffer
+	if err := h.options.Config(&text); err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = text.WriteTo(w) // the client may be gone; nobody is left to tell
 }
 
 // guarded turns away requests that a person's browser was tricked into.

@@ -222,6 +222,15 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{Config: func(w io.Writer) error { _, err := io.WriteString(w, "listen = 1"); return err }}, event.BusOptions{})
+	body, _ := io.ReadAll(s.get(t, "/api/v1/config").Body)
+	if string(body) != "listen = 1" {
+		t.Errorf("%s", body)
+	}
+}
+
 func TestLogsAreEvents(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
@@ -259,7 +268,7 @@ func TestPage(t *testing.T) {
 	if front.StatusCode != 200 || !strings.HasPrefix(front.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(body), "<title>Luanette</title>") {
 		t.Errorf("%d %s", front.StatusCode, body)
 	}
-	if policy := front.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+	if policy := front.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; style-src 'self';") {
 		t.Errorf("policy %q", policy)
 	}
 	for _, path := range []string{"/README", "/../hud.go", "/assets/", "/nothing"} {

@@ -17,8 +17,8 @@ import (
 var built embed.FS
 
 // policy lets the page load nothing but itself and show nothing as markup that
-// came from elsewhere.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
+// came from elsewhere. The editor gives one of its elements a style attribute.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // Page serves the web page at "/" and what it consists of beside it.

@@ -82,9 +82,15 @@ export function Playground({ rest }: { rest: string }) {
     }
   }
   const keep = async (on: boolean) => {
-    if (!on && session) await call('session_close', { session_id: session }).catch(() => {})
+    setBusy(new AbortController()) // what is run next must run in it
     setVariables({})
-    setSession(on ? (await call<{ session_id: string }>('session_create', { language })).session_id : undefined)
+    try {
+      if (session) await call('session_close', { session_id: session })
+      setSession(on ? (await call<{ session_id: string }>('session_create', { language })).session_id : undefined)
+    } catch (e) {
+      notify('bad', (e as Error).message)
+    }
+    setBusy(undefined)
   }
   return (
     <div class="split play">

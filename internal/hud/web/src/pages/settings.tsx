@@ -2,7 +2,6 @@ import { useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { notify } from '../parts/notices'
-import { Json } from '../parts/json'
 
 interface Health {
   status: string
@@ -19,7 +18,7 @@ export function Settings() {
   const config = useData(async (signal) => {
     const answer = await fetch('/api/v1/config', { signal })
     if (!answer.ok) throw new Error(`the configuration cannot be shown: ${answer.status}`)
-    return answer.json() as Promise<unknown>
+    return answer.text()
   }, [])
   return (
     <>
@@ -31,7 +30,7 @@ export function Settings() {
       <h2>Effective configuration</h2>
       <p class="soft">As `luanette config show` prints it, without secrets. To change it, edit luanette.toml: the server notices.</p>
       {config.error && <p class="bad">{config.error.message}</p>}
-      {config.data !== undefined && <Json value={config.data} />}
+      {config.data && <pre>{config.data}</pre>}
     </>
   )
 }

@@ -32,14 +32,24 @@ function grammar(language: Language) {
   return language === 'lua' ? StreamLanguage.define(lua) : javascript({ typescript: true })
 }
 
+const night = matchMedia('(prefers-color-scheme: dark)')
+
+/** How it looks by day or by night. */
+function looks() {
+  return [
+    syntaxHighlighting(night.matches ? dark : defaultHighlightStyle),
+    EditorView.theme({ '&': { minHeight: '16rem', fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' } }, { dark: night.matches }),
+  ]
+}
+
 export default function Editor({ value, language, change, run }: Props) {
   const place = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>()
   const spoken = useRef(new Compartment())
+  const dressed = useRef(new Compartment())
   const latest = useRef({ change, run })
   latest.current = { change, run }
   useEffect(() => {
-    const night = matchMedia('(prefers-color-scheme: dark)').matches
     // In a shadow tree the editor's styles are adopted by the tree; in the document
     // they would be <style> elements, which our content security policy forbids.
     const root = place.current!.shadowRoot ?? place.current!.attachShadow({ mode: 'open' })
@@ -51,19 +61,23 @@ export default function Editor({ value, language, change, run }: Props) {
         extensions: [
           lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
           spoken.current.of(grammar(language)),
-          syntaxHighlighting(night ? dark : defaultHighlightStyle),
+          dressed.current.of(looks()),
           autocompletion({ override: [complete] }),
           keymap.of([
             { key: 'Mod-Enter', run: () => (latest.current.run(), true) },
             ...completionKeymap, ...defaultKeymap, ...historyKeymap, // Tab leaves the editor, for those without a mouse
           ]),
           EditorView.contentAttributes.of({ 'aria-label': 'script' }),
-          EditorView.theme({ '&': { minHeight: '16rem', fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' } }, { dark: night }),
           EditorView.updateListener.of((u) => u.docChanged && latest.current.change(u.state.doc.toString())),
         ],
       }),
     })
-    return () => view.current?.destroy()
+    const change = () => view.current?.dispatch({ effects: dressed.current.reconfigure(looks()) })
+    night.addEventListener('change', change)
+    return () => {
+      night.removeEventListener('change', change)
+      view.current?.destroy()
+    }
   }, [])
   useEffect(() => view.current?.dispatch({ effects: spoken.current.reconfigure(grammar(language)) }), [language])
   useEffect(() => {
