@@ -134,7 +134,8 @@ func (s *server) end(sig os.Signal) error {
 	return s.cmd.Wait()
 }
 
-// http METHOD PATH [BODY] asks the server and prints status line and body.
+// http METHOD PATH [BODY] asks the server, with $KEY if there is one, and prints
+// status line and body.
 func request(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: http METHOD PATH [BODY]")
@@ -150,6 +151,9 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
+	}
+	if key := ts.Getenv("KEY"); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -27,6 +27,10 @@ type ChatConfig struct {
 	ResultKB    int                  `toml:"result_kb" help:"how much of one tool's answer the model is shown, in KiB"`
 	PromptKB    int                  `toml:"prompt_kb" help:"how much of a conversation is sent to the model, in KB"`
 	ToolTimeout Duration             `toml:"tool_timeout" help:"how long one tool may take"`
+	QueueDepth  int                  `toml:"queue_depth" help:"how many messages of one person may wait; more are refused with 429"`
+	Parallel    int                  `toml:"parallel" help:"how many messages, of different people, are answered at a time"`
+	Rate        int                  `toml:"rate" help:"how many messages a minute one person may send"`
+	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"show tools' arguments and answers in streams"`
 	LogContent  bool                 `toml:"log_content" help:"let messages, arguments and answers into logs and traces"`
 	Prompts     map[string]string    `toml:"prompts"`
 	Prices      map[string]llm.Price `toml:"prices"`
@@ -38,6 +42,7 @@ func chatDefaults() ChatConfig {
 		Offer: string(agent.Auto), DirectTools: 20,
 		Tools:      []string{"execute_code", "get_tool_definitions", "lua_eval", "result_read", "search_tools"},
 		Iterations: 10, Calls: 100, ResultKB: 32, PromptKB: 200, ToolTimeout: Duration(2 * time.Minute),
+		QueueDepth: 50, Parallel: 64, Rate: 300,
 	}
 }
 
@@ -52,7 +57,7 @@ func (c *ChatConfig) check() error {
 	}
 	for key, value := range map[string]int{
 		"max_tokens": c.MaxTokens, "iterations": c.Iterations, "calls": c.Calls, "result_kb": c.ResultKB, "prompt_kb": c.PromptKB,
-		"tool_timeout": int(c.ToolTimeout),
+		"tool_timeout": int(c.ToolTimeout), "queue_depth": c.QueueDepth, "parallel": c.Parallel, "rate": c.Rate,
 	} {
 		if value < 1 {
 			return fault.New(fault.Config, "chat.%s: %d is too little", key, value).WithHint("give 1 or more, or leave it away")

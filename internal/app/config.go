@@ -37,6 +37,7 @@ type Config struct {
 	Bridge    BridgeConfig              `toml:"bridge"`
 	Hoot      HootConfig                `toml:"hoot"`
 	Chat      ChatConfig                `toml:"chat"`
+	Keys      map[string]KeyConfig      `toml:"keys"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
 
 	Sessions      SessionsConfig    `toml:"sessions"`

@@ -14,10 +14,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
@@ -62,6 +64,8 @@ type House struct {
 	menu      *builtin.Menu
 	hub       *hub.Hub
 	hud       *hud.HUD
+	talk      *talk.Room // nil in a house that does not serve
+	chat      *chat.Door
 	started   time.Time
 	listening atomic.Value // string: where the HTTP server is, once it listens
 
@@ -132,6 +136,9 @@ func (h *House) furnish(ctx context.Context) error {
 	h.offerTools()
 	h.catalog.Refresh(ctx)
 	h.hangDoors() //nolint:contextcheck // what it watches lives as long as the house
+	if h.options.Jobs {
+		return h.openChat(ctx)
+	}
 	return nil
 }
 
@@ -162,7 +169,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	h.catalog = catalog.New(catalog.Options{
-		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits,
+		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, arranged: arrange.New(manager), catalog: h.catalog, bus: h.bus, log: h.log}
@@ -262,6 +269,12 @@ func (h *House) Close(ctx context.Context) error {
 	var failed []error
 	if h.hub != nil {
 		failed = append(failed, h.hub.Close(ctx))
+	}
+	if h.talk != nil {
+		h.talk.Close()
+	}
+	if h.chat != nil {
+		h.chat.Close()
 	}
 	if h.jobs != nil {
 		failed = append(failed, h.jobs.Close()) // it has a grace of its own

@@ -20,6 +20,9 @@ func (h *House) routes() http.Handler {
 	for _, path := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
 		mux.Handle(path, page)
 	}
+	if h.chat != nil {
+		mux.Handle("/api/v1/", h.chat.Handler())
+	}
 	watch := h.hud.Handler()
 	mux.Handle("/api/v1/config", watch)
 	mux.Handle("/api/v1/events", watch)

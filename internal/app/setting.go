@@ -108,7 +108,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 
 // settingKeys lists every key a file may have at its top, sections included.
 func settingKeys() []string {
-	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "upstreams"}
+	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "keys", "upstreams"}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

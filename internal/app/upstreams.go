@@ -128,10 +128,11 @@ func (u *upstreams) Remove(_ context.Context, name string) (bool, error) {
 
 // List is every upstream, sorted by name.
 func (u *upstreams) List() []builtin.UpstreamStatus {
-	all := u.manager.List()
-	list := make([]builtin.UpstreamStatus, len(all))
-	for i, s := range all {
-		list[i] = u.status(s)
+	list := []builtin.UpstreamStatus{}
+	for _, s := range u.manager.List() {
+		if !isSomebodys(s.Name) {
+			list = append(list, u.status(s))
+		}
 	}
 	return list
 }
