@@ -46,7 +46,7 @@ func (b *Bridge) tell(ctx context.Context) {
 // has a dot for the first _ of these.
 var passed = []string{
 	"artifact_created", "transport_state_changed", "marker_reached", "beat_tick",
-	"config_update", "script_invalidate", "job_state_changed",
+	"region_entered", "region_left", "config_update", "script_invalidate", "job_state_changed",
 }
 
 // newsOf is an event as a broadcast, or nil when it is none. What we heard from a
@@ -68,6 +68,8 @@ func newsOf(e event.Event) hoot01.Broadcast {
 		return stateOf(raw, "pending")
 	case "job.started":
 		return stateOf(raw, "running")
+	case "job.paused":
+		return stateOf(raw, "paused")
 	case "job.finished":
 		return stateOf(raw, "")
 	case "job.progress":

@@ -15,9 +15,11 @@ import (
 	"github.com/luanette/luanette/internal/bridge"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hoot01"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/upstream/upstreamtest"
+	"github.com/luanette/luanette/internal/zmtp"
 )
 
 // troupe is a source whose tools are functions.
@@ -216,5 +218,104 @@ func TestBackendSpecs(t *testing.T) {
 		if err := bad.Validate(); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
 			t.Errorf("%+v: %v", bad, err)
 		}
+	}
+}
+
+// An answer that is too large is its call's misfortune alone.
+func TestBackendAnswersTooMuch(t *testing.T) {
+	t.Parallel()
+	rig := newTheatre(t, troupe{
+		"echo": suiteTroupe()["echo"],
+		"flood": func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Output(strings.Repeat("x", 3000), nil)
+		},
+	}).rig(t)
+	rig.Options.MaxResult = 2000
+	h := upstreamtest.Start(t, rig)
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "flood"}})
+	if fault.CodeOf(err) != fault.Limit {
+		t.Errorf("too much: %v", err)
+	}
+	if text := h.Echo(t, "still here"); text != "still here" {
+		t.Errorf("echo said %q", text)
+	}
+	if st, _ := h.Manager.Status("test"); st.Generation != 1 || st.Attempt != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// mime is a backend that answers each command as the test says, or not at all.
+func mime(t *testing.T, answers map[hoot01.Command]string) upstreamtest.Rig {
+	t.Helper()
+	router, err := zmtp.Listen(t.Context(), zmtp.Router, "tcp://127.0.0.1:0", zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for m, err := router.Recv(t.Context()); err == nil; m, err = router.Recv(t.Context()) {
+			f, err := hoot01.Parse(m)
+			body, answered := answers[f.Command]
+			if err != nil || !answered {
+				continue
+			}
+			answer := f.Answer(f.Command)
+			if f.Command == hoot01.Request {
+				answer.Command = hoot01.Reply
+			}
+			if body != "" {
+				answer.Content, answer.Body = hoot01.JSON, []byte(body)
+			}
+			_ = router.Send(t.Context(), answer.Frames())
+		}
+	})
+	t.Cleanup(func() { router.Close(); work.Wait() })
+	return upstreamtest.Rig{Spec: upstream.Spec{Name: "test", URL: "zmq+" + router.Addr(), Wait: -1}, Options: options(t)}
+}
+
+const catalogOfOne = `{"protocol":"HOOT01","tools":["echo"]}`
+
+// A backend that answers no heartbeat is not there, however well it began.
+func TestBackendFallsSilent(t *testing.T) {
+	t.Parallel()
+	rig := mime(t, map[hoot01.Command]string{hoot01.Ready: catalogOfOne})
+	rig.Options.HealthEvery, rig.Options.HealthTime = 50*time.Millisecond, 200*time.Millisecond
+	h := upstreamtest.Start(t, rig)
+	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
+	if !strings.Contains(e.Error, "health check") {
+		t.Errorf("lost because %q", e.Error)
+	}
+	infos, _ := h.Manager.Tools(t.Context())
+	if len(infos) != 1 || infos[0].Name != "echo" || string(infos[0].Input) != `{"type":"object"}` {
+		t.Errorf("tools %+v", infos)
+	}
+}
+
+// Backends that do not keep to the book are told apart by what they did.
+func TestBackendsThatMisbehave(t *testing.T) {
+	t.Parallel()
+	for ready, want := range map[string]string{
+		"":                   "read body",
+		"nonsense":           "not JSON",
+		`{"tools":[]}`:       `the backend speaks "", not HOOT01`,
+		`{"protocol":"MDP"}`: `the backend speaks "MDP", not HOOT01`,
+	} {
+		h := upstreamtest.Open(t, mime(t, map[hoot01.Command]string{hoot01.Ready: ready}))
+		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, want) {
+			t.Errorf("ready %q: %s", ready, e.Error)
+		}
+	}
+	rig := mime(t, nil)
+	rig.Options.ConnectTime = 200 * time.Millisecond
+	h := upstreamtest.Open(t, rig)
+	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "no connection within") {
+		t.Errorf("one that says nothing: %s", e.Error)
+	}
+	h = upstreamtest.Start(t, mime(t, map[hoot01.Command]string{
+		hoot01.Ready: catalogOfOne, hoot01.Heartbeat: "", hoot01.Request: `{"type":"maybe"}`,
+	}))
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "echo"}})
+	if fault.CodeOf(err) != fault.Upstream || !strings.Contains(err.Error(), "neither success nor error") {
+		t.Errorf("an answer that is none: %v", err)
 	}
 }

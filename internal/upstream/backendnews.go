@@ -37,7 +37,7 @@ func broadcastType(kind string) string {
 	case "progress":
 		return "job.progress"
 	case "artifact_created", "job_state_changed", "transport_state_changed", "marker_reached", "beat_tick",
-		"config_update", "script_invalidate":
+		"region_entered", "region_left", "config_update", "script_invalidate":
 		return strings.Replace(kind, "_", ".", 1)
 	}
 	return "backend." + clean(kind[:min(len(kind), 64)])

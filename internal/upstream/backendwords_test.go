@@ -51,7 +51,7 @@ func FuzzBroadcast(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	ours := []string{"artifact.created", "job.state_changed", "job.progress", "transport.state_changed", "marker.reached", "beat.tick", "config.update", "script.invalidate"}
+	ours := []string{"artifact.created", "job.state_changed", "job.progress", "transport.state_changed", "marker.reached", "beat.tick", "region.entered", "region.left", "config.update", "script.invalidate"}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		news, err := hoot01.Eavesdrop(frame)
 		if err != nil {
