@@ -49,7 +49,7 @@ func (t *turn) discover(ctx context.Context) {
 		}
 	}
 	core, scripts, servers := t.sort(all)
-	box.groups = t.group(scripts, servers)
+	box.groups = t.group(scripts, servers, t.expected(ctx))
 	t.chooseDirect(box.groups, len(core) > 0)
 	for _, info := range core {
 		box.offer(&info, true)
@@ -150,15 +150,34 @@ func (t *turn) allows(ref tool.Ref) bool {
 	})
 }
 
-// group puts scripts first, then servers in the order the request has them, or by
-// name.
-func (t *turn) group(scripts, servers []tool.Info) []group {
+// Namespaced is a source of tools that can tell its namespaces also when it does
+// not know their tools.
+type Namespaced interface {
+	Namespaces(ctx context.Context) []string
+}
+
+// expected are the servers that should have tools: those the request names, or all
+// there are.
+func (t *turn) expected(ctx context.Context) []Server {
+	source, ok := t.agent.options.Tools.(Namespaced)
+	if t.request.Servers != nil || !ok {
+		return t.request.Servers
+	}
+	var all []Server
+	for _, space := range source.Namespaces(t.scoped(ctx)) {
+		all = append(all, Server{Space: space})
+	}
+	return all
+}
+
+// group puts scripts first, then servers in the order they are expected.
+func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	var groups []group
 	if len(scripts) > 0 {
 		groups = append(groups, group{name: "Scripts", tools: scripts})
 	}
 	at := map[string]int{}
-	for _, s := range t.request.Servers {
+	for _, s := range expected {
 		if _, twice := at[s.Space]; !twice {
 			at[s.Space] = len(groups)
 			groups = append(groups, group{space: s.Space, name: s.Name})
