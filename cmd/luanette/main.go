@@ -23,6 +23,7 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	exitWaiting = 3 // a script waits for somebody's approval
 )
 
 // cli is the whole command line. A subcommand is a struct in its own file with a

@@ -31,6 +31,8 @@ the next line; Tab completes globals and tools. ` + replHelp
 
 const replHelp = `Commands:
   /reset          begin anew: the globals are gone
+  /preview CODE   show what CODE would do, in a copy of the session; alone, the next lines
+  /save NAME      keep the function NAME, or main, as a script that runs by itself
   /fork           go on in a copy of the session; the original stays as it is
   /tools [WORDS]  list the tools, or those that do what WORDS say
   /help           this
@@ -63,6 +65,8 @@ type repl struct {
 	session string
 	fresh   bool     // nothing has happened in the session, which is ours
 	tools   []string // paths of all tools, once somebody asked
+
+	previewing bool // the next code is only to be previewed
 }
 
 // begin makes a session unless there is one to go on in.
@@ -146,7 +150,7 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 			continue
 		}
 		lines.Remember(code)
-		if err := r.take(ctx, code); err != nil {
+		if err := r.answer(ctx, code); err != nil {
 			return err
 		}
 		code = ""
@@ -162,6 +166,18 @@ func incomplete(code string) bool {
 	}
 	_, err := state.Load(code, "=repl")
 	return err != nil && strings.HasSuffix(err.Error(), "<eof>") && !strings.Contains(err.Error(), "unfinished string")
+}
+
+// answer takes code, or previews it when that is what was asked for.
+func (r *repl) answer(ctx context.Context, code string) error {
+	if !r.previewing {
+		return r.take(ctx, code)
+	}
+	r.previewing = false
+	if err := r.preview(ctx, code); err != nil {
+		r.complain(err)
+	}
+	return nil
 }
 
 // take runs code in the session and shows what it said and returned. That the
@@ -187,7 +203,13 @@ func (r *repl) take(ctx context.Context, code string) error {
 		return printJSON(r.world.Stdout, view.Structured)
 	}
 	r.warn(view)
-	return shown.answer(view.Structured)
+	if err := shown.answer(view.Structured); err != nil {
+		return err
+	}
+	if waits(view) {
+		fmt.Fprintln(r.world.Stderr, view.Text())
+	}
+	return nil
 }
 
 func (r *repl) eval(ctx context.Context, code string, caller *tool.Caller) (tool.View, error) {
@@ -231,6 +253,15 @@ func (r *repl) command(ctx context.Context, line string) error {
 		fmt.Fprintf(r.world.Stderr, "now in %s, a copy of %s\n", id, r.session)
 		r.session, r.fresh = id, false
 		return nil
+	case "/preview":
+		if strings.TrimSpace(rest) == "" {
+			r.previewing = true
+			fmt.Fprintln(r.world.Stderr, "what you type next is previewed")
+			return nil
+		}
+		return r.preview(ctx, rest)
+	case "/save":
+		return r.save(ctx, strings.TrimSpace(rest))
 	case "/tools":
 		return r.listTools(ctx, strings.TrimSpace(rest))
 	case "/help":

@@ -128,7 +128,20 @@ func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[strin
 	if f.JSON {
 		return printJSON(world.Stdout, view.Structured)
 	}
-	return shown.answer(view.Structured)
+	if err := shown.answer(view.Structured); err != nil {
+		return err
+	}
+	if waits(view) {
+		fmt.Fprintln(world.Stderr, view.Text())
+		return exitStatus(exitWaiting)
+	}
+	return nil
+}
+
+// waits tells whether a script waits for somebody's approval.
+func waits(view tool.View) bool {
+	var answer struct{ Status string }
+	return json.Unmarshal(view.Structured, &answer) == nil && answer.Status == script.StatusWaiting
 }
 
 // answer prints the lines that did not come before, and the result.

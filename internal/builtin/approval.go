@@ -100,15 +100,16 @@ func (d approvalData) text() string {
 	if d.DecidedBy != "" {
 		fmt.Fprintf(&out, ", by %s", d.DecidedBy)
 	}
+	if len(d.Outcome) > 0 {
+		out.WriteString("\n" + outcomeText(d.Outcome))
+		return out.String()
+	}
 	out.WriteString("\n" + host.PlanText(d.Plan))
 	for i, line := range d.Output {
 		if i == 0 {
 			out.WriteString("\nSaid before:")
 		}
 		fmt.Fprintf(&out, "\n  %s", line.Text)
-	}
-	if len(d.Outcome) > 0 {
-		out.WriteString("\n" + outcomeText(d.Outcome))
 	}
 	return out.String()
 }
@@ -211,7 +212,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
 	}
 	by := "somebody"
-	if call.Caller != nil && call.Caller.ID != "" {
+	if call.Caller != nil && strings.TrimPrefix(call.Caller.ID, "user:") != "" {
 		by = call.Caller.ID
 	}
 	a, err := t.office.Decide(ctx, ownerOf(call), in.ID, host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, By: by})

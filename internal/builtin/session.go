@@ -18,6 +18,7 @@ type SessionKeeper interface {
 	Reset(ctx context.Context, owner, id string) (script.Session, error)
 	Fork(ctx context.Context, owner, id, name string) (script.Session, error)
 	Close(ctx context.Context, owner, id string) error
+	Script(ctx context.Context, owner, id, name string) (script.Written, error)
 }
 
 // Sessions makes the tools that begin, end and look at sessions. lua_eval, one of
@@ -29,6 +30,7 @@ func Sessions(s SessionKeeper) []Tool {
 		Define("session_list", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.list),
 		Define("session_reset", tool.Hints{Idempotent: true, ClosedWorld: true}, t.reset),
 		Define("session_fork", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.fork),
+		Define("session_script", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.script),
 		Define("session_close", tool.Hints{ClosedWorld: true}, t.close),
 	}
 }
@@ -135,4 +137,32 @@ func (c SessionClosed) Text() string { return "Session " + c.SessionID + " close
 func (t sessionTools) close(ctx context.Context, call tool.Call, in sessionIn) (SessionClosed, error) {
 	err := t.sessions.Close(ctx, ownerOf(call), in.SessionID)
 	return SessionClosed{in.SessionID, err == nil}, err
+}
+
+type sessionScriptIn struct {
+	SessionID string `json:"session_id" jsonschema:"id of a session, as session_create gave it" min:"1" max:"64"`
+	Name      string `json:"name" jsonschema:"the function to write down; the script's name" min:"1" max:"48"`
+}
+
+// SessionScript is what session_script answers.
+type SessionScript struct {
+	Source   string   `json:"source" jsonschema:"the script; script_store keeps it"`
+	Warnings []string `json:"warnings,omitempty" jsonschema:"what could not be written down"`
+}
+
+// Text is the script.
+func (s SessionScript) Text() string {
+	text := s.Source
+	for _, warning := range s.Warnings {
+		text += "-- warning: " + warning + "\n"
+	}
+	return text
+}
+
+func (t sessionTools) script(ctx context.Context, call tool.Call, in sessionScriptIn) (SessionScript, error) {
+	w, err := t.sessions.Script(ctx, ownerOf(call), in.SessionID, in.Name)
+	if err != nil {
+		return SessionScript{}, scriptFault(err)
+	}
+	return SessionScript{w.Source, w.Warnings}, nil
 }

@@ -93,10 +93,10 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 	if err != nil {
 		return nil, err
 	}
-	if q.turn == nil {
-		if err := e.preludes.open(ctx, state, program.needs); err != nil {
-			return nil, err
-		}
+	if q.turn != nil {
+		noteSource(state, q)
+	} else if err := e.preludes.open(ctx, state, program.needs); err != nil {
+		return nil, err
 	}
 	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
 	if entry := q.entryPoint(); err == nil && entry != nil {
