@@ -54,20 +54,9 @@ func (o *Options) dialBackend(ctx context.Context, spec Spec, hooks Hooks) (Link
 	}
 	client, err := backend.Dial(ctx, strings.TrimPrefix(spec.URL, "zmq+"), opts)
 	if err != nil {
-		return nil, unsent(err)
+		return nil, err
 	}
 	return &backendLink{Client: client, hooks: hooks, calls: map[hoot01.ID]wire.ID{}}, nil
-}
-
-// unsent says in our words that a request was not delivered.
-func unsent(err error) error {
-	switch {
-	case errors.Is(err, backend.ErrNotSent):
-		return notSent(err)
-	case errors.Is(err, backend.ErrTooLarge):
-		return fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
-	}
-	return err
 }
 
 // Call implements Link: what a server would answer.
@@ -88,10 +77,13 @@ func (l *backendLink) Call(ctx context.Context, out Outgoing) (wire.Message, err
 		err = wire.Errorf(wire.CodeMethodNotFound, "a backend has no %s", m.Method)
 	}
 	var refused *wire.Error
-	if errors.As(err, &refused) || err == nil {
+	switch {
+	case errors.As(err, &refused), err == nil:
 		return wire.Answer(m.ID, result, err), nil
+	case errors.Is(err, backend.ErrTooLarge):
+		err = fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
 	}
-	return wire.Message{}, unsent(err)
+	return wire.Message{}, err
 }
 
 // greet asks what the backend can do, and listens to its broadcasts.

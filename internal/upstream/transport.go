@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/luanette/luanette/internal/backend"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -59,8 +60,8 @@ type Hooks struct {
 type Dialer func(ctx context.Context, spec Spec, hooks Hooks) (Link, error)
 
 // ErrNotSent is in the chain of errors of requests that the server cannot have
-// acted upon, so that repeating them is safe.
-var ErrNotSent = errors.New("request was not delivered")
+// acted upon, so that repeating them is safe. Backends' errors say it alike.
+var ErrNotSent = backend.ErrNotSent
 
 // ErrGone is why a link ends whose session the server no longer knows.
 var ErrGone = errors.New("server no longer knows the session")
