@@ -109,6 +109,10 @@ bench-script: ## What a run and a tool call of a script cost
 bench-search: ## How well and how fast tools are found, over two sets of questions
 	go run ./bench/search
 
+.PHONY: bench-job
+bench-job: ## Durable jobs per second and the journal's share of an effect, beside DBOS alone
+	go run ./bench/job
+
 .PHONY: bench-hub
 bench-hub: ## What the hub adds to a call, side by side with a direct one
 	go run ./bench/hub

@@ -39,11 +39,12 @@ func TestStories(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve": serve,
-			"halt":  halt,
-			"http":  request,
-			"await": await,
-			"model": model,
+			"serve":   serve,
+			"halt":    halt,
+			"http":    request,
+			"await":   await,
+			"model":   model,
+			"capture": capture,
 		},
 	})
 }
@@ -169,6 +170,20 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	if neg != (resp.StatusCode >= 400) {
 		ts.Fatalf("status %s:\n%s", resp.Status, text)
 	}
+}
+
+// capture NAME REGEXP sets a variable to what of the last output matches.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture NAME REGEXP")
+	}
+	want, err := regexp.Compile(args[1])
+	ts.Check(err)
+	found := want.FindString(ts.ReadFile("stdout"))
+	if found == "" {
+		ts.Fatalf("%s is not in the last output", want)
+	}
+	ts.Setenv(args[0], found)
 }
 
 // await PATH REGEXP asks until the answer matches, for what takes its time.

@@ -14,6 +14,7 @@ func TestPages(t *testing.T) {
 		"../../README.md":         "../../examples/readme.txtar",
 		"../../docs/upstreams.md": "../../examples/upstream.txtar",
 		"../../docs/code_mode.md": "../../examples/tokens.txtar",
+		"../../docs/jobs.md":      "../../examples/jobs.txtar",
 		"../../docs/backends.md":  "../../examples/backend.txtar",
 		"../../docs/chat.md":      "../../examples/chat.txtar",
 	} {

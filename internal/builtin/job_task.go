@@ -73,7 +73,10 @@ func (t JobTasks) view(j *job.Job) (tool.Task, error) {
 		}
 	}
 	if !j.State.Final() {
-		if task.Message == "" && j.State == job.Pending {
+		switch {
+		case j.State == job.Waiting:
+			task.Message = "waiting for an approval"
+		case j.State == job.Pending && task.Message == "":
 			task.Message = "waiting for its turn"
 		}
 		return task, nil

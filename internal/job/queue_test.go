@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -222,6 +223,50 @@ func TestOneQueueAtATime(t *testing.T) {
 	}
 	shut(t, q)
 	shut(t, open(t, d, newStage(), job.Options{}))
+}
+
+// One place, many jobs: creators take turns, and each one's most important job
+// goes first, whatever came when.
+func TestTurnsAndPriorities(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		q := open(t, d, s, job.Options{Workers: 1})
+		defer shut(t, q)
+		busy := submit(t, q, job.Spec{Source: "spin", Creator: "first"})
+		<-s.in
+		var all []string
+		names := map[string]string{}
+		for _, spec := range []job.Spec{
+			{Creator: "amy", Priority: 0}, {Creator: "amy", Priority: 5}, {Creator: "amy", Priority: 9}, {Creator: "bob", Priority: -1}, {Creator: "bob", Priority: 0},
+		} {
+			spec.Source = "wait"
+			id := submit(t, q, spec)
+			all, names[id] = append(all, id), fmt.Sprint(spec.Creator, spec.Priority)
+			synctest.Wait() // it stands in line
+		}
+		current := busy
+		var order []string
+		for range all {
+			if _, err := q.Cancel(t.Context(), current); err != nil {
+				t.Fatal(err)
+			}
+			<-s.in
+			page, err := q.List(t.Context(), job.Filter{State: job.Running}, 0, "")
+			if err != nil || len(page.Jobs) != 1 {
+				t.Fatalf("%d jobs run (%v), want one", len(page.Jobs), err)
+			}
+			current = page.Jobs[0].ID
+			order = append(order, names[current])
+		}
+		if _, err := q.Cancel(t.Context(), current); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"amy9", "bob0", "amy5", "bob-1", "amy0"}; !slices.Equal(order, want) {
+			t.Errorf("order %q, want %q", order, want)
+		}
+	})
 }
 
 // Beside the process that runs the jobs another one can look at them.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // teaches DBOS to read SQLite's errors
+	_ "modernc.org/sqlite"
+)
+
+// alone runs f with DBOS as anybody would set it up, with our promise: every
+// commit is on disk. steps is how many steps its one workflow has.
+func alone(ctx context.Context, folder string, steps int, f func(dbos.Context, dbos.Workflow[string, string]) error) (err error) {
+	pool, err := sql.Open("sqlite", "file:"+filepath.Join(folder, "dbos.db")+
+		"?_txlock=immediate&_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	pool.SetMaxOpenConns(8)
+	inner, err := dbos.NewContext(ctx, dbos.Config{
+		AppName: "alone", SQLiteSystemDB: pool, ApplicationVersion: "1", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	workflow := func(c dbos.Context, _ string) (string, error) {
+		for range steps {
+			if _, err := dbos.RunAsStep(c, func(context.Context) (string, error) { return "done", nil }); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	}
+	dbos.RegisterWorkflow(inner, workflow)
+	if err := dbos.Launch(inner); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dbos.Shutdown(inner, 10*time.Second)) }()
+	return f(inner, workflow)
+}
+
+// dbosRuns are workflows that do nothing.
+func (b bench) dbosRuns(ctx context.Context, folder string, times int) error {
+	return alone(ctx, folder, 0, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
+		return atOnce(b.atOnce, times, func(i int) error { return runWorkflow(inner, workflow, i) })
+	})
+}
+
+// dbosSteps are steps of one workflow.
+func (b bench) dbosSteps(ctx context.Context, folder string, times int) error {
+	return alone(ctx, folder, times, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
+		return runWorkflow(inner, workflow, 0)
+	})
+}
+
+func runWorkflow(inner dbos.Context, workflow dbos.Workflow[string, string], i int) error {
+	handle, err := dbos.RunWorkflow(inner, workflow, "", dbos.WithWorkflowID(fmt.Sprint(i)))
+	if err == nil {
+		_, err = handle.GetResult()
+	}
+	return err
+}
+
+// syncs is what the disk needs.
+func syncs(_ context.Context, folder string, times int) (err error) {
+	f, err := os.Create(filepath.Join(folder, "page"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	page := make([]byte, 4096)
+	for range times {
+		if _, err := f.Write(page); err != nil {
+			return err
+		}
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/durable"
+	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/script"
+)
+
+// atOnce does something so many times, several at once.
+func atOnce(limit, times int, do func(i int) error) error {
+	var all sync.WaitGroup
+	slots, failed := make(chan struct{}, limit), make(chan error, times)
+	for i := range times {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if err := do(i); err != nil {
+				failed <- err
+			}
+		})
+	}
+	all.Wait()
+	close(failed)
+	return <-failed
+}
+
+// store opens a database for f.
+func store(ctx context.Context, folder string, f func(*db.DB) error) error {
+	d, err := db.Open(ctx, "sqlite:"+filepath.Join(folder, "job.db"), db.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(d), d.Close())
+}
+
+// engineRuns are runs of our engine that do nothing.
+func (b bench) engineRuns(ctx context.Context, folder string, times int) error {
+	return store(ctx, folder, func(d *db.DB) error {
+		var all sync.WaitGroup
+		all.Add(times)
+		e, err := durable.Open(ctx, d, func(context.Context, *durable.Run) error { all.Done(); return nil }, durable.Options{})
+		if err != nil {
+			return err
+		}
+		if err := e.Launch(); err != nil {
+			return err
+		}
+		err = atOnce(b.atOnce, times, func(i int) error { return e.Start(fmt.Sprint(i)) })
+		if err == nil {
+			all.Wait()
+		}
+		return errors.Join(err, e.Close())
+	})
+}
+
+// runner makes a runner of a function.
+type runner func(ctx context.Context, task job.Task) (job.Outcome, error)
+
+func (r runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) { return r(ctx, task) }
+
+// jobs runs jobs with a runner, from being submitted to their stored end.
+func (b bench) runJobs(ctx context.Context, folder, source string, times int, r job.Runner) error {
+	return store(ctx, folder, func(d *db.DB) error {
+		q, err := job.Open(ctx, d, r, job.Options{Workers: b.atOnce, KeepComplete: time.Hour})
+		if err != nil {
+			return err
+		}
+		err = atOnce(b.atOnce, times, func(int) error {
+			j, err := q.Submit(ctx, job.Spec{Source: source})
+			if err != nil {
+				return err
+			}
+			done, _, err := q.Poll(ctx, []string{j.ID}, time.Minute, true)
+			if err == nil && (len(done) != 1 || done[0].State != job.Complete) {
+				err = fmt.Errorf("job %s did not complete", j.ID)
+			}
+			return err
+		})
+		return errors.Join(err, q.Close())
+	})
+}
+
+func (b bench) emptyJobs(ctx context.Context, folder string, times int) error {
+	return b.runJobs(ctx, folder, "empty", times, runner(func(context.Context, job.Task) (job.Outcome, error) { return job.Outcome{}, nil }))
+}
+
+func (b bench) luaJobs(ctx context.Context, folder string, times int) error {
+	scripts, err := script.NewRunner(script.Options{
+		Tools: catalog.New(catalog.Options{}), Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: folder,
+		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
+	})
+	if err != nil {
+		return err
+	}
+	return b.runJobs(ctx, folder, "function main() end", times, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
+		outcome, err := scripts.Run(ctx, script.Request{Source: task.Source, Params: task.Params, Main: true, Door: task.Door, Watch: task.Watch})
+		return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
+	}))
+}
+
+// effectsOf is one job with so many effects of a kind, one after the other, which
+// do nothing.
+func (b bench) effectsOf(kind string) func(context.Context, string, int) error {
+	kinds := map[string]host.Kind{"read": host.Read, "repeat": host.Repeat, "write": host.Write}
+	return func(ctx context.Context, folder string, times int) error {
+		one := b
+		one.atOnce = 1
+		return one.runJobs(ctx, folder, "effects", 1, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
+			for i := range times {
+				e := host.Effect{Seq: int64(i) + 1, Name: "bench." + kind, Kind: kinds[kind], Args: []host.Value{"x"}}
+				_, err := task.Door.Pass(ctx, e, func(context.Context) ([]host.Value, error) { return []host.Value{"y"}, nil })
+				if err != nil {
+					return job.Outcome{}, err
+				}
+			}
+			return job.Outcome{}, nil
+		}))
+	}
+}

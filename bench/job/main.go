@@ -1,0 +1,123 @@
+// Command job measures what durable jobs cost on SQLite with every commit on
+// disk: jobs from being submitted to their stored end, and what the journal adds
+// to one effect. Beside them stand, from the same run, DBOS alone and what the
+// disk itself needs for a commit.
+//
+//	go run ./bench/job [-jobs 2000] [-effects 2000] [-at-once 64] [-rounds 3]
+//
+// Other users of a machine make it slower, never faster, so of several rounds the
+// best counts. Ratios tell more than times.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	var b bench
+	flag.IntVar(&b.jobs, "jobs", 2000, "jobs per round")
+	flag.IntVar(&b.effects, "effects", 2000, "effects per round")
+	flag.IntVar(&b.atOnce, "at-once", 64, "jobs submitted at once")
+	flag.IntVar(&b.rounds, "rounds", 3, "rounds, of which the best counts")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := b.report(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/job:", err)
+		os.Exit(1)
+	}
+}
+
+type bench struct{ jobs, effects, atOnce, rounds int }
+
+// subject is a row: run does something so many times in a fresh folder.
+type subject struct {
+	name  string
+	times int
+	run   func(ctx context.Context, folder string, times int) error
+}
+
+// spent is what one time takes.
+type spent struct{ wall, cpu time.Duration }
+
+func (b bench) report(ctx context.Context) error {
+	head("jobs, enqueue to complete", "per second", "CPU each", "of DBOS alone")
+	err := b.rows(ctx, func(first, s spent) string { return fmt.Sprintf("%.2f", float64(first.wall)/float64(s.wall)) }, perSecond,
+		subject{"DBOS alone: an empty workflow", b.jobs, b.dbosRuns},
+		subject{"our engine over it: an empty run", b.jobs, b.engineRuns},
+		subject{"a job that does nothing", b.jobs, b.emptyJobs},
+		subject{"a job that is an empty Lua script", b.jobs, b.luaJobs},
+	)
+	if err != nil {
+		return err
+	}
+	fmt.Println()
+	head("one effect of a job", "time", "CPU each", "of one commit")
+	return b.rows(ctx, func(first, s spent) string { return fmt.Sprintf("%.2f", float64(s.wall)/float64(first.wall)) }, perTime,
+		subject{"the disk: one page written and synced", b.effects, syncs},
+		subject{"DBOS alone: one step", b.effects, b.dbosSteps},
+		subject{"journal of a read", b.effects, b.effectsOf("read")},
+		subject{"journal of a call that may be repeated", b.effects, b.effectsOf("repeat")},
+		subject{"journal of a call that may not", b.effects, b.effectsOf("write")},
+	)
+}
+
+// rows measures subjects and prints each beside the first.
+func (b bench) rows(ctx context.Context, ratio func(first, s spent) string, figure func(spent) string, subjects ...subject) error {
+	var first spent
+	for i, s := range subjects {
+		best, err := b.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if i == 0 {
+			first = best
+		}
+		fmt.Printf("| %s | %s | %s | %s |\n", s.name, figure(best), micros(best.cpu), ratio(first, best))
+	}
+	return nil
+}
+
+// measure is the best round.
+func (b bench) measure(ctx context.Context, s subject) (best spent, err error) {
+	for i := range b.rounds {
+		folder, err := os.MkdirTemp("", "bench-job")
+		if err != nil {
+			return best, err
+		}
+		began, busy := time.Now(), processorTime()
+		err = s.run(ctx, folder, s.times)
+		round := spent{time.Since(began) / time.Duration(s.times), (processorTime() - busy) / time.Duration(s.times)}
+		_ = os.RemoveAll(folder)
+		if err != nil {
+			return best, err
+		}
+		if i == 0 || round.wall < best.wall {
+			best = round
+		}
+	}
+	return best, nil
+}
+
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for oneself
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func head(columns ...string) {
+	fmt.Printf("| %s |\n|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+}
+
+func micros(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }
+
+func perTime(s spent) string { return micros(s.wall) }
+
+func perSecond(s spent) string { return fmt.Sprintf("%.0f", float64(time.Second)/float64(s.wall)) }
