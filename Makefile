@@ -105,6 +105,10 @@ system: ## Install the Debian packages that tests compare us with, where that is
 bench-script: ## What a run and a tool call of a script cost
 	go run ./bench/script
 
+.PHONY: bench-chat
+bench-chat: ## How soon a model's first word is handed on, and what a turn costs
+	go test ./internal/agent -run xxx -bench FirstToken -benchtime 500x
+
 .PHONY: bench-search
 bench-search: ## How well and how fast tools are found, over two sets of questions
 	go run ./bench/search
