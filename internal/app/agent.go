@@ -110,7 +110,9 @@ func (h *House) openAgent() (*agent.Agent, error) {
 		return nil, err
 	}
 	return agent.New(agent.Options{
-		Model: model, Tools: h.catalog, Core: c.Tools, Own: h.isScript, Offer: agent.Offer(c.Offer),
+		Model: model, Tools: h.catalog, Core: c.Tools, Own: h.isScript,
+		Servers: func(space string) bool { return !isSomebodys(space) },
+		Offer:   agent.Offer(c.Offer),
 		Prompts: c.prompts(), Version: h.options.Version, Content: c.LogContent,
 		Limits: agent.Limits{
 			Iterations: c.Iterations, Calls: c.Calls, ResultBytes: c.ResultKB << 10, PromptBytes: c.PromptKB * 1000,

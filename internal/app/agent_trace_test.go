@@ -21,7 +21,9 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	steps, err := llmtest.Parse(`
 		use lua_eval {"code":"return mcp.left.echo{ text = 'my secret' }"}
 		use left__echo {"text":"my secret"}
+		use lua_eval {"code":"return pcall(tools.mcp_remove, 'left')"}
 		---
+		expect may not change which servers there are
 		say "it said my secret"
 	`)
 	if err != nil {
@@ -43,7 +45,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply, err := chat.Say(t.Context(), "what is my secret?", func(agent.Event) {})
-	if err != nil || reply.Text() != "it said my secret" || reply.ToolCalls != 3 {
+	if err != nil || reply.Text() != "it said my secret" || reply.ToolCalls != 4 {
 		t.Fatalf("%+v, %v", reply, err)
 	}
 	if err := chat.Close(t.Context()); err != nil {

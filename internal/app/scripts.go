@@ -15,6 +15,7 @@ import (
 	webmodule "github.com/luanette/luanette/internal/module/http"
 	"github.com/luanette/luanette/internal/module/workspace"
 	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
@@ -161,7 +162,20 @@ type scriptUpstreams struct {
 	policy builtin.Policy // nil allows everything
 }
 
+// within refuses to a script what the tool that does the same would refuse: one
+// that runs for a chat reaches no further than the chat.
+func within(ctx context.Context, name string) error {
+	if scope := tool.ScopeOf(ctx); scope != nil && !scope.Allows(tool.Ref{Name: name}) {
+		return fault.New(fault.Denied, "this conversation may not change which servers there are").
+			WithHint("ask whoever runs the server")
+	}
+	return nil
+}
+
 func (s scriptUpstreams) Add(ctx context.Context, name, address string) error {
+	if err := within(ctx, "mcp_connect"); err != nil {
+		return err
+	}
 	spec := upstream.Spec{Name: name, URL: address, Trusted: s.policy == nil}
 	if err := spec.Validate(); err != nil {
 		return err
@@ -175,19 +189,26 @@ func (s scriptUpstreams) Add(ctx context.Context, name, address string) error {
 }
 
 func (s scriptUpstreams) Remove(ctx context.Context, name string) (bool, error) {
+	if err := within(ctx, "mcp_disconnect"); err != nil {
+		return false, err
+	}
 	return s.all.Remove(ctx, name)
 }
 
 func (s scriptUpstreams) Status(name string) (host.UpstreamStatus, bool) {
 	status, ok := s.all.manager.Status(name)
-	return scriptStatus(status), ok
+	if !ok || isSomebodys(name) {
+		return host.UpstreamStatus{}, false
+	}
+	return scriptStatus(status), true
 }
 
 func (s scriptUpstreams) List() []host.UpstreamStatus {
-	all := s.all.manager.List()
-	list := make([]host.UpstreamStatus, len(all))
-	for i, status := range all {
-		list[i] = scriptStatus(status)
+	var list []host.UpstreamStatus
+	for _, status := range s.all.manager.List() {
+		if !isSomebodys(status.Name) {
+			list = append(list, scriptStatus(status))
+		}
 	}
 	return list
 }
