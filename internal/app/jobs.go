@@ -48,7 +48,9 @@ func (h *House) openJobs(ctx context.Context) error {
 		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
 		ReadOnly: !h.options.Jobs, Apart: isMusic, Events: h.bus, Log: h.log,
-		Approvals: h.approvals, Tools: h.catalog,
+	}
+	if h.approvals != nil { // the music backend asks nobody
+		options.Approvals, options.Tools = h.approvals, h.catalog
 	}
 	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
 	if h.scripts != nil {
@@ -64,7 +66,7 @@ func (h *House) openJobs(ctx context.Context) error {
 		return err
 	}
 	h.jobs = queue
-	if options.ReadOnly || h.approvals == nil { // the music backend asks nobody
+	if options.ReadOnly || h.approvals == nil {
 		return nil
 	}
 	return h.approvals.Recover(ctx) // what this process did not begin, a dead one did

@@ -124,7 +124,7 @@ func TestHealth(t *testing.T) {
 		health.Sessions.Total == nil || health.Sessions.Connected == nil {
 		t.Errorf("health = %s", body)
 	}
-	for _, path := range []string{"/", "/register", "/.well-known/openid-configuration"} {
+	for _, path := range []string{"/nothing", "/register", "/.well-known/openid-configuration"} {
 		if status, body := get(t, url+path, nil); status != http.StatusNotFound || !json.Valid(body) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
