@@ -110,18 +110,18 @@ func turn(ctx context.Context, manager *upstream.Manager, s *server, callers int
 // calls is one caller's turn.
 func calls(ctx context.Context, manager *upstream.Manager, space string, args json.RawMessage) ([]time.Duration, error) {
 	var took []time.Duration
-	for {
+	for ctx.Err() == nil {
 		began := time.Now()
 		result, err := manager.Call(ctx, tool.Call{Ref: tool.Ref{Space: space, Name: "echo"}, Args: args})
-		if ctx.Err() != nil {
-			return took, nil
-		}
-		if err != nil {
+		switch {
+		case ctx.Err() != nil: // the turn is over
+		case err != nil:
 			return nil, err
-		}
-		if len(result.Raw) < len(args) {
+		case len(result.Raw) < len(args):
 			return nil, fmt.Errorf("answered %s", result.Raw)
+		default:
+			took = append(took, time.Since(began))
 		}
-		took = append(took, time.Since(began))
 	}
+	return took, nil
 }

@@ -111,7 +111,7 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	c.Close()
+	c.Close() //nolint:contextcheck // ctx may have ended; closing has little time of its own
 	return nil, notSent(err)
 }
 
@@ -283,7 +283,7 @@ func (c *Client) leave(goodbye bool) {
 func (c *Client) post(ctx context.Context, f hoot01.Frame) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
+	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })() //nolint:contextcheck // joins both
 	return c.socket.Send(ctx, f.Frames())
 }
 

@@ -29,7 +29,7 @@ func (c *Client) Listen(ctx context.Context, endpoint string, heard func(hoot01.
 	old, ended := c.sub, c.err
 	if ended == nil {
 		c.sub = sub
-		c.work.Go(func() { c.overhear(sub, heard) })
+		c.work.Go(func() { c.overhear(sub, heard) }) //nolint:contextcheck // it listens as long as the client lives
 	}
 	c.mu.Unlock()
 	if ended != nil {
