@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/llm"
+	"github.com/luanette/luanette/internal/redact"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -102,21 +104,51 @@ func (b *toolbox) offer(info *tool.Info, directly bool) {
 	name := b.name(info.Ref)
 	b.refs[name] = info.Ref
 	if directly {
-		b.offered = append(b.offered, llm.Tool{Name: name, Description: info.Description, Input: inputFor(info)})
+		b.offered = append(b.offered, llm.Tool{Name: name, Description: redact.Cut(info.Description, longestDescription), Input: inputFor(info)})
 	}
 }
+
+// longestDescription bounds what one tool can say of itself to the model.
+const longestDescription = 8 << 10
 
 // inputFor is the schema the model sees. The session of lua_eval is the
 // conversation's, not the model's business.
 func inputFor(info *tool.Info) json.RawMessage {
-	if len(info.Input) == 0 {
-		return json.RawMessage(`{"type":"object"}`)
-	}
+	schema := acceptable(info.Input)
 	if info.Ref == luaEval {
-		return without(info.Input, sessionKey)
+		return without(schema, sessionKey)
 	}
-	return info.Input
+	return schema
 }
+
+// acceptable is a schema without what providers refuse, for they refuse the whole
+// question with it, and one odd tool would end every chat. What is taken away is
+// still checked when the tool is called.
+func acceptable(schema json.RawMessage) json.RawMessage {
+	anything := json.RawMessage(`{"type":"object"}`)
+	if !wire.IsObject(schema) || !json.Valid(schema) {
+		return anything
+	}
+	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+		schema = wire.Delete(schema, key)
+	}
+	if kind, _ := wire.GetText(schema, "type"); kind != "object" {
+		schema = wire.SetText(schema, "type", "object")
+	}
+	properties, _ := wire.Get(schema, "properties")
+	odd := false
+	wire.Each(properties, func(name string, _ json.RawMessage) bool {
+		odd = !propertyName.MatchString(name)
+		return !odd
+	})
+	if odd {
+		return anything
+	}
+	return schema
+}
+
+// propertyName is what providers take for a parameter's name.
+var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // without is an object schema that lacks a property.
 func without(schema json.RawMessage, property string) json.RawMessage {

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -168,5 +169,26 @@ func TestServerAway(t *testing.T) {
 	}
 	if got := strings.Join(codes, "; "); got != "git cannot be reached just now; Gone (nowhere) cannot be reached just now" {
 		t.Errorf("notices %s", got)
+	}
+}
+
+// A tool whose schema providers refuse does not take the others with it.
+func TestOddSchemas(t *testing.T) {
+	t.Parallel()
+	source := newShelf()
+	for i, schema := range []string{
+		`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`,
+		`{"type":"object","properties":{"with space":{"type":"string"}}}`,
+		`{"properties":{"a":{"type":"string"}}}`,
+		``,
+		`{"type":["object","null"]}`,
+		`7`,
+	} {
+		source.with(fmt.Sprintf("odd.t%d", i), "", answers("ok"))
+		source.tools[i].Input = json.RawMessage(schema)
+	}
+	s := play(t, source, "offer odd__t0\nuse odd__t0 {\"a\":1}\n---\nexpect ok\nsay fine")
+	if reply := s.turn(t, "go"); reply.Text() != "fine" {
+		t.Errorf("reply %+v", reply)
 	}
 }

@@ -55,7 +55,7 @@ type Wait struct {
 }
 
 // patient is a Model that asks its provider again where that can help: when the
-// endpoint is busy or the connection failed, and nothing was handed on yet.
+// endpoint is busy or the connection failed, and no text was handed on yet.
 type patient struct {
 	provider
 	about  About
@@ -72,7 +72,7 @@ func (m *patient) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answe
 	var waited time.Duration
 	for attempt := 1; ; attempt++ {
 		told := false
-		answer, err := m.try(ctx, p, func(d Delta) { told = true; emit(d) })
+		answer, err := m.try(ctx, p, func(d Delta) { told = told || d.Text != ""; emit(d) })
 		answer.Attempts = attempt
 		answer.Usage.Cost = m.prices.cost(m.about.Model, answer.Usage)
 		if err == nil {

@@ -94,6 +94,17 @@ func (q *anthropicRequest) check() string {
 		if t.InputSchema["type"] != "object" {
 			return fmt.Sprintf("tools.%d.input_schema.type: Field required", i)
 		}
+		for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+			if t.InputSchema[key] != nil {
+				return fmt.Sprintf("tools.%d.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level", i)
+			}
+		}
+		properties, _ := t.InputSchema["properties"].(map[string]any)
+		for name := range properties {
+			if !propertyName.MatchString(name) {
+				return fmt.Sprintf("tools.%d.custom.input_schema.properties: Property keys should match pattern '%s'", i, propertyName)
+			}
+		}
 		for _, other := range q.Tools[:i] {
 			if other.Name == t.Name {
 				return "tools: Tool names must be unique."
@@ -102,6 +113,8 @@ func (q *anthropicRequest) check() string {
 	}
 	return q.checkMessages()
 }
+
+var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
