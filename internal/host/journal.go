@@ -46,6 +46,7 @@ type Journal struct {
 	since    time.Time                         // when the first of them came that is not
 	waking   bool                              // a timer runs for them
 	over     bool                              // End has taken what is left
+	broken   error                             // why nothing more can be recorded
 	err      error                             // why nothing more passes
 	flying   map[int64]context.CancelCauseFunc // what Halt ends
 	writes   int                               // what it waits for: writes whose outcome is not recorded
@@ -260,6 +261,7 @@ func (j *Journal) Flush() error {
 
 // record sees to it that the first number steps are recorded. Whoever comes
 // while the recorder works waits, and then records for all who came meanwhile.
+// When the recorder failed once, nothing is recorded any more: a step is missing.
 func (j *Journal) record(number int64) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -268,15 +270,18 @@ func (j *Journal) record(number int64) error {
 		j.mu.Unlock()
 		return nil
 	}
-	batch, upTo, settling := j.pending, j.added, j.settling
+	batch, upTo, settling, err := j.pending, j.added, j.settling, j.broken
 	j.pending, j.settling = nil, 0
 	j.mu.Unlock()
-	err := j.recorder.Record(batch)
+	if err == nil {
+		err = j.recorder.Record(batch)
+	}
 	if err != nil {
 		j.Halt(err)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.broken = err
 	if err == nil {
 		j.written = upTo
 	}

@@ -111,7 +111,9 @@ func TestResumeIsLikeNothingHappened(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := perform(NewReplay(past, NewJournal(d, "boot")), w, effects)
+			journal := NewJournal(d, "boot")
+			got, err := perform(NewReplay(past, journal), w, effects)
+			journal.End() // the dead record nothing
 			if fault.CodeOf(err) == fault.Conflict {
 				checkDoubt(t, past, w, err)
 				return
@@ -156,7 +158,8 @@ func TestReplayOffline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		past, err := ReadJournal(append(d.records, journal.Tail())...)
+		tail := journal.End() // first: it waits for what is being recorded
+		past, err := ReadJournal(append(d.records, tail)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +234,8 @@ func TestJournalTakesEffectsAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	steps, err := ReadJournal(append(d.records, journal.Tail())...)
+	tail := journal.End() // first: it waits for what is being recorded
+	steps, err := ReadJournal(append(d.records, tail)...)
 	if err != nil || len(steps) != effects {
 		t.Fatalf("%d steps (%v), want %d", len(steps), err, effects)
 	}
@@ -280,6 +284,29 @@ func TestHalt(t *testing.T) {
 	if err != nil || len(steps) != 1 || !steps[0].Done {
 		t.Errorf("recorded %v (%v), want the write with its outcome", steps, err)
 	}
+}
+
+// Whose step was in a record that failed is told so, also when the disk is well
+// again.
+func TestALostRecordIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	d, w := &disk{left: 1}, &world{times: map[int64]int{}}
+	journal := NewJournal(d, "boot")
+	first, second := Effect{Seq: 1, Name: "w", Kind: Write}, Effect{Seq: 2, Name: "w", Kind: Write}
+	if _, err := journal.Pass(t.Context(), first, w.live(first)); err != nil {
+		t.Fatal(err)
+	}
+	if err := journal.Flush(); !errors.Is(err, errDied) {
+		t.Errorf("a failing disk: %v", err)
+	}
+	d.left = -1
+	if err := journal.Flush(); !errors.Is(err, errDied) {
+		t.Errorf("a step is missing, and it was said: %v", err)
+	}
+	if _, err := journal.Pass(t.Context(), second, w.live(second)); !errors.Is(err, errDied) || w.times[2] != 0 {
+		t.Errorf("what comes after: %v, made %d times", err, w.times[2])
+	}
+	<-journal.Halt(errDied) // nothing is waited for
 }
 
 // An outcome shares a record with the effect that follows it; alone it is
