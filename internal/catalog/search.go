@@ -128,12 +128,7 @@ func (s *search) probe(word queryWord, last bool) probe {
 			holders = begun
 		}
 	}
-	for _, other := range s.related(word.stem) {
-		alike := s.collect(&p, func(x *index) []match { return x.exact(other, factorRelated) })
-		if holders == 0 {
-			holders = alike
-		}
-	}
+	holders = s.alike(&p, word.stem, holders)
 	if holders == 0 {
 		holders = s.misspelt(&p, word)
 	}
@@ -211,8 +206,8 @@ func (x *index) holders(matches []match) int {
 // how many matched.
 func (p part) score(n int, probes []probe, whole string, best *ranking) int {
 	scores := make([]float32, len(p.tools))
-	matched := make([]uint8, len(p.tools))
-	strongest := make([]float32, len(p.tools)) // of one probe, where it has several words
+	matched := make([]float32, len(p.tools)) // how many words, one that only means the same being less than one
+	strongest := make([]strength, len(p.tools))
 	for _, probe := range probes {
 		p.index.add(probe, n, scores, matched, strongest)
 	}
@@ -222,7 +217,7 @@ func (p part) score(n int, probes []probe, whole string, best *ranking) int {
 			continue
 		}
 		found++
-		covered := float32(matched[i]) / float32(len(probes))
+		covered := matched[i] / float32(len(probes))
 		score *= coverageMinimum + (1-coverageMinimum)*covered
 		if p.index.joined[i] == whole {
 			score *= 2
@@ -233,21 +228,27 @@ func (p part) score(n int, probes []probe, whole string, best *ranking) int {
 	return found
 }
 
+// strength is how much the strongest of the words a probe stands for weighs in a
+// tool, and how well it stands for the probe.
+type strength struct{ weight, factor float32 }
+
 // add adds one probe's weight to the scores. A tool that contains several of the
 // words a probe stands for counts the strongest only.
-func (x *index) add(p probe, part int, scores []float32, matched []uint8, strongest []float32) {
+func (x *index) add(p probe, part int, scores, matched []float32, strongest []strength) {
 	matches := p.matches[part]
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
-			strongest[post.tool] = max(strongest[post.tool], post.weight*m.factor)
+			if w := post.weight * m.factor; w > strongest[post.tool].weight {
+				strongest[post.tool] = strength{w, m.factor}
+			}
 		}
 	}
 	for _, m := range matches {
 		for _, post := range x.postings[m.word] {
-			if w := strongest[post.tool]; w > 0 {
-				scores[post.tool] += w * p.rarity
-				matched[post.tool]++
-				strongest[post.tool] = 0
+			if s := strongest[post.tool]; s.weight > 0 {
+				scores[post.tool] += s.weight * p.rarity
+				matched[post.tool] += s.factor
+				strongest[post.tool] = strength{}
 			}
 		}
 	}

@@ -14,7 +14,7 @@ const (
 )
 
 // factorRelated is how much a word counts that only means about the same.
-const factorRelated = float32(0.45)
+const factorRelated = float32(0.55)
 
 // thesaurus is what people call the same thing when they talk about tools, a group
 // a line.
@@ -37,7 +37,7 @@ var thesaurus = groups(
 	"reschedule move postpone",
 	"answer reply respond",
 	"give assign grant",
-	"remember store save keep",
+	"remember store save keep write",
 	"mail email message",
 	"message text sms",
 	"picture image photo screenshot snapshot",
@@ -114,6 +114,27 @@ func (s *search) related(word string) []string {
 		}
 	}
 	return found[:min(len(found), mostRelated)]
+}
+
+// alike adds the words that mean about the same, common ones for less: they tell
+// little of what is looked for. It returns how many tools hold what the probe
+// stands for.
+func (s *search) alike(p *probe, word string, holders int) int {
+	for _, other := range s.related(word) {
+		have := 0
+		for _, part := range s.parts {
+			have += part.index.holders(part.index.exact(other, 1))
+		}
+		if have == 0 {
+			continue
+		}
+		if holders == 0 {
+			holders = have
+		}
+		factor := factorRelated * min(1, rarity(s.tools(), have)/rarity(s.tools(), holders))
+		s.collect(p, func(x *index) []match { return x.exact(other, factor) })
+	}
+	return holders
 }
 
 // relate learns from a parameter which words mean the same: a name that is short
