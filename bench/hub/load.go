@@ -20,18 +20,15 @@ import (
 
 // process is a server that this program started from itself.
 type process struct {
-	url  string
+	url  string // where it tells what it has spent
+	mcp  string // where it is called
 	stop func()
 }
 
 // start runs the program in a role and waits until it serves.
 func start(ctx context.Context, role string, args ...string) (*process, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeAddress()
 	if err != nil {
-		return nil, err
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		return nil, err
 	}
 	self, err := os.Executable()
@@ -43,7 +40,7 @@ func start(ctx context.Context, role string, args ...string) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{url: "http://" + address, stop: func() {
+	p := &process{url: "http://" + address, mcp: "http://" + address, stop: func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	}}
@@ -54,6 +51,15 @@ func start(ctx context.Context, role string, args ...string) (*process, error) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return p, ctx.Err()
+}
+
+// freeAddress is one on which nobody listens just now.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
 }
 
 func (p *process) usage(ctx context.Context) (usage, error) { return p.ask(ctx, "/usage") }
@@ -195,7 +201,7 @@ func weighSessions(ctx context.Context, server *process) error {
 	}
 	var callers []*caller
 	for range weighed {
-		c, err := newCaller(ctx, server.url+"/mcp", "legacy")
+		c, err := newCaller(ctx, server.mcp+"/mcp", "legacy")
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,8 @@
 // Command hub measures what the hub adds to a call: a client calls an echo tool
 // directly and through the hub, in each pair of protocol eras, alone and with
 // others beside it. Server, hub and client are three processes, so that the
-// hub's processor time and garbage can be told from the rest. It also tells what
+// hub's processor time and garbage can be told from the rest. The hub is all of
+// luanette serve, without telemetry. It also tells what
 // open sessions hold in memory.
 //
 //	go run ./bench/hub [-for 2s] [-clients 1,16,64]
@@ -25,6 +26,7 @@ func main() {
 		upstream = flag.String("upstream", "", "what the hub stands in front of")
 		length   = flag.Duration("for", 2*time.Second, "how long to measure each row")
 		clients  = flag.String("clients", "1,16,64", "how many clients at a time")
+		door     = flag.String("door", "", "where the hub listens; used by the program itself")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -34,7 +36,7 @@ func main() {
 	case "upstream":
 		err = serveUpstream(ctx, *listen)
 	case "hub":
-		err = serveHub(ctx, *listen, *upstream)
+		err = serveHub(ctx, *listen, *door, *upstream)
 	default:
 		err = measure(ctx, *length, *clients)
 	}
@@ -54,11 +56,16 @@ func measure(ctx context.Context, length time.Duration, clients string) error {
 		return err
 	}
 	defer far.stop()
-	near, err := start(ctx, "hub", "-upstream", far.url+"/mcp")
+	door, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	near, err := start(ctx, "hub", "-upstream", far.url+"/mcp", "-door", door)
 	if err != nil {
 		return err
 	}
 	defer near.stop()
+	near.mcp = "http://" + door
 	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
 		return err
 	}
@@ -104,14 +111,14 @@ type way struct {
 
 // report measures one row: what the server spends while clients call it.
 func (w way) report(ctx context.Context, clients int, length time.Duration) error {
-	if _, err := load(ctx, w.server.url+w.path, w.era, clients, length/4); err != nil { // warm up
+	if _, err := load(ctx, w.server.mcp+w.path, w.era, clients, length/4); err != nil { // warm up
 		return fmt.Errorf("%s: %w", w.name, err)
 	}
 	before, err := w.server.usage(ctx)
 	if err != nil {
 		return err
 	}
-	times, err := load(ctx, w.server.url+w.path, w.era, clients, length)
+	times, err := load(ctx, w.server.mcp+w.path, w.era, clients, length)
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.name, err)
 	}

@@ -3,14 +3,20 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/upstream"
 )
 
 // eras of clients and of the upstream, as the hub's namespaces are called too.
@@ -31,24 +37,39 @@ func (e *echo) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 
 // serveUpstream serves the echo tool in both eras.
 func serveUpstream(ctx context.Context, address string) error {
-	return serve(ctx, address, hub.New(hub.Options{Name: "echo", Version: "1", Tools: newEcho()}))
+	return serve(ctx, address, hub.New(hub.Options{Name: "echo", Version: "1", Tools: newEcho()}).Handler())
 }
 
-// serveHub stands in front of an upstream twice, once in each era.
-func serveHub(ctx context.Context, address, url string) error {
-	manager := upstream.New(upstream.Options{})
-	defer manager.Close()
-	for _, era := range eras {
-		if err := manager.Add(upstream.Spec{Name: era, URL: url, Protocol: era}); err != nil {
-			return err
-		}
+// serveHub is luanette serve in front of an upstream twice, once in each era.
+func serveHub(ctx context.Context, address, door, url string) error {
+	data, err := os.MkdirTemp("", "luanette-bench-")
+	if err != nil {
+		return err
 	}
-	return serve(ctx, address, hub.New(hub.Options{Name: "hub", Version: "1", Tools: newEcho(), Upstreams: peers{manager}}))
+	defer os.RemoveAll(data)
+	var text strings.Builder
+	fmt.Fprintf(&text, "listen = %q\ndata = %q\n[log]\nlevel = \"error\"\n", door, data)
+	for _, era := range eras {
+		fmt.Fprintf(&text, "[upstreams.%s]\nurl = %q\nprotocol = %q\nexpose = \"all\"\n", era, url, era)
+	}
+	file := filepath.Join(data, "luanette.toml")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		return err
+	}
+	env := app.Environment{"HOME": data}
+	config, err := app.Load(app.Sources{File: file, Env: env})
+	if err != nil {
+		return err
+	}
+	config.TuneCollector(env)
+	house, err := app.Build(ctx, config, app.Options{Version: "bench", Stderr: io.Discard, Env: env})
+	if err != nil {
+		return err
+	}
+	ready := make(chan error, 1)
+	go func() { ready <- house.Serve(ctx) }()
+	return errors.Join(serve(ctx, address, http.NotFoundHandler()), <-ready)
 }
-
-type peers struct{ *upstream.Manager }
-
-func (p peers) Peer(namespace string) (hub.Peer, bool) { return p.Manager.Peer(namespace) }
 
 // usage is what a process has spent since it began, and holds now.
 type usage struct {
@@ -59,9 +80,9 @@ type usage struct {
 	Stacks  uint64
 }
 
-func serve(ctx context.Context, address string, h *hub.Hub) error {
+func serve(ctx context.Context, address string, h http.Handler) error {
 	mux := http.NewServeMux()
-	mux.Handle("/", h.Handler())
+	mux.Handle("/", h)
 	mux.HandleFunc("GET /usage", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("collect") {
 			runtime.GC()

@@ -31,6 +31,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	loaded.TuneCollector(world.Env)
 	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err

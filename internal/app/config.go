@@ -28,6 +28,7 @@ type Config struct {
 	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
 	Data      string                    `toml:"data" help:"folder for everything that is kept"`
 	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH" secret:"url"`
+	GCPercent int                       `toml:"gc_percent" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
 	Log       LogConfig                 `toml:"log"`
 	Telemetry TelemetryConfig           `toml:"telemetry"`
 	HUD       HUDConfig                 `toml:"hud"`
@@ -131,12 +132,13 @@ type UpstreamConfig struct {
 // defaults is the configuration of somebody who configured nothing.
 func defaults(env Environment) Config {
 	return Config{
-		Chat:   chatDefaults(),
-		Listen: "127.0.0.1:8081",
-		Data:   dataFolder(env),
-		Log:    LogConfig{Level: "info", Format: "text"},
-		HUD:    HUDConfig{RecentEvents: 4096, RecentTraces: 200},
-		MCP:    MCPConfig{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
+		Chat:      chatDefaults(),
+		Listen:    "127.0.0.1:8081",
+		Data:      dataFolder(env),
+		GCPercent: DefaultGCPercent,
+		Log:       LogConfig{Level: "info", Format: "text"},
+		HUD:       HUDConfig{RecentEvents: 4096, RecentTraces: 200},
+		MCP:       MCPConfig{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
@@ -340,6 +342,9 @@ func (l *Loaded) readFlags(flags map[string]string) error {
 func (c *Config) check() error {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		return fault.New(fault.Config, "log.level: %q is not a level", c.Log.Level).WithHint("use debug, info, warn or error")
+	}
+	if c.GCPercent < 10 || c.GCPercent > 10_000 {
+		return fault.New(fault.Config, "gc_percent: %d is not between 10 and 10000", c.GCPercent).WithHint("400 suits most; less saves memory")
 	}
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		return fault.New(fault.Config, "log.format: %q is not a format", c.Log.Format).WithHint("use text or json")

@@ -157,6 +157,7 @@ type Hub struct {
 	closing chan struct{} // closed by Close: streams end, new requests are refused
 
 	work     sync.WaitGroup // tasks and the janitor
+	workers  workers        // who runs the tasks
 	relaying sync.Mutex     // held while an upstream's endpoint is looked up or made; before mu
 
 	mu     sync.Mutex
@@ -173,6 +174,7 @@ func New(opts Options) *Hub {
 		log:     opts.Log,
 		metrics: newInstruments(opts.Meter),
 		closing: make(chan struct{}),
+		workers: workers{tasks: make(chan func())},
 		tasks:   map[*task]struct{}{},
 		relays:  map[string]*endpoint{},
 	}
@@ -255,6 +257,7 @@ func (h *Hub) Close(ctx context.Context) error {
 		h.cancelTasks(errClosing, nil)
 		<-idle
 	}
+	h.workers.group.Wait()
 	for _, e := range h.endpoints() {
 		e.close(ctx)
 	}

@@ -85,7 +85,8 @@ func (t *task) start(ctx context.Context, rd *round) {
 	closed := h.closed
 	if !closed {
 		h.tasks[t] = struct{}{}
-		h.work.Go(func() { t.run(ctx) })
+		h.work.Add(1)
+		h.workers.run(func() { defer h.work.Done(); t.run(ctx) }, h.closing)
 	}
 	h.mu.Unlock()
 	if closed {

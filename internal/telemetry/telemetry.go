@@ -21,6 +21,7 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/clock"
@@ -109,9 +110,19 @@ func (t *Telemetry) Tracer(name string) trace.Tracer { return t.tracers.Tracer(n
 func (t *Telemetry) Meter(name string) metric.Meter { return t.meters.Meter(name) }
 
 // Handler traces and measures the requests that next serves; the trace of a
-// caller that sends one is continued. Spans are named by method and route.
+// caller that sends one is continued. Spans are named by method and route. While
+// nothing is exported a request has no span of its own, for nobody would see more
+// in it than in those of what it asks for.
 func (t *Telemetry) Handler(next http.Handler) http.Handler {
-	return otelhttp.NewHandler(next, "http", t.http()...)
+	if t.exporting {
+		return otelhttp.NewHandler(next, "http", t.http()...)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Traceparent") != "" {
+			r = r.WithContext(Propagator().Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Transport traces and measures requests made through base, and tells the other

@@ -22,7 +22,7 @@ type flight struct {
 	mu     sync.Mutex
 	last   float64
 	landed bool
-	queue  chan func()   // to the caller; nil when there is nothing to tell it
+	queue  chan func()   // to the caller; made when there is something to tell it
 	told   chan struct{} // closed when the queue is empty for good
 }
 
@@ -31,18 +31,7 @@ type flight struct {
 const flightQueue = 256
 
 func newFlight(caller *tool.Caller, clock *patience, ask func(context.Context, []tool.Question) ([]json.RawMessage, error)) *flight {
-	f := &flight{caller: caller, clock: clock, ask: ask, last: -1}
-	if caller == nil || caller.Progress == nil && caller.Log == nil {
-		return f
-	}
-	f.queue, f.told = make(chan func(), flightQueue), make(chan struct{})
-	go func() {
-		defer close(f.told)
-		for tell := range f.queue {
-			tell()
-		}
-	}()
-	return f
+	return &flight{caller: caller, clock: clock, ask: ask, last: -1}
 }
 
 // progress passes on a notification, if it goes forward.
@@ -74,8 +63,19 @@ func (f *flight) log(params json.RawMessage) {
 	f.tell(func() { f.caller.Log(entry) })
 }
 
-// tell queues; f.mu is held.
+// tell queues; f.mu is held. Most calls are answered before there is anything to
+// tell, so the queue and who empties it are made by the first that has.
 func (f *flight) tell(what func()) {
+	if f.queue == nil {
+		queue, told := make(chan func(), flightQueue), make(chan struct{})
+		f.queue, f.told = queue, told
+		go func() {
+			defer close(told)
+			for tell := range queue {
+				tell()
+			}
+		}()
+	}
 	select {
 	case f.queue <- what:
 	default:
@@ -86,12 +86,13 @@ func (f *flight) tell(what func()) {
 func (f *flight) land() {
 	f.mu.Lock()
 	f.landed = true
+	told := f.told
 	if f.queue != nil {
 		close(f.queue)
 	}
 	f.mu.Unlock()
-	if f.told != nil {
-		<-f.told
+	if told != nil {
+		<-told
 	}
 }
 

@@ -99,10 +99,7 @@ func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
 // post sends one message. The response, whatever its status but a lost session
 // or wanting credentials, is the caller's to read and close.
 func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, error) {
-	request, err := l.request(ctx, http.MethodPost, out.Message.Append(nil))
-	if err != nil {
-		return nil, notSent(err)
-	}
+	request := l.request(ctx, http.MethodPost, out.Message.Append(nil))
 	request.Header.Set("Content-Type", wire.ContentJSON)
 	request.Header.Set("Accept", wire.ContentJSON+", "+wire.ContentEvent)
 	if l.modern() && out.Message.Method != "" {
@@ -151,11 +148,8 @@ func (l *httpLink) forgotten(response *http.Response) bool {
 	return true
 }
 
-func (l *httpLink) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
-	request, err := l.client.request(ctx, method, l.client.url.String(), body)
-	if err != nil {
-		return nil, err
-	}
+func (l *httpLink) request(ctx context.Context, method string, body []byte) *http.Request {
+	request := l.client.request(ctx, method, l.client.url, body)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != "" {
@@ -164,7 +158,7 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) (*ht
 	if l.revision != "" {
 		request.Header.Set(wire.HeaderRevision, l.revision)
 	}
-	return request, nil
+	return request
 }
 
 // answer finds the response to the request id in an HTTP response. rest is what
@@ -248,10 +242,7 @@ func (l *httpLink) until(id wire.ID, events *wire.EventReader) (wire.Message, er
 
 // resume opens the rest of a stream after the event last.
 func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, error) {
-	request, err := l.request(ctx, http.MethodGet, nil)
-	if err != nil {
-		return nil, err
-	}
+	request := l.request(ctx, http.MethodGet, nil)
 	request.Header.Set("Accept", wire.ContentEvent)
 	if last != "" {
 		request.Header.Set(wire.HeaderLastEventID, last)
@@ -294,10 +285,8 @@ func (l *httpLink) Close() {
 	if leave {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if request, err := l.request(ctx, http.MethodDelete, nil); err == nil {
-			if response, err := l.client.do(request); err == nil {
-				response.Body.Close()
-			}
+		if response, err := l.client.do(l.request(ctx, http.MethodDelete, nil)); err == nil {
+			response.Body.Close()
 		}
 	}
 	l.life.wait()

@@ -88,25 +88,28 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-func (c *client) request(ctx context.Context, method, to string, body []byte) (*http.Request, error) {
-	var content io.Reader
-	if body != nil {
-		content = bytes.NewReader(body)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, to, content)
-	if err != nil {
-		return nil, err
-	}
+// request is what http.NewRequest makes, from a URL that was parsed before.
+func (c *client) request(ctx context.Context, method string, to *url.URL, body []byte) *http.Request {
+	header := make(http.Header, len(c.headers)+8)
 	for name, values := range c.headers {
-		request.Header[name] = values
+		header[name] = values
 	}
-	return request, nil
+	request := &http.Request{
+		Method: method, URL: to, Host: to.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if body != nil {
+		request.ContentLength = int64(len(body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		request.Body, _ = request.GetBody() // never fails
+	}
+	return request.WithContext(ctx)
 }
 
 // do sends the request. Its errors tell whether the server can have seen it,
 // and name no more of the URL than its host.
 func (c *client) do(request *http.Request) (*http.Response, error) {
-	response, err := c.http.Do(request)
+	response, err := c.send(request)
 	if err != nil {
 		if ctx := request.Context(); ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -127,6 +130,23 @@ func (c *client) do(request *http.Request) (*http.Response, error) {
 		return nil, notSent(statusFault(response, body))
 	}
 	return response, nil
+}
+
+// send makes one round trip, which is nearly always all there is to do; a redirect
+// takes the long way from the start.
+func (c *client) send(request *http.Request) (*http.Response, error) {
+	response, err := c.http.Transport.RoundTrip(request)
+	if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {
+		return response, err
+	}
+	response.Body.Close()
+	again := request.Clone(request.Context())
+	if request.GetBody != nil {
+		if again.Body, err = request.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return c.http.Do(again)
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }

@@ -45,10 +45,7 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 }
 
 func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader, io.ReadCloser, error) {
-	request, err := client.request(ctx, http.MethodGet, client.url.String(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
+	request := client.request(ctx, http.MethodGet, client.url, nil)
 	request.Header.Set("Accept", wire.ContentEvent)
 	response, err := client.do(request)
 	if err != nil {
@@ -108,10 +105,7 @@ func (l *sseLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) 
 
 // Send implements Link.
 func (l *sseLink) Send(ctx context.Context, m wire.Message) error {
-	request, err := l.client.request(ctx, http.MethodPost, l.post.String(), m.Append(nil))
-	if err != nil {
-		return notSent(err)
-	}
+	request := l.client.request(ctx, http.MethodPost, l.post, m.Append(nil))
 	request.Header.Set("Content-Type", wire.ContentJSON)
 	response, err := l.client.do(request)
 	if err != nil {

@@ -33,16 +33,22 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 
 // relay makes a request as it came.
 func (k *keeper) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	meta := wire.Meta(params)
-	r := request{method: method, params: wire.Delete(params, "_meta"), meta: meta, caller: caller}
+	var fields [3]json.RawMessage
+	wire.Pick(params, []string{"_meta", "name", "arguments"}, fields[:])
+	r := request{method: method, params: params, caller: caller}
+	if fields[0] != nil {
+		r.params = wire.Delete(params, "_meta")
+		if wire.IsObject(fields[0]) {
+			r.meta = fields[0]
+		}
+	}
 	if r.params == nil {
 		r.params = json.RawMessage(`{}`)
 	}
 	switch method {
 	case wire.MethodToolsCall:
-		name, _ := wire.GetText(params, "name")
-		args, _ := wire.Get(params, "arguments")
-		return k.callTool(ctx, name, args, r)
+		name, _ := wire.Text(fields[1])
+		return k.callTool(ctx, name, fields[2], r)
 	case wire.MethodToolsList:
 		result, err := k.request(ctx, r, "", true)
 		return k.sift(result), err

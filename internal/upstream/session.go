@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,9 @@ func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
+		if wire.Lacks(result, "resultType") && !r.greets { // as all results of the older era do
+			return wire.StripProtocol(result), nil
+		}
 		switch kind, _ := wire.GetText(result, "resultType"); kind {
 		case wire.ResultInputRequired:
 			if params, err = s.askBack(ctx, clock, r, result); err != nil {
@@ -122,11 +126,11 @@ func (s *session) exchange(ctx context.Context, clock *patience, r request, para
 
 // meta is what a request's _meta says on this hop.
 func (s *session) meta(r request, id wire.ID) json.RawMessage {
-	meta := wire.DeletePrefix(r.meta, wire.ProtocolPrefix)
+	meta := wire.DeleteFunc(r.meta, func(key string) bool {
+		return key == wire.MetaProgressToken || strings.HasPrefix(key, wire.ProtocolPrefix)
+	})
 	if r.caller != nil {
 		meta = wire.Set(meta, wire.MetaProgressToken, json.RawMessage(id))
-	} else {
-		meta = wire.Delete(meta, wire.MetaProgressToken)
 	}
 	if s.era != wire.Modern {
 		return meta
@@ -147,14 +151,18 @@ func (s *session) meta(r request, id wire.ID) json.RawMessage {
 // traceHeaders says the trace context of meta in headers too, for servers that
 // look there.
 func traceHeaders(meta json.RawMessage) []Header {
+	var found [len(traceKeys)]json.RawMessage
+	wire.Pick(meta, traceKeys[:], found[:])
 	var headers []Header
-	for _, key := range [3]string{wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage} {
-		if text, ok := wire.GetText(meta, key); ok && text != "" && wire.EncodeHeader(text) == text {
-			headers = append(headers, Header{key, text})
+	for i, raw := range found {
+		if text, ok := wire.Text(raw); ok && text != "" && wire.EncodeHeader(text) == text {
+			headers = append(headers, Header{traceKeys[i], text})
 		}
 	}
 	return headers
 }
+
+var traceKeys = [...]string{wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage}
 
 // cancel tells the server that nobody waits for that answer any more, where
 // hanging up does not tell it already.

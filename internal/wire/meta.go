@@ -50,6 +50,9 @@ func SetMeta(object, meta json.RawMessage) json.RawMessage {
 // _meta, and without _meta when nothing else was in it. An object that has none
 // comes back as it is.
 func StripProtocol(object json.RawMessage) json.RawMessage {
+	if Lacks(object, ProtocolPrefix) {
+		return object
+	}
 	meta := Meta(object)
 	if meta == nil {
 		return object

@@ -27,6 +27,12 @@ func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 	return found, found != nil
 }
 
+// Lacks tells at a glance that there is surely no key that begins so in an object,
+// nor in what it holds. It may fail to see that, but costs next to nothing.
+func Lacks(object json.RawMessage, prefix string) bool {
+	return !bytes.Contains(object, []byte(prefix)) && !bytes.Contains(object, []byte(`\u`))
+}
+
 // GetText finds the string value of key.
 func GetText(object json.RawMessage, key string) (string, bool) {
 	raw, ok := Get(object, key)
@@ -46,6 +52,9 @@ func Text(raw json.RawMessage) (text string, ok bool) {
 
 // GetBool finds the boolean value of key; anything else is false.
 func GetBool(object json.RawMessage, key string) bool {
+	if Lacks(object, key) {
+		return false
+	}
 	raw, _ := Get(object, key)
 	return string(raw) == "true"
 }

@@ -59,6 +59,26 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// What Lacks says is lacking is not there, however it is written.
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	for object, lacks := range map[string]bool{
+		`{"a":1}`:        false,
+		`{"b":{"a":1}}`:  false, // it does not look where
+		`{"\u0061":1}`:   false,
+		`{"b":"\u0061"}`: false,
+		`{"b":1}`:        true,
+		``:               true,
+	} {
+		if got := wire.Lacks([]byte(object), "a"); got != lacks {
+			t.Errorf("Lacks(%s) = %v", object, got)
+		}
+		if _, there := wire.Get([]byte(object), "a"); there && lacks {
+			t.Errorf("%s has what it is said to lack", object)
+		}
+	}
+}
+
 func TestCarrierHoldsTraceContext(t *testing.T) {
 	t.Parallel()
 	c := wire.Carrier{Meta: json.RawMessage(`{"progressToken":1}`)}
