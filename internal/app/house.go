@@ -245,6 +245,9 @@ func (h *House) resources() *builtin.Resources {
 	if h.jobs != nil {
 		families = append(families, builtin.JobResources(h.jobs))
 	}
+	if h.hoot != nil {
+		families = append(families, builtin.MusicResources(h.hoot))
+	}
 	return builtin.NewResources(families...)
 }
 

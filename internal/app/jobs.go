@@ -53,7 +53,7 @@ func (h *House) openJobs(ctx context.Context) error {
 		options.Approvals, options.Tools = h.approvals, h.catalog
 	}
 	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
-	if h.scripts != nil {
+	if h.scripts != nil { // not in a house of music alone
 		runner.runner = h.scripts.runner
 	}
 	queue, err := job.Open(ctx, h.store, runner, options)

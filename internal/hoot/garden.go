@@ -213,6 +213,11 @@ func (v GardenView) Text() string {
 }
 
 func (h *Hoot) gardenQuery(_ context.Context, _ tool.Call, in gardenQueryIn) (GardenView, error) {
+	return h.look(in), nil
+}
+
+// look is what is on a stretch of the timeline.
+func (h *Hoot) look(in gardenQueryIn) GardenView {
 	v := GardenView{GardenState: h.garden.state(), Regions: []Region{}, Playing: []string{}}
 	var regions []Region
 	regions, v.Markers = h.garden.between(in.Start, in.end())
@@ -225,5 +230,5 @@ func (h *Hoot) gardenQuery(_ context.Context, _ tool.Call, in gardenQueryIn) (Ga
 			v.Playing = append(v.Playing, r.ID)
 		}
 	}
-	return v, nil
+	return v
 }

@@ -47,3 +47,6 @@ func (h *Hoot) Keep(ctx context.Context, r io.Reader, mime string) (Stored, erro
 	c, err := h.shelf.Keep(ctx, r, kind)
 	return Stored{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
+
+// Garden is the transport and the whole timeline.
+func (h *Hoot) Garden() GardenView { return h.look(gardenQueryIn{}) }

@@ -1,0 +1,44 @@
+package builtin
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/hoot"
+)
+
+// Music is what of the music backend can be read.
+type Music interface {
+	Artifact(ctx context.Context, id string) (hoot.ArtifactView, error)
+	Artifacts(ctx context.Context, q hoot.Search) (hoot.ArtifactList, error)
+	Garden() hoot.GardenView
+}
+
+// MusicResources makes the resources that show what was made and what plays.
+func MusicResources(m Music) []Resource {
+	const mime = "application/json"
+	list := func(q hoot.Search) func(context.Context, string) (string, error) {
+		return func(ctx context.Context, _ string) (string, error) {
+			found, err := m.Artifacts(ctx, q)
+			if err != nil {
+				return "", err
+			}
+			return asJSON(found)
+		}
+	}
+	return []Resource{
+		{URI: "hoot://artifacts/recent", Name: "recent-artifacts", Title: "Recent artifacts", MIMEType: mime,
+			Description: "The newest 50 artifacts with their tags and where their contents are", Read: list(hoot.Search{Limit: 50})},
+		{URI: "hoot://soundfonts", Name: "soundfonts", Title: "SoundFonts", MIMEType: mime,
+			Description: "The artifacts that are SoundFonts", Read: list(hoot.Search{Tags: []string{"type:soundfont"}, Limit: 200})},
+		{URI: "hoot://garden", Name: "garden", Title: "The garden", MIMEType: mime, Description: "The transport and the timeline",
+			Read: func(context.Context, string) (string, error) { return asJSON(m.Garden()) }},
+		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "Everything known of one artifact",
+			Read: func(ctx context.Context, id string) (string, error) {
+				a, err := m.Artifact(ctx, id)
+				if err != nil {
+					return "", err
+				}
+				return asJSON(a)
+			}},
+	}
+}

@@ -1,0 +1,66 @@
+package builtin_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hoot"
+)
+
+// band has one artifact and plays.
+type band struct{}
+
+func (band) Artifact(_ context.Context, id string) (hoot.ArtifactView, error) {
+	if id != "artifact_1" {
+		return hoot.ArtifactView{}, fault.New(fault.NotFound, "no artifact %s", id)
+	}
+	return hoot.ArtifactView{ID: id, Name: "Reel"}, nil
+}
+
+func (b band) Artifacts(_ context.Context, q hoot.Search) (hoot.ArtifactList, error) {
+	if len(q.Tags) > 0 {
+		return hoot.ArtifactList{}, nil
+	}
+	return hoot.ArtifactList{Artifacts: []hoot.ArtifactView{{ID: "artifact_1"}}, Count: 1}, nil
+}
+
+func (band) Garden() hoot.GardenView {
+	return hoot.GardenView{GardenState: hoot.GardenState{State: "playing", Tempo: 90}}
+}
+
+func TestMusicResources(t *testing.T) {
+	t.Parallel()
+	all := builtin.MusicResources(band{})
+	for _, tt := range []struct{ uri, variable, want string }{
+		{"hoot://artifacts/recent", "", `"artifact_1"`},
+		{"hoot://soundfonts", "", `"count"`},
+		{"hoot://garden", "", `"playing"`},
+		{"hoot://artifact/{id}", "artifact_1", `"Reel"`},
+	} {
+		found := false
+		for _, r := range all {
+			if r.URI != tt.uri {
+				continue
+			}
+			found = true
+			text, err := r.Read(t.Context(), tt.variable)
+			if err != nil || !json.Valid([]byte(text)) || !strings.Contains(text, tt.want) {
+				t.Errorf("%s: %s, %v; want %s", tt.uri, text, err, tt.want)
+			}
+		}
+		if !found {
+			t.Errorf("there is no %s", tt.uri)
+		}
+	}
+	for _, r := range all {
+		if r.URI == "hoot://artifact/{id}" {
+			if _, err := r.Read(t.Context(), "artifact_2"); fault.CodeOf(err) != fault.NotFound {
+				t.Errorf("an artifact that is not there: %v", err)
+			}
+		}
+	}
+}
