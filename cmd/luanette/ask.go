@@ -48,10 +48,17 @@ func (l *live) ask(ctx context.Context, q tool.Question, from *os.File) (json.Ra
 	if _, ok := asked.Schema.Properties["decision"]; !ok {
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
-	fmt.Fprintf(l.world.Stderr, "%s\nAllow it? [y]es, [a]lways this tool, [n]o, or Enter to leave it open: ", asked.Message)
+	fmt.Fprintln(l.world.Stderr, asked.Message)
+	const choice = "Allow it? [y]es, [a]lways this tool, [n]o, or Enter to leave it open: "
 	typed := make(chan string, 1)
 	go func() { // a line cannot be called off; at the latest it is read when the person types one
-		line, _ := bufio.NewReader(from).ReadString('\n')
+		var line string
+		if l.prompt != nil {
+			line, _ = l.prompt(choice)
+		} else {
+			fmt.Fprint(l.world.Stderr, choice)
+			line, _ = bufio.NewReader(from).ReadString('\n')
+		}
 		typed <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {

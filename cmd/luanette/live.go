@@ -14,7 +14,8 @@ import (
 // live shows what a call says while it runs: lines where they belong, and on a
 // terminal a bar of how far it has come below them.
 type live struct {
-	world *process
+	world  *process
+	prompt func(question string) (string, error) // asks the person, where something else reads the terminal; may be nil
 
 	mu    sync.Mutex
 	shown map[int64]bool // lines that were printed, by number

@@ -49,6 +49,7 @@ func (c *replCommand) Run(ctx context.Context, world *process) error {
 		}
 		lines := openLines(world, func(word string) []string { return r.complete(ctx, word) })
 		defer lines.Close()
+		r.lines = lines
 		r.greet()
 		if err := r.loop(ctx, lines); err != nil {
 			return err
@@ -66,6 +67,7 @@ type repl struct {
 	fresh   bool     // nothing has happened in the session, which is ours
 	tools   []string // paths of all tools, once somebody asked
 
+	lines      lineReader
 	previewing bool // the next code is only to be previewed
 }
 
@@ -186,6 +188,9 @@ func (r *repl) take(ctx context.Context, code string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	shown := newLive(r.world)
+	if r.lines != nil {
+		shown.prompt = r.lines.Prompt
+	}
 	caller := shown.caller()
 	if !r.flags.JSON {
 		caller.Log = shown.log

@@ -86,7 +86,7 @@ func TestCompleteKnowsTheSession(t *testing.T) {
 		"string.for":   {"string.format"},
 		"nothing.else": {},
 		"mcp.lua_ev":   {"mcp.lua_eval"},
-		"mcp.session_": {"mcp.session_close", "mcp.session_create", "mcp.session_fork", "mcp.session_list", "mcp.session_reset"},
+		"mcp.session_": {"mcp.session_close", "mcp.session_create", "mcp.session_fork", "mcp.session_list", "mcp.session_reset", "mcp.session_script"},
 	} {
 		if got := r.complete(t.Context(), word); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", word, got, want)

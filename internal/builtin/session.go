@@ -73,10 +73,16 @@ func (v SessionView) Text() string {
 type sessionCreateIn struct {
 	Name     string `json:"name,omitempty" jsonschema:"what you call it" max:"128"`
 	Language string `json:"language,omitempty" jsonschema:"lua, the only one" enum:"lua"`
+
+	TimeoutMS int64 `json:"timeout_ms,omitempty" jsonschema:"how long a turn may take, when that is to be less than the server allows" min:"1" max:"3600000"`
+	MemoryMB  int64 `json:"memory_mb,omitempty" jsonschema:"how much memory a turn may hold, likewise" min:"1" max:"65536"`
 }
 
 func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCreateIn) (SessionView, error) {
-	s, err := t.sessions.Create(ctx, script.NewSession{Owner: ownerOf(call), Name: in.Name, Language: in.Language})
+	s, err := t.sessions.Create(ctx, script.NewSession{
+		Owner: ownerOf(call), Name: in.Name, Language: in.Language,
+		Limits: script.Limits{Time: time.Duration(in.TimeoutMS) * time.Millisecond, Memory: in.MemoryMB << 20},
+	})
 	return sessionView(&s), err
 }
 

@@ -38,7 +38,7 @@ func (a *attended) askCaller(ctx context.Context, pending host.Pending, paused *
 
 // question is what an elicitation asks.
 func question(p *host.Paused) map[string]any {
-	text := fmt.Sprintf("The script %s needs your approval to go on:\n\n%s", p.Name, host.PlanText(p.Plan))
+	text := fmt.Sprintf("Approval is needed for %s to go on:\n\n%s", p.Name, host.PlanText(p.Plan))
 	if !p.Complete {
 		text += "\n\nThe plan may go on: it could not be rehearsed to its end."
 	}
