@@ -70,7 +70,10 @@ func address(u *url.URL) string {
 // keyPrefixes begin the keys of well-known services.
 var keyPrefixes = []string{"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "xapp-", "AKIA", "AIza", "eyJ", "npm_", "hf_", "Bearer "}
 
-var keyShape = regexp.MustCompile(`^[A-Za-z0-9+/_=-]{32,}$`)
+var (
+	keyShape = regexp.MustCompile(`^[A-Za-z0-9+/_=-]{32,}$`)
+	letters  = regexp.MustCompile(`[A-Za-z]`)
+)
 
 // looksLikeKey tells words that nobody writes by hand: a known beginning, or many
 // letters and digits without a break.
@@ -80,7 +83,9 @@ func looksLikeKey(word string) bool {
 			return true
 		}
 	}
-	return keyShape.MatchString(word) && !strings.HasPrefix(word, "/") && strings.ContainsAny(word, "0123456789") && strings.ContainsAny(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") && strings.Count(word, "-") < 4 && strings.Count(word, "/") < 2
+	isPath := strings.HasPrefix(word, "/") || strings.Count(word, "/") > 1
+	isName := strings.Count(word, "-") > 3 || !strings.ContainsAny(word, "0123456789") || !letters.MatchString(word)
+	return keyShape.MatchString(word) && !isPath && !isName
 }
 
 // quoted puts words with spaces in them into quotation marks.
