@@ -45,7 +45,7 @@ func (t *Tool) notes() []string {
 	return notes
 }
 
-// paths are the namespace and the name, or the name alone for a tool of our own.
+// path is the namespace and the name, or the name alone for a tool of our own.
 func (t *Tool) path() []string {
 	if t.Space == "" {
 		return []string{t.Name}
