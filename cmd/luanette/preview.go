@@ -11,6 +11,7 @@ import (
 // previewCommand is `luanette preview`.
 type previewCommand struct {
 	deskFlags
+	languageFlag
 	File  string   `arg:"" help:"The script; - reads it from standard input."`
 	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
 	Mock  []string `placeholder:"TOOL:=JSON" help:"What a tool is to answer, such as github.create_issue:={\"number\":7}."`
@@ -34,7 +35,7 @@ func (c *previewCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	args := sourceArgs(source, params)
+	args := c.of(c.File, sourceArgs(source, params))
 	if len(c.Mock) > 0 {
 		if args["mocks"], err = readParams(c.Mock); err != nil {
 			return err

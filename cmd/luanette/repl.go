@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/lua"
 )
@@ -19,12 +21,13 @@ import (
 // replCommand is `luanette repl`.
 type replCommand struct {
 	deskFlags
+	languageFlag
 	Session string `placeholder:"ID" help:"Go on in this session; a new one unless told."`
 }
 
 // Help is shown by `luanette repl --help`.
 func (replCommand) Help() string {
-	return `Type Lua and see what it returns. Variables and functions stay from line to line,
+	return `Type Lua, or JavaScript with --language javascript, and see what it returns. Variables and functions stay from line to line,
 and with --session also from one day to the next. What is not complete goes on in
 the next line; Tab completes globals and tools. ` + replHelp
 }
@@ -43,7 +46,7 @@ Ctrl-C stops what is running, or drops what is typed.`
 func (c *replCommand) Run(ctx context.Context, world *process) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the evening
 	return c.at(ctx, world, func(desk app.Desk) error {
-		r := &repl{flags: &c.deskFlags, world: world, desk: desk, session: c.Session}
+		r := &repl{flags: &c.deskFlags, world: world, desk: desk, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
 		if err := r.begin(ctx); err != nil {
 			return err
 		}
@@ -60,12 +63,13 @@ func (c *replCommand) Run(ctx context.Context, world *process) error {
 
 // repl is one conversation.
 type repl struct {
-	flags   *deskFlags
-	world   *process
-	desk    app.Desk
-	session string
-	fresh   bool     // nothing has happened in the session, which is ours
-	tools   []string // paths of all tools, once somebody asked
+	flags    *deskFlags
+	world    *process
+	desk     app.Desk
+	session  string
+	language string
+	fresh    bool     // nothing has happened in the session, which is ours
+	tools    []string // paths of all tools, once somebody asked
 
 	lines      lineReader
 	previewing bool // the next code is only to be previewed
@@ -74,11 +78,31 @@ type repl struct {
 // begin makes a session unless there is one to go on in.
 func (r *repl) begin(ctx context.Context) error {
 	if r.session != "" {
+		r.language = r.spoken(ctx)
 		return nil
 	}
-	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": "repl"})
+	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": "repl", "language": r.language})
 	r.session, r.fresh = id, true
 	return err
+}
+
+// spoken is the language of the session there is.
+func (r *repl) spoken(ctx context.Context) string {
+	view, err := callTool(ctx, r.world, r.desk, "session_list", nil)
+	var list struct {
+		Sessions []struct {
+			ID       string `json:"session_id"`
+			Language string `json:"language"`
+		}
+	}
+	if err == nil && json.Unmarshal(view.Structured, &list) == nil {
+		for _, one := range list.Sessions {
+			if one.ID == r.session {
+				return one.Language
+			}
+		}
+	}
+	return r.language // the first turn will tell what is wrong
 }
 
 // sessionFrom calls a tool that answers with a session, and returns its id.
@@ -98,7 +122,7 @@ func (r *repl) sessionFrom(ctx context.Context, name string, args map[string]any
 
 func (r *repl) greet() {
 	if terminalWidth(r.world.Stdout) > 0 {
-		fmt.Fprintf(r.world.Stderr, "Luanette %s, Lua 5.4. /help lists commands, Ctrl-D leaves.\n", version)
+		fmt.Fprintf(r.world.Stderr, "Luanette %s, %s. /help lists commands, Ctrl-D leaves.\n", version, tongues[r.language])
 	}
 }
 
@@ -148,7 +172,7 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 			continue
 		}
 		code = strings.TrimLeft(code+"\n"+line, "\n")
-		if strings.TrimSpace(code) == "" || incomplete(code) {
+		if strings.TrimSpace(code) == "" || r.incomplete(code) {
 			continue
 		}
 		lines.Remember(code)
@@ -159,9 +183,18 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 	}
 }
 
-// incomplete tells whether code could become Lua if it went on in another line,
-// which a quoted string cannot.
-func incomplete(code string) bool {
+var tongues = map[string]string{script.Lua: "Lua 5.4", script.JavaScript: "JavaScript"}
+
+// incomplete tells whether code could become whole if it went on in another line.
+func (r *repl) incomplete(code string) bool {
+	if r.language == script.JavaScript {
+		return openJavaScript(code)
+	}
+	return incompleteLua(code)
+}
+
+// incompleteLua asks the compiler. A quoted string cannot go on.
+func incompleteLua(code string) bool {
 	state := lua.New(lua.Options{})
 	if _, err := state.Load("return "+code, "=repl"); err == nil {
 		return false

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -21,7 +22,11 @@ func (r *repl) complete(ctx context.Context, word string) []string {
 		return continuing(paths, word)
 	}
 	at := strings.LastIndexAny(word, ".:") + 1
-	view, err := r.eval(ctx, fmt.Sprintf(namesBeginning, word[:at], word[at:]), &tool.Caller{ID: "cli"})
+	question := namesBeginning
+	if r.language == script.JavaScript {
+		question = propertiesBeginning
+	}
+	view, err := r.eval(ctx, fmt.Sprintf(question, word[:at], word[at:]), &tool.Caller{ID: "cli"})
 	if err != nil || view.IsError {
 		return nil
 	}
@@ -50,6 +55,16 @@ if type(t) == "table" then
 end
 table.sort(names)
 return names`
+
+// propertiesBeginning is the same in JavaScript. Getters are not called.
+const propertiesBeginning = `((path, start) => {
+  let t = globalThis;
+  for (const part of path.split(/[.:]/)) {
+    if (part !== '') t = t === undefined || t === null ? undefined : Object.getOwnPropertyDescriptor(t, part)?.value;
+  }
+  if (t === undefined || t === null) return [];
+  return Object.getOwnPropertyNames(t).filter((name) => name.startsWith(start) && /^[A-Za-z_$][\w$]*$/.test(name)).sort();
+})(%q, %q)`
 
 // continuing picks the paths that go on from word, each as far as its next dot,
 // so that a namespace is offered before its tools.

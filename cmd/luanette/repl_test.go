@@ -28,7 +28,7 @@ func TestIncomplete(t *testing.T) {
 		"-- only a remark":              false,
 		"local x <const> = 1 return x,": true,
 	} {
-		if got := incomplete(code); got != want {
+		if got := incompleteLua(code); got != want {
 			t.Errorf("incomplete(%q) = %v", code, got)
 		}
 	}

@@ -17,13 +17,15 @@ import (
 // runCommand is `luanette run`.
 type runCommand struct {
 	deskFlags
+	languageFlag
 	File  string   `arg:"" help:"The script; - reads it from standard input."`
 	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
 }
 
 // Help is shown by `luanette run --help`.
 func (runCommand) Help() string {
-	return `The script is run in the sandbox with every connected tool at hand. When it
+	return `The script is Lua, or JavaScript or TypeScript when its name ends in .js or .ts. It
+is run in the sandbox with every connected tool at hand. When it
 defines main(params), main is called with the parameters; otherwise the value of
 the file is the result. What it prints goes where it printed it; the result comes
 last, as JSON.`
@@ -39,7 +41,7 @@ func (c *runCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	return c.evaluate(ctx, world, sourceArgs(source, params))
+	return c.evaluate(ctx, world, c.of(c.File, sourceArgs(source, params)))
 }
 
 // readParams reads KEY=VALUE pairs.
@@ -67,7 +69,7 @@ func sourceArgs(source string, params map[string]json.RawMessage) map[string]any
 
 // definesMain finds the global function that makes a file more than a list of
 // statements.
-var definesMain = regexp.MustCompile(`(?m)^\s*(function\s+main\s*\(|main\s*=)`)
+var definesMain = regexp.MustCompile(`(?m)^\s*((async\s+)?function\s+main\s*[(<]|((const|let|var)\s+)?main\s*=)`)
 
 // anyType reads a parameter as JSON where it is JSON: the script's describe()
 // says what it wants, and turns what does not fit away.
@@ -88,7 +90,8 @@ func readSource(world *process, file string) (string, error) {
 // evalCommand is `luanette eval`.
 type evalCommand struct {
 	deskFlags
-	Code string `arg:"" help:"Lua: an expression, or statements with a return; - reads standard input."`
+	languageFlag
+	Code string `arg:"" help:"An expression, or statements with a return; - reads standard input."`
 }
 
 // Run evaluates the code here or on a running server.
@@ -101,7 +104,7 @@ func (c *evalCommand) Run(ctx context.Context, world *process) error {
 		}
 		code = string(text)
 	}
-	return c.evaluate(ctx, world, map[string]any{"code": code})
+	return c.evaluate(ctx, world, c.of("", map[string]any{"code": code}))
 }
 
 // evaluate runs a script by lua_eval and shows what it says, as it says it, and

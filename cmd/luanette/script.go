@@ -37,6 +37,9 @@ func (c *scriptStoreCommand) Run(ctx context.Context, world *process) error {
 		return err
 	}
 	args := map[string]any{"content": source}
+	if word := storedLanguage(c.File); word != "" {
+		args["language"] = word
+	}
 	for key, value := range map[string]string{"creator": c.Creator, "parent": c.Parent} {
 		if value != "" {
 			args[key] = value

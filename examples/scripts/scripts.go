@@ -3,7 +3,8 @@ package scripts
 
 import "embed"
 
-// Files are the examples, NAME.lua each. The first line of each says what it shows.
+// Files are the examples, NAME.lua, NAME.js or NAME.ts each. The first line of each
+// says what it shows.
 //
-//go:embed *.lua
+//go:embed *.lua *.js *.ts
 var Files embed.FS

@@ -89,6 +89,10 @@ type ScriptsConfig struct {
 	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
 	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may have"`
+	CodeTime  Duration `toml:"code_timeout" help:"how long one execute_code may take that does not say"`
+	CodeMB    int      `toml:"code_memory_mb" help:"how much memory one execute_code may hold, in MiB"`
+	CodeCalls int      `toml:"code_calls" help:"how many tools one execute_code may call"`
+	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call that a chat's model runs"`
 	Read      []string `toml:"read" help:"folders scripts may read"`
 	Write     []string `toml:"write" help:"folders scripts may read and write"`
 	Env       []string `toml:"env" help:"environment variables scripts may see"`
@@ -141,6 +145,7 @@ func defaults(env Environment) Config {
 		MCP:       MCPConfig{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
+			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
 		},
 		Jobs:     defaultJobs(),

@@ -193,6 +193,7 @@ func (h *House) offerTools() {
 		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
 		builtin.Sessions(h.scripts.sessions),
 		h.approvalTools(),
+		builtin.Code(h.scripts.runner, h.scripts.sessions, h.codeOptions()),
 		builtin.Preview(h.scripts.runner, h.scripts.sessions, h.scripts.store, h.catalog),
 	}
 	if h.jobs != nil {

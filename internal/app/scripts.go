@@ -54,8 +54,8 @@ func (h *House) openScripts(ctx context.Context) error {
 		Results: scriptResults{h.results}, Fields: h.fieldsOf,
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
-		JavaScript: javascript,
-		Contents:   kept, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
+		JavaScript: javascript, Language: h.scriptLanguage,
+		Contents: kept, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
 		Getenv: h.scriptVariable, Approvals: h.approvals,
 		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
@@ -83,15 +83,6 @@ func (h *House) openScripts(ctx context.Context) error {
 	}
 	h.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
 	return nil
-}
-
-// openJavaScript makes the engine of scripts in JavaScript. What it compiles is kept
-// in the data folder: the next start is quicker by a second of work.
-func (h *House) openJavaScript() (*script.JavaScriptEngine, error) {
-	return script.NewJavaScript(script.JavaScriptOptions{
-		CacheDir: filepath.Join(h.config.Data, "cache", "javascript"),
-		Memory:   max(int64(h.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
-	})
 }
 
 // reserved tells whether one of our own tools has that name.
@@ -149,7 +140,7 @@ func (h *House) watchScripts(ctx context.Context) func(context.Context) {
 		h.log.WarnContext(ctx, "scripts folder", "error", err)
 		return nil
 	}
-	return h.watch(ctx, []string{h.scripts.dir}, func(path string) bool { return filepath.Ext(path) == ".lua" }, func(ctx context.Context) {
+	return h.watch(ctx, []string{h.scripts.dir}, func(path string) bool { return script.LanguageOf(path) != "" }, func(ctx context.Context) {
 		if err := h.scripts.folder.Sync(ctx); err != nil {
 			h.log.WarnContext(ctx, "scripts folder", "error", err)
 		}

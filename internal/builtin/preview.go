@@ -39,6 +39,7 @@ type previewTools struct {
 
 type previewIn struct {
 	Code       string `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
+	Language   string `json:"language,omitempty" jsonschema:"of code; the session's, or lua, unless told" enum:"lua,javascript"`
 	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
 	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code is run as lua_eval runs it"`
 	SessionID  string `json:"session_id,omitempty" jsonschema:"the session to run in a copy of; a fresh environment without" max:"64"`
@@ -109,7 +110,7 @@ func (t previewTools) run(ctx context.Context, call tool.Call, session string, q
 
 // request is the run a preview makes.
 func (t previewTools) request(ctx context.Context, in previewIn) (script.Request, map[string]JSON, error) {
-	q := script.Request{Source: in.Code, Params: JSON(in.Params), Main: len(in.Params) > 0}
+	q := script.Request{Source: in.Code, Language: in.Language, Params: JSON(in.Params), Main: len(in.Params) > 0}
 	switch {
 	case (in.Code == "") == (in.ScriptHash == ""):
 		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs code or script_hash, one of them")

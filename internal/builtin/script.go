@@ -47,11 +47,17 @@ type Publisher interface {
 	History(ctx context.Context, name string) ([]script.Version, error)
 }
 
-// What scripts are among artifacts.
-const (
-	scriptMIME = "text/x-lua"
-	scriptTag  = "type:lua"
-)
+// What scripts are among artifacts, by the words for their languages.
+var scriptMIME = map[string]string{"lua": "text/x-lua", "javascript": "text/javascript", "typescript": "text/typescript"}
+
+// scriptTag is what scripts of all languages have in common, unless they are of a
+// type of their own. It is not shown.
+const scriptTag = "kind:script"
+
+// shownTags are a script's tags as people see them.
+func shownTags(tags []string) []string {
+	return slices.DeleteFunc(append([]string{}, tags...), func(tag string) bool { return tag == scriptTag })
+}
 
 // Scripts makes the tools that run, keep and publish scripts. They run in
 // sessions where they are asked to.
@@ -163,10 +169,11 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (
 }
 
 type storeIn struct {
-	Content string   `json:"content" jsonschema:"the script: Lua with main(params), and describe() if it shall be found and published" min:"1" max:"1048576"`
-	Tags    []string `json:"tags,omitempty" jsonschema:"words to find it by, such as style:ambient; type:lua is added" max:"64"`
-	Creator string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
-	Parent  string   `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
+	Content  string   `json:"content" jsonschema:"the script: it has main(params), and describe() if it shall be found and published" min:"1" max:"1048576"`
+	Language string   `json:"language,omitempty" jsonschema:"what it is written in; lua unless told" enum:"lua,javascript,typescript"`
+	Tags     []string `json:"tags,omitempty" jsonschema:"words to find it by, such as style:ambient; type:lua and the like is added" max:"64"`
+	Creator  string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
+	Parent   string   `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
 }
 
 // Stored is what script_store answers.
@@ -189,9 +196,12 @@ func (s Stored) Text() string {
 }
 
 func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored, error) {
-	details := artifact.Details{MIME: scriptMIME, Tags: in.Tags, Creator: in.Creator}
+	if in.Language == "" {
+		in.Language = script.Lua
+	}
+	details := artifact.Details{MIME: scriptMIME[in.Language], Tags: in.Tags, Creator: in.Creator}
 	if !slices.ContainsFunc(in.Tags, func(tag string) bool { return strings.HasPrefix(tag, "type:") }) {
-		details.Tags = append(slices.Clone(in.Tags), scriptTag)
+		details.Tags = append(slices.Clone(in.Tags), "type:"+in.Language, scriptTag)
 	}
 	if in.Parent != "" {
 		parent, err := t.scripts.Resolve(ctx, in.Parent)
@@ -200,7 +210,7 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 		}
 		details.Parent = parent
 	}
-	d, err := t.runner.Describe(ctx, script.Request{Source: in.Content})
+	d, err := t.runner.Describe(ctx, script.Request{Source: in.Content, Language: script.LanguageOf(details.MIME)})
 	warnings := d.Warnings
 	if err != nil {
 		warnings = append(warnings, err.Error())
@@ -211,7 +221,7 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 	if err != nil {
 		return Stored{}, err
 	}
-	return Stored{a.Hash.String(), created, a.Tags, a.Name, a.Description, warnings}, nil
+	return Stored{a.Hash.String(), created, shownTags(a.Tags), a.Name, a.Description, warnings}, nil
 }
 
 func clip(text string, limit int) string { return text[:min(len(text), limit)] }
@@ -229,10 +239,7 @@ type ScriptView struct {
 
 func scriptView(a *artifact.Artifact) ScriptView {
 	v := ScriptView{
-		Hash: a.Hash.String(), Name: a.Name, Description: a.Description, Tags: a.Tags, Creator: a.Creator, CreatedAt: a.CreatedAt.UTC(),
-	}
-	if v.Tags == nil {
-		v.Tags = []string{}
+		Hash: a.Hash.String(), Name: a.Name, Description: a.Description, Tags: shownTags(a.Tags), Creator: a.Creator, CreatedAt: a.CreatedAt.UTC(),
 	}
 	if !a.Parent.IsZero() {
 		v.Parent = a.Parent.String()

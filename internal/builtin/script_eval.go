@@ -12,7 +12,8 @@ import (
 )
 
 type evalIn struct {
-	Code      string `json:"code" jsonschema:"Lua 5.4: an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
+	Code      string `json:"code" jsonschema:"an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
+	Language  string `json:"language,omitempty" jsonschema:"of the code; the session's, or lua, unless told" enum:"lua,javascript"`
 	Params    Object `json:"params,omitempty" jsonschema:"when given, main(params) is called with it"`
 	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist; a fresh environment without" max:"64"`
 }
@@ -43,7 +44,7 @@ func saidLines(lines []host.Line) []SaidLine {
 
 func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
 	tell(call.Caller, 0, "Running script")
-	q := script.Request{Source: in.Code, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
+	q := script.Request{Source: in.Code, Language: in.Language, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
 	if q.Main && in.SessionID == "" { // in a session, describe() may need what is there
 		prepared, err := t.runner.Prepare(ctx, q)
 		if err != nil {

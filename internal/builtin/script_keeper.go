@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
@@ -17,10 +18,18 @@ func Keeper(r ScriptRunner, s ScriptStore) script.Keeper {
 
 type keeper struct{ tools scriptTools }
 
+// languageWord is what script_store calls the language of a file.
+func languageWord(file string) string {
+	if ext := filepath.Ext(file); ext == ".ts" || ext == ".mts" {
+		return "typescript"
+	}
+	return script.LanguageOf(file)
+}
+
 // Keep stores a script as a child of the one it replaces. One that was there
 // before, and of which that is a descendant, stays where it is in the family.
 func (k keeper) Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error) {
-	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder"}
+	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder", Language: languageWord(file)}
 	if !parent.IsZero() {
 		in.Parent = parent.String()
 	}

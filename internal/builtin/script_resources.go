@@ -1,12 +1,14 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"strings"
 
 	"github.com/luanette/luanette/examples/scripts"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 )
 
 // exampleTemplate is where the examples are read.
@@ -16,45 +18,49 @@ const exampleTemplate = "lua://examples/{name}"
 // examples, each also by an address of its own so that clients list them.
 func ScriptResources(s ScriptStore) []Resource {
 	all := []Resource{
-		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script", MIMEType: scriptMIME,
+		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script", MIMEType: scriptMIME[script.Lua],
 			Description: "Source of a stored script, by its hash or the first 12 digits or more",
 			Read:        func(ctx context.Context, hash string) (string, error) { return readScript(ctx, s, hash) }},
-		{URI: exampleTemplate, Name: "example", Title: "An example script", MIMEType: scriptMIME,
+		{URI: exampleTemplate, Name: "example", Title: "An example script", MIMEType: scriptMIME[script.Lua],
 			Description: "Source of an example: " + strings.Join(exampleNames(), ", "),
 			Read:        func(_ context.Context, name string) (string, error) { return example(name) }},
 	}
 	for _, name := range exampleNames() {
 		all = append(all, Resource{
-			URI: "lua://examples/" + name, Name: "example-" + name, Title: "Example: " + name, MIMEType: scriptMIME, Description: exampleTitle(name),
+			URI: "lua://examples/" + name, Name: "example-" + name, Title: "Example: " + name, MIMEType: exampleMIME(name), Description: exampleTitle(name),
 			Read: func(context.Context, string) (string, error) { return example(name) },
 		})
 	}
 	return all
 }
 
-// exampleNames are the examples, sorted.
+// exampleNames are the examples, sorted: those in Lua without their extension.
 func exampleNames() []string {
 	entries, _ := scripts.Files.ReadDir(".") // embedded: always there
 	var names []string
 	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), ".lua"); ok {
-			names = append(names, name)
-		}
+		names = append(names, strings.TrimSuffix(entry.Name(), ".lua"))
 	}
 	return names
 }
 
 func example(name string) (string, error) {
-	raw, err := scripts.Files.ReadFile(path.Base(name) + ".lua")
+	name = path.Base(name)
+	if path.Ext(name) == "" {
+		name += ".lua"
+	}
+	raw, err := scripts.Files.ReadFile(name)
 	if err != nil {
 		return "", fault.New(fault.NotFound, "no example %q", name).WithHint("there are %s", strings.Join(exampleNames(), ", "))
 	}
 	return string(raw), nil
 }
 
+func exampleMIME(name string) string { return scriptMIME[cmp.Or(languageWord(name), script.Lua)] }
+
 // exampleTitle is the example's first comment line.
 func exampleTitle(name string) string {
 	source, _ := example(name)
 	line, _, _ := strings.Cut(source, "\n")
-	return strings.TrimSpace(strings.TrimLeft(line, "-"))
+	return strings.TrimSpace(strings.TrimLeft(line, "-/"))
 }

@@ -72,7 +72,7 @@ func (v SessionView) Text() string {
 
 type sessionCreateIn struct {
 	Name     string `json:"name,omitempty" jsonschema:"what you call it" max:"128"`
-	Language string `json:"language,omitempty" jsonschema:"lua, the only one" enum:"lua"`
+	Language string `json:"language,omitempty" jsonschema:"of its code; lua unless told" enum:"lua,javascript"`
 
 	TimeoutMS int64 `json:"timeout_ms,omitempty" jsonschema:"how long a turn may take, when that is to be less than the server allows" min:"1" max:"3600000"`
 	MemoryMB  int64 `json:"memory_mb,omitempty" jsonschema:"how much memory a turn may hold, likewise" min:"1" max:"65536"`

@@ -1,8 +1,10 @@
 package builtin_test
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -27,6 +29,15 @@ type study struct {
 	results   *results.Store
 }
 
+// javaScript is one engine for all tests: compiling it is the expensive part.
+var javaScript = sync.OnceValue(func() *script.JavaScriptEngine {
+	e, err := script.NewJavaScript(script.JavaScriptOptions{})
+	if err != nil {
+		panic(err)
+	}
+	return e
+})
+
 func newStudy(t *testing.T, c *catalog.Catalog) study {
 	t.Helper()
 	must := func(err error) {
@@ -47,6 +58,10 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 	t.Cleanup(kept.Close)
 	runner, err := script.NewRunner(script.Options{
 		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
+		JavaScript: javaScript(), Language: func(ctx context.Context, hash cas.Ref) string {
+			a, _ := scripts.Get(ctx, hash)
+			return script.LanguageOf(a.MIME)
+		},
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 	})
 	must(err)

@@ -37,6 +37,7 @@ var describing = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 1
 // error is an *Error that tells why it cannot say. Of the request only the source
 // counts, with its name, hash and language.
 func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) {
+	of = r.inLanguage(ctx, of)
 	q := Request{
 		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
 		Door:   host.Closed("the script is being described"),

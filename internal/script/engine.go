@@ -23,6 +23,8 @@ var Languages = []string{Lua, JavaScript}
 // engine runs the scripts of one language. It binds the modules; what a script
 // does with them goes through the door of the run's environment.
 type engine interface {
+	// warm makes the engine ready, so that no run's time is spent on it.
+	warm(ctx context.Context) error
 	// run runs a request in a fresh realm, or in that of its session's turn. What
 	// it returns is JSON.
 	run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error)
@@ -65,6 +67,15 @@ func LanguageOf(name string) string {
 	default:
 		return ""
 	}
+}
+
+// inLanguage is a request that names its language.
+func (r *Runner) inLanguage(ctx context.Context, q Request) Request {
+	if q.Language == "" && !q.Hash.IsZero() && r.options.Language != nil {
+		q.Language = r.options.Language(ctx, q.Hash)
+	}
+	q.Language = q.language()
+	return q
 }
 
 // language is the one the request names, else that of its name, else Lua.

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"context"
 	"encoding/json"
 	"io/fs"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/examples/scripts"
+	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
@@ -30,18 +32,19 @@ func exhibition(t *testing.T) (printery, *hootenanny) {
 	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{standIns(music)}}})
 	bus := event.New(event.BusOptions{})
 	seen := newTraces()
+	d := newDrawer()
 	runner := bench(t, func(o *Options) {
+		o.Language = func(_ context.Context, hash cas.Ref) string { return d.languages[hash] }
 		o.Tools, o.Events, o.Files = tools, bus, host.FilesOptions{Read: []string{folder}}
 		o.Tracer, o.Meter = seen.tracer(), seen.meter()
 	})
-	d := newDrawer()
 	published, err := OpenPublished(t.Context(), database, runner, d, PublishedOptions{Changed: tools.Refresh, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tools.Add(published)
 	p := printery{published, d, tools, bus}
-	files, err := fs.Glob(scripts.Files, "*.lua")
+	files, err := fs.Glob(scripts.Files, "*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +53,11 @@ func exhibition(t *testing.T) (printery, *hootenanny) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first, _, _ := strings.Cut(string(source), "\n"); !strings.HasPrefix(first, "-- ") {
+		if first, _, _ := strings.Cut(string(source), "\n"); !strings.HasPrefix(first, "-- ") && !strings.HasPrefix(first, "// ") {
 			t.Errorf("%s does not begin with what it shows", file)
 		}
-		p.publish(t, string(source), strings.TrimSuffix(file, ".lua"))
+		d.languages[cas.Sum(source)] = LanguageOf(file)
+		p.publish(t, string(source), strings.TrimSuffix(file, filepath.Ext(file)))
 		if file == "tool_call.lua" {
 			p.publish(t, string(source), "")
 		}
@@ -75,6 +79,8 @@ func TestExamples(t *testing.T) {
 		{"otel_example", `{"text":"one two  three"}`, `{"words":3,"trace_id":"a1000000000000000000000000000001"}`},
 		{"error_example", `{"kind":"caught"}`, `{"ok":false,"message":"caught in time"}`},
 		{"parallel_fanout", `{"hashes":["abc123def456","nothing"],"limit":2}`, `{"files":[{"hash":"abc123def456","path":"PATH"},{"hash":"nothing","error":"hootenanny.cas_inspect: not_found: nothing under nothing"}],"count":2}`},
+		{"fanout", `{"hashes":["abc123def456","nothing"]}`, `{"files":[{"hash":"abc123def456","path":"PATH"},{"hash":"nothing","error":"hootenanny.cas_inspect: not_found: nothing under nothing"}],"count":2}`},
+		{"transpose", `{"input_hash":"abc123def456"}`, `{"hash":"HASH","events":10}`},
 		{"meta_tool", `{"style":"jazz"}`, `{"job_id":"job-3","completed":[{"job_id":"job-3","status":"complete"}]}`},
 	} {
 		got := p.call(t, c.name, c.args)

@@ -19,7 +19,7 @@ type Keeper interface {
 	Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error)
 }
 
-// Folder publishes the scripts of a folder, *.lua in it, each as the tool its
+// Folder publishes the scripts of a folder, *.lua, *.js and *.ts in it, each as the tool its
 // describe() names. It does not watch: whoever does calls Sync.
 type Folder struct {
 	dir       string
@@ -90,7 +90,7 @@ func (f *Folder) files() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, entry := range entries {
 		name := entry.Name()
-		if entry.IsDir() || !strings.HasSuffix(name, ".lua") || strings.HasPrefix(name, ".") {
+		if entry.IsDir() || LanguageOf(name) == "" || strings.HasPrefix(name, ".") {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(f.dir, name))

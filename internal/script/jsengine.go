@@ -43,8 +43,8 @@ func NewJavaScript(o JavaScriptOptions) (*JavaScriptEngine, error) {
 	return e, err
 }
 
-// Warm compiles the engine if that has not been done.
-func (e *JavaScriptEngine) Warm(ctx context.Context) error { return e.engine.Warm(ctx) }
+// warm compiles the engine if that has not been done.
+func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.Warm(ctx) }
 
 // Close waits for scripts that are running, then frees everything.
 func (e *JavaScriptEngine) Close(ctx context.Context) error { return e.engine.Close(ctx) }

@@ -131,6 +131,7 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 			cause = fault.From(known.cause)
 		}
 		e.explainFault(cause, ofTool)
+		e.suggestNamesake(ctx, r, thrown.Func)
 		if cause.Code == fault.ToolNotFound && len(e.Suggestions) == 0 {
 			e.suggestTool(ctx, r, thrown.Func[strings.LastIndex(thrown.Func, ".")+1:])
 		}
@@ -180,6 +181,16 @@ func (e *Error) suggestName(ctx context.Context, r *Runner, name string) {
 		}
 	}
 	e.didYouMean(name, append(all, known[""]...))
+}
+
+// suggestNamesake tells of tools that have the name of a function of ours, which
+// hides them.
+func (e *Error) suggestNamesake(ctx context.Context, r *Runner, function string) {
+	for _, one := range r.toolNames(ctx) {
+		if identifier(one.name) == function {
+			e.hint("The tool of that name is mcp." + one.space + "." + one.name)
+		}
+	}
 }
 
 // suggestMember helps with a function of a module that is not there.

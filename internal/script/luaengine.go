@@ -51,6 +51,8 @@ func (e *luaEngine) bare(_ context.Context, limits Limits, env *host.Env, seed u
 	return state, nil
 }
 
+func (e *luaEngine) warm(context.Context) error { return nil }
+
 // run runs a request in a fresh state, or in that of its session.
 func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error) {
 	seed, err := env.Seed(ctx)

@@ -261,6 +261,7 @@ func paramsError(problems []string) *Error {
 // and fills in defaults, and the script's name. A script that cannot describe
 // itself is run as it is: it will say better what is wrong with it.
 func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
+	q = r.inLanguage(ctx, q)
 	d, err := r.Describe(ctx, q)
 	if err != nil {
 		return q, ctx.Err()

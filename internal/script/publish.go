@@ -64,6 +64,7 @@ type publication struct {
 	Version
 	origin      string
 	source      string
+	language    string
 	description Description
 	info        tool.Info
 }
@@ -203,7 +204,8 @@ func (p *Published) prepare(ctx context.Context, v Version, origin string) (*pub
 	if name == "" {
 		name = origin
 	}
-	d, err := p.runner.Describe(ctx, Request{Source: string(source), Name: name, Hash: v.Hash})
+	q := p.runner.inLanguage(ctx, Request{Source: string(source), Name: name, Hash: v.Hash})
+	d, err := p.runner.Describe(ctx, q)
 	if err != nil {
 		return nil, cannotPublish(v.Hash, err)
 	}
@@ -214,7 +216,7 @@ func (p *Published) prepare(ctx context.Context, v Version, origin string) (*pub
 	if v.Name == "" {
 		v.Name = d.Name
 	}
-	ready := &publication{Version: v, origin: origin, source: string(source), description: d}
+	ready := &publication{Version: v, origin: origin, source: string(source), language: q.Language, description: d}
 	ready.define()
 	return ready, nil
 }
@@ -238,7 +240,7 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 		return Failure(Outcome{}, err), nil
 	}
 	outcome, err := p.runner.Run(ctx, Request{
-		Source: one.source, Name: one.Name, Hash: one.Hash, Creator: one.Publisher,
+		Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher,
 		Params: params, Main: true, Caller: call.Caller,
 	})
 	switch {

@@ -18,13 +18,14 @@ import (
 
 // drawer keeps sources in memory.
 type drawer struct {
-	mu      sync.Mutex
-	sources map[cas.Ref]string
-	parents map[cas.Ref]cas.Ref
+	mu        sync.Mutex
+	sources   map[cas.Ref]string
+	parents   map[cas.Ref]cas.Ref
+	languages map[cas.Ref]string // where they are not Lua
 }
 
 func newDrawer() *drawer {
-	return &drawer{sources: map[cas.Ref]string{}, parents: map[cas.Ref]cas.Ref{}}
+	return &drawer{sources: map[cas.Ref]string{}, parents: map[cas.Ref]cas.Ref{}, languages: map[cas.Ref]string{}}
 }
 
 func (d *drawer) Keep(_ context.Context, content []byte, _ string, parent cas.Ref) (cas.Ref, error) {

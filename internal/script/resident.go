@@ -83,7 +83,7 @@ func (r *Resident) use(ctx context.Context, limits Limits, door host.Door, funct
 	temp := host.NewTemp(r.runner.options.TempDir, limits.Temp)
 	defer temp.Close()
 	output := host.NewOutput(r.runner.options.Log, limits.Output, q.Watch)
-	r.state.Store(envKey{}, r.runner.environment(ctx, q, limits, temp, output, r.listener))
+	r.state.Store(envKey{}, r.runner.environment(ctx, q, limits, &host.ToolCount{}, temp, output, r.listener))
 	flights := newFlights()
 	r.state.Store(flightsKey{}, flights)
 	defer flights.close()

@@ -31,6 +31,7 @@ type Limits struct {
 	Memory int64         // 128 MiB
 	Output int           // 1 MiB of printed and logged text
 	Calls  int64         // 1,000 effects
+	Tools  int64         // calls of tools among them; no limit of their own
 	Temp   int64         // 100 MB of temp files
 }
 
@@ -46,6 +47,9 @@ func (l Limits) orDefault(d Limits) Limits {
 	}
 	if l.Calls == 0 {
 		l.Calls = d.Calls
+	}
+	if l.Tools == 0 {
+		l.Tools = d.Tools
 	}
 	if l.Temp == 0 {
 		l.Temp = d.Temp
@@ -78,8 +82,10 @@ type Options struct {
 	// JavaScript runs scripts in that language; nil switches them off. It may be
 	// shared, and is not the runner's to close.
 	JavaScript *JavaScriptEngine
-	Random     func() uint64 // seeds; nil draws from the system
-	Approvals  Approvals     // who decides what scripts may do; nil lets them do all
+	// Language is that of a stored script, "" when it is not known; it may be nil.
+	Language  func(ctx context.Context, hash cas.Ref) string
+	Random    func() uint64 // seeds; nil draws from the system
+	Approvals Approvals     // who decides what scripts may do; nil lets them do all
 	// Fields are the names of the fields a tool's results have, at any depth, as
 	// far as they are known; may be nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
@@ -150,6 +156,7 @@ type Outcome struct {
 	Result   json.RawMessage // nil when it failed
 	Output   []host.Line
 	Duration time.Duration
+	Tools    int64 // how many tools it called
 }
 
 // Run runs a script. The error is an *Error when the script is at fault, and a
@@ -172,6 +179,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 
 // run runs a script once, by its own door or that of the script that asked.
 func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
+	q = r.inLanguage(ctx, q)
 	limits := q.Limits.orDefault(r.options.Limits)
 	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
 	defer span.End()
@@ -191,16 +199,20 @@ func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 		defer listener.Close()
 	}
 	output := host.NewOutput(r.options.Log, limits.Output, q.watch())
+	tools := &host.ToolCount{Limit: limits.Tools}
+	engine, err := r.engineFor(q)
+	if err == nil {
+		err = engine.warm(ctx)
+	}
 	started := r.options.Clock.Now()
 
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Time, &timeoutError{limits.Time})
 	defer cancel()
-	engine, err := r.engineFor(q)
 	var result json.RawMessage
 	if err == nil {
-		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, temp, output, listener))
+		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, tools, temp, output, listener))
 	}
-	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started)}
+	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Made()}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
 		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
@@ -220,7 +232,7 @@ func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
 }
 
 // environment is the world of one run.
-func (r *Runner) environment(ctx context.Context, q Request, limits Limits, temp *host.Temp, output *host.Output, listener *host.Listener) *host.Env {
+func (r *Runner) environment(ctx context.Context, q Request, limits Limits, tools *host.ToolCount, temp *host.Temp, output *host.Output, listener *host.Listener) *host.Env {
 	door, outer := q.Door, host.OuterOf(ctx)
 	switch {
 	case door != nil:
@@ -234,7 +246,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, temp
 	if q.Upstreams != nil {
 		o.Upstreams = q.Upstreams
 	}
-	env := host.NewEnv(r.lua.modules, host.Counted(door, limits.Calls), &host.World{
+	env := host.NewEnv(r.lua.modules, host.Counted(tools.Door(door), limits.Calls), &host.World{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(temp, o.Files), Temp: temp, Contents: o.Contents,
