@@ -103,7 +103,7 @@ func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 // gives to a model as its result passes here, and then [Bounded], which keeps
 // what is too big to be shown.
 func codeResult(done script.Turn) (tool.Result, error) {
-	said := executed(done)
+	said := executedOf(done)
 	return tool.Output(codeText(done), struct {
 		Result JSON `json:"result"`
 		Executed
@@ -119,14 +119,14 @@ func failedCode(done script.Turn, err error) tool.Result {
 	structured, encodeErr := json.Marshal(struct {
 		Error JSON `json:"error,omitempty"`
 		Executed
-	}{cause, executed(done)})
+	}{cause, executedOf(done)})
 	if encodeErr != nil {
 		return failed
 	}
 	return tool.Result{Raw: wire.Set(failed.Raw, "structuredContent", structured)}
 }
 
-func executed(done script.Turn) Executed {
+func executedOf(done script.Turn) Executed {
 	return Executed{Logs: codeLogs(done.Output), DurationMS: done.Duration.Milliseconds(), Calls: done.Tools, Warnings: done.Warnings}
 }
 
