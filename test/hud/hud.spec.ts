@@ -1,20 +1,25 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Page } from '@playwright/test'
 import { House } from './house'
+import { standIn, type Model } from './model'
 
 const shots = '../../.cache/hud/screenshots'
 const behind = new House()
 let front: House
+let model: Model
 
 test.beforeAll(async () => {
   const upstream = await behind.start()
-  front = new House(`[upstreams.far]\nurl = "${upstream}/mcp"\n`)
+  model = await standIn()
+  front = new House(`[upstreams.far]\nurl = "${upstream}/mcp"\n[scripts]\n[approvals]\n"far.script_store" = "writes"\n[chat]\ndebug_events = true\n`,
+    { LUANETTE_CHAT_BASE_URL: model.address, ANTHROPIC_API_KEY: 'sk-test' })
   await front.start()
 })
 
 test.afterAll(async () => {
   await front?.remove()
   await behind.remove()
+  model?.close()
 })
 
 // Whatever a page does, it must not break a rule of the content security policy,
@@ -114,6 +119,28 @@ test('nothing from elsewhere becomes markup', async ({ page }) => {
   expect(await page.title()).not.toBe('owned')
 })
 
+test('a person allows what a script wants to do', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function main() return mcp.far.script_store{content = "return 1"}.hash end' })
+  const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
+  await open(page, 'approvals')
+  const card = page.getByRole('article', { name: 'approval of far.script_store' })
+  await expect(card.getByRole('listitem').first()).toContainText('script_store')
+  await page.screenshot({ path: `${shots}/approvals.png`, fullPage: true })
+  await card.getByRole('button', { name: 'Allow' }).click()
+  await expect(card).toHaveCount(0)
+  await expect.poll(async () => (await front.call('job_status', { job_id: id })).status).toBe('complete')
+})
+
+test('chat streams, with the tools folded in', async ({ page }) => {
+  await open(page, 'chat')
+  await page.getByLabel('Message').fill('what is six times seven?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  const talk = page.getByRole('log')
+  await expect(talk).toContainText('It is 42.')
+  await expect(talk).toContainText('used lua_eval')
+  await page.screenshot({ path: `${shots}/chat.png`, fullPage: true })
+})
+
 test('traces are a waterfall', async ({ page }) => {
   await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'return 1' } })
   await open(page, 'traces')
@@ -147,7 +174,7 @@ test('everything is reached by keyboard', async ({ page }) => {
   await expect(page.getByRole('heading', { level: 1, name: 'Tools' })).toBeVisible()
 })
 
-const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'traces', 'settings']
+const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'approvals', 'chat', 'traces', 'settings']
 
 for (const path of everyPage) {
   test(`${path} has no serious accessibility findings, light or dark`, async ({ page }) => {

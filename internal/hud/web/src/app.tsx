@@ -1,6 +1,8 @@
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { online, missed } from './events'
+import { Approvals } from './pages/approvals'
+import { Chat } from './pages/chat'
 import { Jobs } from './pages/jobs'
 import { Overview } from './pages/overview'
 import { Playground } from './pages/playground'
@@ -23,6 +25,8 @@ const pages: Page[] = [
   { path: 'playground', title: 'Playground', view: Playground },
   { path: 'jobs', title: 'Jobs', view: Jobs },
   { path: 'scripts', title: 'Scripts', view: Scripts },
+  { path: 'approvals', title: 'Approvals', view: Approvals },
+  { path: 'chat', title: 'Chat', view: Chat },
   { path: 'traces', title: 'Traces', view: Traces },
   { path: 'settings', title: 'Settings', view: Settings },
 ]

@@ -33,7 +33,7 @@ function worth(e: ServerEvent): [Notice['kind'], string] | undefined {
       return ['plain', `${String(d.upstream)} was removed`]
     case 'script.published':
       return ['good', `${String(d.name)} is a tool now`]
-    case 'approval.pending':
+    case 'approval.requested':
       return ['bad', 'a script waits for an approval']
     case 'job.finished':
       return d.status === 'failed' ? ['bad', `job ${String(d.name ?? d.job_id)} failed`] : undefined

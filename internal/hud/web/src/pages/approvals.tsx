@@ -1,0 +1,90 @@
+import { useState } from 'preact/hooks'
+import { call } from '../mcp'
+import { useData } from '../resource'
+import { ago, clock } from '../format'
+import { notify } from '../parts/notices'
+
+interface Approval {
+  id: string
+  status: string
+  subject: string
+  script: string
+  job_id?: string
+  certain: boolean
+  complete: boolean
+  created_at: string
+  expires_at: string
+  decided_by?: string
+  plan: { action?: string; effect?: string; uncertain?: boolean }[]
+}
+
+interface Rule {
+  id: string
+  decision: string
+  scope: string
+  subject: string
+  created_at: string
+}
+
+/** What scripts want to do, and a person's word on it. */
+export function Approvals() {
+  const [state, setState] = useState('pending')
+  const { data, error, reload } = useData((s) => call<{ approvals: Approval[]; remembered: Rule[] }>('approval_list', { status: state }, s), [state], ['approval.'])
+  return (
+    <>
+      <div class="row">
+        <label for="state">Show</label>
+        <select id="state" value={state} onChange={(e) => setState(e.currentTarget.value)}>
+          {['pending', 'allowed', 'denied', 'withdrawn', 'any'].map((s) => <option key={s}>{s}</option>)}
+        </select>
+      </div>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.approvals.length === 0 && <p class="soft">Nothing waits for a word. `approve = "writes"` in luanette.toml lets scripts ask before they change something.</p>}
+      <div class="cards">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
+      <h2>Remembered</h2>
+      {data?.remembered.length === 0 && <p class="soft">No answer holds from now on.</p>}
+      <ul class="list">
+        {data?.remembered.map((r) => (
+          <li key={r.id} class="row">
+            <span class={r.decision === 'allow' ? 'good' : 'bad'}>{r.decision}</span> the {r.scope} <code>{r.subject}</code>
+            <button type="button" onClick={() => void attempt('approval_forget', { id: r.id }, 'forgotten').then(reload)}>Forget</button>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
+
+function Card({ approval: a, decided }: { approval: Approval; decided: () => void }) {
+  const [remember, setRemember] = useState('')
+  const decide = (decision: string) =>
+    attempt('approval_decide', { id: a.id, decision, remember: remember || undefined }, decision === 'allow' ? 'allowed' : 'denied').then(decided)
+  return (
+    <article class="card" aria-label={`approval of ${a.subject}`}>
+      <h3><code>{a.subject}</code> <span class="soft">{a.status}</span></h3>
+      <p>{a.script}, {ago(a.created_at)}{a.job_id && <>, <a href={`#/jobs/${a.job_id}`}>job</a></>}</p>
+      <ol class="plan">{a.plan.map((p, i) => <li key={i}><code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn"> depends on a made-up answer</span>}</li>)}</ol>
+      {!a.complete && <p class="warn">The plan does not reach the script's end.</p>}
+      {a.status === 'pending' ? (
+        <div class="row">
+          <button type="button" class="main" onClick={() => void decide('allow')}>Allow</button>
+          <button type="button" onClick={() => void decide('deny')}>Deny</button>
+          <label for={`remember-${a.id}`}>and remember for</label>
+          <select id={`remember-${a.id}`} value={remember} onChange={(e) => setRemember(e.currentTarget.value)}>
+            <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
+          </select>
+          <span class="soft">until {clock(a.expires_at)}</span>
+        </div>
+      ) : a.decided_by && <p class="soft">by {a.decided_by}</p>}
+    </article>
+  )
+}
+
+async function attempt(tool: string, args: unknown, done: string): Promise<void> {
+  try {
+    await call(tool, args)
+    notify('good', done)
+  } catch (e) {
+    notify('bad', (e as Error).message)
+  }
+}
