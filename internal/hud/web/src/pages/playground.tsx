@@ -30,6 +30,7 @@ export function Playground({ rest }: { rest: string }) {
   const [language, setLanguage] = useState<Language>('lua')
   const [code, setCode] = useState(first.lua)
   const [session, setSession] = useState<string>()
+  const [keeping, setKeeping] = useState(false) // a session is wanted; it takes a moment to be there
   const [ran, setRan] = useState<Ran>()
   const [busy, setBusy] = useState<AbortController>()
   const [variables, setVariables] = useState<Record<string, string>>({})
@@ -46,6 +47,7 @@ export function Playground({ rest }: { rest: string }) {
     if (code === first[language]) setCode(first[to])
     setLanguage(to)
     setSession(undefined)
+    setKeeping(false)
     setVariables({})
   }
   const during = async (kind: Ran['kind'], work: (signal: AbortSignal) => Promise<Omit<Ran, 'kind' | 'took'>>) => {
@@ -82,6 +84,7 @@ export function Playground({ rest }: { rest: string }) {
     }
   }
   const keep = async (on: boolean) => {
+    setKeeping(on)
     setBusy(new AbortController()) // what is run next must run in it
     setVariables({})
     try {
@@ -89,6 +92,7 @@ export function Playground({ rest }: { rest: string }) {
       setSession(on ? (await call<{ session_id: string }>('session_create', { language })).session_id : undefined)
     } catch (e) {
       notify('bad', (e as Error).message)
+      setKeeping(session !== undefined)
     }
     setBusy(undefined)
   }
@@ -100,7 +104,7 @@ export function Playground({ rest }: { rest: string }) {
           <select id="language" value={language} onChange={(e) => speak(e.currentTarget.value as Language)}>
             <option value="lua">Lua</option><option value="javascript">JavaScript</option>
           </select>
-          <label><input type="checkbox" checked={session !== undefined} onChange={(e) => void keep(e.currentTarget.checked)} /> keep variables</label>
+          <label><input type="checkbox" checked={keeping} onChange={(e) => void keep(e.currentTarget.checked)} /> keep variables</label>
         </div>
         <Suspense fallback={<p class="soft">Loading the editor…</p>}>
           <Editor value={code} language={language} change={setCode} run={() => void run()} />
@@ -153,7 +157,7 @@ async function execute(language: Language, code: string, session: string | undef
 }
 
 const names: Record<Language, string> = {
-  lua: 'local all = {} for name, value in pairs(_G) do if type(name) == "string" then all[name] = type(value) == "function" and "function" or repr(value):sub(1, 80) end end return all',
+  lua: 'local all = {} for name, value in pairs(_G) do if type(name) == "string" then local text = repr(value):sub(1, 80) all[name] = type(value) ~= "function" and utf8.len(text) and text or type(value) end end return all',
   javascript: 'return Object.fromEntries(Object.keys(globalThis).map(k => [k, typeof globalThis[k] === "function" ? "function" : String(JSON.stringify(globalThis[k])).slice(0, 80)]))',
 }
 
