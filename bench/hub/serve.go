@@ -46,7 +46,7 @@ func serveHub(ctx context.Context, address, door, url string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(data)
+	defer func() { _ = os.RemoveAll(data) }() // the folder is temporary anyhow
 	var text strings.Builder
 	fmt.Fprintf(&text, "listen = %q\ndata = %q\n[log]\nlevel = \"error\"\n", door, data)
 	for _, era := range eras {

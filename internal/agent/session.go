@@ -58,8 +58,8 @@ func (t *turn) findSession(ctx context.Context) (string, error) {
 			Name string
 		}
 	}
-	if json.Unmarshal(listed, &list) != nil {
-		return "", nil
+	if err := json.Unmarshal(listed, &list); err != nil {
+		return "", err
 	}
 	for _, s := range list.Sessions {
 		if s.Name == t.sessionName() {

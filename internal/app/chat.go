@@ -153,7 +153,7 @@ func (p *privateServers) Own() (list []talk.Server) {
 }
 
 // Connect brings a server up.
-func (p *privateServers) Connect(_ context.Context, s talk.Server) (string, error) {
+func (p *privateServers) Connect(ctx context.Context, s talk.Server) (string, error) {
 	space := privatePrefix + spaceOf(s)
 	spec := upstream.Spec{Name: space, URL: s.URL}
 	if s.AuthToken != "" {
@@ -161,7 +161,7 @@ func (p *privateServers) Connect(_ context.Context, s talk.Server) (string, erro
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sweep()
+	p.sweep(ctx)
 	if _, there := p.used[space]; !there && len(p.used) >= privateMost {
 		return "", fault.New(fault.Limit, "%d servers of people are connected already", len(p.used)).WithHint("try again later")
 	}
@@ -173,10 +173,10 @@ func (p *privateServers) Connect(_ context.Context, s talk.Server) (string, erro
 }
 
 // sweep removes what nobody has used for long. p.mu is held.
-func (p *privateServers) sweep() {
+func (p *privateServers) sweep(ctx context.Context) {
 	for space, at := range p.used {
 		if time.Since(at) > privateIdle {
-			_, _ = p.upstreams.Remove(context.Background(), space) // it never fails
+			_, _ = p.upstreams.Remove(ctx, space) // it never fails
 			delete(p.used, space)
 		}
 	}
@@ -201,7 +201,7 @@ func (p *privateServers) Discover(ctx context.Context, s talk.Server) (int, erro
 	ctx, cancel := context.WithTimeout(ctx, discoverWait)
 	defer cancel()
 	p.upstreams.tried(ctx, space)
-	status, there := p.upstreams.Status(space)
+	status, there := p.upstreams.Status(space) //nolint:contextcheck // it reads what is known, waiting for nothing
 	switch {
 	case !there:
 		return 0, fault.New(fault.NotFound, "no server %q", space)

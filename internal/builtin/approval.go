@@ -299,5 +299,5 @@ func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForge
 	if host.OuterOf(ctx) != nil {
 		return Forgotten{}, fault.New(fault.Denied, "scripts cannot change what is approved")
 	}
-	return Forgotten{in.ID}, t.office.Forget(ctx, in.ID)
+	return Forgotten(in), t.office.Forget(ctx, in.ID)
 }

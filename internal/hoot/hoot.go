@@ -91,7 +91,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Hoot, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.garden, h.ring = garden, newRing(o.Events, o.Clock)
+	h.garden, h.ring = garden, newRing(o.Events, o.Clock) //nolint:contextcheck // it listens until Close
 	h.players = make(chan struct{}, runtime.GOMAXPROCS(0))
 	h.works = h.allWorks()
 	h.set = toolset.NewSet(Space, h.families()...)

@@ -52,9 +52,6 @@ type Job struct {
 	Error    *fault.Error
 }
 
-// over tells whether nothing more happens to it.
-func (j Job) over() bool { return j.State != "pending" && j.State != "running" }
-
 // Task is one run of a job.
 type Task struct {
 	ID       string

@@ -280,11 +280,12 @@ func (p *parser) one() (condition, error) {
 
 // has reads has(field).
 func (p *parser) has() (condition, error) {
-	w, ok := p.peek()
+	w, _ := p.peek()
 	if !p.is("(") {
 		return nil, p.wrong(w, "has is followed by a field in ( )")
 	}
-	if w, ok = p.peek(); !ok {
+	w, ok := p.peek()
+	if !ok {
 		return nil, p.wrong(w, "has is followed by a field in ( )")
 	}
 	p.next++

@@ -179,7 +179,7 @@ func (g *garden) tellAt(at float64) {
 	}
 	for _, m := range g.markers {
 		if here(m.Position) {
-			g.events.Publish(MarkerReached{m.ID, m.Position, m.Type, m.Metadata})
+			g.events.Publish(MarkerReached(m))
 		}
 	}
 	for _, r := range g.regions {

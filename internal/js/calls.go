@@ -101,7 +101,7 @@ func (c *calls) idle() bool { return len(c.inflight) == 0 }
 func (c *calls) next(ctx context.Context) (answer, error) {
 	id := 0
 	if len(c.inflight) == 1 {
-		for id = range c.inflight { //nolint:revive // takes the only key
+		for id = range c.inflight { // takes the only key
 		}
 	} else {
 		var err error

@@ -223,8 +223,8 @@ func valueFromJS(raw json.RawMessage) (host.Value, error) {
 			return raw, nil
 		}
 		var packed map[string][]byte
-		if json.Unmarshal(raw, &packed) != nil || len(packed) != 1 {
-			return raw, nil
+		if json.Unmarshal(raw, &packed) != nil || len(packed) != 1 { // an object that only looks like packed bytes
+			return raw, nil //nolint:nilerr // see above
 		}
 		return string(packed[bytesKey]), nil
 	}

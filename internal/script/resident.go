@@ -81,9 +81,9 @@ func (r *Resident) use(ctx context.Context, limits Limits, door host.Door, funct
 	}
 	q := Request{Name: r.name, Upstreams: r.upstreams, Door: door, Watch: r.runner.logPrinted(ctx)}
 	temp := host.NewTemp(r.runner.options.TempDir, limits.Temp)
-	defer temp.Close()
+	defer func() { _ = temp.Close() }() // what a hook left there is nobody's
 	output := host.NewOutput(r.runner.options.Log, limits.Output, q.Watch)
-	r.state.Store(envKey{}, r.runner.environment(ctx, q, limits, &host.ToolCount{}, temp, output, r.listener))
+	r.state.Store(envKey{}, r.runner.environment(ctx, q, limits, belongings{&host.ToolCount{}, temp, output, r.listener}))
 	flights := newFlights()
 	r.state.Store(flightsKey{}, flights)
 	defer flights.close()

@@ -210,7 +210,7 @@ func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 	defer cancel()
 	var result json.RawMessage
 	if err == nil {
-		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, tools, temp, output, listener))
+		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, belongings{tools, temp, output, listener}))
 	}
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Made()}
 	if err != nil {
@@ -231,8 +231,16 @@ func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
 	return host.NewTemp(r.options.TempDir, limits.Temp)
 }
 
+// belongings are what a run has for itself.
+type belongings struct {
+	tools    *host.ToolCount
+	temp     *host.Temp
+	output   *host.Output
+	listener *host.Listener
+}
+
 // environment is the world of one run.
-func (r *Runner) environment(ctx context.Context, q Request, limits Limits, tools *host.ToolCount, temp *host.Temp, output *host.Output, listener *host.Listener) *host.Env {
+func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own belongings) *host.Env {
 	door, outer := q.Door, host.OuterOf(ctx)
 	switch {
 	case door != nil:
@@ -246,12 +254,12 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, tool
 	if q.Upstreams != nil {
 		o.Upstreams = q.Upstreams
 	}
-	env := host.NewEnv(r.lua.modules, host.Counted(tools.Door(door), limits.Calls), &host.World{
+	env := host.NewEnv(r.lua.modules, host.Counted(own.tools.Door(door), limits.Calls), &host.World{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
-		Output: output, Clock: host.NewClock(o.Clock),
-		Files: host.NewFiles(temp, o.Files), Temp: temp, Contents: o.Contents,
+		Output: own.output, Clock: host.NewClock(o.Clock),
+		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
 		HTTP: o.HTTP, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
-		Events: o.Events, Listener: listener, Resident: q.stay != nil,
+		Events: o.Events, Listener: own.listener, Resident: q.stay != nil,
 		Progress: progressTo(q.Caller),
 	})
 	if outer != nil {

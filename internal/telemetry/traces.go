@@ -154,7 +154,7 @@ func texts(attributes []attribute.KeyValue) map[string]string {
 	}
 	texts := make(map[string]string, len(attributes))
 	for _, a := range attributes[:min(attributesKept, len(attributes))] {
-		text := a.Value.Emit()
+		text := a.Value.String()
 		if len(text) > textPerSpan {
 			text = text[:textPerSpan] + "…"
 		}

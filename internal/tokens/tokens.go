@@ -46,8 +46,8 @@ func piece(text string) (length, cost int) {
 		return word(text)
 	case r < utf8.RuneSelf && unicode.IsDigit(r):
 		return run(text, digits, func(c byte) bool { return c >= '0' && c <= '9' })
-	case r == ' ' || r == '\t' || r == '\n' || r == '\r':
-		return run(text, spaces, func(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' })
+	case r < utf8.RuneSelf && isSpace(text[0]):
+		return run(text, spaces, isSpace)
 	case r < utf8.RuneSelf:
 		return run(text, marks, isMark)
 	case unicode.IsLetter(r) && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai):
@@ -56,6 +56,8 @@ func piece(text string) (length, cost int) {
 		return size, 1
 	}
 }
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // word is a run of letters up to where camelCase turns.
 func word(text string) (length, cost int) {

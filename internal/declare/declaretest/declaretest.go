@@ -19,7 +19,7 @@ var checker string
 // each that is not right. It skips the test where the compiler is not installed.
 func Check(t testing.TB, files map[string]string) map[string][]string {
 	t.Helper()
-	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
+	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS") //nolint:forbidigo // a helper of tests
 	if modules == "" {
 		t.Skip("LUANETTE_TEST_NEIGHBOURS, a node_modules folder, is not set")
 	}
