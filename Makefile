@@ -40,6 +40,14 @@ $(BIN): $(SOURCES) $(wildcard $(WEB)/dist/index.html)
 .PHONY: test
 test: neighbours system ## Install what tests need and run all of them
 	go test ./...
+	$(MAKE) browser
+
+.PHONY: browser
+browser: hud build ## The web page in a real browser; pictures of it in .cache/hud/screenshots
+	@if command -v chromium >/dev/null; then cd test/hud && \
+	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --ignore-scripts && \
+	  LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test; \
+	else echo "chromium is not installed: the web page was not tested"; fi
 
 .PHONY: check
 check: lint floors test race ## Everything that must hold before a change lands
@@ -93,7 +101,7 @@ bench: ## All benchmarks
 
 # Programs that tests compare us with. Where they cannot be installed those
 # comparisons are skipped, and say so.
-SYSTEM := lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont
+SYSTEM := chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont
 .PHONY: system
 system: ## Install the Debian packages that tests compare us with, where that is possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \

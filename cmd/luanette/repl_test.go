@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/script"
 )
 
 func TestIncomplete(t *testing.T) {
@@ -65,7 +66,7 @@ func converse(t *testing.T) (*repl, *strings.Builder) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = desk.Close(t.Context()) })
-	r := &repl{flags: flags, world: world, desk: desk}
+	r := &repl{flags: flags, world: world, desk: desk, language: script.Lua}
 	if err := r.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -169,6 +169,12 @@ func (r *run) stopped(ctx context.Context, at []Frame) error {
 	case !r.calls.idle():
 		where = " (waiting for " + r.calls.names() + ")"
 	}
+	if !r.watch.softened.IsZero() && ctx.Err() == nil { // the clock was read before the timer fired: whose it is, it tells
+		select {
+		case <-ctx.Done():
+		case <-time.After(grace):
+		}
+	}
 	cause := context.Cause(ctx)
 	if cause != nil && !errors.Is(cause, errTime) && !errors.Is(cause, context.DeadlineExceeded) {
 		return fault.Wrap(fault.Cancelled, &Stopped{at, cause}, "the script was called off%s", where)
