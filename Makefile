@@ -138,6 +138,10 @@ KILLS ?= 200
 crash: ## Kill the server KILLS times (default 200) while jobs run, and see that nothing is lost
 	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled' ./cmd/luanette
 
+.PHONY: storm
+storm: ## 200 people say 20 messages each while the server is killed, and each is answered once, in order
+	LUANETTE_TEST_PEOPLE=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestStormOfMessages ./cmd/luanette
+
 .PHONY: cover
 cover: neighbours ## Coverage by package, and cover.out
 	go test -coverprofile cover.out ./...

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/luanette/luanette/internal/llm/llmtest"
+)
+
+// How many people talk, and how much each says; few unless told.
+const (
+	stormPeople   = "LUANETTE_TEST_PEOPLE"
+	stormMessages = "LUANETTE_TEST_MESSAGES"
+)
+
+// Many people talk to the real server at once. Some hang up in the middle of an
+// answer, and the server is killed in the middle of it all. Who does not get an
+// answer says the same again under the same key. In the end everything that was
+// said is answered once, in the order it was said.
+func TestStormOfMessages(t *testing.T) {
+	t.Parallel()
+	people, messages := amount(stormPeople, 12), amount(stormMessages, 6)
+	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	t.Cleanup(model.Close)
+	s := newStorm(t, model.URL)
+	s.start(t)
+	t.Cleanup(s.kill)
+	var all sync.WaitGroup
+	for n := range people {
+		all.Go(func() { s.talk(t, fmt.Sprintf("person%d", n), messages) })
+	}
+	for s.answers.Load() < int64(people*messages/2) && t.Context().Err() == nil {
+		<-s.answered
+	}
+	s.moving.Lock()
+	s.kill()
+	s.start(t)
+	s.moving.Unlock()
+	go func() { // so that nobody waits to be counted
+		for range s.answered {
+		}
+	}()
+	all.Wait()
+	close(s.answered)
+	for n := range people {
+		s.check(t, fmt.Sprintf("person%d", n), messages)
+	}
+	t.Logf("%d people, %d messages each; %d times somebody hung up, %d times nobody answered", people, messages, s.hangups.Load(), s.refusals.Load())
+	if trouble := model.Trouble(); len(trouble) > 0 {
+		t.Errorf("the model was asked wrongly: %q", trouble)
+	}
+}
+
+func amount(variable string, few int) int {
+	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
+		return n
+	}
+	return few
+}
+
+// storm is a server that is talked to.
+type storm struct {
+	folder, address, model string
+	server                 *exec.Cmd
+	moving                 sync.RWMutex // held while the server is replaced
+
+	answered                   chan struct{}
+	answers, hangups, refusals atomic.Int64
+}
+
+func newStorm(t *testing.T, model string) *storm {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return &storm{folder: t.TempDir(), address: free.Addr().String(), model: model, answered: make(chan struct{}, 1)}
+}
+
+// start starts the server where it was before, and waits until it listens.
+func (s *storm) start(t *testing.T) {
+	t.Helper()
+	path, err := exec.LookPath("luanette")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = exec.Command(path, "serve", "--listen", s.address, "--data", "data")
+	s.server.Dir = s.folder
+	s.server.Env = []string{
+		"HOME=" + s.folder, "PATH=" + os.Getenv("PATH"), "LUANETTE_CHAT_BASE_URL=" + s.model, "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_LOG_LEVEL=error",
+	}
+	stderr, err := s.server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "is listening on") {
+			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			return
+		}
+	}
+	t.Fatal("the server did not start")
+}
+
+func (s *storm) kill() {
+	if s.server.ProcessState == nil {
+		_ = s.server.Process.Kill()
+		_ = s.server.Wait()
+	}
+}
+
+// talk says one person's messages, each until it is answered.
+func (s *storm) talk(t *testing.T, user string, messages int) {
+	for n := range messages {
+		body, _ := json.Marshal(map[string]string{
+			"client_id": "storm", "user_id": user, "message": said(user, n), "message_key": strconv.Itoa(n),
+		})
+		for t.Context().Err() == nil && !s.say(t.Context(), body, said(user, n)) {
+		}
+		s.answers.Add(1)
+		select {
+		case s.answered <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func said(user string, n int) string { return fmt.Sprintf("message %d of %s", n, user) }
+
+// say reports whether a message was answered. Now and then it hangs up before.
+func (s *storm) say(ctx context.Context, body []byte, want string) bool {
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.address+"/api/v1/chat/stream", bytes.NewReader(body))
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.refusals.Add(1)
+		s.moving.RLock() // the server is on its way back
+		s.moving.RUnlock()
+		return false
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), `"type":"status"`) && rand.IntN(4) == 0 {
+			s.hangups.Add(1)
+			return false
+		}
+		if strings.Contains(lines.Text(), `"type":"complete"`) {
+			return strings.Contains(lines.Text(), want)
+		}
+	}
+	if err := lines.Err(); err == nil || !errors.Is(err, context.Canceled) {
+		s.refusals.Add(1)
+	}
+	return false
+}
+
+// check holds what is kept of a person against what was said.
+func (s *storm) check(t *testing.T, user string, messages int) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address+"/api/v1/orgs/default/users/"+user+"/history", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var history struct {
+		Entries []struct {
+			User   string `json:"user_message"`
+			Answer string `json:"assistant_response"`
+		}
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&history); err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, e := range history.Entries {
+		got = append(got, e.User)
+		if !strings.Contains(e.Answer, e.User) {
+			t.Errorf("%q was answered %q", e.User, e.Answer)
+		}
+	}
+	for n := range messages {
+		want = append(want, said(user, n))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: kept %q", user, got)
+	}
+}
