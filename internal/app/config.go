@@ -62,6 +62,7 @@ type LogConfig struct {
 // TelemetryConfig adds to the standard OTEL_* variables.
 type TelemetryConfig struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
+	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"where this runs, such as production; told with everything that is sent to the collector"`
 }
 
 // HUDConfig says how much is remembered for those who come to look.
@@ -89,7 +90,7 @@ type ScriptsConfig struct {
 	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
 	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may have"`
-	CodeTime  Duration `toml:"code_timeout" help:"how long one execute_code may take that does not say"`
+	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"how long one execute_code may take that does not say"`
 	CodeMB    int      `toml:"code_memory_mb" help:"how much memory one execute_code may hold, in MiB"`
 	CodeCalls int      `toml:"code_calls" help:"how many tools one execute_code may call"`
 	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call that a chat's model runs"`
@@ -303,6 +304,9 @@ func (l *Loaded) readEnvironment(env Environment) error {
 	for _, s := range settingsOf(&l.Config) {
 		byVariable[s.variable()] = s
 		if value, ok := env[s.alias]; ok && s.alias != "" {
+			if strings.HasSuffix(s.alias, "_MS") {
+				value += "ms"
+			}
 			if err := s.set(value); err != nil {
 				return fault.Wrap(fault.Config, err, "environment: %s=%q", s.alias, value)
 			}

@@ -81,6 +81,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
 		Service:      "luanette",
 		Version:      options.Version,
+		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
 		LogLevel:     logLevel(config.Log.Level),
 		LogFormat:    config.Log.Format,

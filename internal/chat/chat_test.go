@@ -602,3 +602,46 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkFirstWord is what this door adds to the time until a client sees the
+// first word of an answer: from the agent's word to the client's line.
+func BenchmarkFirstWord(b *testing.B) {
+	database, err := db.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "chat.db"), db.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	said := make(chan time.Time, 1)
+	room, err := talk.Open(b.Context(), database, script(func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		said <- time.Now()
+		emit(agent.Text{Text: "word"})
+		return agent.Reply{Responses: []string{"word"}}, nil
+	}), talk.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	door := chat.New(room, chat.Options{Rate: 1 << 30})
+	server := httptest.NewServer(door.Handler())
+	b.Cleanup(func() {
+		server.Close()
+		room.Close()
+		door.Close()
+		_ = database.Close()
+	})
+	var took []time.Duration
+	for b.Loop() {
+		r, _ := http.NewRequestWithContext(b.Context(), http.MethodPost, server.URL+"/api/v1/chat/stream", strings.NewReader(say("hi")))
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		lines := bufio.NewScanner(answer.Body)
+		for lines.Scan() && !strings.Contains(lines.Text(), `"progress"`) {
+		}
+		took = append(took, time.Since(<-said))
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}

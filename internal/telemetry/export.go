@@ -160,6 +160,9 @@ func newResource(ctx context.Context, o Options, complain *complaints) *resource
 	if o.Version != "" {
 		self = append(self, attribute.String("service.version", o.Version))
 	}
+	if o.Environment != "" {
+		self = append(self, attribute.String("deployment.environment.name", o.Environment))
+	}
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
 		resource.WithAttributes(self...), resource.WithFromEnv())
 	if err != nil {

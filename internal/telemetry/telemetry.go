@@ -35,6 +35,8 @@ const shutdownLimit = 2 * time.Second
 type Options struct {
 	Service string // service.name, unless OTEL_SERVICE_NAME gives another; empty means "luanette"
 	Version string // service.version; may be empty
+	// Environment is deployment.environment.name, such as "production"; may be empty.
+	Environment string
 
 	// Endpoint is a collector, for all three signals; empty leaves it to the OTEL_*
 	// variables. http(s)://host:port speaks HTTP, grpc://host:port or host:port

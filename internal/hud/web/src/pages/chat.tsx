@@ -15,6 +15,13 @@ interface Turn {
   steps: Step[]
   error?: string
   took?: number
+  usage?: Usage
+}
+
+interface Usage {
+  input_tokens: number
+  output_tokens: number
+  cost_usd: number
 }
 
 /** The conversation, which outlives a look at another page. */
@@ -70,7 +77,7 @@ function Exchange({ turn: t }: { turn: Turn }) {
       {t.status && <p class="soft">{t.status}</p>}
       <p class="prose">{t.answer}</p>
       {t.error && <p class="bad">{t.error}</p>}
-      {t.took !== undefined && <p class="soft">{duration(t.took)}</p>}
+      {t.took !== undefined && <p class="soft">{duration(t.took)}{t.usage && `, ${t.usage.input_tokens} tokens read, ${t.usage.output_tokens} written, $${t.usage.cost_usd.toFixed(4)}`}</p>}
     </article>
   )
 }
@@ -83,6 +90,7 @@ interface Event {
   input?: unknown
   result?: unknown
   error?: string
+  response?: { usage?: Usage }
 }
 
 /** Says something and follows the answer as it grows. */
@@ -114,6 +122,8 @@ function show(e: Event, change: (f: (t: Turn) => Turn) => void): void {
       return change((t) => ({ ...t, steps: [...t.steps, { tool: e.tool ?? '', input: e.input }] }))
     case 'tool_result':
       return change((t) => ({ ...t, steps: t.steps.map((s) => (s.tool === e.tool && s.result === undefined ? { ...s, result: e.result } : s)) }))
+    case 'complete':
+      return change((t) => ({ ...t, usage: e.response?.usage }))
     case 'error':
       throw new Error(e.error)
   }
