@@ -41,6 +41,10 @@ func (c *Catalog) checked(next handler) handler {
 				return next(ctx, e, call)
 			}
 		}
+		if args, ok := c.schemas.of(e).emptied(call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
+			call.Args = args
+			return next(ctx, e, call)
+		}
 		return tool.Result{}, misfit(&e.info, violations)
 	}
 }

@@ -228,6 +228,34 @@ func TestASourceMayMendArguments(t *testing.T) {
 	wantFault(t, err, fault.InvalidParams)
 }
 
+// An empty table of Lua has no kind: it goes out as the list or object that is
+// wanted, wherever it is, and everything else stays as it was written.
+func TestEmptyTablesGetTheKindThatIsWanted(t *testing.T) {
+	t.Parallel()
+	const takes = `{"type":"object","additionalProperties":false,"properties":{
+		"n":{"type":"number"},"tags":{"type":["array","null"]},"meta":{"type":"object"},"either":{"anyOf":[{"type":"array"},{"type":"string"}]},
+		"hints":{"type":"array","items":{"type":"object","properties":{"of":{"type":"array"}}}}}}`
+	for given, want := range map[string]string{
+		`{"tags":{},"n":1.50}`:                   `{"tags":[],"n":1.50}`,
+		`{"tags":{"a":1}}`:                       "",
+		`{"tags":{},"n":"x"}`:                    "",
+		`{"meta":[],"tags":null}`:                `{"meta":{},"tags":null}`,
+		`{"meta":[1]}`:                           "",
+		`{"either":{}}`:                          `{"either":[]}`,
+		`{"hints":[{"z":1,"of":[2]},{"of":{}}]}`: `{"hints":[{"z":1,"of":[2]},{"of":[]}]}`,
+		`{"n":{}}`:                               "",
+	} {
+		m := newMemory().with("a", "x", takes, nil)
+		_, err := open(catalog.Options{}, m).Call(t.Context(), call("a", "x", given))
+		switch {
+		case want == "":
+			wantFault(t, err, fault.InvalidParams)
+		case err != nil || string(m.calls[0].Args) != want:
+			t.Errorf("%s: %v, called with %+v, want %s", given, err, m.calls, want)
+		}
+	}
+}
+
 // Whatever schema and arguments are, a call either goes through or is refused.
 func FuzzCheck(f *testing.F) {
 	f.Add(searchSchema, `{"query":"ab","limit":"x","shape":{}}`)
