@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/dop251/goja"
+)
+
+// other runs scripts with goja, the host's side written as its documentation has
+// it: promises are kept on the goroutine of the script, to which answers come
+// through a channel.
+type other struct{}
+
+func (other) run(ctx context.Context, source string) (string, error) {
+	r, err := newRealm()
+	if err != nil {
+		return "", err
+	}
+	return r.run(ctx, source)
+}
+
+// realm is a goja runtime with the functions of the host.
+type realm struct {
+	vm               *goja.Runtime
+	parse, stringify goja.Callable
+	answers          chan func() error
+}
+
+func newRealm() (*realm, error) {
+	r := &realm{vm: goja.New(), answers: make(chan func() error, 1)}
+	converter := r.vm.Get("JSON").ToObject(r.vm)
+	r.parse, _ = goja.AssertFunction(converter.Get("parse"))
+	r.stringify, _ = goja.AssertFunction(converter.Get("stringify"))
+	return r, errors.Join(r.vm.Set("echo", r.echo), r.vm.Set("later", r.later), r.vm.Set("rows", r.rows))
+}
+
+func (r *realm) echo(call goja.FunctionCall) goja.Value {
+	return r.value(r.text(call.Argument(0)))
+}
+
+func (r *realm) later(call goja.FunctionCall) goja.Value {
+	promise, resolve, _ := r.vm.NewPromise()
+	text := r.text(call.Argument(0))
+	go func() {
+		r.answers <- func() error { return resolve(r.value(text)) }
+	}()
+	return r.vm.ToValue(promise)
+}
+
+func (r *realm) rows(goja.FunctionCall) goja.Value { return r.value(string(megabyte)) }
+
+// text and value convert to JSON and back. A panic with an exception is how a
+// function of goja's host throws.
+func (r *realm) text(v goja.Value) string {
+	text, err := r.stringify(goja.Undefined(), v)
+	if err != nil {
+		panic(err)
+	}
+	return text.String()
+}
+
+func (r *realm) value(text string) goja.Value {
+	v, err := r.parse(goja.Undefined(), r.vm.ToValue(text))
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func (r *realm) run(ctx context.Context, source string) (string, error) {
+	v, err := r.vm.RunString(source)
+	if err != nil {
+		return "", err
+	}
+	if promise, ok := v.Export().(*goja.Promise); ok {
+		if err := r.settle(ctx, promise); err != nil {
+			return "", err
+		}
+		v = promise.Result()
+	}
+	if goja.IsUndefined(v) {
+		return "", nil
+	}
+	return r.text(v), nil
+}
+
+// settle keeps promises until the script's own is settled.
+func (r *realm) settle(ctx context.Context, promise *goja.Promise) error {
+	for promise.State() == goja.PromiseStatePending {
+		select {
+		case keep := <-r.answers:
+			if err := keep(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if promise.State() == goja.PromiseStateRejected {
+		return errors.New(promise.Result().String())
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/luanette/luanette/internal/js"
+)
+
+// idle is how many are held at once.
+const idle = 1000
+
+// small is what each has run before it is idle.
+const small = "var count = 0; function next(x) { count += x; return count } next(1)"
+
+// holders fill memory with n idle ones and return what keeps them there.
+var holders = map[string]func(ctx context.Context, own ours, n int) (any, error){
+	"instances": holdInstances,
+	"sessions":  holdSessions,
+	"goja":      holdGoja,
+}
+
+// printIdle measures each kind in a process of its own, which holds nothing else.
+func printIdle(ctx context.Context) error {
+	held := map[string]float64{}
+	for role := range holders {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		command := exec.CommandContext(ctx, self, "-role", role)
+		command.Stderr = os.Stderr
+		output, err := command.Output()
+		if err != nil {
+			return fmt.Errorf("hold %s: %w", role, err)
+		}
+		var bytes float64
+		if _, err := fmt.Sscan(string(output), &bytes); err != nil {
+			return err
+		}
+		held[role] = bytes
+	}
+	for _, row := range [][2]string{{"idle instance", "instances"}, {"session at rest", "sessions"}} {
+		own, goja := held[row[1]], held["goja"]
+		fmt.Printf(rowFormat, row[0], kibibytes(own), kibibytes(goja), ratio(own, goja))
+	}
+	return nil
+}
+
+func kibibytes(bytes float64) string { return fmt.Sprintf("%.0f KiB", bytes/1024) }
+
+// measureIdle writes the bytes that one idle instance, session or runtime keeps
+// resident.
+func measureIdle(ctx context.Context, w io.Writer, role string) error {
+	hold, ok := holders[role]
+	if !ok {
+		return fmt.Errorf("no role %q", role)
+	}
+	own, err := newOurs()
+	if err != nil {
+		return err
+	}
+	if _, err := hold(ctx, own, 1); err != nil { // what all share is made here
+		return err
+	}
+	before, err := resident()
+	if err != nil {
+		return err
+	}
+	kept, err := hold(ctx, own, idle)
+	if err != nil {
+		return err
+	}
+	after, err := resident()
+	if err != nil {
+		return err
+	}
+	runtime.KeepAlive(kept)
+	_, err = fmt.Fprintln(w, (after-before)/idle)
+	return err
+}
+
+// holdInstances runs scripts that wait until all are there, so that each has an
+// instance, which its pool then keeps.
+func holdInstances(ctx context.Context, own ours, n int) (any, error) {
+	var all, done sync.WaitGroup
+	all.Add(n)
+	host := js.HostFuncs{OnCall: func(_ context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		all.Done()
+		all.Wait()
+		return nil, nil
+	}}
+	failures := make(chan error, n)
+	for range n {
+		done.Go(func() {
+			_, err := own.engine.Run(ctx, program(small+"; await later()"), host)
+			failures <- err
+		})
+	}
+	done.Wait()
+	close(failures)
+	for err := range failures {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return own, nil
+}
+
+func holdSessions(ctx context.Context, own ours, n int) (any, error) {
+	sessions := make([]*js.Session, n)
+	for i := range sessions {
+		sessions[i] = own.engine.NewSession()
+		if _, err := sessions[i].Eval(ctx, program(small), js.HostFuncs{}); err != nil {
+			return nil, err
+		}
+	}
+	return sessions, nil
+}
+
+func holdGoja(ctx context.Context, _ ours, n int) (any, error) {
+	realms := make([]*realm, n)
+	for i := range realms {
+		var err error
+		if realms[i], err = newRealm(); err != nil {
+			return nil, err
+		}
+		if _, err := realms[i].run(ctx, small); err != nil {
+			return nil, err
+		}
+	}
+	return realms, nil
+}
+
+// resident is the memory that this process has, garbage given back.
+func resident() (float64, error) {
+	debug.FreeOSMemory()
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, fmt.Errorf("read what is resident, which needs Linux: %w", err)
+	}
+	var size, pages float64
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		return 0, err
+	}
+	return pages * float64(os.Getpagesize()), nil
+}
