@@ -95,6 +95,17 @@ bench-lua: ## Our Lua beside lua5.4 and gopher-lua, in one run
 	@command -v lua5.4 >/dev/null || { echo "install lua5.4 first (Debian: apt-get install lua5.4)"; exit 2; }
 	cd bench/lua && go run .
 
+.PHONY: test262
+test262: ## A sample of the ECMAScript suite: make test262 TEST262=DIR
+	@test -d "$(TEST262)/harness" || { echo "TEST262 must name a checkout of github.com/tc39/test262"; exit 2; }
+	@mkdir -p $(CACHE)
+	@TEST262=$(abspath $(TEST262)) go test -count=1 -v -timeout 30m -run TestConformance ./internal/js > $(CACHE)/test262.log 2>&1; \
+	status=$$?; grep -e ' pass: ' -e ' want ' -e 'broke the engine' $(CACHE)/test262.log; echo "all of it: $(CACHE)/test262.log"; exit $$status
+
+.PHONY: bench-js
+bench-js: ## Our JavaScript beside goja, in one run
+	cd bench/js && go run .
+
 .PHONY: bench
 bench: ## All benchmarks
 	go test -run '^$$' -bench . -benchmem ./...

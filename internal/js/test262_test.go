@@ -40,6 +40,9 @@ func TestConformance(t *testing.T) {
 			})
 		}
 	})
+	if run.Load() == 0 {
+		t.Fatalf("nothing of the suite is in %s", root)
+	}
 	got := float64(passed.Load()) / float64(run.Load())
 	t.Logf("%d of %d pass: %.1f %%", passed.Load(), run.Load(), 100*got)
 	if got < goal {
