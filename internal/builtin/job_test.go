@@ -250,6 +250,10 @@ func TestUnknownJobsAreNamed(t *testing.T) {
 	if err != nil || !view.IsError {
 		t.Errorf("a script that is not there: %s (%v)", view.Text(), err)
 	}
+	view, err = o.call(t, "lua_execute", `{"script":"function main() return 1 end"}`)
+	if err != nil || !view.IsError || !strings.Contains(view.Text(), "script_store") {
+		t.Errorf("a script in place of its hash: %s (%v)", view.Text(), err)
+	}
 }
 
 func TestJobResources(t *testing.T) {

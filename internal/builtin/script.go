@@ -115,7 +115,12 @@ func named(tool, hash, script string) (string, error) {
 		return "", fault.New(fault.InvalidParams, "%s needs script_hash or script, one of them", tool).
 			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
 	}
-	return cmp.Or(hash, script), nil
+	name := strings.TrimSpace(cmp.Or(hash, script))
+	if strings.ContainsAny(name, " \t\n(") {
+		return "", fault.New(fault.InvalidParams, "%s takes the hash of a script, not the script itself", tool).
+			WithHint("store it with script_store, which answers the hash; lua_eval runs code as it is")
+	}
+	return name, nil
 }
 
 // Described is what lua_describe answers.
