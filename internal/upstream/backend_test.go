@@ -3,9 +3,9 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
