@@ -1,6 +1,6 @@
 // Data of the server that a component shows and keeps fresh.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { listen } from './events'
+import { listen, type ServerEvent } from './events'
 
 export interface Loaded<T> {
   data?: T
@@ -10,9 +10,9 @@ export interface Loaded<T> {
 
 /**
  * Loads with `load`, again when `deps` change, and again when an event happens
- * whose type begins with one of `on`, at most every 300 ms.
+ * whose type begins with one of `on` and that `counts`, at most every 300 ms.
  */
-export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = []): Loaded<T> {
+export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = [], counts: (e: ServerEvent) => boolean = () => true): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error }>({})
   const [turn, setTurn] = useState(0)
   const timer = useRef<number>()
@@ -28,7 +28,7 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
   useEffect(() => {
     if (on.length === 0) return
     const stop = listen((e) => {
-      if (timer.current !== undefined || !on.some((prefix) => e.type.startsWith(prefix))) return
+      if (timer.current !== undefined || !on.some((prefix) => e.type.startsWith(prefix)) || !counts(e)) return
       timer.current = window.setTimeout(() => {
         timer.current = undefined
         reload()

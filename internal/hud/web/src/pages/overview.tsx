@@ -19,9 +19,9 @@ interface Upstream {
 }
 
 export function Overview() {
-  const upstreams = useData((s) => call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s), [], ['upstream.', 'tool.call_ended'])
+  const upstreams = useData((s) => call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s), [], ['upstream.', 'tool.call_ended'], toUpstream)
   const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running' }, s), [], ['job.'])
-  const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended'), [recent.value])
+  const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended' && toUpstream(e)), [recent.value])
   const failures = calls.filter((e) => e.data.error).slice(-8).reverse()
   return (
     <>
@@ -45,6 +45,11 @@ export function Overview() {
       <Feed />
     </>
   )
+}
+
+/** Our own tools are left out: this page calls them, and would watch itself for ever. */
+function toUpstream(e: ServerEvent): boolean {
+  return e.data.namespace !== ''
 }
 
 function perSecond(calls: ServerEvent[]): string {
@@ -81,7 +86,7 @@ function Card({ upstream: u, calls }: { upstream: Upstream; calls: ServerEvent[]
 
 /** The last things that happened, in words. */
 function Feed() {
-  const last = recent.value.filter((e) => e.type !== 'tool.call_started').slice(-15).reverse()
+  const last = recent.value.filter((e) => e.type !== 'tool.call_started' && (e.type !== 'tool.call_ended' || toUpstream(e))).slice(-15).reverse()
   if (last.length === 0) return <p class="soft">Nothing has happened yet.</p>
   return (
     <div class="scroll">
