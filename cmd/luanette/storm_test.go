@@ -159,8 +159,8 @@ func (s *storm) say(ctx context.Context, body []byte, want string) bool {
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.refusals.Add(1)
-		s.moving.RLock() // the server is on its way back
-		s.moving.RUnlock()
+		s.moving.RLock() // until the server is back
+		defer s.moving.RUnlock()
 		return false
 	}
 	defer answer.Body.Close()
