@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,31 +88,28 @@ func measureIdle(ctx context.Context, w io.Writer, role string) error {
 	return err
 }
 
-// holdInstances runs scripts that wait until all are there, so that each has an
-// instance, which its pool then keeps.
+// holdInstances runs scripts twice, so that its instances are as a pool has them
+// after a while: used before, and filled anew.
 func holdInstances(ctx context.Context, own ours, n int) (any, error) {
+	return own, errors.Join(occupy(ctx, own, n), occupy(ctx, own, n))
+}
+
+// occupy runs n scripts that wait until all are there, so that each has an
+// instance, which the pool then keeps.
+func occupy(ctx context.Context, own ours, n int) error {
 	var all, done sync.WaitGroup
 	all.Add(n)
-	host := js.HostFuncs{OnCall: func(_ context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+	host := js.HostFuncs{OnCall: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 		all.Done()
 		all.Wait()
 		return nil, nil
 	}}
-	failures := make(chan error, n)
-	for range n {
-		done.Go(func() {
-			_, err := own.engine.Run(ctx, program(small+"; await later()"), host)
-			failures <- err
-		})
+	failures := make([]error, n)
+	for i := range n {
+		done.Go(func() { _, failures[i] = own.engine.Run(ctx, program(small+"; await later()"), host) })
 	}
 	done.Wait()
-	close(failures)
-	for err := range failures {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return own, nil
+	return errors.Join(failures...)
 }
 
 func holdSessions(ctx context.Context, own ours, n int) (any, error) {
