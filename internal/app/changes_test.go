@@ -50,3 +50,15 @@ func TestResourcesAboutUpstreamsExist(t *testing.T) {
 		}
 	}
 }
+
+// What tells of the music in this process is there only while it is what the
+// music tools work on.
+func TestMusicResourcesAreOfTheMusicThatIsPlayed(t *testing.T) {
+	t.Parallel()
+	for more, here := range map[string]bool{"": true, "[upstreams.hootenanny]\nurl = \"zmq+tcp://127.0.0.1:1\"\n": false} {
+		_, house := start(t, settings(t, &music{}, more))
+		if _, err := house.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != here {
+			t.Errorf("with %q: %v", more, err)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (h *House) openHoot(ctx context.Context) error {
 		return err
 	}
 	h.hoot = backend
-	if _, elsewhere := h.config.Upstreams[hoot.Space]; elsewhere {
+	if h.musicElsewhere() {
 		h.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hoot.Space)
 		return nil
 	}
@@ -90,10 +90,16 @@ func (h *House) openHoot(ctx context.Context) error {
 	return nil
 }
 
+// musicElsewhere tells whether an upstream has the namespace of the music tools.
+func (h *House) musicElsewhere() bool {
+	_, elsewhere := h.config.Upstreams[hoot.Space]
+	return elsewhere
+}
+
 // limits is how much of a namespace may be called at once: as much as one likes of
 // what is in this process.
 func (h *House) limits(namespace string) catalog.Limits {
-	if _, elsewhere := h.config.Upstreams[namespace]; namespace == hoot.Space && !elsewhere {
+	if namespace == hoot.Space && !h.musicElsewhere() {
 		return catalog.Limits{Concurrent: -1, Failures: -1}
 	}
 	return catalog.Limits{}
