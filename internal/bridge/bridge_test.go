@@ -331,7 +331,10 @@ func TestCallsAreCalledOff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
-			_, err := c.Call(ctx, backend.Request{ID: hoot01.NewID(), Name: "hold"})
+			outcome, err := c.Call(ctx, backend.Request{ID: hoot01.NewID(), Name: "hold"})
+			if err == nil && outcome.Err != nil { // the backend's word that it was called off came first
+				err = errors.New(outcome.Err.Message)
+			}
 			failed <- err
 		}()
 		<-began

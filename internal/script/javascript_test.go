@@ -161,6 +161,13 @@ func (t *tape) Record(data []byte) error {
 	return nil
 }
 
+// kept is what was recorded so far; a journal may record late, on a timer.
+func (t *tape) kept() [][]byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.records)
+}
+
 const effectful = `
 	const order = [];
 	await Promise.all([0, 1, 2, 3].map(async (i) => { const a = await mcp.calc.double({ i }); order.push(a.i) }));
@@ -188,7 +195,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	if !strings.Contains(string(first.Result), `"order":[3,2,1,0]`) {
 		t.Errorf("answers were not heard as they came: %s", first.Result)
 	}
-	steps, err := host.ReadJournal(append(record.records, journal.Tail())...)
+	steps, err := host.ReadJournal(append(record.kept(), journal.Tail())...)
 	if err != nil {
 		t.Fatal(err)
 	}
