@@ -1,5 +1,6 @@
-// Package access knows the keys that open the HTTP doors: who holds each, and
-// what it is for. Only hashes of keys are kept.
+// Package access knows who asks: a Principal travels in the context from the door
+// on. It also knows the keys that open the HTTP doors: who holds each, and what it
+// is for. Only hashes of keys are kept.
 package access
 
 import (
@@ -7,7 +8,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,22 +51,9 @@ func ParseHash(text string) (hash [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(raw), nil
 }
 
-// opens tells whether the key is good for something of an organisation; an empty
-// org is of none in particular.
-func (k Key) opens(scope Scope, org string) bool {
-	if k.Org != "" && org != "" && k.Org != org {
-		return false
-	}
-	switch {
-	case slices.Contains(k.Scopes, Admin):
-		return k.Org == "" || scope != Admin
-	case scope == Admin:
-		return false
-	case slices.Contains(k.Scopes, Org):
-		return k.Org != "" && org == k.Org
-	default:
-		return slices.Contains(k.Scopes, scope)
-	}
+// Principal is who asks with the key.
+func (k Key) Principal() Principal {
+	return Principal{ID: "key:" + k.Name, Name: k.Name, Org: k.Org, Scopes: k.Scopes, Expires: k.Expires}
 }
 
 // Keys are all there are.
@@ -114,7 +101,7 @@ func (k *Keys) Admit(r *http.Request, scope Scope, org string) (Key, error) {
 	switch {
 	case !ok:
 		return Key{}, fault.New(fault.Denied, "Invalid API key")
-	case !key.opens(scope, org):
+	case !key.Principal().May(scope, org):
 		return Key{}, fault.New(fault.Denied, "the key %s is not for this", key.Name).
 			WithHint("it takes a key with the scope %s%s", scope, of(org))
 	}

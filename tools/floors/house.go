@@ -14,13 +14,13 @@ func House() Plan {
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/declare", "internal/shape", // of tools and of what they answer
-				"internal/access", "internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
+				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/fault",
+				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/access", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.
@@ -32,6 +32,7 @@ func House() Plan {
 			"internal/durable":   {"internal/db"},                                                                           // both live in one database file
 			"internal/declare":   {"internal/wire"},                                                                         // schemas and shapes are read without
 			"internal/shape":     {"internal/wire"},                                                                         // losing the order of their members
+			"internal/access":    {"internal/fault"},
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
 			"internal/llm":       {"internal/wire"},                    // server-sent events
