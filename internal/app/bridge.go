@@ -30,13 +30,13 @@ type Backend struct {
 func (h *House) ServeBackend(ctx context.Context, what Backend) error {
 	b, err := h.openBridge(ctx, what)
 	if err != nil {
-		return errors.Join(err, h.leave(ctx))
+		return errors.Join(err, h.Close(ctx))
 	}
 	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, b.Addr())
 	for _, line := range [][2]string{{"serves", what.Name}, {"events", b.Broadcasts()}, {"data", h.config.Data}, {"config", orNone(h.config.File)}} {
 		fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
 	}
-	return errors.Join(b.Serve(ctx), h.leave(ctx))
+	return errors.Join(b.Serve(ctx), h.Close(ctx))
 }
 
 // openBridge listens for front ends.

@@ -70,7 +70,7 @@ func (c *localChat) Reset(ctx context.Context) error {
 	return c.agent.Reset(ctx, "", c.user, "terminal")
 }
 
-func (c *localChat) Close(ctx context.Context) error { return c.house.leave(ctx) }
+func (c *localChat) Close(ctx context.Context) error { return c.house.Close(ctx) }
 
 // ConnectChat is a conversation with the server that runs at address.
 func ConnectChat(address, user string, key secret.Text) (Chat, error) {

@@ -62,8 +62,6 @@ func (d *localDesk) Read(ctx context.Context, uri string) (string, error) {
 	return resourceText(raw)
 }
 
-func (d *localDesk) Close(ctx context.Context) error { return d.leave(ctx) }
-
 // Connect is a desk at the server that runs at address, such as
 // "http://127.0.0.1:8081", or at a backend, such as "zmq+tcp://127.0.0.1:5570".
 func Connect(ctx context.Context, address string, options Options) (Desk, error) {

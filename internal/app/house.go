@@ -269,11 +269,18 @@ func logLevel(name string) slog.Level {
 	return level
 }
 
-// Close gives back what Build took, in the opposite order.
+// Close gives back what Build took, in the opposite order. That ctx has ended does
+// not hinder it: every part that may have to wait gets a little time of its own, so
+// that a slow one does not take it from those after it.
 func (h *House) Close(ctx context.Context) error {
 	var failed []error
+	within := func(leave func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+		defer cancel()
+		failed = append(failed, leave(ctx))
+	}
 	if h.hub != nil {
-		failed = append(failed, h.hub.Close(ctx))
+		within(h.hub.Close)
 	}
 	if h.talk != nil {
 		h.talk.Close()
@@ -293,7 +300,7 @@ func (h *House) Close(ctx context.Context) error {
 		h.upstreams.manager.Close()
 	}
 	if h.scripts != nil {
-		failed = append(failed, h.scripts.js.Close(ctx))
+		within(h.scripts.js.Close)
 	}
 	h.bus.Close()
 	if h.results != nil {
@@ -302,6 +309,6 @@ func (h *House) Close(ctx context.Context) error {
 	if h.store != nil {
 		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
 	}
-	failed = append(failed, h.telemetry.Shutdown(ctx))
+	within(h.telemetry.Shutdown)
 	return errors.Join(failed...)
 }

@@ -18,7 +18,7 @@ const (
 	drainTime = 1500 * time.Millisecond // calls under way may finish
 	closeTime = 500 * time.Millisecond  // connections may end
 	graceTime = time.Second             // child processes may end by themselves
-	flushTime = time.Second             // telemetry may be sent
+	flushTime = time.Second             // one part of the house may finish what it does
 )
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
@@ -26,12 +26,12 @@ const (
 func (h *House) Serve(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.config.Listen)
 	if err != nil {
-		return errors.Join(listenFault(err, h.config.Listen), h.leave(ctx))
+		return errors.Join(listenFault(err, h.config.Listen), h.Close(ctx))
 	}
 	backend, stopBridge, err := h.startBridge(ctx)
 	if err != nil {
 		_ = listener.Close() // nobody was let in yet
-		return errors.Join(err, h.leave(ctx))
+		return errors.Join(err, h.Close(ctx))
 	}
 	h.listening.Store(baseOf(listener.Addr()))
 	h.greet(listener.Addr(), backend)
@@ -60,7 +60,7 @@ func (h *House) Serve(ctx context.Context) error {
 		err = shut(ctx, server)
 		<-failed
 	}
-	return errors.Join(err, h.leave(ctx))
+	return errors.Join(err, h.Close(ctx))
 }
 
 // ServeStdio answers one MCP client on in and out until it hangs up or ctx ends,
@@ -70,7 +70,7 @@ func (h *House) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) err
 	if ctx.Err() != nil {
 		err = nil // told to stop
 	}
-	return errors.Join(err, h.leave(ctx))
+	return errors.Join(err, h.Close(ctx))
 }
 
 // drain lets calls under way finish and ends the streams of clients, which would
@@ -91,13 +91,6 @@ func shut(ctx context.Context, server *http.Server) error {
 		return server.Close()
 	}
 	return nil
-}
-
-// leave closes the house with a little time of its own, for ctx has ended.
-func (h *House) leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
-	defer cancel()
-	return h.Close(ctx)
 }
 
 // greet tells people what is reachable where.

@@ -22,7 +22,7 @@ type calls struct {
 	waiting  []request       // not started yet
 	inflight map[int]request // started and not yet heard of, by id
 	bytes    int64           // of arguments that waiting and started calls hold
-	group    *sync.WaitGroup // of the engine, which waits for stragglers
+	underway *tally          // of the engine, which waits for stragglers
 	wake     chan struct{}   // holds a token when something landed
 
 	mu     sync.Mutex
@@ -42,8 +42,8 @@ type answer struct {
 	text string
 }
 
-func newCalls(host Host, limits Limits, group *sync.WaitGroup) *calls {
-	return &calls{host: host, limits: limits, group: group, inflight: map[int]request{}, wake: make(chan struct{}, 1)}
+func newCalls(host Host, limits Limits, underway *tally) *calls {
+	return &calls{host: host, limits: limits, underway: underway, inflight: map[int]request{}, wake: make(chan struct{}, 1)}
 }
 
 // count admits one more call, or says why not.
@@ -81,7 +81,7 @@ func (c *calls) start(ctx context.Context, id int, name string, args json.RawMes
 
 func (c *calls) launch(ctx context.Context, q request) {
 	c.inflight[q.id] = q
-	c.group.Go(func() {
+	c.underway.run(func() {
 		a := answer{q.id, encodeAnswer(guarded(func() (json.RawMessage, error) { return q.work(ctx) }))}
 		c.mu.Lock()
 		c.landed = append(c.landed, a)
@@ -216,7 +216,7 @@ func (c *calls) sync(ctx context.Context, name string, args json.RawMessage) str
 		return encodeAnswer(nil, errTooDeep)
 	}
 	done := make(chan string, 1)
-	c.group.Go(func() {
+	c.underway.run(func() {
 		done <- encodeAnswer(guarded(func() (json.RawMessage, error) { return c.host.CallSync(ctx, name, args) }))
 	})
 	select {

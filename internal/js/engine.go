@@ -38,9 +38,9 @@ type Module struct {
 
 // Engine runs scripts, any number at the same time. Nothing is compiled before the first.
 type Engine struct {
-	options Options
-	pool    chan *instance
-	group   sync.WaitGroup // runs, and calls of hosts that did not listen
+	options  Options
+	pool     chan *instance
+	underway tally // runs, and calls of hosts that did not listen
 
 	mu      sync.Mutex
 	machine *machine // nil before the first use
@@ -76,15 +76,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		e.group.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return fmt.Errorf("close the JavaScript engine: scripts or their calls are still running: %w", ctx.Err())
+	if err := e.underway.wait(ctx); err != nil {
+		return fmt.Errorf("close the JavaScript engine: scripts or their calls are still running: %w", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,12 +97,12 @@ func (e *Engine) Close(ctx context.Context) error {
 func (e *Engine) Warm(ctx context.Context) error {
 	_, err := e.enter(ctx)
 	if err == nil {
-		e.group.Done()
+		e.underway.done()
 	}
 	return err
 }
 
-// enter gives the machine to a run, which leaves by group.Done.
+// enter gives the machine to a run, which leaves by underway.done.
 func (e *Engine) enter(ctx context.Context) (*machine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,7 +118,7 @@ func (e *Engine) enter(ctx context.Context) (*machine, error) {
 	if e.broken != nil {
 		return nil, e.broken
 	}
-	e.group.Add(1)
+	e.underway.add()
 	return e.machine, nil
 }
 
@@ -137,7 +130,7 @@ func (e *Engine) Run(ctx context.Context, program Program, host Host) (Outcome, 
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer e.group.Done()
+	defer e.underway.done()
 	outcome, _, err := e.execute(ctx, m, m.template, &run{program: &program, host: host, maps: sourceMaps{}}, false)
 	return outcome, err
 }
@@ -149,7 +142,7 @@ func (e *Engine) Check(ctx context.Context, source, name string) error {
 	if err != nil {
 		return err
 	}
-	defer e.group.Done()
+	defer e.underway.done()
 	program := &Program{Source: source, Name: name}
 	_, _, err = e.execute(ctx, m, m.template, &run{program: program, host: HostFuncs{}, maps: sourceMaps{}, checking: true}, false)
 	return err
@@ -171,7 +164,7 @@ func (e *Engine) execute(ctx context.Context, m *machine, img *image, r *run, ke
 	started := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limits.Time, errTime)
 	defer cancel()
-	r.prepare(in, newWatch(ctx), &e.group)
+	r.prepare(in, newWatch(ctx), &e.underway)
 	guest := in.bind(ctx)
 	result, err := r.execute(guest)
 	err = r.explain(ctx, err)
@@ -197,10 +190,10 @@ func (r *run) leave(ctx context.Context, template, before *image) *image {
 	return template.capture(r.in, before)
 }
 
-func (r *run) prepare(in *instance, w watch, group *sync.WaitGroup) {
+func (r *run) prepare(in *instance, w watch, underway *tally) {
 	r.in, r.watch = in, w
 	r.console = console{room: r.limits.Logs}
-	r.calls = newCalls(r.host, r.limits, group)
+	r.calls = newCalls(r.host, r.limits, underway)
 	in.run = r
 }
 

@@ -51,7 +51,7 @@ func (s *Session) Eval(ctx context.Context, program Program, host Host) (Outcome
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer s.engine.group.Done()
+	defer s.engine.underway.done()
 	before := s.now()
 	img := before.image
 	if img == nil {

@@ -25,7 +25,7 @@ func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.engine.group.Done()
+	defer s.engine.underway.done()
 	now := s.now()
 	if now.image == nil {
 		now.image = &image{size: m.template.size}
@@ -77,7 +77,7 @@ func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	defer e.group.Done()
+	defer e.underway.done()
 	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
 	if !ok || len(body) < len(m.fingerprint) {
 		return nil, fault.New(fault.InvalidParams, "restore a session: these bytes are no snapshot of this version")
