@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -48,16 +47,18 @@ func alone(ctx context.Context, folder string, steps int, f func(dbos.Context, d
 }
 
 // dbosRuns are workflows that do nothing.
-func (b bench) dbosRuns(ctx context.Context, folder string, times int) error {
+func (b bench) dbosRuns(ctx context.Context, folder string, r round) error {
 	return alone(ctx, folder, 0, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
-		return atOnce(b.atOnce, times, func(i int) error { return runWorkflow(inner, workflow, i) })
+		return r.timed(func() error {
+			return atOnce(b.atOnce, r.times, func(i int) error { return runWorkflow(inner, workflow, i) })
+		})
 	})
 }
 
 // dbosSteps are steps of one workflow.
-func (b bench) dbosSteps(ctx context.Context, folder string, times int) error {
-	return alone(ctx, folder, times, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
-		return runWorkflow(inner, workflow, 0)
+func (b bench) dbosSteps(ctx context.Context, folder string, r round) error {
+	return alone(ctx, folder, r.times, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
+		return r.timed(func() error { return runWorkflow(inner, workflow, 0) })
 	})
 }
 
@@ -67,23 +68,4 @@ func runWorkflow(inner dbos.Context, workflow dbos.Workflow[string, string], i i
 		_, err = handle.GetResult()
 	}
 	return err
-}
-
-// syncs is what the disk needs.
-func syncs(_ context.Context, folder string, times int) (err error) {
-	f, err := os.Create(filepath.Join(folder, "page"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	page := make([]byte, 4096)
-	for range times {
-		if _, err := f.Write(page); err != nil {
-			return err
-		}
-		if err := f.Sync(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

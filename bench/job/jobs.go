@@ -50,10 +50,10 @@ func store(ctx context.Context, folder string, f func(*db.DB) error) error {
 }
 
 // engineRuns are runs of our engine that do nothing.
-func (b bench) engineRuns(ctx context.Context, folder string, times int) error {
+func (b bench) engineRuns(ctx context.Context, folder string, r round) error {
 	return store(ctx, folder, func(d *db.DB) error {
 		var all sync.WaitGroup
-		all.Add(times)
+		all.Add(r.times)
 		e, err := durable.Open(ctx, d, func(context.Context, *durable.Run) error { all.Done(); return nil }, durable.Options{})
 		if err != nil {
 			return err
@@ -61,10 +61,13 @@ func (b bench) engineRuns(ctx context.Context, folder string, times int) error {
 		if err := e.Launch(); err != nil {
 			return err
 		}
-		err = atOnce(b.atOnce, times, func(i int) error { return e.Start(fmt.Sprint(i)) })
-		if err == nil {
-			all.Wait()
-		}
+		err = r.timed(func() error {
+			err := atOnce(b.atOnce, r.times, func(i int) error { return e.Start(fmt.Sprint(i)) })
+			if err == nil {
+				all.Wait()
+			}
+			return err
+		})
 		return errors.Join(err, e.Close())
 	})
 }
@@ -74,33 +77,37 @@ type runner func(ctx context.Context, task job.Task) (job.Outcome, error)
 
 func (r runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) { return r(ctx, task) }
 
-// jobs runs jobs with a runner, from being submitted to their stored end.
-func (b bench) runJobs(ctx context.Context, folder, source string, times int, r job.Runner) error {
+// runJobs runs jobs with a runner, from being submitted to their stored end.
+func (b bench) runJobs(ctx context.Context, folder, source string, r round, does job.Runner) error {
 	return store(ctx, folder, func(d *db.DB) error {
-		q, err := job.Open(ctx, d, r, job.Options{Workers: b.atOnce, KeepComplete: time.Hour})
+		q, err := job.Open(ctx, d, does, job.Options{Workers: b.atOnce, KeepComplete: time.Hour})
 		if err != nil {
 			return err
 		}
-		err = atOnce(b.atOnce, times, func(int) error {
-			j, err := q.Submit(ctx, job.Spec{Source: source})
-			if err != nil {
-				return err
-			}
-			done, _, err := q.Poll(ctx, []string{j.ID}, time.Minute, true)
-			if err == nil && (len(done) != 1 || done[0].State != job.Complete) {
-				err = fmt.Errorf("job %s did not complete", j.ID)
-			}
-			return err
+		err = r.timed(func() error {
+			return atOnce(b.atOnce, r.times, func(int) error { return runJob(ctx, q, source) })
 		})
 		return errors.Join(err, q.Close())
 	})
 }
 
-func (b bench) emptyJobs(ctx context.Context, folder string, times int) error {
-	return b.runJobs(ctx, folder, "empty", times, runner(func(context.Context, job.Task) (job.Outcome, error) { return job.Outcome{}, nil }))
+func runJob(ctx context.Context, q *job.Queue, source string) error {
+	j, err := q.Submit(ctx, job.Spec{Source: source})
+	if err != nil {
+		return err
+	}
+	done, _, err := q.Poll(ctx, []string{j.ID}, time.Minute, true)
+	if err == nil && (len(done) != 1 || done[0].State != job.Complete) {
+		err = fmt.Errorf("job %s did not complete", j.ID)
+	}
+	return err
 }
 
-func (b bench) luaJobs(ctx context.Context, folder string, times int) error {
+func (b bench) emptyJobs(ctx context.Context, folder string, r round) error {
+	return b.runJobs(ctx, folder, "empty", r, runner(func(context.Context, job.Task) (job.Outcome, error) { return job.Outcome{}, nil }))
+}
+
+func (b bench) luaJobs(ctx context.Context, folder string, r round) error {
 	scripts, err := script.NewRunner(script.Options{
 		Tools: catalog.New(catalog.Options{}), Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: folder,
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
@@ -108,7 +115,7 @@ func (b bench) luaJobs(ctx context.Context, folder string, times int) error {
 	if err != nil {
 		return err
 	}
-	return b.runJobs(ctx, folder, "function main() end", times, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
+	return b.runJobs(ctx, folder, "function main() end", r, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
 		outcome, err := scripts.Run(ctx, script.Request{Source: task.Source, Params: task.Params, Main: true, Door: task.Door, Watch: task.Watch})
 		return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
 	}))
@@ -116,13 +123,11 @@ func (b bench) luaJobs(ctx context.Context, folder string, times int) error {
 
 // effectsOf is one job with so many effects of a kind, one after the other, which
 // do nothing.
-func (b bench) effectsOf(kind string) func(context.Context, string, int) error {
+func (b bench) effectsOf(kind string) func(context.Context, string, round) error {
 	kinds := map[string]host.Kind{"read": host.Read, "repeat": host.Repeat, "write": host.Write}
-	return func(ctx context.Context, folder string, times int) error {
-		one := b
-		one.atOnce = 1
-		return one.runJobs(ctx, folder, "effects", 1, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
-			for i := range times {
+	return func(ctx context.Context, folder string, r round) error {
+		return b.runJobs(ctx, folder, "effects", round{1, r.timed}, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
+			for i := range r.times {
 				e := host.Effect{Seq: int64(i) + 1, Name: "bench." + kind, Kind: kinds[kind], Args: []host.Value{"x"}}
 				_, err := task.Door.Pass(ctx, e, func(context.Context) ([]host.Value, error) { return []host.Value{"y"}, nil })
 				if err != nil {

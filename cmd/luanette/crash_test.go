@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -102,6 +103,7 @@ type crash struct {
 	random       *rand.Rand
 	boots        int
 	acknowledged map[string]string // what the counter calls a job, by the id that was acknowledged
+	open         []string          // those not known to be over
 }
 
 func newCrash(t *testing.T, tool string) *crash {
@@ -200,11 +202,7 @@ func (c *crash) store(t *testing.T, s *crashServer) string {
 // keepBusy starts jobs until enough are under way, and waits for one to end. It
 // fails when the server is gone.
 func (c *crash) keepBusy(s *crashServer) error {
-	var stats struct{ Pending, Running int }
-	if err := s.call("job_stats", nil, &stats); err != nil {
-		return err
-	}
-	for open := stats.Pending + stats.Running; open < crashJobs; open++ {
+	for len(c.open) < crashJobs {
 		name := fmt.Sprint("job", len(c.acknowledged), ".", c.boots)
 		var started struct {
 			JobID string `json:"job_id"`
@@ -214,8 +212,15 @@ func (c *crash) keepBusy(s *crashServer) error {
 			return err
 		}
 		c.acknowledged[started.JobID] = name
+		c.open = append(c.open, started.JobID)
 	}
-	time.Sleep(20 * time.Millisecond)
+	var polled struct{ Completed []crashJob }
+	if err := s.call("job_poll", map[string]any{"job_ids": c.open, "mode": "any", "timeout_ms": 60_000}, &polled); err != nil {
+		return err
+	}
+	for _, j := range polled.Completed {
+		c.open = slices.DeleteFunc(c.open, func(id string) bool { return id == j.JobID })
+	}
 	return nil
 }
 

@@ -46,6 +46,7 @@ var ErrClosing = fault.New(fault.Unavailable, "the server is shutting down").
 type Engine struct {
 	pool     *sql.DB
 	dbos     dbos.Context
+	source   *dbos.DataSource // the same database
 	work     Work
 	patience time.Duration
 	closed   chan struct{} // closed when the engine closes
@@ -74,7 +75,11 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), pool.Close())
 	}
-	e := &Engine{pool: pool, dbos: inner, work: work, patience: o.Patience, closed: make(chan struct{}), active: map[string]context.CancelCauseFunc{}}
+	source, err := dbos.NewDataSource(inner, pool)
+	if err != nil {
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), pool.Close())
+	}
+	e := &Engine{pool: pool, dbos: inner, source: source, work: work, patience: o.Patience, closed: make(chan struct{}), active: map[string]context.CancelCauseFunc{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil

@@ -44,9 +44,11 @@ func (r *Run) Record(data []byte) error {
 }
 
 // step is the next step of the workflow: an old one is answered as it was
-// recorded, a new one records data.
+// recorded, a new one records data. As a transaction of its own on DBOS's database
+// a step is looked for and recorded in one; as a plain one it takes three.
 func (r *Run) step(data []byte) ([]byte, error) {
-	out, err := dbos.RunAsStep(r.inner, func(context.Context) ([]byte, error) { return data, nil }, dbos.WithStepName("record"))
+	given := func(context.Context, dbos.Tx) ([]byte, error) { return data, nil }
+	out, err := dbos.RunAsTransaction(r.inner, r.engine.source, given, dbos.WithStepName("record"))
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "record a step of run %s", r.ID)
 	}
