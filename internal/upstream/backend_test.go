@@ -158,7 +158,7 @@ func TestBackendBroadcasts(t *testing.T) {
 		if e, ok := h.Poll(); ok && e.Type == "beat.tick" {
 			break
 		}
-		time.Sleep(5 * time.Millisecond)
+		h.Echo(t, "there and back again")
 	}
 	for _, n := range []news{
 		{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["x"],"more":1}`},

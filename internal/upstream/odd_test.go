@@ -3,7 +3,9 @@ package upstream_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -64,14 +65,22 @@ func (p pids) alive(t *testing.T) (list []int) {
 	return list
 }
 
-// awaitSigned waits, in a server's process, until another one has signed in.
-func awaitSigned(pid int) {
-	for {
-		if _, err := os.Stat(filepath.Join(os.Getenv("PID_DIR"), strconv.Itoa(pid))); err == nil {
-			return
-		}
-		time.Sleep(time.Millisecond)
+// bear starts a child of a server's process, and waits until it has signed in:
+// then it closes the pipe it was given.
+func bear(role string) error {
+	signed, child, err := os.Pipe()
+	if err != nil {
+		return err
 	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Stdout = os.Stdout // keeps our output open beyond our own end
+	cmd.ExtraFiles = []*os.File{child}
+	if err := errors.Join(cmd.Start(), child.Close()); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, signed)
+	return err
 }
 
 // playOddly is a server that does something a server should not.
@@ -82,15 +91,12 @@ func playOddly(role string) int {
 	switch role {
 	case "child of a child":
 		signal.Ignore(syscall.SIGTERM)
+		_ = os.NewFile(3, "born").Close()
 		select {}
 	case "has children":
-		child := exec.Command(os.Args[0])
-		child.Env = append(os.Environ(), roleVariable+"=child of a child")
-		child.Stdout = os.Stdout // keeps our output open beyond our own end
-		if child.Start() != nil {
+		if bear("child of a child") != nil {
 			return 1
 		}
-		awaitSigned(child.Process.Pid)
 	}
 	if role == "asks" {
 		return playAsking()

@@ -88,7 +88,7 @@ func TestPythonBackendThroughTheHub(t *testing.T) {
 	s := newStack(t, startPython(t), traced{})
 	progress := make(chan tool.Progress, 1000)
 	caller := &tool.Caller{Progress: func(p tool.Progress) { progress <- p }}
-	for range 1000 { // until the publisher knows our subscription, its broadcasts pass us by
+	for range 100_000 { // until the publisher knows our subscription, its broadcasts pass us by
 		view, err := s.call("greet", json.RawMessage(`{"name":"Ann"}`), caller)
 		if err != nil || view.Text() != "Hello, Ann!" || !sameJSON(view.Structured, json.RawMessage(`{"length":3}`)) {
 			t.Fatalf("greet: %+v, %v", view, err)
@@ -96,7 +96,6 @@ func TestPythonBackendThroughTheHub(t *testing.T) {
 		if len(progress) > 0 {
 			break
 		}
-		time.Sleep(time.Millisecond)
 	}
 	if p := <-progress; p.Progress != 0.5 || p.Total != 1 || p.Message != "clearing my throat" {
 		t.Errorf("progress %+v", p)

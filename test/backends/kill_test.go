@@ -147,7 +147,7 @@ type load struct {
 	*testing.T
 	manager *upstream.Manager
 	next    atomic.Int64
-	good    atomic.Int64
+	good    chan struct{} // an answer, for who waits for one
 
 	mu      sync.Mutex
 	done    []int // marks that were answered
@@ -180,7 +180,10 @@ func (l *load) call(name string) {
 		l.Errorf("%s %d was answered by %s", name, n, result.Raw)
 	}
 	if err == nil {
-		l.good.Add(1)
+		select {
+		case l.good <- struct{}{}:
+		default:
+		}
 	}
 	if name == "look" {
 		if err != nil {
@@ -201,14 +204,15 @@ func (l *load) call(name string) {
 }
 
 // until waits for so many more answers.
-func (l *load) until(more int64) {
+func (l *load) until(more int) {
 	l.Helper()
-	want := l.good.Load() + more
-	for deadline := time.Now().Add(time.Minute); l.good.Load() < want; {
-		if time.Now().After(deadline) {
+	enough := time.After(time.Minute)
+	for range more {
+		select {
+		case <-l.good:
+		case <-enough:
 			l.Fatal("no more answers come")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -241,7 +245,7 @@ func newLoad(t *testing.T) (*load, *scribe) {
 	bus := event.New(event.BusOptions{})
 	sub := bus.Subscribe(event.Options{Types: []string{"upstream.connected"}})
 	defer sub.Close()
-	l := &load{T: t, manager: upstream.New(upstream.Options{Events: bus})}
+	l := &load{T: t, good: make(chan struct{}), manager: upstream.New(upstream.Options{Events: bus})}
 	t.Cleanup(l.manager.Close)
 	if err := l.manager.Add(upstream.Spec{Name: "marks", URL: "zmq+" + s.listen, Wait: time.Minute}); err != nil {
 		t.Fatal(err)
