@@ -10,8 +10,9 @@ import (
 // hootCommand is `luanette hoot`.
 type hootCommand struct {
 	settingFlags
-	Listen    string `short:"l" default:"tcp://127.0.0.1:5580" placeholder:"ENDPOINT" help:"Where front ends connect to (default ${default})."`
-	Broadcast string `placeholder:"ENDPOINT" help:"Where they hear what happens (default: the port after that of --listen)."`
+	Listen    string  `short:"l" default:"tcp://127.0.0.1:5580" placeholder:"ENDPOINT" help:"Where front ends connect to (default ${default})."`
+	Broadcast string  `placeholder:"ENDPOINT" help:"Where they hear what happens (default: the port after that of --listen)."`
+	URL       *string `placeholder:"URL" help:"Where people reach the server in front, for links to artifacts (default: where the settings have it listen)."`
 }
 
 // Help is shown by `luanette hoot --help`.
@@ -22,18 +23,21 @@ server has them in process unless it has an upstream of that name:
   luanette hoot
   luanette upstream add hootenanny zmq+tcp://127.0.0.1:5580
 
-What it keeps is in the folder hoot of the data folder, or in that of --data.`
+What it keeps is in the folder hoot of the data folder, or in that of --data; the
+server in front fetches it from here when somebody asks for it.`
 }
 
 // Run serves until the context ends.
 func (c *hootCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, nil)
+	given := map[string]*string{"hoot.url": c.URL}
+	loaded, err := c.load(world, given)
 	if err != nil {
 		return err
 	}
 	if c.Data == nil { // the server's own folder has its own jobs
 		own := filepath.Join(loaded.Data, "hoot")
-		if loaded, err = c.load(world, map[string]*string{"data": &own}); err != nil {
+		given["data"] = &own
+		if loaded, err = c.load(world, given); err != nil {
 			return err
 		}
 	}

@@ -83,17 +83,23 @@ func (h *House) openHoot(ctx context.Context) error {
 	h.hoot = backend
 	if h.musicElsewhere() {
 		h.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hoot.Space)
-		return nil
+	} else {
+		h.catalog.Expose(hoot.Space, catalog.Exposure{All: slices.Contains(h.config.Hoot.Expose, exposeAll), Names: h.config.Hoot.Expose})
 	}
-	h.catalog.Expose(hoot.Space, catalog.Exposure{All: slices.Contains(h.config.Hoot.Expose, exposeAll), Names: h.config.Hoot.Expose})
-	h.catalog.Add(backend.Tools())
+	h.catalog.Add(&nearMusic{backend.Tools(), h.musicElsewhere})
 	return nil
 }
 
 // musicElsewhere tells whether an upstream has the namespace of the music tools.
 func (h *House) musicElsewhere() bool {
-	_, elsewhere := h.config.Upstreams[hoot.Space]
-	return elsewhere
+	if _, configured := h.config.Upstreams[hoot.Space]; configured {
+		return true
+	}
+	if h.upstreams == nil {
+		return false
+	}
+	_, added := h.upstreams.manager.Status(hoot.Space)
+	return added
 }
 
 // limits is how much of a namespace may be called at once: as much as one likes of
@@ -150,7 +156,7 @@ func baseOf(addr net.Addr) string {
 
 // files makes the door to contents.
 func (h *House) files() *files.Files {
-	return files.New(h.hoot, files.Options{
+	return files.New(musicians{h}, files.Options{
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins}, MaxUpload: int64(h.config.Hoot.UploadMB) << 20,
 	})
 }

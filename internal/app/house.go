@@ -247,8 +247,8 @@ func (h *House) resources() *builtin.Resources {
 	if h.jobs != nil {
 		families = append(families, builtin.JobResources(h.jobs))
 	}
-	if h.hoot != nil && !h.musicElsewhere() { // ours would tell of a garden nobody plays in
-		families = append(families, builtin.MusicResources(h.hoot))
+	if h.hoot != nil {
+		families = append(families, builtin.MusicResources(musicians{h}))
 	}
 	return builtin.NewResources(families...)
 }

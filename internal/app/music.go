@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/luanette/luanette/internal/event"
@@ -23,6 +24,9 @@ func BuildMusic(ctx context.Context, config *Loaded, options Options) (*House, e
 	h := &House{
 		config: config, options: options, telemetry: tel, log: tel.Logger(),
 		bus: event.New(event.BusOptions{}), started: time.Now(), stop: func() {},
+	}
+	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // where the server in front serves what we keep
+		h.listening.Store(baseOf(addr))
 	}
 	if err := h.furnishMusic(ctx); err != nil {
 		return nil, errors.Join(err, h.Close(ctx))

@@ -32,6 +32,8 @@ import (
 // music is the music tools as somebody calls them, in process or over ZeroMQ.
 type music struct {
 	source  tool.Source
+	url     string // of the server in front
+	house   *House // which that is
 	folder  string // whose files may be uploaded
 	models  *models
 	schemas map[string]*jsonschema.Schema
@@ -52,7 +54,7 @@ func TestMusic(t *testing.T) {
 				for name, test := range map[string]func(*testing.T, *music){
 					"contents": testContents, "artifacts": testArtifacts, "variations": testVariations, "graph": testGraph, "identities": testIdentities,
 					"tunes": testTunes, "media": testMedia, "render": testRender, "garden": testGarden, "events": testEvents, "jobs": testJobs,
-					"models": testModels, "absent models": testAbsentModels, "help": testHelp,
+					"models": testModels, "absent models": testAbsentModels, "help": testHelp, "doors": testMusicDoors,
 				} {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
@@ -91,15 +93,15 @@ func settings(t *testing.T, m *music, more string) Sources {
 
 func inProcess(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
-	_, house := start(t, settings(t, m, ""))
-	m.source = house.catalog
+	m.url, m.house = start(t, settings(t, m, ""))
+	m.source = m.house.catalog
 	return m
 }
 
 func overZeroMQ(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
 	sources := settings(t, m, "")
-	sources.Flags = map[string]string{"data": t.TempDir()}
+	sources.Flags = map[string]string{"data": t.TempDir(), "hoot.url": "http://front.test"}
 	loaded, err := Load(sources)
 	if err != nil {
 		t.Fatal(err)
@@ -122,10 +124,10 @@ func overZeroMQ(t *testing.T) *music {
 	if err := os.WriteFile(front, fmt.Appendf(nil, "[upstreams.hootenanny]\nurl = \"zmq+%s\"\n", <-stderr.url), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, house := start(t, Sources{File: front})
-	house.upstreams.allTried(t.Context(), 30*time.Second)
-	house.catalog.Refresh(t.Context())
-	m.source = house.catalog
+	m.url, m.house = start(t, Sources{File: front})
+	m.house.upstreams.allTried(t.Context(), 30*time.Second)
+	m.house.catalog.Refresh(t.Context())
+	m.source = m.house.catalog
 	return m
 }
 

@@ -55,7 +55,7 @@ func (h *House) openScripts(ctx context.Context) error {
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
 		JavaScript: javascript, Language: h.scriptLanguage,
-		Contents: kept, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
+		Contents: musicContents{kept, h}, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
 		Getenv: h.scriptVariable, Approvals: h.approvals,
 		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{

@@ -10,7 +10,7 @@ import (
 type Music interface {
 	Artifact(ctx context.Context, id string) (hoot.ArtifactView, error)
 	Artifacts(ctx context.Context, q hoot.Search) (hoot.ArtifactList, error)
-	Garden() hoot.GardenView
+	Garden(ctx context.Context) (hoot.GardenView, error)
 }
 
 // MusicResources makes the resources that show what was made and what plays.
@@ -31,7 +31,13 @@ func MusicResources(m Music) []Resource {
 		{URI: "hoot://soundfonts", Name: "soundfonts", Title: "SoundFonts", MIMEType: mime,
 			Description: "The artifacts that are SoundFonts", Read: list(hoot.Search{Tags: []string{"type:soundfont"}, Limit: 200})},
 		{URI: "hoot://garden", Name: "garden", Title: "The garden", MIMEType: mime, Description: "The transport and the timeline",
-			Read: func(context.Context, string) (string, error) { return asJSON(m.Garden()) }},
+			Read: func(ctx context.Context, _ string) (string, error) {
+				garden, err := m.Garden(ctx)
+				if err != nil {
+					return "", err
+				}
+				return asJSON(garden)
+			}},
 		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "Everything known of one artifact",
 			Read: func(ctx context.Context, id string) (string, error) {
 				a, err := m.Artifact(ctx, id)

@@ -28,8 +28,8 @@ func (b band) Artifacts(_ context.Context, q hoot.Search) (hoot.ArtifactList, er
 	return hoot.ArtifactList{Artifacts: []hoot.ArtifactView{{ID: "artifact_1"}}, Count: 1}, nil
 }
 
-func (band) Garden() hoot.GardenView {
-	return hoot.GardenView{GardenState: hoot.GardenState{State: "playing", Tempo: 90}}
+func (band) Garden(context.Context) (hoot.GardenView, error) {
+	return hoot.GardenView{GardenState: hoot.GardenState{State: "playing", Tempo: 90}}, nil
 }
 
 func TestMusicResources(t *testing.T) {

@@ -252,11 +252,13 @@ func (h *Hoot) get(ctx context.Context, id string) (Artifact, error) {
 }
 
 type artifactListIn struct {
-	Tag     string `json:"tag,omitempty" jsonschema:"only those with this tag" max:"128"`
-	Creator string `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
-	Set     string `json:"variation_set_id,omitempty" jsonschema:"only the variations of this set, in its order" max:"128"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"how many at most; 50 unless told" min:"1" max:"200"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before" max:"512"`
+	Tag     string   `json:"tag,omitempty" jsonschema:"only those with this tag" max:"128"`
+	Tags    []string `json:"tags,omitempty" jsonschema:"only those with all of these tags" max:"16"`
+	Creator string   `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
+	Vibe    string   `json:"vibe,omitempty" jsonschema:"words of what was said of them; the best first" max:"512"`
+	Set     string   `json:"variation_set_id,omitempty" jsonschema:"only the variations of this set, in its order" max:"128"`
+	Limit   int      `json:"limit,omitempty" jsonschema:"how many at most; 50 unless told" min:"1" max:"200"`
+	Cursor  string   `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before" max:"512"`
 }
 
 // ArtifactList is a page of artifacts.
@@ -287,7 +289,7 @@ func (h *Hoot) artifactList(ctx context.Context, _ tool.Call, in artifactListIn)
 			return in.Creator != "" && a.Creator != in.Creator || in.Tag != "" && !slices.Contains(a.Tags, in.Tag)
 		})
 	} else {
-		page, err = h.shelf.Search(ctx, Search{Tags: some(in.Tag), Creator: in.Creator, Limit: in.Limit, Cursor: in.Cursor})
+		page, err = h.shelf.Search(ctx, Search{Tags: append(some(in.Tag), in.Tags...), Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor})
 	}
 	if err != nil {
 		return ArtifactList{}, err

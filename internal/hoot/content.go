@@ -123,23 +123,70 @@ func (h *Hoot) preview(ctx context.Context, c Content) (string, error) {
 	return string(head), nil
 }
 
-// Got is a content itself.
+type casGetIn struct {
+	hashIn
+	Offset int64 `json:"offset,omitempty" jsonschema:"where to begin, in bytes" min:"0"`
+	Length int64 `json:"length,omitempty" jsonschema:"how many bytes to take; all that follow unless told" min:"1" max:"33554432"`
+}
+
+// Got is a content itself, or a part of it.
 type Got struct {
 	Hash     string `json:"hash"`
 	Size     int64  `json:"size"`
 	MIMEType string `json:"mime_type"`
-	Data     string `json:"data" jsonschema:"the content, in base64"`
+	Offset   int64  `json:"offset,omitempty" jsonschema:"where the data begins in it"`
+	Data     string `json:"data" jsonschema:"the content or the part asked for, in base64"`
 }
 
 // Text says it in a line.
-func (g Got) Text() string { return fmt.Sprintf("%d bytes of %s", g.Size, g.MIMEType) }
+func (g Got) Text() string {
+	return fmt.Sprintf("%d of %d bytes of %s", base64.StdEncoding.DecodedLen(len(g.Data)), g.Size, g.MIMEType)
+}
 
-func (h *Hoot) casGet(ctx context.Context, _ tool.Call, in hashIn) (Got, error) {
-	c, data, err := h.read(ctx, in.Hash, mostText)
+func (h *Hoot) casGet(ctx context.Context, _ tool.Call, in casGetIn) (Got, error) {
+	c, data, err := h.readPart(ctx, in)
 	if err != nil {
 		return Got{}, err
 	}
-	return Got{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Data: base64.StdEncoding.EncodeToString(data)}, nil
+	return Got{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Data: base64.StdEncoding.EncodeToString(data)}, nil
+}
+
+// readPart is what was asked for of a content.
+func (h *Hoot) readPart(ctx context.Context, in casGetIn) (Content, []byte, error) {
+	if in.Offset == 0 && in.Length == 0 {
+		return h.read(ctx, in.Hash, mostText)
+	}
+	c, err := h.shelf.Find(ctx, in.Hash)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	if in.Offset > c.Size {
+		return Content{}, nil, invalid("offset %d is past the end", in.Offset).WithHint("the content has %d bytes", c.Size)
+	}
+	r, err := h.shelf.Open(ctx, c.Hash)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	defer func() { _ = r.Close() }()
+	if err := skip(r, in.Offset); err != nil {
+		return Content{}, nil, err
+	}
+	length := in.Length
+	if length == 0 {
+		length = mostText
+	}
+	data, err := io.ReadAll(io.LimitReader(r, length))
+	return c, data, err
+}
+
+// skip leaves out the beginning of a content.
+func skip(r io.Reader, n int64) error {
+	if seeker, ok := r.(io.Seeker); ok {
+		_, err := seeker.Seek(n, io.SeekStart)
+		return err
+	}
+	_, err := io.CopyN(io.Discard, r, n)
+	return err
 }
 
 // read is a whole content of at most limit bytes.

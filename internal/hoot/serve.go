@@ -49,4 +49,4 @@ func (h *Hoot) Keep(ctx context.Context, r io.Reader, mime string) (Stored, erro
 }
 
 // Garden is the transport and the whole timeline.
-func (h *Hoot) Garden() GardenView { return h.look(gardenQueryIn{}) }
+func (h *Hoot) Garden(context.Context) (GardenView, error) { return h.look(gardenQueryIn{}), nil }
