@@ -69,7 +69,8 @@ type House struct {
 	started   time.Time
 	listening atomic.Value // string: where the HTTP server is, once it listens
 
-	watching watchlist // the files of the configuration
+	watching watchlist                 // the files of the configuration
+	shown    map[string]map[string]any // the upstreams of the configuration, as they were last told of
 
 	stop context.CancelFunc // ends what runs in the background
 	work sync.WaitGroup     // which is waited for here

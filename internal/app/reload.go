@@ -56,6 +56,7 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	}
 	h.approvals.SetPolicy(config.policy())
 	h.catalog.Refresh(ctx)
+	h.tellChanges(config)
 	return nil
 }
 

@@ -93,6 +93,19 @@ func (Changed) EventType() string { return "script.published" }
 // EventKey is the name.
 func (c Changed) EventKey() string { return c.Name }
 
+// Invalidated is published when a name has ceased to stand for a script: what was
+// made of that one is out of date.
+type Invalidated struct {
+	Name string  `json:"name"`
+	Hash cas.Ref `json:"hash"`
+}
+
+// EventType is "script.invalidate".
+func (Invalidated) EventType() string { return "script.invalidate" }
+
+// EventKey is the name.
+func (i Invalidated) EventKey() string { return i.Name }
+
 // OpenPublished reads what is published from the database, whose tables it brings
 // up to date. A script that can no longer be described or read is left out and
 // told to the log; its history stays.
@@ -160,8 +173,9 @@ func (p *Published) Publish(ctx context.Context, want Publication) (Version, err
 		return Version{}, err
 	}
 	ready.define()
-	p.replace(ctx, ready.Name, ready)
+	old := p.replace(ctx, ready.Name, ready)
 	p.options.Events.Publish(Changed{Name: ready.Name, Hash: ready.Hash, Version: ready.Version.Version})
+	p.tellInvalid(old)
 	return ready.Version, nil
 }
 
@@ -173,17 +187,27 @@ func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
 	if err != nil || !had {
 		return false, err
 	}
-	p.replace(ctx, name, nil)
+	old := p.replace(ctx, name, nil)
 	p.options.Events.Publish(Changed{Name: name})
+	p.tellInvalid(old)
 	return true, nil
 }
 
-// replace puts another publication under a name, or none; changing is held.
-func (p *Published) replace(ctx context.Context, name string, with *publication) {
+// tellInvalid publishes that a script is no tool any more, if it was one.
+func (p *Published) tellInvalid(old *publication) {
+	if old != nil {
+		p.options.Events.Publish(Invalidated{Name: old.Name, Hash: old.Hash})
+	}
+}
+
+// replace puts another publication under a name, or none, and returns the one
+// that was there; changing is held.
+func (p *Published) replace(ctx context.Context, name string, with *publication) (old *publication) {
 	byName := map[string]*publication{}
 	for _, one := range p.list.Load().byName {
 		byName[one.Name] = one
 	}
+	old = byName[name]
 	delete(byName, name)
 	if with != nil {
 		byName[name] = with
@@ -192,6 +216,7 @@ func (p *Published) replace(ctx context.Context, name string, with *publication)
 	if p.options.Changed != nil {
 		p.options.Changed(ctx)
 	}
+	return old
 }
 
 // prepare reads and describes a script, so that it can be a tool.
