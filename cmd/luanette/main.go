@@ -62,6 +62,7 @@ type process struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	world := &process{os.Stdin, os.Stdout, os.Stderr, app.ProcessEnvironment(os.Environ())}
 	code := run(ctx, world, os.Args[1:])
 	stop()

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/luanette/luanette/internal/bridge"
 	"github.com/luanette/luanette/internal/catalog"
@@ -49,7 +50,7 @@ func (h *House) openBridge(ctx context.Context, what Backend) (*bridge.Bridge, e
 	}
 	return bridge.Open(ctx, bridge.Options{
 		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, Changed: what.Changed,
-		Events: h.bus, Log: h.log, Grace: drainTime,
+		Events: h.bus, Log: h.log, Grace: time.Duration(h.config.Drain),
 		Tracer: h.telemetry.Tracer("bridge"), Propagator: telemetry.Propagator(),
 	})
 }

@@ -28,6 +28,8 @@ type Config struct {
 	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
 	Data      string                    `toml:"data" help:"folder for everything that is kept"`
 	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH" secret:"url"`
+	Drain     Duration                  `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
+	Linger    Duration                  `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
 	GCPercent int                       `toml:"gc_percent" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
 	Log       LogConfig                 `toml:"log"`
 	Telemetry TelemetryConfig           `toml:"telemetry"`
@@ -140,6 +142,7 @@ func defaults(env Environment) Config {
 		Chat:      chatDefaults(),
 		Listen:    "127.0.0.1:8081",
 		Data:      dataFolder(env),
+		Drain:     Duration(10 * time.Second),
 		GCPercent: DefaultGCPercent,
 		Log:       LogConfig{Level: "info", Format: "text"},
 		HUD:       HUDConfig{RecentEvents: 4096, RecentTraces: 200},

@@ -67,6 +67,7 @@ type House struct {
 	talk      *talk.Room // nil in a house that does not serve
 	chat      *chat.Door
 	started   time.Time
+	leaving   atomic.Bool  // told to stop: see ready
 	listening atomic.Value // string: where the HTTP server is, once it listens
 
 	watching watchlist                 // the files of the configuration

@@ -12,6 +12,7 @@ import (
 func (h *House) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", h.health)
+	mux.HandleFunc("GET /ready", h.ready)
 	mcp := h.hub.Handler()
 	mux.Handle("/mcp", mcp)
 	mux.Handle("/mcp/", mcp)

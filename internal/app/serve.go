@@ -13,9 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// How long each step of leaving may take; together under five seconds.
+// How long each step of leaving may take once what is under way has finished, or
+// Config.Drain is over.
 const (
-	drainTime = 1500 * time.Millisecond // calls under way may finish
 	closeTime = 500 * time.Millisecond  // connections may end
 	graceTime = time.Second             // child processes may end by themselves
 	flushTime = time.Second             // one part of the house may finish what it does
@@ -52,6 +52,7 @@ func (h *House) Serve(ctx context.Context) error {
 	case err = <-failed: // the listener died under us
 		stopBridge()
 	case <-ctx.Done():
+		h.linger()
 		var leaving sync.WaitGroup
 		leaving.Go(stopBridge)
 		h.drain(ctx)
@@ -71,16 +72,6 @@ func (h *House) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) err
 		err = nil // told to stop
 	}
 	return errors.Join(err, h.Close(ctx))
-}
-
-// drain lets calls under way finish and ends the streams of clients, which would
-// stay open as long as the clients want.
-func (h *House) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	if err := h.hub.Close(ctx); err != nil {
-		h.log.WarnContext(ctx, "calls were cut short", "error", err)
-	}
 }
 
 // shut ends the connections.

@@ -66,9 +66,7 @@ func New(room *talk.Room, o Options) *Door {
 	}
 	d := &Door{room: room, options: o, rates: rates{most: o.Rate, clock: o.Clock}}
 	d.ending, d.end = context.WithCancel(context.Background())
-	for _, t := range room.Resumed() {
-		d.callBack(t)
-	}
+	room.OnResume(d.callBack)
 	return d
 }
 

@@ -4,19 +4,22 @@ import (
 	"context"
 	"crypto/rand"
 	"sync"
-	"time"
 
-	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// line is where a person's messages wait. It exists while somebody uses it.
+// line is where a person's messages wait that this node answers. It exists while
+// somebody uses it. Whether others, on other nodes, are before them is for the
+// database to say: see begin.
 type line struct {
 	users int // who hold it; guarded by the room
 
 	mu      sync.Mutex // held while a message is stored, so that the order on disk is that of the line
 	waiting []*Turn
 	current *Turn // being answered
+
+	signal sync.Mutex
+	news   chan struct{} // closed and replaced when something happened to the person's messages elsewhere
 }
 
 // enter takes hold of a person's line; leave lets go of it.
@@ -25,7 +28,7 @@ func (r *Room) enter(p Person) *line {
 	defer r.mu.Unlock()
 	l := r.lines[p]
 	if l == nil {
-		l = &line{}
+		l = &line{news: make(chan struct{})}
 		r.lines[p] = l
 	}
 	l.users++
@@ -40,12 +43,29 @@ func (r *Room) leave(p Person, l *line) {
 	}
 }
 
+// later is closed when there is news.
+func (l *line) later() <-chan struct{} {
+	l.signal.Lock()
+	defer l.signal.Unlock()
+	return l.news
+}
+
+func (l *line) tell() {
+	l.signal.Lock()
+	defer l.signal.Unlock()
+	close(l.news)
+	l.news = make(chan struct{})
+}
+
 // Say accepts a message: it is on disk when Say returns, and will be answered
-// whatever becomes of whoever asked. A message with the key of an earlier one is
-// that one.
+// whatever becomes of whoever asked, or of this node. A message with the key of an
+// earlier one is that one.
 func (r *Room) Say(ctx context.Context, m Message) (*Turn, error) {
 	if err := m.Person.Check(); err != nil {
 		return nil, err
+	}
+	if r.isDraining() {
+		return nil, errLeaving
 	}
 	l := r.enter(m.Person)
 	defer r.leave(m.Person, l)
@@ -56,13 +76,12 @@ func (r *Room) Say(ctx context.Context, m Message) (*Turn, error) {
 			return t, err
 		}
 	}
-	if len(l.waiting) >= r.options.Depth {
-		return nil, fault.New(fault.Limit, "%d messages are waiting in line already", r.options.Depth).
-			WithHint("wait until an earlier one is answered, then try again")
-	}
 	t := newTurn("msg_"+rand.Text(), m)
-	t.Queued = l.current != nil
-	if err := r.insert(ctx, t); err != nil {
+	twin, err := r.insert(ctx, t)
+	if twin || err != nil {
+		if twin { // said to another node at the same moment
+			return r.elsewhere(ctx, m)
+		}
 		return nil, err
 	}
 	r.join(l, t)
@@ -76,7 +95,7 @@ func (r *Room) earlier(ctx context.Context, l *line, m Message) (*Turn, error) {
 			return t, nil
 		}
 	}
-	return r.finished(ctx, m)
+	return r.elsewhere(ctx, m)
 }
 
 // join puts a turn at the end of its line and sees that somebody works on it.
@@ -105,7 +124,7 @@ func (l *line) take() *Turn {
 func (r *Room) answer(p Person, l *line) {
 	defer r.leave(p, l)
 	for t := l.current; t != nil; {
-		r.run(r.background, t)
+		r.run(r.background, l, t)
 		l.mu.Lock()
 		l.current = l.take()
 		t = l.current
@@ -113,46 +132,10 @@ func (r *Room) answer(p Person, l *line) {
 	}
 }
 
-// run answers one message and stores the outcome before anybody hears of it.
-func (r *Room) run(ctx context.Context, t *Turn) {
-	select {
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
-	case <-ctx.Done():
-	}
-	reply, err := r.attempt(ctx, t)
-	if ctx.Err() != nil { // the house closes; the turn stays as it is on disk
-		t.end(agent.Reply{}, fault.New(fault.Unavailable, "the server is shutting down").
-			WithHint("the message is kept and will be answered after the restart"))
-		return
-	}
-	ended := r.now()
-	if failed := r.finish(context.WithoutCancel(ctx), t, reply, err, ended); failed != nil {
-		r.options.Log.ErrorContext(ctx, "the outcome of a turn could not be stored", "request_id", t.Message.RequestID, "error", failed)
-		err = failed
-	}
-	t.end(reply, err)
+func tooMany(depth int) error {
+	return fault.New(fault.Limit, "%d messages are waiting in line already", depth).
+		WithHint("wait until an earlier one is answered, then try again")
 }
 
-// attempt runs the agent.
-func (r *Room) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err error) {
-	if ctx.Err() != nil {
-		return reply, ctx.Err()
-	}
-	if t.attempts >= r.options.Attempts {
-		return reply, fault.New(fault.Internal, "answering was interrupted %d times", t.attempts).
-			WithHint("send the message again")
-	}
-	if err := r.begin(ctx, t); err != nil {
-		return reply, err
-	}
-	request, err := r.request(ctx, t)
-	if err != nil {
-		return reply, err
-	}
-	r.options.Bus.Publish(Started{Turn: t.ID, Person: t.Message.Person.String(), RequestID: t.Message.RequestID})
-	began := time.Now()
-	reply, err = r.agent.Turn(ctx, request, t.emit)
-	r.options.Bus.Publish(finished(t, reply, err, time.Since(began)))
-	return reply, err
-}
+var errLeaving = fault.New(fault.Unavailable, "the server is shutting down").
+	WithHint("try again: another node answers, or this one after its restart")

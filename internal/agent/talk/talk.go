@@ -3,13 +3,14 @@
 // accepted; a person's messages are answered one at a time in the order they came,
 // those of different people side by side. Nothing about a turn depends on the
 // client that asked still being there, or on a lock that could run out: a turn
-// that a crash interrupted is made again at the next start.
+// that a crash interrupted is made again at the next start, or by another node.
 package talk
 
 import (
 	"context"
 	"embed"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,9 +34,14 @@ type Options struct {
 	Depth    int     // messages of one person that may wait; zero means 50
 	Parallel int     // turns at a time; zero means 64
 	Attempts int     // of a turn that crashes keep interrupting; zero means 3
-	Bus      *event.Bus
-	Log      *slog.Logger
-	Clock    clock.Clock
+	// Node is this process among several on one database; "" is alone on it. Its
+	// messages are its own to answer; whoever knows that a node is gone calls Adopt.
+	Node string
+	// Tell has other nodes' Heard called; nil: there are none.
+	Tell  func(ctx context.Context, word string)
+	Bus   *event.Bus
+	Log   *slog.Logger
+	Clock clock.Clock
 }
 
 // Room is where conversations are kept. It is safe for concurrent use.
@@ -51,8 +57,12 @@ type Room struct {
 
 	resumed []*Turn // what was interrupted when the room was last left
 
-	mu    sync.Mutex
-	lines map[Person]*line
+	mu       sync.Mutex
+	lines    map[Person]*line
+	active   map[*Turn]context.CancelCauseFunc // whose agent is at work
+	underWay int                               // turns that have begun
+	settled  chan struct{}                     // not nil: nothing new is accepted and no turn begins; closed when none is under way
+	onResume func(*Turn)
 }
 
 // Open makes the tables and goes on with what was interrupted.
@@ -78,19 +88,37 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Room, erro
 	r := &Room{
 		db: database, agent: a, options: o,
 		places: make(chan struct{}, o.Parallel),
-		lines:  map[Person]*line{},
+		lines:  map[Person]*line{}, active: map[*Turn]context.CancelCauseFunc{},
 	}
 	r.background, r.stop = context.WithCancel(context.WithoutCancel(ctx))
-	if err := r.recover(ctx); err != nil {
-		r.stop()
-		return nil, err
+	if o.Node == "" {
+		if err := r.recover(ctx); err != nil {
+			r.stop()
+			return nil, err
+		}
 	}
 	return r, nil
 }
 
 // Resumed are the turns that were interrupted when the room was last left, and
 // are made again.
-func (r *Room) Resumed() []*Turn { return r.resumed }
+func (r *Room) Resumed() []*Turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.resumed)
+}
+
+// OnResume has f called for every turn that is made again, those that are being
+// made already included.
+func (r *Room) OnResume(f func(*Turn)) {
+	r.mu.Lock()
+	r.onResume = f
+	before := slices.Clone(r.resumed)
+	r.mu.Unlock()
+	for _, t := range before {
+		f(t)
+	}
+}
 
 // Close ends the turns under way, which are made again at the next start, and
 // waits for them.

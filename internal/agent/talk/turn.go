@@ -30,6 +30,7 @@ type Turn struct {
 	Queued  bool // others of the same person were before it when it came
 
 	attempts int
+	seq      int64 // its place among the person's, where it was read from disk
 
 	mu      sync.Mutex
 	events  []agent.Event
