@@ -37,15 +37,16 @@ func (r *Room) Adopt(ctx context.Context, gone []string) error {
 		if node == r.options.Node {
 			continue
 		}
-		err := r.db.Write(ctx, func(tx *db.Tx) error {
-			adopted, err := db.All(ctx, tx, scanTurn, `UPDATE talk_turns SET node = $1, status = 'waiting'
+		var adopted []*Turn
+		err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
+			adopted, err = db.All(ctx, tx, scanTurn, `UPDATE talk_turns SET node = $1, status = 'waiting'
 				WHERE node = $2 AND status IN ('waiting', 'running') RETURNING `+turnColumns, r.options.Node, node)
-			turns = append(turns, adopted...)
 			return err
 		})
 		if err != nil {
 			return err
 		}
+		turns = append(turns, adopted...)
 	}
 	r.resume(ctx, turns)
 	return nil
