@@ -16,9 +16,9 @@ import (
 // How long each step of leaving may take once what is under way has finished, or
 // Config.Drain is over.
 const (
-	closeTime = 500 * time.Millisecond  // connections may end
-	graceTime = time.Second             // child processes may end by themselves
-	flushTime = time.Second             // one part of the house may finish what it does
+	closeTime = 500 * time.Millisecond // connections may end
+	graceTime = time.Second            // child processes may end by themselves
+	flushTime = time.Second            // one part of the house may finish what it does
 )
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
