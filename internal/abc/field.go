@@ -46,38 +46,50 @@ func (p *parser) composer(name string) {
 // musical checks a field that the score depends on. In the header it sets the
 // tune's own; in the body the score takes it from the voice's items.
 func (p *parser) musical(f *Field) {
-	var ok bool
-	switch f.Name {
-	case "K":
-		ok = p.key(f)
-	case "L":
-		var unit Fraction
-		if unit, ok = parseUnit(f.Value); ok && !p.inBody {
-			p.out.Unit, p.unitSet = unit, true
-		}
-	case "M":
-		var meter Meter
-		if meter, ok = parseMeter(f.Value); ok && !p.inBody {
-			p.out.Meter = meter
-		}
-	case "Q":
-		ok = p.tempo(f)
-	case "P":
-		ok = true
-		if !p.inBody {
-			p.out.Parts = f.Value
-			if _, fine := expandParts(f.Value); !fine {
-				p.diag.warn(f.Position, "P: %q is no order of parts and is not followed", f.Value)
-			}
-		}
-	}
-	if !ok {
+	if !p.obey(f) {
 		p.diag.fail(f.Position, "%s: cannot be %q; %s", f.Name, f.Value, examples[f.Name])
 		return
 	}
 	p.add(f)
 	if f.Name == "K" && !f.Inline && !p.inBody {
 		p.startBody()
+	}
+}
+
+// obey takes in what a field says; it tells whether that can be.
+func (p *parser) obey(f *Field) (ok bool) {
+	switch f.Name {
+	case "K":
+		return p.key(f)
+	case "L":
+		var unit Fraction
+		if unit, ok = parseUnit(f.Value); ok && !p.inBody {
+			p.out.Unit, p.unitSet = unit, true
+		}
+		return ok
+	case "M":
+		var meter Meter
+		if meter, ok = parseMeter(f.Value); ok && !p.inBody {
+			p.out.Meter = meter
+		}
+		return ok
+	case "Q":
+		return p.tempo(f)
+	case "P":
+		p.parts(f)
+		return true
+	}
+	return false
+}
+
+// parts takes in the order of parts, which only the header gives.
+func (p *parser) parts(f *Field) {
+	if p.inBody {
+		return
+	}
+	p.out.Parts = f.Value
+	if _, fine := expandParts(f.Value); !fine {
+		p.diag.warn(f.Position, "P: %q is no order of parts and is not followed", f.Value)
 	}
 }
 

@@ -6,7 +6,7 @@ import "strings"
 func (s *scanner) bracket() {
 	c := s.peek(1)
 	switch {
-	case s.peek(2) == ':' && (c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'):
+	case s.peek(2) == ':' && isLetter(c):
 		s.inlineField()
 	case c == '|' || c == ']':
 		s.bar()
@@ -41,22 +41,11 @@ const maxRepeats = 16
 // bar reads a bar line with its repeats and its ending: :|2 or |: or ||.
 func (s *scanner) bar() {
 	start := s.i
-	b := &Bar{line: true}
-	b.Ends = s.take(":")
-	if s.peek(0) == '[' && (s.peek(1) == '|' || s.peek(1) == ']') {
-		s.i++
-		b.Double = true
-	}
-	lines := s.take("|")
-	if s.peek(0) == ']' {
-		s.i++
-		b.Double = true
-	}
+	b, lines := s.strokes()
 	if s.text[start:s.i] == "]" {
 		s.p.diag.fail(s.at(start), "a ] that closes nothing")
 		return
 	}
-	b.Double = b.Double || lines > 1
 	switch {
 	case lines > 0:
 		b.Begins = s.take(":")
@@ -73,27 +62,38 @@ func (s *scanner) bar() {
 	s.ending(b, start)
 }
 
+// strokes reads the line itself, with the colons before it, and tells how many
+// strokes it has.
+func (s *scanner) strokes() (b *Bar, lines int) {
+	b = &Bar{line: true}
+	b.Ends = s.take(":")
+	if s.peek(0) == '[' && (s.peek(1) == '|' || s.peek(1) == ']') {
+		s.i++
+		b.Double = true
+	}
+	lines = s.take("|")
+	if s.peek(0) == ']' {
+		s.i++
+		b.Double = true
+	}
+	b.Double = b.Double || lines > 1
+	return b, lines
+}
+
 // ending reads the numbers after a bar line, 1 or 1,3 or 2-4, and adds the bar.
 func (s *scanner) ending(b *Bar, start int) {
-	for c := s.peek(0); c >= '1' && c <= '9'; c = s.peek(0) {
-		from, _ := s.number()
-		to := from
-		if s.peek(0) == '-' && s.peek(1) >= '1' && s.peek(1) <= '9' {
-			s.i++
-			to, _ = s.number()
-		}
-		if from > maxRepeats || to > maxRepeats || to < from {
+	for more := isPass(s.peek(0)); more; {
+		from, to := s.passes()
+		if to < from || to > maxRepeats {
 			s.p.diag.fail(s.at(start), "an ending for pass %d to %d", from, to)
 			break
 		}
 		for ; from <= to && len(b.Ending) < maxRepeats; from++ {
 			b.Ending = append(b.Ending, from)
 		}
-		if s.peek(0) == ',' && s.peek(1) >= '1' && s.peek(1) <= '9' {
+		if more = s.peek(0) == ',' && isPass(s.peek(1)); more {
 			s.i++
-			continue
 		}
-		break
 	}
 	b.Text = s.text[start:s.i]
 	b.Place = s.place("bar", start)
@@ -101,6 +101,20 @@ func (s *scanner) ending(b *Bar, start int) {
 		return
 	}
 	s.p.add(b)
+}
+
+// isPass tells whether c begins the number of a pass.
+func isPass(c byte) bool { return c >= '1' && c <= '9' }
+
+// passes reads 2 or 2-4.
+func (s *scanner) passes() (from, to int) {
+	from, _ = s.number()
+	if s.peek(0) != '-' || !isPass(s.peek(1)) {
+		return from, from
+	}
+	s.i++
+	to, _ = s.number()
+	return from, to
 }
 
 // joinEnding makes one bar line of a line and the ending right after it: :| [2.
@@ -118,7 +132,7 @@ func (s *scanner) joinEnding(b *Bar) bool {
 }
 
 // chord reads [CEG]2.
-func (s *scanner) chord() { //nolint:gocyclo // one case per sign, each simple
+func (s *scanner) chord() {
 	start := s.i
 	s.i++
 	c := &Chord{}
@@ -131,20 +145,20 @@ func (s *scanner) chord() { //nolint:gocyclo // one case per sign, each simple
 			s.i++
 			s.closeChord(c, start)
 			return
-		case isNote(next) || next == '^' || next == '_' || next == '=':
+		case beginsNote(next):
 			if note := s.note(); note != nil {
 				c.Notes = append(c.Notes, note)
 			}
 		case next == '-' && len(c.Notes) > 0:
 			s.i++
 			c.Notes[len(c.Notes)-1].Tie = true
-		case next == ' ' || next == '\t' || next == '(' || next == ')' || next == '.' || next == '-':
+		case oneOf(" \t().-", next):
 			s.i++
 		case next == '"':
 			s.quoted()
 		case next == '!':
 			s.decoration(next)
-		case next == 'z' || next == 'x': // a rest in a chord is silent there
+		case oneOf("zx", next): // a rest in a chord is silent there
 			s.i++
 			s.length()
 		default:

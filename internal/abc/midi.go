@@ -297,6 +297,15 @@ func (p *player) sing(s *step, verse int) {
 	}
 }
 
+// channelOf is the channel with that number, or the one we are on when there is
+// none or it is not the tune's to choose.
+func (p *player) channelOf(number int) uint8 {
+	if number < 1 || number > 16 || p.opts.Channel != 0 {
+		return p.channel
+	}
+	return uint8(number - 1)
+}
+
 // directive obeys %%MIDI program and channel, which count channels from 1.
 func (p *player) directive(tick int64, d *Directive) {
 	words := strings.Fields(d.Value)
@@ -309,13 +318,11 @@ func (p *player) directive(tick int64, d *Directive) {
 	}
 	switch words[0] {
 	case "channel":
-		if value >= 1 && value <= 16 && p.opts.Channel == 0 {
-			p.channel = uint8(value - 1)
-		}
+		p.channel = p.channelOf(value)
 	case "program":
 		channel := p.channel
-		if n, ok := parseInt(words[1]); ok && len(words) == 3 && n >= 1 && n <= 16 && p.opts.Channel == 0 {
-			channel = uint8(n - 1)
+		if n, ok := parseInt(words[1]); ok && len(words) == 3 {
+			channel = p.channelOf(n)
 		}
 		p.events = append(p.events, smf.Program(tick, channel, uint8(value)))
 	}

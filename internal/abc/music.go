@@ -60,18 +60,18 @@ func (s *scanner) take(set string) int {
 }
 
 // next reads one thing.
-func (s *scanner) next() { //nolint:gocyclo // one case per sign of the notation, each simple
+func (s *scanner) next() {
 	switch c := s.text[s.i]; {
-	case c == ' ' || c == '\t' || c == '`' || c == '$':
+	case oneOf(" \t`$", c):
 		s.i++
-	case isNote(c) || c == '^' || c == '_' || c == '=':
+	case beginsNote(c):
 		s.single()
-	case c == 'z' || c == 'x' || c == 'Z' || c == 'X':
+	case oneOf("zxZX", c):
 		s.rest()
 	case c == 'y':
 		s.i++
 		s.length()
-	case c == '|' || c == ':' || c == ']':
+	case oneOf("|:]", c):
 		s.bar()
 	case c == '[':
 		s.bracket()
@@ -83,14 +83,14 @@ func (s *scanner) next() { //nolint:gocyclo // one case per sign of the notation
 		s.grace()
 	case c == '"':
 		s.quoted()
-	case c == '!' || c == '+':
+	case oneOf("!+", c):
 		s.decoration(c)
 	case c == '.':
 		s.dot()
-	case c == '~' || c >= 'H' && c <= 'W' || c >= 'h' && c <= 'w':
+	case isDecoration(c):
 		s.i++
 		s.mark("decoration", s.i-1, s.text[s.i-1:s.i], s.i-1)
-	case c == '>' || c == '<':
+	case oneOf("<>", c):
 		s.broken()
 	case c == '-':
 		s.tie()
@@ -101,7 +101,13 @@ func (s *scanner) next() { //nolint:gocyclo // one case per sign of the notation
 	}
 }
 
+func oneOf(set string, c byte) bool { return strings.IndexByte(set, c) >= 0 }
+
 func isNote(c byte) bool { return c >= 'A' && c <= 'G' || c >= 'a' && c <= 'g' }
+
+func beginsNote(c byte) bool { return isNote(c) || oneOf("^_=", c) }
+
+func isDecoration(c byte) bool { return c == '~' || c >= 'H' && c <= 'W' || c >= 'h' && c <= 'w' }
 
 // unknown skips a character that means nothing.
 func (s *scanner) unknown() {

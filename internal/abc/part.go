@@ -28,7 +28,7 @@ func (e *partExpander) group(depth int) (order string, ok bool) {
 		switch {
 		case c == ')':
 			return out.String(), depth > 0
-		case c == ' ' || c == '.' || c == ',':
+		case oneOf(" .,", c):
 			e.i++
 			continue
 		case c == '(' && depth < 20:
@@ -37,7 +37,7 @@ func (e *partExpander) group(depth int) (order string, ok bool) {
 				return "", false
 			}
 			e.i++
-		case c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z':
+		case isLetter(c):
 			part = e.text[e.i : e.i+1]
 			e.i++
 		default:
@@ -51,6 +51,8 @@ func (e *partExpander) group(depth int) (order string, ok bool) {
 	}
 	return out.String(), depth == 0
 }
+
+func isLetter(c byte) bool { return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' }
 
 // count reads how often the thing before is played.
 func (e *partExpander) count() int {

@@ -46,11 +46,11 @@ func (u *unfolder) bar(b *Bar) {
 		}
 		u.section(u.i+1, 0)
 	}
-	switch last := u.ended && u.pass >= total; {
+	switch {
 	case b.Begins > 0:
 		u.section(u.i+1, b.Begins)
 		u.explicit = true
-	case b.Double && b.Ends == 0 && len(b.Ending) == 0 && (!u.explicit && u.pass == 1 && !u.ended || last):
+	case b.Double && b.Ends == 0 && len(b.Ending) == 0 && u.over(total):
 		u.section(u.i+1, 0)
 	}
 	if len(b.Ending) > 0 {
@@ -58,6 +58,15 @@ func (u *unfolder) bar(b *Bar) {
 		return
 	}
 	u.i++
+}
+
+// over tells whether a double bar ends the section here: nobody asked for it to be
+// repeated, or the last of its endings has been played.
+func (u *unfolder) over(total int) bool {
+	if u.ended {
+		return u.pass >= total
+	}
+	return !u.explicit && u.pass == 1
 }
 
 // section begins a new section.

@@ -57,17 +57,23 @@ func parseTempo(value string, unit Fraction) (t Tempo, ok bool) {
 	return t, err == nil && bpm >= 1 && bpm <= maxPart
 }
 
+// oldBeats reads how many units a beat has, one unless it is told.
+func oldBeats(text string, unit Fraction) (beat Fraction, ok bool) {
+	if text == "" {
+		return unit, true
+	}
+	n, ok := parseInt(text)
+	if !ok || n < 1 {
+		return beat, false
+	}
+	return Fraction{unit.Num * n, unit.Den}, true
+}
+
 // parseBeats adds up the note lengths before the equals sign.
 func parseBeats(text string, unit Fraction) (sum Fraction, ok bool) {
 	text = strings.TrimSpace(text)
 	if after, old := strings.CutPrefix(text, "C"); old {
-		n := 1
-		if after != "" {
-			if n, ok = parseInt(after); !ok || n < 1 {
-				return sum, false
-			}
-		}
-		return Fraction{unit.Num * n, unit.Den}, true
+		return oldBeats(after, unit)
 	}
 	sum = Fraction{0, 512}
 	for part := range strings.FieldsSeq(text) {

@@ -25,7 +25,7 @@ func (t *turn) fit(ctx context.Context) error {
 	for i := 0; i < last && size > bound; i++ {
 		size -= dropResults(&t.messages[i])
 	}
-	for size > bound && len(t.messages) > 2 && len(t.request.History) > 0 && plainText(t.messages[0]) && plainText(t.messages[1]) {
+	for size > bound && t.beginsWithHistory() {
 		size -= sizeOf(t.messages[:2])
 		t.messages = t.messages[2:]
 	}
@@ -38,6 +38,12 @@ func (t *turn) fit(ctx context.Context) error {
 			WithHint("send a shorter message, or raise [chat] prompt_bytes")
 	}
 	return nil
+}
+
+// beginsWithHistory tells whether the conversation begins with something said long
+// ago, which can go without tearing a call from its answer.
+func (t *turn) beginsWithHistory() bool {
+	return len(t.request.History) > 0 && len(t.messages) > 2 && plainText(t.messages[0]) && plainText(t.messages[1])
 }
 
 // dropResults empties the tools' answers in a message; it returns the bytes saved.

@@ -22,22 +22,10 @@ func (o *Office) Judge(ctx context.Context, who host.Errand, past []host.Step) (
 	}
 	j := &judge{office: o, who: who, policy: policy, allowed: map[string]int{}, denied: map[string]int{}}
 	for _, a := range decided {
-		switch {
-		case a.State == Allowed: // the whole plan, as it was shown
-			for _, p := range a.Plan {
-				j.allowed[p.Digest]++
-			}
-		case a.State == Denied && len(a.Plan) > 0: // what was asked about
-			j.denied[a.Plan[0].Digest]++
-		}
+		j.learn(a)
 	}
 	for _, step := range past {
-		digest := step.Digest()
-		if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
-			j.denied[digest]--
-		} else if j.allowed[digest] > 0 {
-			j.allowed[digest]--
-		}
+		j.spend(step)
 	}
 	return j, nil
 }
@@ -49,6 +37,28 @@ type judge struct {
 
 	mu              sync.Mutex
 	allowed, denied map[string]int // by digest: how often
+}
+
+// learn takes in what was decided about the run.
+func (j *judge) learn(a Approval) {
+	switch {
+	case a.State == Allowed: // the whole plan, as it was shown
+		for _, p := range a.Plan {
+			j.allowed[p.Digest]++
+		}
+	case a.State == Denied && len(a.Plan) > 0: // what was asked about
+		j.denied[a.Plan[0].Digest]++
+	}
+}
+
+// spend takes off what the run has done already.
+func (j *judge) spend(step host.Step) {
+	digest := step.Digest()
+	if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
+		j.denied[digest]--
+	} else if j.allowed[digest] > 0 {
+		j.allowed[digest]--
+	}
 }
 
 // Judge answers for one effect.

@@ -3,6 +3,7 @@ package arrange
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -49,7 +50,7 @@ func (r Rule) Validate() error {
 	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
 		original := r.Aliases[alias]
 		switch {
-		case !validName(alias):
+		case !validName.MatchString(alias):
 			return fault.New(fault.Config, "alias %q is not a name", alias).
 				WithHint("use a letter, then up to 63 letters, digits, _ or -")
 		case original == "" || original == alias:
@@ -64,16 +65,7 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-func validName(name string) bool {
-	for i, c := range name {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		inner := c >= '0' && c <= '9' || c == '_' || c == '-'
-		if !letter && (i == 0 || !inner) {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 64
-}
+var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // apply gives a copy of the tools the rule's names and priorities. Names that no
 // tool has, or that another has already, are problems and change nothing.

@@ -58,6 +58,9 @@ func Decode(data []byte) (Clip, Format, error) {
 	return Clip{}, Format{}, broken("it has no samples")
 }
 
+// widths are the bits a sample may have, by the kind of number it is.
+var widths = map[uint16][]int{pcm: {8, 16, 24, 32}, float: {32, 64}}
+
 // readFormat reads the fmt chunk.
 func readFormat(chunk []byte) (Clip, Format, error) {
 	if len(chunk) < 16 {
@@ -70,8 +73,7 @@ func readFormat(chunk []byte) (Clip, Format, error) {
 	rate := binary.LittleEndian.Uint32(chunk[4:])
 	c := Clip{Channels: int(binary.LittleEndian.Uint16(chunk[2:])), Rate: int(min(rate, math.MaxInt32))}
 	f := Format{Bits: int(binary.LittleEndian.Uint16(chunk[14:])), Float: tag == float}
-	known := tag == pcm && (f.Bits == 8 || f.Bits == 16 || f.Bits == 24 || f.Bits == 32) || tag == float && (f.Bits == 32 || f.Bits == 64)
-	if !known {
+	if !slices.Contains(widths[tag], f.Bits) {
 		return Clip{}, Format{}, broken("format %d of %d bits is not one of those we read", tag, f.Bits)
 	}
 	if err := c.Check(); err != nil {

@@ -57,7 +57,7 @@ func (s *schema) check(args json.RawMessage) []Violation {
 	if first := bytes.TrimLeft(args, " \t\r\n"); len(first) == 0 || first[0] != '{' {
 		return []Violation{{Expected: "object", Got: shown(args), Problem: "arguments must be an object"}}
 	}
-	if s.compiled == nil || len(args) > longestArgs || !tame(args) || json.Valid(args) && s.glance.fits(args) {
+	if !s.doubts(args) {
 		return nil
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
@@ -72,6 +72,11 @@ func (s *schema) check(args json.RawMessage) []Violation {
 		return violations(invalid, value, s.compiled)
 	}
 	return nil
+}
+
+// doubts tells whether args have to be looked at closely, and can be.
+func (s *schema) doubts(args json.RawMessage) bool {
+	return s.compiled != nil && len(args) <= longestArgs && tame(args) && !(json.Valid(args) && s.glance.fits(args))
 }
 
 // validate is the library's, which is not trusted to survive everything.

@@ -143,27 +143,34 @@ var formats = []string{
 // tame tells whether the numbers in a JSON text are of a size that can be
 // computed with exactly: 1e999999999 as an exact fraction fills the memory.
 func tame(text []byte) bool {
-	digits, quoted, exponent := 0, false, false
+	digits, exponent := 0, false
 	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted:
-			if c == '\\' {
-				i++
-			} else if c == '"' {
-				quoted = false
-			}
-		case c == '"':
-			quoted, digits, exponent = true, 0, false
-		case c >= '0' && c <= '9':
+		switch c := text[i]; c {
+		case '"':
+			i = pastString(text, i)
+			digits, exponent = 0, false
+		case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			if digits++; digits > 400 || exponent && digits > 3 {
 				return false
 			}
-		case digits > 0 && (c == 'e' || c == 'E'):
-			exponent, digits = true, 0
-		case c == '+' || c == '-' || c == '.':
+		case 'e', 'E':
+			if digits > 0 {
+				exponent, digits = true, 0
+			}
+		case '+', '-', '.':
 		default:
 			digits, exponent = 0, false
 		}
 	}
 	return true
+}
+
+// pastString is where the string ends that begins at a quote.
+func pastString(text []byte, at int) int {
+	for at++; at < len(text) && text[at] != '"'; at++ {
+		if text[at] == '\\' {
+			at++
+		}
+	}
+	return at
 }

@@ -51,19 +51,24 @@ func typeOf(schema json.RawMessage) string {
 		return "any"
 	}
 	if items, ok := wire.Items(raw); ok {
-		names := make([]string, 0, len(items))
-		for _, item := range items {
-			if name, ok := wire.Text(item); ok && name != "null" {
-				names = append(names, name)
-			}
-		}
-		return strings.Join(names, "|")
+		return anyOf(items)
 	}
 	name, _ := wire.Text(raw)
 	if items, ok := wire.Get(schema, "items"); ok && name == "array" {
 		return typeOf(items) + "[]"
 	}
 	return name
+}
+
+// anyOf joins the names of several types; that a value may be missing is not one.
+func anyOf(items []json.RawMessage) string {
+	names := make([]string, 0, len(items))
+	for _, item := range items {
+		if name, ok := wire.Text(item); ok && name != "null" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
 }
 
 func joinRaw(items []json.RawMessage, separator string) string {

@@ -1,6 +1,9 @@
 package catalog
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // outline is what can be compared of words at a glance: the set of their letters
 // in the lower 56 bits, their length in the upper 8. Words that are d edits apart
@@ -60,22 +63,26 @@ func slips(a, b string, limit int) int {
 	}
 	for i := 1; i <= len(a); i++ {
 		row[0] = uint8(i)
-		best := row[0]
 		for j := 1; j <= len(b); j++ {
 			cost := last[j-1]
 			if a[i-1] != b[j-1] {
 				cost = min(cost, last[j], row[j-1]) + 1
 			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+			if swapped(a[:i], b[:j]) {
 				cost = min(cost, before[j-2]+1)
 			}
 			row[j] = cost
-			best = min(best, cost)
 		}
-		if int(best) > limit {
+		if int(slices.Min(row[:len(b)+1])) > limit {
 			return limit + 1
 		}
 		before, last, row = last, row, before
 	}
 	return min(int(last[len(b)]), limit+1)
+}
+
+// swapped tells whether two words end with the same two letters in another order.
+func swapped(a, b string) bool {
+	i, j := len(a), len(b)
+	return i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1]
 }

@@ -3,6 +3,7 @@ package declare
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -20,17 +21,7 @@ const (
 // docOf is what is worth knowing of a value beside its type: its description and
 // the bounds that types cannot express.
 func docOf(k keywords, f *form) string {
-	description, _ := wire.Text(k["description"])
-	if description == "" {
-		description, _ = wire.Text(k["title"])
-	}
-	doc := redact.Cut(strings.TrimSpace(description), longestFieldText)
-	if f.kind == list && doc == "" && f.parts[0].doc != "" {
-		doc = "Each: " + f.parts[0].doc
-	}
-	if f.kind == union && doc == "" {
-		doc = partsDoc(f.parts)
-	}
+	doc := descriptionOf(k, f)
 	facts := factsOf(k)
 	if f.kind == integer && (doc != "" || len(facts) > 0) { // which TypeScript cannot say
 		facts = append([]string{"integer"}, facts...)
@@ -43,6 +34,24 @@ func docOf(k keywords, f *form) string {
 	default:
 		return doc + " (" + strings.Join(facts, ", ") + ")"
 	}
+}
+
+// descriptionOf is what is said of a value, or else of its parts.
+func descriptionOf(k keywords, f *form) string {
+	description, _ := wire.Text(k["description"])
+	if description == "" {
+		description, _ = wire.Text(k["title"])
+	}
+	doc := redact.Cut(strings.TrimSpace(description), longestFieldText)
+	switch {
+	case doc != "":
+		return doc
+	case f.kind == list && f.parts[0].doc != "":
+		return "Each: " + f.parts[0].doc
+	case f.kind == union:
+		return partsDoc(f.parts)
+	}
+	return ""
 }
 
 // partsDoc is what is said of the parts of a union.
@@ -65,18 +74,7 @@ func factsOf(k keywords) []string {
 			add("%s %s", name, redact.Cut(value, longestFact))
 		}
 	}
-	for _, bound := range [][3]string{
-		{"minimum", "maximum", "%s to %s"}, {"exclusiveMinimum", "exclusiveMaximum", "between %s and %s"},
-		{"minLength", "maxLength", "%s to %s characters"}, {"minItems", "maxItems", "%s to %s items"},
-	} {
-		if low, high := scalar(k[bound[0]]), scalar(k[bound[1]]); low != "" && high != "" {
-			add(bound[2], low, high)
-		} else if low != "" {
-			add("%s %s", bound[0], low)
-		} else if high != "" {
-			add("%s %s", bound[1], high)
-		}
-	}
+	facts = append(facts, boundsOf(k)...)
 	if step := scalar(k["multipleOf"]); step != "" {
 		add("multiple of %s", step)
 	}
@@ -91,6 +89,24 @@ func factsOf(k keywords) []string {
 	}
 	if string(k["deprecated"]) == "true" {
 		add("deprecated")
+	}
+	return facts
+}
+
+// boundsOf are how small and large a value may be.
+func boundsOf(k keywords) (facts []string) {
+	for _, bound := range [][3]string{
+		{"minimum", "maximum", "%s to %s"}, {"exclusiveMinimum", "exclusiveMaximum", "between %s and %s"},
+		{"minLength", "maxLength", "%s to %s characters"}, {"minItems", "maxItems", "%s to %s items"},
+	} {
+		switch low, high := scalar(k[bound[0]]), scalar(k[bound[1]]); {
+		case low != "" && high != "":
+			facts = append(facts, fmt.Sprintf(bound[2], low, high))
+		case low != "":
+			facts = append(facts, bound[0]+" "+low)
+		case high != "":
+			facts = append(facts, bound[1]+" "+high)
+		}
 	}
 	return facts
 }
@@ -162,12 +178,6 @@ func pascal(text string) string {
 
 // isName tells whether a name is an identifier in both languages, leaving words
 // aside that a language keeps for itself.
-func isName(name string) bool {
-	for i, c := range name {
-		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 200
-}
+func isName(name string) bool { return len(name) <= 200 && identifier.MatchString(name) }
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -177,22 +177,21 @@ func (p *typescript) object(f *form, indent string) string {
 	short := true
 	var fields []string
 	var block strings.Builder
+	add := func(line, doc string) {
+		fields = append(fields, line)
+		comment(&block, inner, lines(doc))
+		fmt.Fprintf(&block, "%s%s;\n", inner, line)
+		short = short && doc == "" && !strings.Contains(line, "\n")
+	}
 	for _, one := range f.fields {
 		mark := ""
 		if one.optional {
 			mark = "?"
 		}
-		line := property(one.name) + mark + ": " + p.print(one.form, inner)
-		fields = append(fields, line)
-		comment(&block, inner, lines(one.form.doc))
-		fmt.Fprintf(&block, "%s%s;\n", inner, line)
-		short = short && one.form.doc == "" && !strings.Contains(line, "\n")
+		add(property(one.name)+mark+": "+p.print(one.form, inner), one.form.doc)
 	}
 	if f.rest != nil || len(f.fields) == 0 {
-		line := "[key: string]: " + p.print(p.further(f), inner)
-		fields = append(fields, line)
-		fmt.Fprintf(&block, "%s%s;\n", inner, line)
-		short = short && !strings.Contains(line, "\n")
+		add("[key: string]: "+p.print(p.further(f), inner), "")
 	}
 	if line := "{ " + strings.Join(fields, "; ") + " }"; short && len(line) <= widestObject {
 		return line

@@ -71,14 +71,16 @@ func (s Server) Check() error {
 	if s.Priority < 0 || s.Priority > 100 {
 		return bad("priority must be 0 to 100, not %d", s.Priority)
 	}
-	if s.URL == "" {
-		return nil
-	}
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+	if s.URL != "" && !reachable(s.URL) {
 		return bad("its url must be http:// or https:// without a password")
 	}
 	return nil
+}
+
+// reachable tells whether an address is one we may connect to.
+func reachable(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
 // UnmarshalJSON reads a server; one of which nothing else is said is enabled.
