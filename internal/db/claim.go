@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 
+	"github.com/jackc/pgx/v5"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -15,7 +16,8 @@ import (
 
 // Claim makes this process the only one that does what name says with this
 // database, until release is called or the process ends, however it does. While
-// another has it, the answer is a fault.Conflict at once.
+// another has it, the answer is a fault.Conflict at once. On Postgres it also
+// ends with the connection that holds it, when the server restarts.
 func (d *DB) Claim(ctx context.Context, name string) (release func() error, err error) {
 	if d.closed.Load() {
 		return nil, errClosed()
@@ -41,4 +43,21 @@ func (s *sqliteFile) claim(ctx context.Context, name string) (func() error, erro
 			WithHint("stop the other process, or give this one a data folder of its own")
 	}
 	return nil, errors.Join(err, pool.Close())
+}
+
+// claim holds a lock of the server's on a connection of its own.
+func (p *postgres) claim(ctx context.Context, name string) (func() error, error) {
+	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	if err != nil {
+		return nil, doing("claim "+name, p.explain(err))
+	}
+	var ours bool
+	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("claim "+name)).Scan(&ours); err == nil && ours {
+		return func() error { return conn.Close(context.Background()) }, nil
+	}
+	if err == nil {
+		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, p.where).
+			WithHint("stop the other process, or give this one a database of its own")
+	}
+	return nil, errors.Join(p.explain(err), conn.Close(context.WithoutCancel(ctx)))
 }

@@ -7,7 +7,16 @@
 // BYTEA; $1 placeholders, ON CONFLICT, RETURNING, WITH. Times are stored as
 // integers, so that every database orders them alike. Constraints are not
 // deferred: they must fail with their statement, not with the commit that
-// several writers share.
+// several writers share. After an error of a statement a Write can only end.
+// TEXT is text: Postgres takes neither zero bytes nor broken UTF-8.
+//
+// Several nodes may share a Postgres. Writes are serializable there, across all
+// nodes: each behaves as if it ran alone, after all that had returned before it
+// began. One that got in another's way is undone and run again by itself, so
+// what reads, decides and writes within one Write needs no lock, and whatever it
+// is given by its function must be set anew each time. What was read in another
+// Read or Write may be old by the time it is used: compare it again where it
+// matters (UPDATE … WHERE version = $1).
 package db
 
 import (
@@ -23,19 +32,26 @@ import (
 type Options struct {
 	// Readers is how many Reads may run at once; zero or less means 8. More wait.
 	Readers int
+	// Twice runs the function of every Write twice and keeps what the second did,
+	// as a Write may that got in another's way: for tests.
+	Twice bool
 }
 
 // DB is an open database. It is safe for concurrent use; whoever opened it
 // closes it.
 type DB struct {
 	dialect dialect
-	writer  *writer
+	writer  writer
 	readers *sql.DB
+	air     *air
+	twice   bool
 	closed  atomic.Bool
 }
 
-// Open opens the database that url names, and makes it if it does not exist:
-// "sqlite:PATH", a file whose folder is made too.
+// Open opens the database that url names: "sqlite:PATH", a file that is made
+// with its folder if it does not exist, or "postgres://USER@HOST/DATABASE",
+// where everything is kept in the first schema of the search path, which is made
+// if need be.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
@@ -44,26 +60,59 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	writers, readers, err := d.connect(ctx, o)
+	w, readers, err := d.connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return &DB{dialect: d, writer: newWriter(writers, d), readers: readers}, nil
+	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), twice: o.Twice}, nil
 }
 
 // Write runs f in a transaction that is on disk when Write returns nil. If f
-// returns an error, panics, or the commit fails, nothing of it has happened.
+// returns an error, panics, or the commit fails, nothing of it has happened;
+// only ErrUnknown leaves it open.
 //
-// Writes run one after the other, each seeing those before it. Writers that wait
-// share a commit, so f must be short and do nothing but talk to tx: others wait
-// for it, and a Write within f would wait for itself. ctx ends the wait for
-// the turn and is looked at before each statement; once f has returned, Write
-// waits for the outcome whatever ctx says.
+// Writes are as if they ran one after the other, each seeing those before it. To
+// that end f may be run again after it was undone, so it must be short, do
+// nothing but talk to tx, and set what it leaves behind anew each time. On
+// SQLite they do run one after the other: others wait for f, and a Write within
+// f would wait for itself. ctx ends the wait for the turn and is looked at
+// before each statement; once f has returned, Write waits for the outcome
+// whatever ctx says.
 func (d *DB) Write(ctx context.Context, f func(tx *Tx) error) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	return d.dialect.explain(d.writer.write(ctx, f))
+	if d.twice {
+		if err := d.rehearse(ctx, f); err != nil {
+			return err
+		}
+	}
+	var notes []note
+	err := d.writer.write(ctx, func(tx *Tx) error {
+		err := f(tx)
+		notes = tx.notes
+		return err
+	})
+	if err != nil {
+		return d.dialect.explain(err)
+	}
+	d.air.say(notes...)
+	return nil
+}
+
+// errRehearsed undoes what was only tried.
+var errRehearsed = errors.New("only tried")
+
+// rehearse runs f and undoes it. What f itself answers counts the second time.
+func (d *DB) rehearse(ctx context.Context, f func(tx *Tx) error) error {
+	err := d.writer.write(ctx, func(tx *Tx) error {
+		_ = f(tx)
+		return errRehearsed
+	})
+	if !errors.Is(err, errRehearsed) {
+		return d.dialect.explain(err)
+	}
+	return nil
 }
 
 // Read runs f on an unchanging view of the database: what was committed when it
@@ -78,7 +127,7 @@ func (d *DB) Read(ctx context.Context, f func(tx *Tx) error) error {
 		return d.dialect.explain(doing("begin read", err))
 	}
 	defer func() { _ = tx.Rollback() }() // there is nothing to keep
-	return d.dialect.explain(f(&Tx{tx: tx, explain: d.dialect.explain}))
+	return d.dialect.explain(f(&Tx{tx: tx, dialect: d.dialect}))
 }
 
 // Check looks through the whole database for damage, which takes as long as
@@ -94,7 +143,9 @@ func (d *DB) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
-	return errors.Join(d.writer.close(), d.readers.Close())
+	err := d.writer.close()
+	d.air.close()
+	return errors.Join(err, d.readers.Close(), d.dialect.close())
 }
 
 func errClosed() error {

@@ -21,9 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	dbtest.Run(t, func(t *testing.T) string {
-		return "sqlite:" + filepath.Join(t.TempDir(), "luanette.db")
-	})
+	dbtest.Run(t, dbtest.SQLite)
+}
+
+func TestPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.Run(t, dbtest.Postgres)
 }
 
 func TestOpenRefuses(t *testing.T) {
@@ -34,16 +37,18 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]string{ // URL → part of the message
-		"":                              "unknown kind",
-		"luanette.db":                   "unknown kind",
-		"mysql://root:sesame@host/x":    "unknown kind",
-		"postgres://me:sesame@host/lua": "not supported yet",
-		"postgresql://host/lua":         "not supported yet",
-		"sqlite:":                       "not the path of a file",
-		"sqlite::memory:":               "not the path of a file",
-		"sqlite:" + dir:                 "open database",
-		"sqlite:" + text:                "not a database",
-		"sqlite:" + text + "/below":     "open database",
+		"":                                     "unknown kind",
+		"luanette.db":                          "unknown kind",
+		"mysql://root:sesame@host/x":           "unknown kind",
+		"postgres://me:sesame@127.0.0.1:1/lua": "open database 127.0.0.1:1/lua",
+		"postgresql://127.0.0.1:1/lua?password=sesame":       "open database 127.0.0.1:1/lua",
+		"postgres://me:sesame@127.0.0.1:port/lua":            "unreadable",
+		"postgres://127.0.0.1/x?password=sesame&sslmode=odd": "not an address",
+		"sqlite:":                   "not the path of a file",
+		"sqlite::memory:":           "not the path of a file",
+		"sqlite:" + dir:             "open database",
+		"sqlite:" + text:            "not a database",
+		"sqlite:" + text + "/below": "open database",
 	}
 	for url, want := range tests {
 		t.Run(url, func(t *testing.T) {

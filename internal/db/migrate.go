@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,15 +38,17 @@ func (d *DB) migrate(ctx context.Context, set string, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(d.dialect.migrations(), d.writer.db, folder,
-		goose.WithTableName("migrations_"+set), goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		return err
-	}
-	if err := refuseNewer(ctx, p); err != nil {
-		return err
-	}
-	return up(ctx, p)
+	return d.dialect.migrating(ctx, func(pool *sql.DB) error {
+		p, err := goose.NewProvider(d.dialect.migrations(), pool, folder,
+			goose.WithTableName("migrations_"+set), goose.WithDisableGlobalRegistry(true))
+		if err != nil {
+			return err
+		}
+		if err := refuseNewer(ctx, p); err != nil {
+			return err
+		}
+		return up(ctx, p)
+	})
 }
 
 // refuseNewer keeps an older program away from tables it does not understand.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
@@ -20,7 +21,8 @@ import (
 // sqliteFile is a database in one file, beside which SQLite keeps a write-ahead
 // log: readers see the last commit while a writer writes.
 type sqliteFile struct {
-	path string // absolute
+	path    string // absolute
+	writers *sql.DB
 }
 
 func newSQLite(path string) (*sqliteFile, error) {
@@ -35,7 +37,8 @@ func newSQLite(path string) (*sqliteFile, error) {
 	return &sqliteFile{path: abs}, nil
 }
 
-func (s *sqliteFile) connect(ctx context.Context, o Options) (writers, readers *sql.DB, err error) {
+func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers *sql.DB, err error) {
+	var writers *sql.DB
 	if err := s.touch(); err != nil {
 		return nil, nil, s.cannotOpen(err)
 	}
@@ -46,12 +49,13 @@ func (s *sqliteFile) connect(ctx context.Context, o Options) (writers, readers *
 	}()
 	// The first connection makes the file and turns the log on, so it comes first.
 	if writers, err = s.pool(ctx, 1, "_txlock=immediate"); err != nil {
-		return writers, nil, s.cannotOpen(err)
+		return nil, nil, s.cannotOpen(err)
 	}
 	if readers, err = s.pool(ctx, o.Readers, "_query_only=1"); err != nil {
-		return writers, readers, s.cannotOpen(err)
+		return nil, readers, s.cannotOpen(err)
 	}
-	return writers, readers, nil
+	s.writers = writers
+	return newGroupWriter(writers, s), readers, nil
 }
 
 // touch makes the file, if it is not there, for its owner's eyes only; SQLite
@@ -142,6 +146,17 @@ func (s *sqliteFile) check(ctx context.Context, tx *Tx) error {
 }
 
 func (*sqliteFile) migrations() goose.Dialect { return goose.DialectSQLite3 }
+
+// migrating leaves it to SQLite's own lock, one migration at a time.
+func (s *sqliteFile) migrating(_ context.Context, f func(*sql.DB) error) error { return f(s.writers) }
+
+// now is this machine's time: all who share a file share it.
+func (*sqliteFile) now(context.Context, *Tx) (time.Time, error) { return time.Now(), nil }
+
+// carrier is none: a file has one program that serves from it.
+func (*sqliteFile) carrier(*air) carrier { return nil }
+
+func (*sqliteFile) close() error { return nil }
 
 func closeAll(pools ...*sql.DB) (err error) {
 	for _, p := range pools {

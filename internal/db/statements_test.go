@@ -10,7 +10,7 @@ import (
 // memoryOf is the writer's connection.
 func memoryOf(t *testing.T, d *DB, look func(*memory)) {
 	t.Helper()
-	conn, err := d.writer.db.Conn(t.Context())
+	conn, err := d.writer.(*groupWriter).db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,16 +5,23 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Tx is a transaction, valid only within the function that was given it.
 type Tx struct {
 	tx      *sql.Tx
-	explain func(error) error
+	dialect dialect
 	// shared means that others' writes are part of the same transaction. SQLite
 	// undoes all of it when it interrupts a statement, so none is interrupted.
 	shared bool
+	notes  []note // to be said when all of it is on disk
+	hurt   error  // the first error of a statement, whatever became of it
 }
+
+// Now is the time, the same for all nodes that share the database: leases and
+// deadlines that others look at are made of it.
+func (t *Tx) Now(ctx context.Context) (time.Time, error) { return t.dialect.now(ctx, t) }
 
 // Exec runs a statement that returns no rows.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -62,10 +69,13 @@ func (t *Tx) statement(ctx context.Context) (context.Context, error) {
 // blame tells what a statement's error means: an interrupted one ended because
 // of its ctx.
 func (t *Tx) blame(ctx context.Context, err error) error {
+	if t.hurt == nil && err != nil && !errors.Is(err, sql.ErrNoRows) {
+		t.hurt = err
+	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
-	return t.explain(err)
+	return t.dialect.explain(err)
 }
 
 // Scanner is a row to be read: a *Row, or *sql.Rows standing at one.

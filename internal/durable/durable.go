@@ -9,7 +9,6 @@ package durable
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"sync"
@@ -44,7 +43,7 @@ var ErrClosing = fault.New(fault.Unavailable, "the server is shutting down").
 
 // Engine starts runs and keeps their records. It is safe for concurrent use.
 type Engine struct {
-	pool     *sql.DB
+	guests   db.Guests
 	dbos     dbos.Context
 	source   *dbos.DataSource // the same database
 	work     Work
@@ -65,24 +64,35 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if o.Node == "" {
 		o.Node = "alone"
 	}
-	pool := database.Pool()
+	guests, err := database.Guests(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, err
+	}
 	inner, err := dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
-		AppName: "luanette", SQLiteSystemDB: pool, Serializer: octets{}, ExecutorID: o.Node,
+		AppName: "luanette", SQLiteSystemDB: guests.SQL, SystemDBPool: guests.Postgres, DatabaseSchema: guests.Schema,
+		Serializer: octets{}, ExecutorID: o.Node,
 		// Runs of an older program are ours too: they bring what they need along.
 		ApplicationVersion: "1",
 		Logger:             slog.New(warnings(o.Log)),
 	})
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), pool.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	source, err := dbos.NewDataSource(inner, pool)
+	source, err := sourceOf(inner, guests)
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), pool.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	e := &Engine{pool: pool, dbos: inner, source: source, work: work, patience: o.Patience, closed: make(chan struct{}), active: map[string]context.CancelCauseFunc{}}
+	e := &Engine{guests: guests, dbos: inner, source: source, work: work, patience: o.Patience, closed: make(chan struct{}), active: map[string]context.CancelCauseFunc{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil
+}
+
+func sourceOf(inner dbos.Context, g db.Guests) (*dbos.DataSource, error) {
+	if g.Postgres != nil {
+		return dbos.NewDataSource(inner, g.Postgres, dbos.WithDataSourceSchema(g.Schema))
+	}
+	return dbos.NewDataSource(inner, g.SQL)
 }
 
 // Launch starts the engine, and with it every run this node left unfinished.
@@ -158,7 +168,7 @@ func (e *Engine) Close() error {
 	close(e.closed)
 	e.mu.Unlock()
 	e.works.Wait()
-	if err := errors.Join(dbos.Shutdown(e.dbos, e.patience), e.pool.Close()); err != nil {
+	if err := errors.Join(dbos.Shutdown(e.dbos, e.patience), e.guests.Close()); err != nil {
 		return fault.Wrap(fault.Internal, err, "close the engine of durable runs")
 	}
 	return nil

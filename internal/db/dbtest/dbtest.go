@@ -13,7 +13,7 @@ import (
 // URL of an empty one, which is removed when its test is over. Run must be
 // called from a test function of its own: the crash test runs it again in a
 // child process.
-func Run(t *testing.T, fresh func(t *testing.T) string) {
+func Run(t *testing.T, fresh func(t testing.TB) string) {
 	if beChild() {
 		return
 	}
@@ -26,25 +26,30 @@ func Run(t *testing.T, fresh func(t *testing.T) string) {
 }
 
 var tests = map[string]func(t *testing.T, url string){
-	"migrations run once and in order":        migrationsInOrder,
-	"migration sets do not know each other":   migrationSets,
-	"a failing migration leaves nothing":      migrationFails,
-	"a newer database is refused":             migrationNewer,
-	"two programs may migrate at once":        migrationRace,
-	"constraints say what they are":           constraints,
-	"an error undoes its write":               undoneByError,
-	"a panic undoes its write and goes on":    undoneByPanic,
-	"writers do not lose each other's work":   manyWriters,
-	"a failing writer takes nobody along":     failingWriters,
-	"a read sees one moment":                  oneMoment,
-	"a read cannot write":                     readOnly,
-	"a cancelled write does not happen":       cancelledWrite,
-	"a cancelled wait leaves the line":        cancelledWait,
-	"a cancelled read stops":                  cancelledRead,
-	"a blob comes back as it was":             bigBlob,
-	"what was written is there after opening": reopened,
-	"a closed database says so":               closed,
-	"what was acknowledged survives a crash":  crash,
+	"migrations run once and in order":              migrationsInOrder,
+	"migration sets do not know each other":         migrationSets,
+	"a failing migration leaves nothing":            migrationFails,
+	"a newer database is refused":                   migrationNewer,
+	"two programs may migrate at once":              migrationRace,
+	"constraints say what they are":                 constraints,
+	"an error undoes its write":                     undoneByError,
+	"a panic undoes its write and goes on":          undoneByPanic,
+	"writers do not lose each other's work":         manyWriters,
+	"a failing writer takes nobody along":           failingWriters,
+	"a read sees one moment":                        oneMoment,
+	"a read cannot write":                           readOnly,
+	"a cancelled write does not happen":             cancelledWrite,
+	"a cancelled wait leaves the line":              cancelledWait,
+	"a cancelled read stops":                        cancelledRead,
+	"a blob comes back as it was":                   bigBlob,
+	"what was written is there after opening":       reopened,
+	"a closed database says so":                     closed,
+	"what was acknowledged survives a crash":        crash,
+	"two programs count together":                   twoNodes,
+	"two programs decide as if one after the other": skew,
+	"a claim is one program's":                      claims,
+	"news reach who listens":                        news,
+	"a slow listener hears that it missed":          slowListener,
 }
 
 // open opens url and closes it when the test is over.

@@ -38,7 +38,7 @@ func logged(t *testing.T, d *db.DB) string {
 	err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
 		steps, err = db.All(t.Context(), tx, func(row db.Scanner) (s string, err error) {
 			return s, row.Scan(&s)
-		}, "SELECT CAST(step AS TEXT) FROM log ORDER BY step")
+		}, "SELECT CAST(step AS TEXT) FROM log ORDER BY log.step")
 		return err
 	})
 	if err != nil {

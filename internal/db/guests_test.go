@@ -18,7 +18,11 @@ func pooled(t testing.TB) (*db.DB, *sql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := d.Pool()
+	guests, err := d.Guests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := guests.SQL
 	t.Cleanup(func() {
 		if err := pool.Close(); err != nil {
 			t.Error(err)

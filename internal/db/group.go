@@ -21,7 +21,7 @@ const (
 	maxGroup = 256     // parts per commit: bounds how long the first of them waits
 )
 
-type writer struct {
+type groupWriter struct {
 	db      *sql.DB
 	dialect dialect
 	turns   *lane.Lanes
@@ -31,13 +31,13 @@ type writer struct {
 	closed bool
 }
 
-func newWriter(db *sql.DB, d dialect) *writer {
-	return &writer{db: db, dialect: d, turns: lane.New(lane.Options{Depth: math.MaxInt})}
+func newGroupWriter(db *sql.DB, d dialect) *groupWriter {
+	return &groupWriter{db: db, dialect: d, turns: lane.New(lane.Options{Depth: math.MaxInt})}
 }
 
 // write does one part. Whoever opened the group sees it through, also when its
 // own part fails or panics: hence the defer.
-func (w *writer) write(ctx context.Context, f func(*Tx) error) (err error) {
+func (w *groupWriter) write(ctx context.Context, f func(*Tx) error) (err error) {
 	var g *group
 	var first bool
 	defer func() {
@@ -66,7 +66,7 @@ func (w *writer) write(ctx context.Context, f func(*Tx) error) (err error) {
 }
 
 // join returns the open group, or a new one.
-func (w *writer) join(ctx context.Context) (g *group, first bool, err error) {
+func (w *groupWriter) join(ctx context.Context) (g *group, first bool, err error) {
 	switch {
 	case w.closed:
 		return nil, false, errClosed()
@@ -82,7 +82,7 @@ func (w *writer) join(ctx context.Context) (g *group, first bool, err error) {
 }
 
 // part runs f in a savepoint of g.
-func (w *writer) part(ctx context.Context, g *group, f func(*Tx) error) (err error) {
+func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (err error) {
 	g.parts++
 	if err := g.exec(ctx, "SAVEPOINT part"); err != nil {
 		return w.abandon(g, err)
@@ -96,7 +96,7 @@ func (w *writer) part(ctx context.Context, g *group, f func(*Tx) error) (err err
 			err = errors.Join(err, w.abandon(g, undo))
 		}
 	}()
-	if err := f(&Tx{tx: g.tx, explain: w.dialect.explain, shared: true}); err != nil {
+	if err := f(&Tx{tx: g.tx, dialect: w.dialect, shared: true}); err != nil {
 		return err
 	}
 	if err := g.exec(ctx, "RELEASE part"); err != nil {
@@ -108,7 +108,7 @@ func (w *writer) part(ctx context.Context, g *group, f func(*Tx) error) (err err
 
 // settle commits g unless somebody has already. It waits for its turn whatever
 // happens to ctx, because others wait for g.
-func (w *writer) settle(ctx context.Context, g *group) {
+func (w *groupWriter) settle(ctx context.Context, g *group) {
 	select {
 	case <-g.done:
 		return
@@ -122,7 +122,7 @@ func (w *writer) settle(ctx context.Context, g *group) {
 	})
 }
 
-func (w *writer) commit(g *group) {
+func (w *groupWriter) commit(g *group) {
 	if err := g.tx.Commit(); err != nil {
 		g.err = doing("commit", err)
 	}
@@ -131,20 +131,20 @@ func (w *writer) commit(g *group) {
 
 // abandon gives up all of g: the database has lost the transaction, or cannot be
 // trusted to take back a part of it.
-func (w *writer) abandon(g *group, cause error) error {
+func (w *groupWriter) abandon(g *group, cause error) error {
 	_ = g.tx.Rollback() // cause says more
 	g.err = fmt.Errorf("transaction was undone: %w", cause)
 	w.end(g)
 	return g.err
 }
 
-func (w *writer) end(g *group) {
+func (w *groupWriter) end(g *group) {
 	w.open = nil
 	close(g.done)
 }
 
 // close waits for the turn, so that no group is open, and closes the connection.
-func (w *writer) close() error {
+func (w *groupWriter) close() error {
 	return w.turns.Do(context.Background(), line, func(context.Context) error {
 		if w.open != nil {
 			w.commit(w.open)

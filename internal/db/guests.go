@@ -7,14 +7,43 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Pool is the database for a library that wants a *sql.DB to keep its own tables
-// with. Its transactions take their turn among the Writes and share their
-// commits, so that neither side ever finds the database busy; single SELECTs are
-// Reads. Rows are read whole before the first is handed out. The caller closes
-// the pool before the database.
-func (d *DB) Pool() *sql.DB { return sql.OpenDB(entrance{d}) }
+// Guests is the database for a library that keeps its own tables there. One of
+// the two is set; the caller closes it before the database.
+type Guests struct {
+	// SQL is SQLite. Its transactions take their turn among the Writes and share
+	// their commits, so that neither side ever finds the database busy; single
+	// SELECTs are Reads. Rows are read whole before the first is handed out.
+	SQL *sql.DB
+	// Postgres is a pool of its own, and Schema a name for the library's schema
+	// that nobody else uses.
+	Postgres *pgxpool.Pool
+	Schema   string
+}
+
+// Close ends their stay.
+func (g Guests) Close() error {
+	if g.Postgres != nil {
+		g.Postgres.Close()
+		return nil
+	}
+	return g.SQL.Close()
+}
+
+// Guests lets a library in.
+func (d *DB) Guests(ctx context.Context) (Guests, error) {
+	if d.closed.Load() {
+		return Guests{}, errClosed()
+	}
+	return d.dialect.guests(ctx, d)
+}
+
+func (*sqliteFile) guests(_ context.Context, d *DB) (Guests, error) {
+	return Guests{SQL: sql.OpenDB(entrance{d})}, nil
+}
 
 // entrance makes the pool's connections, which hold nothing and cost nothing.
 type entrance struct{ db *DB }

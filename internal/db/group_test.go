@@ -125,7 +125,7 @@ func TestGroupSharesOneCommit(t *testing.T) {
 					if i == 0 {
 						<-hold
 					}
-					groups[d.writer.open]++
+					groups[d.writer.(*groupWriter).open]++
 					return nil
 				})
 			})

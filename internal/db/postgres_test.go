@@ -1,0 +1,201 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+var rows = fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up\nCREATE TABLE r (v TEXT PRIMARY KEY);")}}
+
+// table opens a database of a server that may be stopped, with one table.
+func table(t *testing.T, url string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func insert(ctx context.Context, d *db.DB, v string) error {
+	return d.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO r (v) VALUES ($1)", v)
+		return err
+	})
+}
+
+func stored(t *testing.T, d *db.DB) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		all, err := db.All(t.Context(), tx, func(row db.Scanner) (v string, err error) { return v, row.Scan(&v) }, "SELECT v FROM r")
+		for _, v := range all {
+			found[v] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// While many write, the server is restarted, orderly and by a crash. A write
+// that returned nil is there, one that failed is not, and none is there twice
+// (its key would not let it); at most a few may say that they do not know.
+func TestPostgresRestarts(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d := table(t, server.URL)
+	const writers = 8
+	var done [writers]map[string]error
+	var written atomic.Int64
+	progress := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for w := range writers {
+		done[w] = map[string]error{}
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				v := fmt.Sprint(w, "-", i)
+				done[w][v] = insert(context.WithoutCancel(ctx), d, v)
+				written.Add(1)
+				select {
+				case progress <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for _, how := range []string{"fast", "immediate", "fast"} {
+		for range 50 {
+			<-progress
+		}
+		server.Stop(t, how)
+		server.Start(t)
+	}
+	stop()
+	all.Wait()
+	there := stored(t, d)
+	unknown := 0
+	for _, results := range done {
+		for v, err := range results {
+			switch {
+			case err == nil && !there[v]:
+				t.Errorf("%s was acknowledged and is lost", v)
+			case errors.Is(err, db.ErrUnknown):
+				unknown++
+			case err != nil:
+				t.Errorf("%s: %v", v, err)
+			}
+		}
+	}
+	if unknown > writers {
+		t.Errorf("%d of %d writes do not know their outcome", unknown, written.Load())
+	}
+	t.Logf("%d writes, %d of unknown outcome", written.Load(), unknown)
+}
+
+func TestPostgresThatIsAway(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d := table(t, server.URL)
+	server.Stop(t, "fast")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := insert(ctx, d, "called off"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled write = %v", err)
+	}
+	_, err := db.Open(t.Context(), server.URL, db.Options{})
+	if fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "Postgres runs at") {
+		t.Errorf("Open = %v, hint %q", err, fault.HintOf(err))
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- insert(t.Context(), d, "patient") }()
+	server.Start(t)
+	if err := <-waiting; err != nil {
+		t.Errorf("a write that waited for the server: %v", err)
+	}
+}
+
+// A listener hears of the gap and then what others say, also those of another
+// node.
+func TestPostgresListenersComeBack(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	here, there := table(t, server.URL), table(t, server.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(chan db.News, 10)
+	var all sync.WaitGroup
+	all.Go(func() { _ = here.Listen(ctx, "x", func(n db.News) { heard <- n }) })
+	defer all.Wait()
+	defer cancel()
+	expect := func(want db.News) {
+		t.Helper()
+		if got := <-heard; got != want {
+			t.Errorf("heard %+v, want %+v", got, want)
+		}
+	}
+	expect(db.News{Missed: true})
+	if err := there.Notify(ctx, "x", "before"); err != nil {
+		t.Fatal(err)
+	}
+	expect(db.News{Payload: "before"})
+	server.Stop(t, "fast")
+	server.Start(t)
+	expect(db.News{Missed: true})
+	if err := there.Notify(ctx, "x", "after"); err != nil {
+		t.Fatal(err)
+	}
+	expect(db.News{Payload: "after"})
+}
+
+func TestPostgresRefusesOddText(t *testing.T) {
+	t.Parallel()
+	d := table(t, dbtest.Postgres(t))
+	for _, v := range []string{"zero\x00", "broken \xff"} {
+		if err := insert(t.Context(), d, v); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
+			t.Errorf("insert %q = %v, want invalid_params with a hint", v, err)
+		}
+	}
+}
+
+// What Options.Twice promises: functions that rely on running once are found.
+func TestTwice(t *testing.T) {
+	t.Parallel()
+	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{Twice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	err = d.Write(t.Context(), func(tx *db.Tx) error {
+		runs++
+		_, err := tx.Exec(t.Context(), "INSERT INTO r (v) VALUES ('once')")
+		return err
+	})
+	if err != nil || runs != 2 || len(stored(t, d)) != 1 {
+		t.Errorf("%d runs (%v), rows %v", runs, err, stored(t, d))
+	}
+}

@@ -1,0 +1,171 @@
+package db
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// What a transaction on Postgres begins with. One that writes asks for its
+// number, by which it can be found again.
+const (
+	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	beginWrite = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT pg_current_xact_id()::TEXT"
+
+	commitTimeout = 30 * time.Second
+)
+
+// inDoubt says that the connection went away during a commit.
+type inDoubt struct {
+	error
+	number string // of the transaction
+	life   string // of the server it ran on
+}
+
+func (d inDoubt) Unwrap() error { return d.error }
+
+// learnLife finds out in which life of the server a connection is. The table is
+// not logged, so a crash empties it and whoever connects next begins a life
+// anew: as long as it is the same, transaction numbers mean what they meant.
+func learnLife(ctx context.Context, conn *pgx.Conn) error {
+	var life string
+	err := conn.QueryRow(ctx, `WITH made AS (
+		INSERT INTO db_lives (one, life) VALUES (1, gen_random_uuid()::TEXT) ON CONFLICT DO NOTHING RETURNING life
+	) SELECT life FROM made UNION ALL SELECT life FROM db_lives LIMIT 1`).Scan(&life)
+	if errors.Is(err, pgx.ErrNoRows) { // somebody else's, a moment ago
+		err = conn.QueryRow(ctx, "SELECT life FROM db_lives").Scan(&life)
+	}
+	conn.PgConn().CustomData()["life"] = life
+	return err
+}
+
+// pgConnector opens connections of the pool.
+type pgConnector struct {
+	driver.Connector
+	of *postgres
+}
+
+// Connect takes a connection, and waits a while for a server that is away.
+func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	var conn driver.Conn
+	err := c.of.patiently(ctx, func() (err error) {
+		conn, err = c.Connector.Connect(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pgConn{Conn: conn.(*stdlib.Conn)}, nil
+}
+
+// pgConn is a connection whose transactions are ours. Like any driver's it is
+// used by one goroutine at a time.
+type pgConn struct {
+	*stdlib.Conn
+	number string // of the transaction
+}
+
+// BeginTx begins. It is quick and does no harm, so it runs to its end.
+func (c *pgConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	statement := beginWrite
+	if o.ReadOnly {
+		statement = beginRead
+	}
+	results, err := c.Conn.Conn().PgConn().Exec(ctx, statement).ReadAll()
+	if err != nil {
+		if c.gone() && ctx.Err() == nil {
+			return nil, driver.ErrBadConn // database/sql takes another
+		}
+		return nil, err
+	}
+	if !o.ReadOnly {
+		c.number = string(results[1].Rows[0][0])
+	}
+	return c, nil
+}
+
+// Commit returns when the transaction is on disk, or says that it may be.
+func (c *pgConn) Commit() error {
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	results, err := c.Conn.Conn().PgConn().Exec(ctx, "COMMIT").ReadAll()
+	switch {
+	case err != nil && c.gone():
+		life, _ := c.Conn.Conn().PgConn().CustomData()["life"].(string)
+		return inDoubt{err, c.number, life}
+	case err != nil:
+		return err
+	case results[0].CommandTag.String() != "COMMIT":
+		return pgx.ErrTxCommitRollback
+	}
+	return nil
+}
+
+// Rollback undoes the transaction; a connection that is gone has done so.
+func (c *pgConn) Rollback() error {
+	if c.gone() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	_, err := c.Conn.Conn().PgConn().Exec(ctx, "ROLLBACK").ReadAll()
+	if c.gone() {
+		return nil
+	}
+	return err
+}
+
+// ExecContext runs a statement.
+func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.Conn.ExecContext(ctx, query, args)
+	return result, c.mark(ctx, err)
+}
+
+// QueryContext runs a statement that returns rows.
+func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	return rows, c.mark(ctx, err)
+}
+
+// mark tells the loss of the connection from an answer of the server.
+func (c *pgConn) mark(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil || !c.gone() {
+		return err
+	}
+	return lost{err}
+}
+
+func (c *pgConn) gone() bool { return c.Conn.Conn().IsClosed() }
+
+// verdict asks what became of a transaction whose commit is in doubt: nil means
+// that it happened, lost that it did not.
+func (p *postgres) verdict(ctx context.Context, d inDoubt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+	defer cancel()
+	errRunning := lost{errors.New("the transaction is still under way")}
+	var status, life string
+	err := p.patiently(ctx, func() error {
+		err := p.all.QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
+		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == "22023" { // a number that was not given yet
+			status, err = "aborted", nil
+		}
+		if err == nil && status == "in progress" && life == d.life {
+			return errRunning
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return errors.Join(ErrUnknown, d.error, err)
+	case status == "committed" && life == d.life:
+		return nil
+	case status == "aborted", status == "in progress": // in another life, somebody else has the number
+		return lost{d.error}
+	}
+	return errors.Join(ErrUnknown, d.error)
+}
