@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -98,6 +99,6 @@ func (d *Description) Table() json.RawMessage {
 
 // encode writes what always can be: text, booleans, and JSON that was read before.
 func encode(v any) json.RawMessage {
-	raw, _ := json.Marshal(v)
+	raw, _ := tool.Encode(v)
 	return raw
 }

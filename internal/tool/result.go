@@ -59,7 +59,7 @@ func (v View) Value() json.RawMessage {
 	for _, raw := range v.Content {
 		var block struct{ Type string }
 		if json.Unmarshal(raw, &block) != nil || block.Type != "text" {
-			blocks, err := json.Marshal(v.Content)
+			blocks, err := Encode(v.Content)
 			if err != nil {
 				return json.RawMessage("null")
 			}
@@ -73,7 +73,7 @@ func (v View) Value() json.RawMessage {
 	if c := text[0]; (c == '{' || c == '[') && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
-	quoted, err := json.Marshal(text)
+	quoted, err := Encode(text)
 	if err != nil {
 		return json.RawMessage("null")
 	}
@@ -85,7 +85,7 @@ func (v View) Value() json.RawMessage {
 func Output(text string, data any) (Result, error) {
 	v := View{Content: []json.RawMessage{textBlock(text)}}
 	if data != nil {
-		raw, err := json.Marshal(data)
+		raw, err := Encode(data)
 		if err != nil {
 			return Result{}, fault.Wrap(fault.Internal, err, "encode tool result")
 		}
@@ -108,7 +108,7 @@ func Failure(err error) Result {
 		text += "\n" + hint
 	}
 	v := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}
-	if raw, err := json.Marshal(map[string]any{ErrorKey: f}); err == nil {
+	if raw, err := Encode(map[string]any{ErrorKey: f}); err == nil {
 		v.Meta = raw
 	}
 	r, _ := v.result() // a View of valid JSON always encodes
@@ -122,7 +122,7 @@ func Failed(text string) Result {
 }
 
 func (v View) result() (Result, error) {
-	raw, err := json.Marshal(v)
+	raw, err := Encode(v)
 	if err != nil {
 		return Result{}, fault.Wrap(fault.Internal, err, "encode tool result")
 	}
@@ -130,6 +130,18 @@ func (v View) result() (Result, error) {
 }
 
 func textBlock(text string) json.RawMessage {
-	raw, _ := json.Marshal(map[string]string{"type": "text", "text": text}) // strings always encode
+	raw, _ := Encode(map[string]string{"type": "text", "text": text}) // strings always encode
 	return raw
+}
+
+// Encode is JSON without the escapes that only web pages want: < stays one byte, for
+// people who read it and for models that pay for it.
+func Encode(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
