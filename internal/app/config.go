@@ -87,7 +87,7 @@ type MCPConfig struct {
 
 // ScriptsConfig says what scripts may do and how much of it.
 type ScriptsConfig struct {
-	Folder    string   `toml:"folder" help:"folder whose *.lua files are published as tools; scripts in the data folder when empty"`
+	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
 	Startup   string   `toml:"startup" help:"script to run at start; startup.lua beside the configuration file's usual place when empty"`
 	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
@@ -103,6 +103,7 @@ type ScriptsConfig struct {
 	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
 	HookFails string   `toml:"hook_errors" help:"what a hook that fails does to its call: pass lets it go on as it was, refuse does not"`
 	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
+	HTTPGet   string   `toml:"http_get" help:"what a GET request counts as: read, which previews make, or write, which they only plan and which approve = writes asks about"`
 }
 
 // UpstreamConfig is one tool server to connect to: a URL, or a command to run.
@@ -150,7 +151,7 @@ func defaults(env Environment) Config {
 		Scripts: ScriptsConfig{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
-			HookTime: Duration(100 * time.Millisecond), HookFails: "pass",
+			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
 		},
 		Jobs:     defaultJobs(),
 		Hoot:     defaultHoot(),
@@ -366,6 +367,9 @@ func (c *Config) check() error {
 	}
 	if err := c.Jobs.check(); err != nil {
 		return err
+	}
+	if !slices.Contains([]string{"read", "write"}, c.Scripts.HTTPGet) {
+		return fault.New(fault.Config, "scripts.http_get: %q is unknown", c.Scripts.HTTPGet).WithHint("use read or write")
 	}
 	if !slices.Contains([]string{"pass", "refuse"}, c.Scripts.HookFails) {
 		return fault.New(fault.Config, "scripts.hook_errors: %q is unknown", c.Scripts.HookFails).WithHint("use pass or refuse")

@@ -27,6 +27,7 @@ type World struct {
 	Temp      *Temp                                  // its own folder, gone when it ends
 	Contents  Contents                               // what is kept under its hash
 	HTTP      *http.Client                           // already limited to the hosts that are allowed
+	GetWrites bool                                   // a GET counts as something that may change the world
 	Getenv    func(string) (string, bool)            // already limited to the variables that are allowed
 	Events    *event.Bus                             // where emit publishes
 	Listener  *Listener                              // what on(event, fn) hears

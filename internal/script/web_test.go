@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/host"
 	webmodule "github.com/luanette/luanette/internal/module/http"
 )
 
@@ -44,4 +45,39 @@ func webClient(t *testing.T, server string) *http.Client {
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	return client
+}
+
+// What a GET counts as is the owner's choice: previews make it, or plan it like
+// everything else that may change something.
+func TestPreviewsOfRequests(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method
+		io.WriteString(w, "real")
+	}))
+	t.Cleanup(server.Close)
+	for language, source := range map[string]string{
+		JavaScript: `const { body } = await http.get("$HTTP"); await http.post("$HTTP", "x"); return body`,
+		Lua:        `local body = http.get("$HTTP").body; http.post("$HTTP", "x"); return body`,
+	} {
+		for _, planned := range []bool{false, true} {
+			r := bench(t, func(o *Options) { o.HTTP, o.GetWrites = webClient(t, server.URL), planned })
+			door := host.NewRehearsal(nil, nil)
+			got, err := r.Run(t.Context(), Request{Source: strings.ReplaceAll(source, "$HTTP", server.URL), Language: language, Door: door})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, requests := `"real"`, 1
+			if planned {
+				result, requests = `""`, 0
+			}
+			if string(got.Result) != result || len(door.Plan()) != 2-requests || len(door.Reads()) != requests || len(asked) != requests {
+				t.Errorf("%s, planned %v: %s, plan %v, reads %v, %d requests", language, planned, got.Result, door.Plan(), door.Reads(), len(asked))
+			}
+			for len(asked) > 0 {
+				<-asked
+			}
+		}
+	}
 }

@@ -125,10 +125,13 @@ func flat(headers http.Header) map[string]string {
 }
 
 // classify goes by what methods promise.
-func classify(_ *host.World, args host.Args) host.Kind {
+func classify(w *host.World, args host.Args) host.Kind {
 	method, _ := args.At(1).(string)
 	switch strings.ToUpper(method) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		if w != nil && w.GetWrites {
+			return host.Repeat
+		}
 		return host.Read
 	case http.MethodPut, http.MethodDelete:
 		return host.Repeat
