@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 )
 
 // replayCommand is `luanette replay`.
@@ -34,6 +35,9 @@ func (c *replayCommand) Run(ctx context.Context, world *process) error {
 			return err
 		}
 		args["code"] = source
+		if language := script.LanguageOf(c.Script); language != "" {
+			args["language"] = language
+		}
 	}
 	c.Archive, c.Wait = true, 0 // no upstream is asked
 	view, err := c.ask(ctx, world, "job_replay", args)

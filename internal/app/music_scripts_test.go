@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/luanette/luanette/internal/hoot"
+	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -130,7 +131,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 	if err != nil || len(steps) != 1 || steps[0].Name != "model.beatthis" {
 		t.Errorf("journal %+v, %v", steps, err)
 	}
-	replayed, err := second.jobs.Replay(t.Context(), begun.JobID, "")
+	replayed, err := second.jobs.Replay(t.Context(), begun.JobID, job.Script{})
 	if err != nil || replayed.Error != nil || string(replayed.Result) != string(done[0].Result) {
 		t.Errorf("replayed %+v, %v", replayed, err)
 	}

@@ -25,7 +25,7 @@ type JobQueue interface {
 	Stats(ctx context.Context) (map[job.State]int, error)
 	Logs(ctx context.Context, id string, from int) ([]host.Line, error)
 	Journal(ctx context.Context, id string) ([]host.Step, error)
-	Replay(ctx context.Context, id, source string) (job.Replayed, error)
+	Replay(ctx context.Context, id string, other job.Script) (job.Replayed, error)
 	Active() []string
 	Kept(s job.State) time.Duration
 }
@@ -40,6 +40,8 @@ type JobScripts interface {
 type JobRunner interface {
 	// Prepare checks params against describe() and fills in defaults.
 	Prepare(ctx context.Context, q script.Request) (script.Request, error)
+	// LanguageOf is the language of a stored script.
+	LanguageOf(ctx context.Context, ref cas.Ref) string
 }
 
 // Jobs makes the tools for scripts in the background.

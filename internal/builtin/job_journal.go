@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -80,6 +82,7 @@ func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (to
 type jobReplayIn struct {
 	JobID      string `json:"job_id" jsonschema:"id of a job that is over" min:"1" max:"64"`
 	Code       string `json:"code,omitempty" jsonschema:"another script to try on the same answers" max:"1048576"`
+	Language   string `json:"language,omitempty" jsonschema:"of code; that of the job's script unless told" enum:"lua,javascript"`
 	ScriptHash string `json:"script_hash,omitempty" jsonschema:"the same, stored"`
 }
 
@@ -105,15 +108,11 @@ func (r Replayed) Text() string {
 }
 
 func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool.Result, error) {
-	source := in.Code
-	if source == "" && in.ScriptHash != "" {
-		_, stored, err := t.load(ctx, in.ScriptHash)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		source = stored
+	other, err := t.otherScript(ctx, in)
+	if err != nil {
+		return tool.Result{}, err
 	}
-	r, err := t.queue.Replay(ctx, in.JobID, source)
+	r, err := t.queue.Replay(ctx, in.JobID, other)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -126,4 +125,27 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool
 		Replayed
 		Result JSON `json:"result,omitempty"`
 	}{v, r.Result})
+}
+
+// otherScript is what a replay is to run in place of the job's own script.
+func (t jobTools) otherScript(ctx context.Context, in jobReplayIn) (job.Script, error) {
+	switch {
+	case in.Code != "" && in.Language != "":
+		return job.Script{Source: in.Code, Language: in.Language}, nil
+	case in.Code != "":
+		j, err := t.queue.Status(ctx, in.JobID)
+		if err != nil {
+			return job.Script{}, err
+		}
+		other := job.Script{Source: in.Code}
+		if ref, err := cas.Parse(j.Hash); err == nil {
+			other.Language = t.runner.LanguageOf(ctx, ref)
+		}
+		return other, nil
+	case in.ScriptHash != "":
+		ref, source, err := t.load(ctx, in.ScriptHash)
+		return job.Script{Source: source, Hash: ref.String()}, err
+	default:
+		return job.Script{}, nil
+	}
 }

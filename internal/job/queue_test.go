@@ -57,11 +57,11 @@ func TestJobRunsToItsEnd(t *testing.T) {
 	if err != nil || len(steps) != 2 || steps[0].Name != "stage.read" || !steps[1].Done {
 		t.Errorf("journal %v (%v)", steps, err)
 	}
-	replayed, err := q.Replay(t.Context(), id, "")
+	replayed, err := q.Replay(t.Context(), id, job.Script{})
 	if err != nil || string(replayed.Result) != "2" || replayed.Error != nil || replayed.Left != 0 || s.times(id, "write:b") != 1 {
 		t.Errorf("replayed %+v (%v), written %d times", replayed, err, s.times(id, "write:b"))
 	}
-	other, err := q.Replay(t.Context(), id, "read:a write:c")
+	other, err := q.Replay(t.Context(), id, job.Script{Source: "read:a write:c"})
 	if err != nil || !other.Diverged || !strings.Contains(other.Error.Message, `"b"`) || !strings.Contains(other.Error.Message, `"c"`) {
 		t.Errorf("another script %+v (%v), want a divergence that shows both", other, err)
 	}
@@ -282,7 +282,7 @@ func TestReadOnly(t *testing.T) {
 	if j, err := looker.Status(t.Context(), id); err != nil || j.State != job.Complete || len(j.Output) != 1 {
 		t.Errorf("status %+v (%v)", j, err)
 	}
-	if r, err := looker.Replay(t.Context(), id, ""); err != nil || r.Error != nil || r.Steps != 1 || string(r.Result) != "1" {
+	if r, err := looker.Replay(t.Context(), id, job.Script{}); err != nil || r.Error != nil || r.Steps != 1 || string(r.Result) != "1" {
 		t.Errorf("replay %+v (%v)", r, err)
 	}
 	_, submitted := looker.Submit(t.Context(), job.Spec{Source: "read:a"})

@@ -35,6 +35,13 @@ func (c *current) tail() []byte {
 	return slices.Clone(c.journal.Tail())
 }
 
+// Script is a script that is tried in place of a job's own.
+type Script struct {
+	Source   string
+	Hash     string // of a stored script, or ""
+	Language string // what it is written in; "" where the hash or the runner tells
+}
+
 // Replayed is what a script did when it was answered from a journal.
 type Replayed struct {
 	Outcome
@@ -46,9 +53,9 @@ type Replayed struct {
 }
 
 // Replay runs a job's script again offline: whatever it asks of the world is
-// answered from its journal, and nothing is done. With source that script is run
-// in place of the job's own.
-func (q *Queue) Replay(ctx context.Context, id, source string) (Replayed, error) {
+// answered from its journal, and nothing is done. Another script, if it has a
+// source, is run in place of the job's own.
+func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, error) {
 	j, _, err := q.load(ctx, id)
 	if err != nil {
 		return Replayed{}, err
@@ -62,12 +69,12 @@ func (q *Queue) Replay(ctx context.Context, id, source string) (Replayed, error)
 		return Replayed{}, err
 	}
 	spec := j.Spec
-	if source != "" {
-		spec.Source, spec.Hash = source, ""
+	if other.Source != "" {
+		spec.Source, spec.Hash = other.Source, other.Hash
 	}
 	door := host.NewReplay(steps, nil)
 	outcome, err := q.runner.RunJob(ctx, Task{
-		ID: id, Spec: spec, Door: door, Offline: true, Progress: func(float64, string) {}, Watch: func(host.Line) {},
+		ID: id, Spec: spec, Language: other.Language, Door: door, Offline: true, Progress: func(float64, string) {}, Watch: func(host.Line) {},
 	})
 	replayed := Replayed{Outcome: outcome, Steps: len(steps), Left: door.Left()}
 	if refused := door.Err(); refused != nil {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 )
@@ -67,6 +68,11 @@ func LanguageOf(name string) string {
 	default:
 		return ""
 	}
+}
+
+// LanguageOf is the language of a stored script.
+func (r *Runner) LanguageOf(ctx context.Context, ref cas.Ref) string {
+	return r.inLanguage(ctx, Request{Hash: ref}).Language
 }
 
 // inLanguage is a request that names its language.
