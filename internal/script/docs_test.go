@@ -14,10 +14,14 @@ import (
 // what must come of it.
 type lesson struct {
 	line                         int
+	language                     string
 	source, params, result, fail string
 }
 
-// lessons takes a page apart: each lua block, and the blocks that follow it.
+// tongues are the languages of scripts by the words that open their blocks.
+var tongues = map[string]string{"lua": Lua, "js": JavaScript, "ts": JavaScript}
+
+// lessons takes a page apart: each block that is a script, and those that follow it.
 func lessons(page string) []lesson {
 	var all []lesson
 	var text []string
@@ -30,8 +34,8 @@ func lessons(page string) []lesson {
 		case isFence:
 			body := strings.Join(text, "\n")
 			switch kind {
-			case "lua":
-				all = append(all, lesson{line: begin, source: body})
+			case "lua", "js", "ts":
+				all = append(all, lesson{line: begin, language: tongues[kind], source: body})
 			case "json params":
 				all[len(all)-1].params = body
 			case "json result":
@@ -72,7 +76,7 @@ func TestPageOfScripts(t *testing.T) {
 
 func (l lesson) learn(t *testing.T, r *Runner) {
 	t.Helper()
-	q := Request{Source: l.source, Main: l.params != "", Params: json.RawMessage(l.params)}
+	q := Request{Source: l.source, Language: l.language, Main: l.params != "", Params: json.RawMessage(l.params)}
 	var outcome Outcome
 	var err error
 	if q.Main {
