@@ -26,7 +26,8 @@ type deskFlags struct {
 	JSON   bool          `help:"Print JSON for programs."`
 	Wait   time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start."`
 
-	Archive bool `kong:"-"` // the command looks at jobs
+	Archive bool           `kong:"-"` // the command looks at jobs
+	Notes   map[string]any `kong:"-"` // what goes along with its calls
 }
 
 // open finds the desk. A spinner runs meanwhile when a person is looking.
@@ -56,7 +57,7 @@ func (f *deskFlags) at(ctx context.Context, world *process, do func(app.Desk) er
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(desk), desk.Close(ctx))
+	return errors.Join(do(desk.With(f.Notes)), desk.Close(ctx))
 }
 
 // ask calls one of our tools. A tool that failed is an error here.

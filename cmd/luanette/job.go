@@ -25,10 +25,12 @@ type jobCommand struct {
 type jobFlags struct {
 	Server string `short:"s" default:"http://127.0.0.1:8081" placeholder:"URL" help:"The server that runs the jobs."`
 	JSON   bool   `help:"Print JSON for programs."`
+
+	Notes map[string]any `kong:"-"` // what goes along with its calls
 }
 
 func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	desk := deskFlags{Server: f.Server, JSON: f.JSON}
+	desk := deskFlags{Server: f.Server, JSON: f.JSON, Notes: f.Notes}
 	return desk.answer(ctx, world, name, args)
 }
 
@@ -51,6 +53,7 @@ func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	c.Notes = scriptNotes("", c.Param)
 	args := map[string]any{"script_hash": c.Hash, "params": params}
 	for key, value := range map[string]string{"creator": c.Creator, "start_at": c.At, "schedule": c.Schedule, "timezone": c.Timezone} {
 		if value != "" {

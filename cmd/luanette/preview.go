@@ -35,6 +35,7 @@ func (c *previewCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	c.Notes = scriptNotes(c.File, c.Param)
 	args := c.of(c.File, sourceArgs(source, params))
 	if len(c.Mock) > 0 {
 		if args["mocks"], err = readParams(c.Mock); err != nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 
 	"github.com/luanette/luanette/internal/app"
@@ -162,7 +163,7 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 		case err != nil:
 			return err
 		}
-		if code == "" && strings.HasPrefix(line, "/") {
+		if code == "" && r.isCommand(line) {
 			lines.Remember(line)
 			if err := r.command(ctx, line); errors.Is(err, errQuit) {
 				return nil
@@ -181,6 +182,17 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 		}
 		code = ""
 	}
+}
+
+// commandWord is how a command begins. A line of JavaScript may begin with a regular
+// expression.
+var commandWord = regexp.MustCompile(`^/[a-z]+(\s|$)`)
+
+func (r *repl) isCommand(line string) bool {
+	if r.language == script.JavaScript {
+		return commandWord.MatchString(line)
+	}
+	return strings.HasPrefix(line, "/")
 }
 
 var tongues = map[string]string{script.Lua: "Lua 5.4", script.JavaScript: "JavaScript"}
@@ -235,7 +247,7 @@ func (r *repl) take(ctx context.Context, code string) error {
 		r.complain(err)
 		return nil
 	case view.IsError:
-		fmt.Fprintln(r.world.Stderr, view.Text())
+		fmt.Fprintln(r.world.Stderr, shown.failure(view))
 		return nil
 	case r.flags.JSON:
 		return printJSON(r.world.Stdout, view.Structured)

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
@@ -41,7 +44,27 @@ func (c *runCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	c.Notes = scriptNotes(c.File, c.Param)
 	return c.evaluate(ctx, world, c.of(c.File, sourceArgs(source, params)))
+}
+
+// scriptNotes tell what a script's file is called, and how its params were typed:
+// which of them are text, only its describe() knows.
+func scriptNotes(file string, pairs []string) map[string]any {
+	notes := map[string]any{}
+	if file != "" && file != "-" {
+		notes[builtin.FileKey] = filepath.Base(file)
+	}
+	typed := map[string]string{}
+	for _, pair := range pairs {
+		if key, text, ok := strings.Cut(pair, "="); ok && !strings.HasSuffix(key, ":") {
+			typed[key] = text
+		}
+	}
+	if len(typed) > 0 {
+		notes[builtin.TypedKey] = typed
+	}
+	return notes
 }
 
 // readParams reads KEY=VALUE pairs.
@@ -125,7 +148,7 @@ func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[strin
 		return err
 	}
 	if view.IsError {
-		fmt.Fprintln(world.Stderr, view.Text())
+		fmt.Fprintln(world.Stderr, shown.failure(view))
 		return exitStatus(exitFailure)
 	}
 	if f.JSON {
@@ -158,6 +181,25 @@ func (l *live) answer(structured json.RawMessage) error {
 		return nil
 	}
 	return printJSON(l.world.Stdout, result)
+}
+
+// failure is the text of a script's failure. What the script said before, which the
+// text ends with, was printed where it belongs, or is now.
+func (l *live) failure(view tool.View) string {
+	var meta map[string]json.RawMessage
+	var said []script.Said
+	if json.Unmarshal(view.Meta, &meta) != nil || json.Unmarshal(meta[script.OutputKey], &said) != nil {
+		return view.Text()
+	}
+	for i := range said {
+		said[i].Number = int64(i) + 1
+	}
+	l.lines(said)
+	text := view.Text()
+	if at := strings.LastIndex(text, script.OutputHeading); at >= 0 {
+		text = text[:at]
+	}
+	return text
 }
 
 // readAnswer takes what a script said and its result out of a tool's answer. The

@@ -13,11 +13,14 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // Desk is where the command line asks for things: our own tools and resources,
 // of a house built for the occasion or of one that is running elsewhere.
 type Desk interface {
+	// With is the same desk, where notes go along with every call as its _meta.
+	With(notes map[string]any) Desk
 	// Call runs one of our own tools.
 	Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error)
 	// Read returns the text of a resource.
@@ -31,15 +34,30 @@ type Desk interface {
 func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
 	h.upstreams.allTried(ctx, patience)
 	h.catalog.Refresh(ctx)
-	return &localDesk{h, h.resources()}
+	return &localDesk{h, h.resources(), wholeResults}
 }
 
 // wholeResults asks for results as they are, which people can scroll through.
 var wholeResults = json.RawMessage(`{"` + builtin.FullKey + `":true}`)
 
+// noted is _meta with notes added.
+func noted(meta json.RawMessage, notes map[string]any) json.RawMessage {
+	for key, note := range notes {
+		if raw, err := json.Marshal(note); err == nil {
+			meta = wire.Set(meta, key, raw)
+		}
+	}
+	return meta
+}
+
 type localDesk struct {
 	*House
 	resources *builtin.Resources
+	meta      json.RawMessage
+}
+
+func (d *localDesk) With(notes map[string]any) Desk {
+	return &localDesk{d.House, d.resources, noted(d.meta, notes)}
 }
 
 func (d *localDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
@@ -47,7 +65,7 @@ func (d *localDesk) Call(ctx context.Context, name string, args any, caller *too
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}
-	result, err := d.catalog.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Meta: wholeResults, Caller: caller})
+	result, err := d.catalog.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: raw, Meta: d.meta, Caller: caller})
 	if err != nil {
 		return tool.View{}, err
 	}
@@ -82,7 +100,7 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 			WithHint("start it with `luanette serve`, or leave --server away to work without one")
 	}
 	peer, _ := manager.Peer(spec.Name)
-	return &remoteDesk{manager, peer}, nil
+	return &remoteDesk{manager, peer, wholeResults}, nil
 }
 
 // reached waits for the first attempt. One that failed will not do better while
@@ -128,10 +146,15 @@ func serverSpec(address string) (upstream.Spec, error) {
 type remoteDesk struct {
 	manager *upstream.Manager
 	peer    *upstream.Peer
+	meta    json.RawMessage
+}
+
+func (d *remoteDesk) With(notes map[string]any) Desk {
+	return &remoteDesk{d.manager, d.peer, noted(d.meta, notes)}
 }
 
 func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
-	params, err := json.Marshal(map[string]any{"name": name, "arguments": args, "_meta": wholeResults})
+	params, err := json.Marshal(map[string]any{"name": name, "arguments": args, "_meta": d.meta})
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}

@@ -55,7 +55,8 @@ func (h *House) openScripts(ctx context.Context) error {
 		Events: h.bus, Log: h.log,
 		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
 		JavaScript: javascript, Language: h.scriptLanguage,
-		Contents: musicContents{kept, h}, TempDir: h.tempFolder(), Clock: clock.Real(), HTTP: web, Commands: h.scriptPrograms(),
+		Contents: musicContents{kept, h}, TempDir: h.tempFolder(), Clock: clock.Real(), Commands: h.scriptPrograms(),
+		HTTP: web, GetWrites: h.config.Scripts.HTTPGet == "write",
 		Getenv: h.scriptVariable, Approvals: h.approvals,
 		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{

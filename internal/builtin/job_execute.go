@@ -85,7 +85,7 @@ func (t jobTools) spec(ctx context.Context, call tool.Call, in executeIn) (job.S
 	if err != nil {
 		return job.Spec{}, err
 	}
-	ready, err := t.runner.Prepare(ctx, script.Request{Source: source, Hash: ref, Params: orEmpty(in.Params), Main: true})
+	ready, err := t.runner.Prepare(ctx, attributed(call, script.Request{Source: source, Hash: ref, Params: orEmpty(in.Params), Main: true}))
 	if err != nil {
 		return job.Spec{}, scriptFault(err)
 	}

@@ -16,6 +16,8 @@ import (
 // PreviewRunner runs scripts on a fresh state.
 type PreviewRunner interface {
 	Run(ctx context.Context, q script.Request) (script.Outcome, error)
+	// Prepare checks params against describe() and fills in defaults.
+	Prepare(ctx context.Context, q script.Request) (script.Request, error)
 }
 
 // PreviewSessions runs scripts on a copy of a session.
@@ -82,6 +84,14 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	q, mocks, err := t.request(ctx, in)
 	if err != nil {
 		return tool.Result{}, err
+	}
+	if in.SessionID == "" {
+		q = attributed(call, q)
+	}
+	if q.Main && in.SessionID == "" {
+		if q, err = t.runner.Prepare(ctx, q); err != nil {
+			return script.Failure(script.Outcome{}, err), nil
+		}
 	}
 	door := host.NewRehearsal(t.tools, mocks)
 	q.Door, q.Caller = door, call.Caller

@@ -18,7 +18,9 @@ type Resource struct {
 	Name        string
 	Title       string
 	Description string
-	MIMEType    string
+	MIMEType    string // "" where those of a template differ
+	// TypeOf gives the MIME type where they differ; nil otherwise.
+	TypeOf func(ctx context.Context, variable string) string
 	// Read gives the text; variable is what stands in the place of a template's,
 	// decoded. A fault.NotFound says that there is none.
 	Read func(ctx context.Context, variable string) (text string, err error)
@@ -88,8 +90,12 @@ func (r *Resources) ReadResource(ctx context.Context, uri string, _ *tool.Caller
 	if err != nil {
 		return nil, err
 	}
+	mime := one.MIMEType
+	if one.TypeOf != nil {
+		mime = one.TypeOf(ctx, variable)
+	}
 	return json.Marshal(map[string]any{
-		"contents": []map[string]string{{"uri": uri, "mimeType": one.MIMEType, "text": text}},
+		"contents": []map[string]string{{"uri": uri, "mimeType": mime, "text": text}},
 	})
 }
 

@@ -3,6 +3,7 @@ package builtin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -175,7 +176,7 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (
 
 type storeIn struct {
 	Content  string   `json:"content" jsonschema:"the script: it has main(params), and describe() if it shall be found and published" min:"1" max:"1048576"`
-	Language string   `json:"language,omitempty" jsonschema:"what it is written in; lua unless told" enum:"lua,javascript,typescript"`
+	Language string   `json:"language,omitempty" jsonschema:"what it is written in; lua unless told, or it is no Lua but JavaScript" enum:"lua,javascript,typescript"`
 	Tags     []string `json:"tags,omitempty" jsonschema:"words to find it by, such as style:ambient; type:lua and the like is added" max:"64"`
 	Creator  string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
 	Parent   string   `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
@@ -185,6 +186,7 @@ type storeIn struct {
 type Stored struct {
 	Hash        string   `json:"hash" jsonschema:"what the script is known by from now on"`
 	Created     bool     `json:"created" jsonschema:"false when the same script was stored before"`
+	Language    string   `json:"language" jsonschema:"what it is run as"`
 	Tags        []string `json:"tags"`
 	Name        string   `json:"name,omitempty"`
 	Description string   `json:"description,omitempty"`
@@ -201,9 +203,7 @@ func (s Stored) Text() string {
 }
 
 func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored, error) {
-	if in.Language == "" {
-		in.Language = script.Lua
-	}
+	d, problem := t.recognize(ctx, &in)
 	details := artifact.Details{MIME: scriptMIME[in.Language], Tags: in.Tags, Creator: in.Creator}
 	if !slices.ContainsFunc(in.Tags, func(tag string) bool { return strings.HasPrefix(tag, "type:") }) {
 		details.Tags = append(slices.Clone(in.Tags), "type:"+in.Language, scriptTag)
@@ -215,10 +215,9 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 		}
 		details.Parent = parent
 	}
-	d, err := t.runner.Describe(ctx, script.Request{Source: in.Content, Language: script.LanguageOf(details.MIME)})
 	warnings := d.Warnings
-	if err != nil {
-		warnings = append(warnings, err.Error())
+	if problem != nil {
+		warnings = append(warnings, problem.Error())
 	}
 	details.Name, details.Description = clip(d.Name, 256), clip(d.Description, 8<<10)
 	details.Tags = append(details.Tags, d.Tags...)
@@ -226,7 +225,36 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 	if err != nil {
 		return Stored{}, err
 	}
-	return Stored{a.Hash.String(), created, shownTags(a.Tags), a.Name, a.Description, warnings}, nil
+	return Stored{a.Hash.String(), created, script.LanguageOf(a.MIME), shownTags(a.Tags), a.Name, a.Description, warnings}, nil
+}
+
+// recognize describes a script in the language it is said to be in. What is no such
+// program, but is one in the other language, was mistaken for it: the hash stands for
+// these bytes for good, and they can be nothing else.
+func (t scriptTools) recognize(ctx context.Context, in *storeIn) (script.Description, error) {
+	in.Language = cmp.Or(in.Language, script.Lua)
+	describe := func(word string) (script.Description, error) {
+		return t.runner.Describe(ctx, script.Request{Source: in.Content, Language: script.LanguageOf(scriptMIME[word])})
+	}
+	d, err := describe(in.Language)
+	if !unreadable(err) {
+		return d, err
+	}
+	other := script.JavaScript
+	if in.Language != script.Lua {
+		other = script.Lua
+	}
+	if better, tried := describe(other); !unreadable(tried) {
+		in.Language = other
+		return better, tried
+	}
+	return d, err
+}
+
+// unreadable tells whether a script is none of its language.
+func unreadable(err error) bool {
+	var failed *script.Error
+	return errors.As(err, &failed) && failed.Kind == script.SyntaxError
 }
 
 func clip(text string, limit int) string { return text[:min(len(text), limit)] }

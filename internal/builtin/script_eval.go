@@ -45,6 +45,9 @@ func saidLines(lines []host.Line) []SaidLine {
 func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
 	tell(call.Caller, 0, "Running script")
 	q := script.Request{Source: in.Code, Language: in.Language, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
+	if in.SessionID == "" { // turns of a session have names of their own
+		q = attributed(call, q)
+	}
 	if q.Main && in.SessionID == "" { // in a session, describe() may need what is there
 		prepared, err := t.runner.Prepare(ctx, q)
 		if err != nil {

@@ -18,11 +18,13 @@ const exampleTemplate = "lua://examples/{name}"
 // examples, each also by an address of its own so that clients list them.
 func ScriptResources(s ScriptStore) []Resource {
 	all := []Resource{
-		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script", MIMEType: scriptMIME[script.Lua],
+		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script",
 			Description: "Source of a stored script, by its hash or the first 12 digits or more",
+			TypeOf:      func(ctx context.Context, hash string) string { return storedMIME(ctx, s, hash) },
 			Read:        func(ctx context.Context, hash string) (string, error) { return readScript(ctx, s, hash) }},
-		{URI: exampleTemplate, Name: "example", Title: "An example script", MIMEType: scriptMIME[script.Lua],
+		{URI: exampleTemplate, Name: "example", Title: "An example script",
 			Description: "Source of an example: " + strings.Join(exampleNames(), ", "),
+			TypeOf:      func(_ context.Context, name string) string { return exampleMIME(name) },
 			Read:        func(_ context.Context, name string) (string, error) { return example(name) }},
 	}
 	for _, name := range exampleNames() {
@@ -32,6 +34,20 @@ func ScriptResources(s ScriptStore) []Resource {
 		})
 	}
 	return all
+}
+
+// storedMIME tells the language of a stored script; one that is not there has the
+// type of most.
+func storedMIME(ctx context.Context, s ScriptStore, hash string) string {
+	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
+	if err != nil {
+		return scriptMIME[script.Lua]
+	}
+	a, err := s.Get(ctx, ref)
+	if err != nil {
+		return scriptMIME[script.Lua]
+	}
+	return a.MIME
 }
 
 // exampleNames are the examples, sorted: those in Lua without their extension.

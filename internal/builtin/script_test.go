@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -141,6 +143,33 @@ func TestStoredScripts(t *testing.T) {
 	h.mustCall(t, "script_get", `{"script_hash":"`+stored.Hash+`"}`, &got)
 	if !slices.Equal(got.Children, []string{child}) || got.Creator != "ada" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// The hash stands for the bytes for good, so that they are taken for what they are.
+func TestLanguageOfStoredScripts(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	const source = "const describe = () => ({ name: 'shout' }); const main = ({ who }) => `${who}!`"
+	for told, content := range map[string]string{"": source, "lua": source + "\n", "javascript": greeter} {
+		want := script.JavaScript
+		if content == greeter {
+			want = script.Lua
+		}
+		var stored builtin.Stored
+		h.mustCall(t, "script_store", `{"content":`+quoted(content)+`,"language":"`+cmp.Or(told, "lua")+`"}`, &stored)
+		if stored.Language != want || len(stored.Warnings) > 0 || !slices.Contains(stored.Tags, "type:"+want) {
+			t.Errorf("told %q: %+v", told, stored)
+		}
+		raw, err := builtin.NewResources(builtin.ScriptResources(h.scripts)).ReadResource(t.Context(), "lua://scripts/"+stored.Hash[:12], nil)
+		mime := map[string]string{script.Lua: "text/x-lua", script.JavaScript: "text/javascript"}[want]
+		if err != nil || !strings.Contains(string(raw), `"mimeType":"`+mime+`"`) {
+			t.Errorf("read as %s, %v", raw, err)
+		}
+	}
+	view, err := h.call(t, "lua_eval", `{"code":"const x = 1; return x"}`)
+	if err != nil || !view.IsError || !strings.Contains(view.Text(), "This looks like JavaScript") {
+		t.Errorf("JavaScript as Lua: %s, %v", view.Text(), err)
 	}
 }
 

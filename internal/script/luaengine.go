@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -148,6 +149,9 @@ func (e *luaEngine) compile(_ context.Context, q Request) error {
 	return err
 }
 
+// likeJavaScript finds what is in most scripts in JavaScript and in none in Lua.
+var likeJavaScript = regexp.MustCompile(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
+
 // compileChunk compiles the source. A plain chunk may be an expression: what one
 // types to see a value.
 func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
@@ -159,7 +163,11 @@ func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	}
 	chunk, err := state.Compile(q.Source, name)
 	if err != nil {
-		return nil, &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
+		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
+		if likeJavaScript.MatchString(q.Source) {
+			failure.Suggestions = []string{`This looks like JavaScript, and was read as Lua: say so with language "javascript"`}
+		}
+		return nil, failure
 	}
 	return chunk, nil
 }

@@ -257,6 +257,19 @@ func paramsError(problems []string) *Error {
 	}
 }
 
+// asTyped is params in which what was typed is text where the script wants text: only
+// it knows that 007 was no number.
+func (d *Description) asTyped(params json.RawMessage, typed map[string]string) json.RawMessage {
+	for i := range d.Params {
+		p := &d.Params[i]
+		text, ok := typed[p.Name]
+		if value, given := wire.Get(params, p.Name); ok && given && p.kind() == "string" && typeOf(value) != "string" {
+			params = wire.SetText(params, p.Name, text)
+		}
+	}
+	return params
+}
+
 // Prepare checks the params of a run of main against what the script describes
 // and fills in defaults, and the script's name. A script that cannot describe
 // itself is run as it is: it will say better what is wrong with it.
@@ -266,7 +279,7 @@ func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	if err != nil {
 		return q, ctx.Err()
 	}
-	params, err := d.Check(q.Params)
+	params, err := d.Check(d.asTyped(q.Params, q.Typed))
 	if err != nil {
 		return q, r.explain(ctx, q, err)
 	}

@@ -54,6 +54,9 @@ func withOutput(r tool.Result, lines []host.Line) tool.Result {
 	return tool.Result{Raw: wire.Set(r.Raw, "_meta", wire.Set(meta, OutputKey, encode(lines)))}
 }
 
+// OutputHeading stands before what a script said, which ends the text of a failure.
+const OutputHeading = "\n\nOutput:\n"
+
 // lastWords is the end of what a script said before it failed.
 func lastWords(lines []host.Line) string {
 	const enough = 10
@@ -61,7 +64,7 @@ func lastWords(lines []host.Line) string {
 		return ""
 	}
 	var out strings.Builder
-	out.WriteString("\n\nOutput:\n")
+	out.WriteString(OutputHeading)
 	if skipped := len(lines) - enough; skipped > 0 {
 		fmt.Fprintf(&out, "  … %d lines before\n", skipped)
 		lines = lines[skipped:]

@@ -74,6 +74,7 @@ type Options struct {
 	Clock     clock.Clock
 	Contents  host.Contents               // nil switches cas and artifact off
 	HTTP      *http.Client                // nil switches the http module off
+	GetWrites bool                        // a GET is not made in previews, and needs approval like a write
 	Commands  host.Commands               // nil switches run_command off
 	Getenv    func(string) (string, bool) // limited to what scripts may see; may be nil
 	TempDir   string                      // parent of temp folders; "" is the system's
@@ -122,6 +123,8 @@ type Request struct {
 	Creator  string          // who stored or started it
 	Params   json.RawMessage // with Main: the argument of main
 	Main     bool            // load the chunk, then call main(params); else the chunk's value is the result
+	// Typed are params as somebody typed them; where describe() wants text, the text counts.
+	Typed map[string]string
 
 	Door   host.Door       // nil is live
 	Caller *tool.Caller    // who waits
@@ -258,7 +261,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
-		HTTP: o.HTTP, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
+		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
 		Events: o.Events, Listener: own.listener, Resident: q.stay != nil,
 		Progress: progressTo(q.Caller),
 	})
