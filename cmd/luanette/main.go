@@ -47,6 +47,8 @@ type cli struct {
 	Approval approvalCommand `cmd:"" help:"Decide what scripts may do that wait for approval."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
+	Backup   backupCommand   `cmd:"" help:"Write everything that is kept to one file, while servers go on."`
+	Restore  restoreCommand  `cmd:"" help:"Make the data folder what a backup holds."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }

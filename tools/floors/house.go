@@ -14,7 +14,7 @@ func House() Plan {
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/declare", "internal/shape", // of tools and of what they answer
-				"internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
+				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/backup"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// backupCommand is `luanette backup`.
+type backupCommand struct {
+	settingFlags
+	File string `arg:"" help:"Where to write the backup; - is standard output. An existing file is not overwritten."`
+}
+
+// Help is shown by `luanette backup --help`.
+func (backupCommand) Help() string {
+	return `Servers may go on meanwhile: the backup holds the state of one moment. It holds
+everything in the data folder, secrets included, so keep it as safe as that.
+
+A Postgres database is copied with pg_dump instead; docs/operate.md shows how.`
+}
+
+// Run writes the backup.
+func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
+	loaded, err := c.load(world, nil)
+	if err != nil {
+		return err
+	}
+	shown := newBytesShown(world, "packed")
+	defer shown.end()
+	if c.File == "-" {
+		return app.Backup(ctx, loaded, world.Stdout, version, shown.progress)
+	}
+	partial := c.File + ".partial"
+	if _, err := os.Stat(c.File); err == nil {
+		return fault.New(fault.Conflict, "%s exists already", c.File).WithHint("choose another name; backups are not overwritten")
+	}
+	file, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "write backup")
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	err = app.Backup(ctx, loaded, out, version, shown.progress)
+	if err = errors.Join(err, out.Flush(), file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(partial))
+	}
+	if err := os.Rename(partial, c.File); err != nil {
+		return fault.Wrap(fault.Config, err, "write backup")
+	}
+	shown.end()
+	fmt.Fprintf(world.Stdout, "backed up %s to %s\n", loaded.Data, c.File)
+	return nil
+}
+
+// restoreCommand is `luanette restore`.
+type restoreCommand struct {
+	settingFlags
+	File    string `arg:"" help:"The backup; - is standard input."`
+	Replace bool   `help:"Put the data folder that is there aside."`
+}
+
+// Help is shown by `luanette restore --help`.
+func (restoreCommand) Help() string {
+	return `The data folder changes in one step, when all of the backup has been read and its
+checksums are right. A folder that a server uses, and a backup that a newer
+program made, are refused.`
+}
+
+// Run restores the backup.
+func (c *restoreCommand) Run(ctx context.Context, world *process) error {
+	loaded, err := c.load(world, nil)
+	if err != nil {
+		return err
+	}
+	in := world.Stdin
+	if c.File != "-" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return fault.Wrap(fault.Config, err, "read backup")
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	shown := newBytesShown(world, "restored")
+	defer shown.end()
+	restored, err := app.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<20), app.RestoreOptions{
+		Version: version, Replace: c.Replace, Progress: shown.progress,
+	})
+	if err != nil {
+		return err
+	}
+	shown.end()
+	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.Data, restored.Created.Format(time.RFC3339))
+	if restored.Aside != "" {
+		fmt.Fprintf(world.Stdout, "what was there before is in %s\n", restored.Aside)
+	}
+	return nil
+}
+
+// bytesShown shows a person how many bytes were moved.
+type bytesShown struct {
+	out   io.Writer // nil when nobody looks
+	word  string
+	last  time.Time
+	shown bool
+}
+
+func newBytesShown(world *process, word string) *bytesShown {
+	s := &bytesShown{word: word}
+	if terminalWidth(world.Stderr) > 0 {
+		s.out = world.Stderr
+	}
+	return s
+}
+
+func (s *bytesShown) progress(done, total int64) {
+	if s.out == nil || time.Since(s.last) < 100*time.Millisecond {
+		return
+	}
+	s.last, s.shown = time.Now(), true
+	of := ""
+	if total > 0 {
+		of = fmt.Sprintf(" of %.1f", float64(total)/1e6)
+	}
+	fmt.Fprintf(s.out, "\r\x1b[K%s %.1f%s MB", s.word, float64(done)/1e6, of)
+}
+
+func (s *bytesShown) end() {
+	if s.shown {
+		fmt.Fprint(s.out, "\r\x1b[K")
+		s.shown = false
+	}
+}
+
+var _ backup.Progress = (*bytesShown)(nil).progress
