@@ -311,20 +311,10 @@ func (p *parser) term() (condition, error) {
 	if !known || w.quoted {
 		return nil, p.unknown(w)
 	}
-	sign, _ := p.peek()
-	for _, op := range []string{"=", "!=", "~", "<", "<=", ">", ">="} {
-		if p.is(op) {
-			t.op = op
-		}
-	}
-	ordered := strings.ContainsAny(t.op, "<>")
-	switch {
-	case t.op == "":
-		return nil, p.wrong(sign, "after a field comes one of = != ~ < <= > >=")
-	case field.number == nil && ordered, field.number != nil && t.op == "~", field.family && t.op == "~":
-		return nil, p.wrong(sign, fmt.Sprintf("%s cannot be compared with %s", t.field, t.op))
-	}
 	var err error
+	if t.op, err = p.comparison(t.field); err != nil {
+		return nil, err
+	}
 	if t.text, err = p.value(); err != nil {
 		return nil, err
 	}
@@ -332,6 +322,25 @@ func (p *parser) term() (condition, error) {
 		t.number, err = quantity(t.field, t.text)
 	}
 	return t, err
+}
+
+// comparison reads how a field is compared.
+func (p *parser) comparison(name string) (op string, err error) {
+	sign, _ := p.peek()
+	for _, one := range []string{"=", "!=", "~", "<", "<=", ">", ">="} {
+		if p.is(one) {
+			op = one
+		}
+	}
+	field := fields[name]
+	ordered := strings.ContainsAny(op, "<>")
+	switch {
+	case op == "":
+		return "", p.wrong(sign, "after a field comes one of = != ~ < <= > >=")
+	case field.number == nil && ordered, field.number != nil && op == "~", field.family && op == "~":
+		return "", p.wrong(sign, fmt.Sprintf("%s cannot be compared with %s", name, op))
+	}
+	return op, nil
 }
 
 // value reads what a field is compared with.

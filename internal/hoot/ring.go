@@ -212,10 +212,20 @@ func (h *Hoot) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (Even
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if wait == 0 {
+		cancel()
+	}
 	defer h.clock.AfterFunc(wait, cancel)()
+	return h.await(ctx, waiting, func() ([]PolledEvent, uint64, bool, <-chan struct{}) {
+		return h.ring.after(from, types, since, in.Limit)
+	})
+}
+
+// await looks until there is something to see or the wait is over.
+func (h *Hoot) await(ctx, waiting context.Context, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
 	for {
-		found, upTo, more, woken := h.ring.after(from, types, since, in.Limit)
-		if len(found) > 0 || wait == 0 {
+		found, upTo, more, woken := look()
+		if len(found) > 0 {
 			return h.polled(found, upTo, more), nil
 		}
 		select {

@@ -358,19 +358,9 @@ func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
 	}
 	clean := filepath.Clean(path)
 	for _, folder := range folders {
-		inside := clean
-		if filepath.IsAbs(clean) {
-			rel, err := filepath.Rel(folder, clean)
-			if err != nil || !filepath.IsLocal(rel) {
-				continue
-			}
-			inside = rel
-		}
-		if !forWriting && !filepath.IsAbs(clean) {
-			full := filepath.Join(folder, inside)
-			if _, err := os.Lstat(full); err != nil && !f.aside.has(full) {
-				continue
-			}
+		inside, ok := f.inside(folder, clean, forWriting)
+		if !ok {
+			continue
 		}
 		root, err := os.OpenRoot(folder)
 		if err != nil {
@@ -383,6 +373,21 @@ func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
 			WithHint("open now: %s", strings.Join(folders, ", "))
 	}
 	return nil, "", f.outside(path, forWriting)
+}
+
+// inside is a path as the folder sees it; it is not ok for what lies elsewhere, nor
+// for a relative path to be read that is not there.
+func (f *Files) inside(folder, clean string, forWriting bool) (rel string, ok bool) {
+	if filepath.IsAbs(clean) {
+		rel, err := filepath.Rel(folder, clean)
+		return rel, err == nil && filepath.IsLocal(rel)
+	}
+	if forWriting {
+		return clean, true
+	}
+	full := filepath.Join(folder, clean)
+	_, err := os.Lstat(full)
+	return clean, err == nil || f.aside.has(full)
 }
 
 func (f *Files) outside(path string, forWriting bool) error {

@@ -97,12 +97,14 @@ func (o Options) check() error {
 		return fault.New(fault.Config, "chat.provider: %q is not a provider", o.Provider).
 			WithHint("use anthropic, or openai for any endpoint that speaks OpenAI's chat completions")
 	}
-	if o.BaseURL == "" {
-		return nil
-	}
-	if u, err := url.Parse(o.BaseURL); err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {
+	if o.BaseURL != "" && !isHTTP(o.BaseURL) {
 		return fault.New(fault.Config, "chat.base_url: %q is not an http(s) address", o.BaseURL).
 			WithHint("for example http://127.0.0.1:11434/v1")
 	}
 	return nil
+}
+
+func isHTTP(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
 }

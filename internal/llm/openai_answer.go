@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,14 +157,7 @@ const mostCalls = 128
 // piece with a name begins a new one and others continue the last.
 func (a *openAIAnswer) call(piece openAICall) *openAICall {
 	if piece.Index != nil {
-		at := *piece.Index
-		if at < 0 || at >= mostCalls {
-			return nil
-		}
-		for len(a.calls) <= at {
-			a.calls = append(a.calls, &openAICall{})
-		}
-		return a.calls[at]
+		return a.callAt(*piece.Index)
 	}
 	for _, c := range a.calls {
 		if piece.ID != "" && c.ID == piece.ID {
@@ -180,14 +174,21 @@ func (a *openAIAnswer) call(piece openAICall) *openAICall {
 	return a.calls[len(a.calls)-1]
 }
 
+func (a *openAIAnswer) callAt(index int) *openAICall {
+	if index < 0 || index >= mostCalls {
+		return nil
+	}
+	for len(a.calls) <= index {
+		a.calls = append(a.calls, &openAICall{})
+	}
+	return a.calls[index]
+}
+
 // stops are OpenAI's reasons in our words.
 var stops = map[string]Stop{"stop": StopEnd, "tool_calls": StopTools, "function_call": StopTools, "length": StopLength, "content_filter": StopRefusal}
 
 func (a *openAIAnswer) answer(model string) Answer {
-	out := Answer{ID: a.id, Model: a.model, Stop: Stop(a.finish), Usage: a.usage}
-	if out.Model == "" {
-		out.Model = model
-	}
+	out := Answer{ID: a.id, Model: cmp.Or(a.model, model), Stop: Stop(a.finish), Usage: a.usage}
 	if stop, known := stops[a.finish]; known {
 		out.Stop = stop
 	}

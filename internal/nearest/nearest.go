@@ -65,22 +65,26 @@ func distance(a, b string, limit int) int {
 	}
 	for i := 1; i <= len(a); i++ {
 		row[0] = i
-		best := i
 		for j := 1; j <= len(b); j++ {
 			change := 1
 			if a[i-1] == b[j-1] {
 				change = 0
 			}
 			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+			if swapped(a[:i], b[:j]) {
 				row[j] = min(row[j], before[j-2]+1)
 			}
-			best = min(best, row[j])
 		}
-		if best > limit {
+		if slices.Min(row) > limit {
 			return limit + 1
 		}
 		before, last, row = last, row, before
 	}
 	return min(last[len(b)], limit+1)
+}
+
+// swapped tells whether two words end with the same two letters in another order.
+func swapped(a, b string) bool {
+	i, j := len(a), len(b)
+	return i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1]
 }

@@ -58,10 +58,10 @@ func (d *decoder) file() (*File, error) {
 // header reads the MThd chunk and returns the number of tracks it promises.
 func (d *decoder) header(f *File) (declared int, err error) {
 	b := d.data
-	if len(b) >= 4 && string(b[:4]) == "RIFF" {
+	if bytes.HasPrefix(b, []byte("RIFF")) {
 		return 0, d.fail(0, "a RIFF file, not a midi file").WithHint("take the contents of its data chunk")
 	}
-	if len(b) < 4 || string(b[:4]) != "MThd" {
+	if !bytes.HasPrefix(b, []byte("MThd")) {
 		return 0, d.fail(0, "no MThd header").WithHint("this is no Standard MIDI File")
 	}
 	if len(b) < 14 {

@@ -40,18 +40,16 @@ func mend(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
 
 // mendValue is what value must have meant, or nil.
 func mendValue(property, value json.RawMessage) json.RawMessage {
-	text, isText := wire.Text(value)
-	switch wanted := typesOf(property); {
-	case fits(wanted, value):
+	wanted := typesOf(property)
+	if fits(wanted, value) {
 		return nil
-	case isText && slices.Contains(wanted, "integer") && isInteger(text):
-		return json.RawMessage(text)
-	case isText && slices.Contains(wanted, "number") && isNumber(text):
-		return json.RawMessage(text)
-	case isText && slices.Contains(wanted, "boolean") && (text == "true" || text == "false"):
-		return json.RawMessage(text)
-	case isText && json.Valid([]byte(text)) && fits(wanted, json.RawMessage(strings.TrimSpace(text))):
-		return json.RawMessage(strings.TrimSpace(text))
+	}
+	if text, ok := wire.Text(value); ok {
+		if meant := unquoted(wanted, text); meant != nil {
+			return meant
+		}
+	}
+	switch {
 	case slices.Contains(wanted, "array") && fits(itemsOf(property), value):
 		return slices.Concat([]byte("["), value, []byte("]"))
 	case slices.Equal(wanted, []string{"string"}) && (fits([]string{"number"}, value) || fits([]string{"boolean"}, value)):
@@ -59,6 +57,18 @@ func mendValue(property, value json.RawMessage) json.RawMessage {
 	default:
 		return nil
 	}
+}
+
+// unquoted is the value of the wanted types that was written as a text, or nil.
+func unquoted(wanted []string, text string) json.RawMessage {
+	trimmed := json.RawMessage(strings.TrimSpace(text))
+	switch {
+	case slices.Contains(wanted, "integer") && isInteger(text), slices.Contains(wanted, "number") && isNumber(text):
+		return json.RawMessage(text)
+	case json.Valid(trimmed) && fits(wanted, trimmed):
+		return trimmed
+	}
+	return nil
 }
 
 // fits tells whether value is of one of the types.

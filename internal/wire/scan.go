@@ -219,28 +219,31 @@ func (s *scanner) escape() error {
 }
 
 func (s *scanner) number() error {
-	if s.data[s.pos] == '-' {
-		s.pos++
-	}
-	if s.pos < len(s.data) && s.data[s.pos] == '0' {
-		s.pos++
-	} else if err := s.digits(); err != nil {
-		return err
-	}
-	if s.pos < len(s.data) && s.data[s.pos] == '.' {
-		s.pos++
+	s.skip('-', '-')
+	if !s.skip('0', '0') {
 		if err := s.digits(); err != nil {
 			return err
 		}
 	}
-	if s.pos < len(s.data) && (s.data[s.pos] == 'e' || s.data[s.pos] == 'E') {
-		s.pos++
-		if s.pos < len(s.data) && (s.data[s.pos] == '+' || s.data[s.pos] == '-') {
-			s.pos++
+	if s.skip('.', '.') {
+		if err := s.digits(); err != nil {
+			return err
 		}
-		return s.digits()
 	}
-	return nil
+	if !s.skip('e', 'E') {
+		return nil
+	}
+	s.skip('+', '-')
+	return s.digits()
+}
+
+// skip passes over one of two characters, if it is there.
+func (s *scanner) skip(a, b byte) bool {
+	if s.pos >= len(s.data) || s.data[s.pos] != a && s.data[s.pos] != b {
+		return false
+	}
+	s.pos++
+	return true
 }
 
 func (s *scanner) digits() error {

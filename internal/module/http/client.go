@@ -154,16 +154,16 @@ func (all rules) check(u *url.URL) error {
 	}
 	addr, err := netip.ParseAddr(host)
 	for _, r := range all {
-		if r.port != "" && r.port != port {
-			continue
-		}
-		if err == nil && r.where.IsValid() && r.where.Contains(addr.Unmap()) || r.named(host) {
+		portFits := r.port == "" || r.port == port
+		if portFits && (err == nil && r.holds(addr) || r.named(host)) {
 			return nil
 		}
 	}
 	return fault.New(fault.Denied, "http: scripts may not reach %s", u.Host).
 		WithHint("allow it in the configuration with scripts.http_hosts; allowed now: %s", all)
 }
+
+func (r rule) holds(addr netip.Addr) bool { return r.where.IsValid() && r.where.Contains(addr.Unmap()) }
 
 func (r rule) named(host string) bool {
 	if below, ok := strings.CutPrefix(r.name, "*."); ok {

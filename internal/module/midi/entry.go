@@ -186,7 +186,6 @@ func (t *entry) fillMeta(e *smf.Event) error {
 }
 
 func (t *entry) fillContent(e *smf.Event) error {
-	fields := form{of: t.MetaType}
 	switch {
 	case e.Meta == smf.Tempo:
 		micros := t.Tempo.or(0)
@@ -196,13 +195,7 @@ func (t *entry) fillContent(e *smf.Event) error {
 		}
 		e.Bytes = smf.SetTempo(0, int(micros)).Bytes
 	case e.Meta == smf.TimeSignature:
-		denominator := t.Denominator.or(4)
-		if denominator < 1 || denominator > 1<<30 || denominator&(denominator-1) != 0 {
-			return fault.New(fault.InvalidParams, "time_signature: denominator %d is no power of two", denominator)
-		}
-		e.Bytes = smf.SetMeter(0, fields.take("numerator", t.Numerator, 255, 4), int(denominator)).Bytes
-		e.Bytes[2] = fields.take("clocks", t.Clocks, 255, usualClocks)
-		e.Bytes[3] = fields.take("thirty_seconds", t.ThirtySeconds, 255, usualThirtySeconds)
+		return t.fillMeter(e)
 	case e.Meta == smf.KeySignature:
 		sharps := t.SharpsFlats.or(0)
 		if sharps < -7 || sharps > 7 {
@@ -215,6 +208,18 @@ func (t *entry) fillContent(e *smf.Event) error {
 	default:
 		return missing(t.MetaType, "data")
 	}
+	return nil
+}
+
+func (t *entry) fillMeter(e *smf.Event) error {
+	denominator := t.Denominator.or(4)
+	if denominator < 1 || denominator > 1<<30 || denominator&(denominator-1) != 0 {
+		return fault.New(fault.InvalidParams, "time_signature: denominator %d is no power of two", denominator)
+	}
+	fields := form{of: t.MetaType}
+	e.Bytes = smf.SetMeter(0, fields.take("numerator", t.Numerator, 255, 4), int(denominator)).Bytes
+	e.Bytes[2] = fields.take("clocks", t.Clocks, 255, usualClocks)
+	e.Bytes[3] = fields.take("thirty_seconds", t.ThirtySeconds, 255, usualThirtySeconds)
 	return fields.err
 }
 
