@@ -29,9 +29,14 @@ const (
 // events streams what happens as server-sent events, each with its number as id.
 // ?types= takes types and prefixes ("job.finished,upstream.*"). A reader that was
 // away goes on after Last-Event-ID, or ?after=; ?after=all begins with everything
-// that is still kept.
+// that is still kept. ?follow=false ends the stream after what is there already.
 func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	options, err := wanted(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	follow, err := follows(r)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
@@ -43,6 +48,11 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	s := stream{w: w, control: http.NewResponseController(w)}
 	s.printf("retry: %d\n\n", retryAfter.Milliseconds())
+	if !follow {
+		s.waiting(sub)
+		_ = s.flush() // the reader may be gone; nobody is left to tell
+		return
+	}
 	for s.flush() == nil && h.next(r.Context(), sub, &s) {
 	}
 }
@@ -82,6 +92,19 @@ func wanted(r *http.Request) (event.Options, error) {
 	return o, nil
 }
 
+// follows tells whether a reader wants to hear what is yet to happen.
+func follows(r *http.Request) (bool, error) {
+	text := r.URL.Query().Get("follow")
+	if text == "" {
+		return true, nil
+	}
+	follow, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fault.New(fault.InvalidParams, "follow %q is neither true nor false", text)
+	}
+	return follow, nil
+}
+
 // next writes everything that waits, or, after a long silence, a sign of life. It
 // reports whether there may be more.
 func (h *HUD) next(ctx context.Context, sub *event.Subscription, s *stream) bool {
@@ -91,9 +114,7 @@ func (h *HUD) next(ctx context.Context, sub *event.Subscription, s *stream) bool
 	switch {
 	case err == nil:
 		s.event(e)
-		for more, ok := sub.Poll(); ok; more, ok = sub.Poll() {
-			s.event(more)
-		}
+		s.waiting(sub)
 		return true
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		s.printf(": still here\n\n")
@@ -113,6 +134,13 @@ type stream struct {
 func (s *stream) printf(format string, args ...any) {
 	if s.err == nil {
 		_, s.err = fmt.Fprintf(s.w, format, args...)
+	}
+}
+
+// waiting writes the events that are there already.
+func (s *stream) waiting(sub *event.Subscription) {
+	for e, ok := sub.Poll(); ok; e, ok = sub.Poll() {
+		s.event(e)
 	}
 }
 

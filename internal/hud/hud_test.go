@@ -152,6 +152,17 @@ func TestEventsResumeAndFilter(t *testing.T) {
 	}
 }
 
+func TestAPictureOfWhatIsKeptEnds(t *testing.T) {
+	t.Parallel()
+	s := open(t, hud.Options{}, event.BusOptions{Keep: 3})
+	s.bus.Publish(beat{1})
+	s.bus.Publish(lost{"a"})
+	body, err := io.ReadAll(s.get(t, "/api/v1/events?after=all&follow=false").Body)
+	if err != nil || strings.Count(string(body), "data: ") != 2 {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
 func TestASilentStreamLives(t *testing.T) {
 	t.Parallel()
 	s := open(t, hud.Options{Keepalive: time.Millisecond}, event.BusOptions{})
@@ -182,6 +193,7 @@ func TestRefusals(t *testing.T) {
 		says               string
 	}{
 		{"no number", "/api/v1/events?after=soon", "http://127.0.0.1:1", 400, "the id of the last event"},
+		{"no answer to follow", "/api/v1/events?follow=perhaps", "http://127.0.0.1:1", 400, "neither true nor false"},
 		{"too many types", "/api/v1/events?types=" + strings.Repeat("x,", 65), "http://127.0.0.1:1", 400, "use prefixes"},
 		{"a page from elsewhere", "/api/v1/events", "https://evil.example", 403, "allowed_origins"},
 		{"no limit", "/api/v1/traces?limit=-1", "http://127.0.0.1:1", 400, "above 0"},

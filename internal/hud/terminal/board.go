@@ -1,0 +1,238 @@
+package terminal
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// board is everything that is known of the server: lists it was asked for, and
+// what it told since.
+type board struct {
+	Upstreams []upstream `json:"upstreams"`
+	Jobs      []job      `json:"jobs"`
+	Calls     []call     `json:"calls"` // the newest last
+	Log       []line     `json:"log"`   // the newest last
+	Approvals int        `json:"approvals"`
+	Missed    uint64     `json:"missed,omitempty"` // events we were too slow for
+
+	version plain // of the server
+	seen    uint64
+}
+
+// How much is kept of what passes by.
+const (
+	callsKept = 500
+	linesKept = 1000
+)
+
+// upstream is one as mcp_list_upstreams shows it.
+type upstream struct {
+	Name      plain   `json:"namespace"`
+	Endpoint  plain   `json:"endpoint"`
+	Transport plain   `json:"transport,omitempty"`
+	Protocol  plain   `json:"protocol,omitempty"`
+	State     plain   `json:"state"`
+	Tools     int     `json:"tool_count"`
+	Stale     bool    `json:"stale,omitempty"`
+	Error     plain   `json:"error,omitempty"`
+	Attempt   int     `json:"attempt,omitempty"`
+	NextTryMS int64   `json:"next_try_ms,omitempty"`
+	Warnings  []plain `json:"warnings,omitempty"`
+	Calls     int     `json:"call_count"`
+	Errors    int     `json:"error_count"`
+	InFlight  int     `json:"in_flight"`
+	LastTool  plain   `json:"last_tool,omitempty"`
+	P50       float64 `json:"p50_ms,omitempty"`
+	P99       float64 `json:"p99_ms,omitempty"`
+
+	asked time.Time // when that was so
+}
+
+// due is how long it is until the upstream is tried again.
+func (u *upstream) due(now time.Time) time.Duration {
+	return max(u.asked.Add(time.Duration(u.NextTryMS)*time.Millisecond).Sub(now), 0)
+}
+
+func (u *upstream) connected() bool { return u.State == "connected" }
+
+// job is one as job_list shows it. Times are seconds since 1970.
+type job struct {
+	ID        plain   `json:"job_id"`
+	Status    plain   `json:"status"`
+	Name      plain   `json:"name,omitempty"`
+	Creator   plain   `json:"creator,omitempty"`
+	Script    plain   `json:"script_hash,omitempty"`
+	Tags      []plain `json:"tags,omitempty"`
+	Created   float64 `json:"created_at"`
+	Started   float64 `json:"started_at,omitempty"`
+	Completed float64 `json:"completed_at,omitempty"`
+	Progress  float64 `json:"progress"`
+	Message   plain   `json:"message,omitempty"`
+	Error     *struct {
+		Code    plain `json:"code"`
+		Message plain `json:"message"`
+		Hint    plain `json:"hint,omitempty"`
+	} `json:"error,omitempty"`
+}
+
+func (j *job) called() plain { return cmp.Or(j.Name, j.ID) }
+
+func (j *job) active() bool {
+	return j.Status == "pending" || j.Status == "running" || j.Status == "waiting"
+}
+
+// took is how long it ran, or has been running.
+func (j *job) took(now time.Time) time.Duration {
+	if j.Started == 0 {
+		return 0
+	}
+	end := float64(now.UnixMilli()) / 1000
+	if j.Completed > 0 {
+		end = j.Completed
+	}
+	return time.Duration(max(end-j.Started, 0) * float64(time.Second))
+}
+
+// call is a tool's.
+type call struct {
+	Number uint64    `json:"call"`
+	Space  plain     `json:"namespace"`
+	Tool   plain     `json:"tool"`
+	Caller plain     `json:"caller,omitempty"`
+	Depth  int       `json:"depth"`
+	TookMS float64   `json:"duration_ms,omitempty"`
+	Kind   plain     `json:"error_type,omitempty"`
+	Error  plain     `json:"error,omitempty"`
+	Began  time.Time `json:"began"`
+	Ended  bool      `json:"ended"`
+}
+
+func (c *call) called() plain {
+	if c.Space == "" {
+		return c.Tool
+	}
+	return c.Space + "." + c.Tool
+}
+
+// told is an event as the server sends it.
+type told struct {
+	Seq  uint64          `json:"seq"`
+	Time time.Time       `json:"time"`
+	Type plain           `json:"type"`
+	Data json.RawMessage `json:"data"`
+}
+
+// stale says which lists an event makes old.
+type stale struct{ upstreams, jobs, approvals bool }
+
+func (s *stale) add(other stale) {
+	s.upstreams = s.upstreams || other.upstreams
+	s.jobs = s.jobs || other.jobs
+	s.approvals = s.approvals || other.approvals
+}
+
+var everything = stale{upstreams: true, jobs: true, approvals: true}
+
+// apply takes an event in. One that was seen already, which comes again when we
+// connect anew, changes nothing.
+func (b *board) apply(e *told) stale {
+	if e.Type == "event.missed" {
+		var missed struct{ Count uint64 }
+		_ = json.Unmarshal(e.Data, &missed) // what cannot be read is counted as none
+		b.Missed += missed.Count
+		b.seen = 0 // perhaps another server, which counts from 1
+		return everything
+	}
+	if e.Seq <= b.seen {
+		return stale{}
+	}
+	b.seen = e.Seq
+	switch e.Type {
+	case "tool.call_started":
+		return b.callStarted(e)
+	case "tool.call_ended":
+		return b.callEnded(e)
+	case "job.progress":
+		return b.jobProgressed(e)
+	}
+	if said, ok := inWords(e); ok {
+		b.say(said)
+	}
+	return outdated(e.Type)
+}
+
+func (b *board) say(l line) {
+	b.Log = append(b.Log, l)
+	if len(b.Log) > 2*linesKept {
+		b.Log = slices.Clone(b.Log[len(b.Log)-linesKept:])
+	}
+}
+
+// our own questions, which would otherwise be most of what is seen
+var questions = []plain{"mcp_list_upstreams", "job_list", "approval_list", "job_status", "job_logs"}
+
+func (c *call) ours() bool {
+	return c.Space == "" && c.Depth <= 1 && slices.Contains(questions, c.Tool)
+}
+
+func (b *board) callStarted(e *told) stale {
+	c := call{Began: e.Time}
+	if json.Unmarshal(e.Data, &c) == nil && !c.ours() {
+		b.Calls = append(b.Calls, c)
+		if len(b.Calls) > 2*callsKept {
+			b.Calls = slices.Clone(b.Calls[len(b.Calls)-callsKept:])
+		}
+	}
+	return stale{}
+}
+
+func (b *board) callEnded(e *told) stale {
+	var c call
+	if json.Unmarshal(e.Data, &c) != nil || c.ours() {
+		return stale{}
+	}
+	c.Ended = true
+	for i := len(b.Calls) - 1; i >= 0; i-- {
+		if known := &b.Calls[i]; known.Number == c.Number && !known.Ended {
+			c.Began = known.Began
+			*known = c
+			return stale{upstreams: c.Space != ""}
+		}
+	}
+	c.Began = e.Time.Add(-time.Duration(c.TookMS * float64(time.Millisecond)))
+	b.Calls = append(b.Calls, c) // its beginning was before what we know
+	return stale{upstreams: c.Space != ""}
+}
+
+// jobProgressed moves the bar without asking for the whole list.
+func (b *board) jobProgressed(e *told) stale {
+	var progress struct {
+		ID       plain `json:"job_id"`
+		Fraction float64
+		Message  plain
+	}
+	if json.Unmarshal(e.Data, &progress) != nil {
+		return stale{}
+	}
+	for i := range b.Jobs {
+		if j := &b.Jobs[i]; j.ID == progress.ID && j.active() {
+			j.Progress, j.Message = progress.Fraction, progress.Message
+			return stale{}
+		}
+	}
+	return stale{jobs: true}
+}
+
+// perSecond is how many calls ended lately.
+func (b *board) perSecond(now time.Time) float64 {
+	const window = 10 * time.Second
+	n := 0
+	for i := len(b.Calls) - 1; i >= 0 && now.Sub(b.Calls[i].Began) < window; i-- {
+		if b.Calls[i].Ended {
+			n++
+		}
+	}
+	return float64(n) / window.Seconds()
+}

@@ -1,0 +1,189 @@
+package terminal
+
+import (
+	"context"
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// key does what a key stands for. It depends on what is open.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if name == "ctrl+c" {
+		return tea.Quit
+	}
+	m.flash = flash{}
+	switch m.mode {
+	case filtering:
+		m.filterKey(name, k.Text)
+		return nil
+	case confirming:
+		return m.answer(name)
+	case reading:
+		m.readKey(name)
+		return nil
+	case helping:
+		m.mode = watching
+		return nil
+	default:
+		return m.watchKey(name)
+	}
+}
+
+// watchKey is a key while the panes are looked at.
+func (m *model) watchKey(name string) tea.Cmd {
+	switch name {
+	case "q":
+		return tea.Quit
+	case "?":
+		m.mode = helping
+	case "tab", "right", "l":
+		m.focus = (m.focus + 1) % paneCount
+	case "shift+tab", "left", "h":
+		m.focus = (m.focus + paneCount - 1) % paneCount
+	case "1", "2", "3", "4":
+		m.focus = paneID(name[0] - '1')
+	case "/":
+		m.mode = filtering
+	case "esc":
+		m.panes[m.focus].filter = ""
+		m.panes[m.focus].chosen = ""
+	case "space", " ":
+		m.freeze()
+	case "enter":
+		return m.open()
+	case "r":
+		return m.retry()
+	case "x", "delete":
+		m.remove()
+	case "c":
+		m.cancel()
+	default:
+		m.move(name)
+	}
+	return nil
+}
+
+// move chooses another row of the pane.
+func (m *model) move(name string) {
+	rows := m.rows(m.focus)
+	if len(rows) == 0 {
+		return
+	}
+	page := max(m.boxOf(m.focus).height-2, 1)
+	at := m.panes[m.focus].at(rows)
+	switch name {
+	case "down", "j":
+		at++
+	case "up", "k":
+		at--
+	case "pgdown", "ctrl+f":
+		at += page
+	case "pgup", "ctrl+b":
+		at -= page
+	case "home", "g":
+		at = 0
+	case "end", "G":
+		at = len(rows) - 1
+	default:
+		return
+	}
+	at = min(max(at, 0), len(rows)-1)
+	m.panes[m.focus].chosen = rows[at].key
+	if at == 0 {
+		m.panes[m.focus].chosen = "" // stays with the newest
+	}
+}
+
+// freeze holds the picture still, or lets it go on.
+func (m *model) freeze() {
+	if m.frozen != nil {
+		m.frozen = nil
+		return
+	}
+	still := m.board
+	still.Upstreams, still.Jobs = slices.Clone(still.Upstreams), slices.Clone(still.Jobs)
+	still.Calls, still.Log = slices.Clone(still.Calls), slices.Clone(still.Log)
+	m.frozen = &still
+}
+
+// filterKey edits the filter of a pane as it is typed.
+func (m *model) filterKey(name, text string) {
+	filter := &m.panes[m.focus].filter
+	switch name {
+	case "enter":
+		m.mode = watching
+	case "esc":
+		*filter = ""
+		m.mode = watching
+	case "backspace":
+		if letters := []rune(*filter); len(letters) > 0 {
+			*filter = clean(string(letters[:len(letters)-1]))
+		}
+	case "ctrl+u":
+		*filter = ""
+	default:
+		*filter += clean(text)
+	}
+}
+
+func (m *model) paste(text string) {
+	if m.mode == filtering {
+		m.panes[m.focus].filter += clean(text)
+	}
+}
+
+// retry asks an upstream for its tools anew, which reaches for one that is away.
+func (m *model) retry() tea.Cmd {
+	u, ok := m.chosenUpstream()
+	if !ok {
+		m.flash = flash{"choose an upstream first: 1", true}
+		return nil
+	}
+	m.flash = flash{"asking " + u.Name + " …", false}
+	return m.act("tools_refresh", map[string]any{"namespace": u.Name}, u.Name+" was asked again and is there")
+}
+
+func (m *model) remove() {
+	u, ok := m.chosenUpstream()
+	if !ok {
+		m.flash = flash{"choose an upstream first: 1", true}
+		return
+	}
+	m.mode = confirming
+	m.question = question{"Remove " + u.Name + "?", m.act("mcp_disconnect", map[string]any{"namespace": u.Name}, u.Name+" was removed")}
+}
+
+func (m *model) cancel() {
+	j, ok := m.chosenJob()
+	switch {
+	case !ok:
+		m.flash = flash{"choose a job first: 2", true}
+	case !j.active():
+		m.flash = flash{j.called() + " is " + j.Status + " already", true}
+	default:
+		m.mode = confirming
+		m.question = question{"Cancel " + j.called() + "?", m.act("job_cancel", map[string]any{"job_id": j.ID}, j.called()+" was cancelled")}
+	}
+}
+
+// answer does what was asked about, if the answer is yes.
+func (m *model) answer(name string) tea.Cmd {
+	m.mode = watching
+	if name == "y" || name == "Y" {
+		return m.question.yes
+	}
+	m.flash = flash{"nothing was done", false}
+	return nil
+}
+
+// act calls a tool and tells what became of it.
+func (m *model) act(name string, args any, well plain) tea.Cmd {
+	return func() tea.Msg {
+		ctx, stop := context.WithTimeout(m.ctx, patience)
+		defer stop()
+		err := m.server.call(ctx, name, args, nil)
+		return done{well, err}
+	}
+}

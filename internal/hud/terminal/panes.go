@@ -1,0 +1,259 @@
+package terminal
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// paneID is one of the four.
+type paneID int
+
+const (
+	upstreamPane paneID = iota
+	jobPane
+	callPane
+	logPane
+	paneCount
+)
+
+var paneNames = [paneCount]plain{"Upstreams", "Jobs", "Calls", "Log"}
+
+// pane is what a person did with one: the row that is chosen, what is looked for.
+type pane struct {
+	chosen string // key of a row; "" is the first, whichever that is
+	filter plain
+}
+
+// at is where the chosen row is now.
+func (p *pane) at(rows []row) int {
+	for i := range rows {
+		if rows[i].key == p.chosen {
+			return i
+		}
+	}
+	return 0
+}
+
+// row is one thing in a pane.
+type row struct {
+	key   string
+	cells []cell
+}
+
+// cell is one fact of it.
+type cell struct {
+	text plain
+	look look
+}
+
+// look is how a text is meant to be seen.
+type look int
+
+const (
+	usual look = iota
+	soft
+	isGood
+	isBad
+	isWarn
+	strong
+)
+
+// column is where cells go. Its title stands in the pane's rule.
+type column struct {
+	title plain
+	width int  // 0 shares what is left
+	right bool // numbers
+	from  int  // shown in panes at least so wide
+}
+
+// columns of each pane, the first takes the pane's name for a title.
+var columns = [paneCount][]column{
+	upstreamPane: {{width: 20}, {title: "state", width: 12}, {title: "tools", width: 5, right: true, from: 44}, {title: "calls", width: 6, right: true, from: 60},
+		{title: "errors", width: 6, right: true, from: 60}, {title: "half in", width: 7, right: true, from: 70}, {title: "last", from: 50}},
+	jobPane:  {{width: 26}, {title: "status", width: 9}, {title: "progress", width: 15, from: 62}, {title: "took", width: 7, right: true, from: 50}, {title: "says", from: 50}},
+	callPane: {{width: 8}, {title: "tool", width: 34}, {title: "took", width: 7, right: true}, {title: "outcome", from: 64}},
+	logPane:  {{width: 8}, {title: "", width: 5}, {title: ""}},
+}
+
+// rows are those of a pane that fit its filter.
+func (m *model) rows(id paneID) []row {
+	rows := m.shown().rows(id, m.now())
+	filter := strings.ToLower(string(m.panes[id].filter))
+	if filter == "" {
+		return rows
+	}
+	fit := rows[:0]
+	for _, r := range rows {
+		if r.contains(filter) {
+			fit = append(fit, r)
+		}
+	}
+	return fit
+}
+
+func (r *row) contains(words string) bool {
+	for _, c := range r.cells {
+		if strings.Contains(strings.ToLower(string(c.text)), words) {
+			return true
+		}
+	}
+	return false
+}
+
+// rows are all those of a pane, what passes by with the newest first.
+func (b *board) rows(id paneID, now time.Time) []row {
+	var rows []row
+	switch id {
+	case upstreamPane:
+		for i := range b.Upstreams {
+			rows = append(rows, b.Upstreams[i].row(now))
+		}
+	case jobPane:
+		for i := range b.Jobs {
+			rows = append(rows, b.Jobs[i].row(now))
+		}
+	case callPane:
+		for i := len(b.Calls) - 1; i >= max(0, len(b.Calls)-callsKept); i-- {
+			rows = append(rows, b.Calls[i].row(now))
+		}
+	case logPane:
+		for i := len(b.Log) - 1; i >= max(0, len(b.Log)-linesKept); i-- {
+			rows = append(rows, b.Log[i].row(now))
+		}
+	}
+	return rows
+}
+
+func (u *upstream) row(now time.Time) row {
+	state, note := cell{u.State, isBad}, cell{u.LastTool, soft}
+	switch u.State {
+	case "connected":
+		state.look = isGood
+	case "asleep", "connecting":
+		state.look = soft
+	}
+	switch {
+	case !u.connected() && u.NextTryMS > 0:
+		note = cell{plain(fmt.Sprintf("try %d in %s: %s", u.Attempt+1, short(u.due(now)), u.Error)), isBad}
+	case !u.connected() && u.Error != "":
+		note = cell{u.Error, isBad}
+	case len(u.Warnings) > 0:
+		note = cell{u.Warnings[0], isWarn}
+	}
+	tools := number(u.Tools)
+	if u.Stale {
+		tools.look = soft
+	}
+	errors := number(u.Errors)
+	if u.Errors > 0 {
+		errors.look = isBad
+	}
+	half := cell{"", soft}
+	if u.P50 > 0 {
+		half.text = ms(u.P50)
+	}
+	return row{string(u.Name), []cell{{u.Name, strong}, state, tools, number(u.Calls), errors, half, note}}
+}
+
+func (j *job) row(now time.Time) row {
+	looks := map[plain]look{"complete": isGood, "failed": isBad, "cancelled": isWarn, "waiting": isWarn}
+	note := cell{j.Message, soft}
+	if j.Error != nil {
+		note = cell{j.Error.Message, isBad}
+	}
+	progress, took := cell{"", usual}, cell{"", soft}
+	if j.Status == "running" {
+		progress.text = bar(j.Progress)
+	}
+	if j.Started > 0 {
+		took.text = short(j.took(now))
+	}
+	return row{string(j.ID), []cell{{j.called(), strong}, {j.Status, looks[j.Status]}, progress, took, note}}
+}
+
+func (c *call) row(now time.Time) row {
+	took, outcome := cell{ms(c.TookMS), soft}, cell{"ok", isGood}
+	switch {
+	case !c.Ended:
+		took.text, outcome = short(now.Sub(c.Began)), cell{"under way", isWarn}
+	case c.Kind != "":
+		outcome = cell{c.Kind + ": " + c.Error, isBad}
+	}
+	key := strconv.FormatUint(c.Number, 10) + " " + c.Began.String()
+	return row{key, []cell{{hour(c.Began, now), soft}, {c.called(), usual}, took, outcome}}
+}
+
+func (l *line) row(now time.Time) row {
+	looks := map[plain]look{good: isGood, bad: isBad, "WARN": isWarn, "ERROR": isBad}
+	key := strconv.FormatUint(l.seq, 10) + " " + l.Time.String()
+	return row{key, []cell{{hour(l.Time, now), soft}, {l.Level, looks[l.Level]}, {l.Text, usual}}}
+}
+
+func number(n int) cell { return cell{plain(strconv.Itoa(n)), usual} }
+
+// hour is when something was, where the person is.
+func hour(t, now time.Time) plain { return plain(t.In(now.Location()).Format(time.TimeOnly)) }
+
+// ms is a time in milliseconds as people read it.
+func ms(n float64) plain { return short(time.Duration(n * float64(time.Millisecond))) }
+
+// short is a duration in at most seven characters.
+func short(d time.Duration) plain {
+	switch {
+	case d < time.Millisecond:
+		return plain(fmt.Sprintf("%d µs", d.Microseconds()))
+	case d < 10*time.Millisecond:
+		return plain(fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)))
+	case d < time.Second:
+		return plain(fmt.Sprintf("%d ms", d.Milliseconds()))
+	case d < 10*time.Second:
+		return plain(fmt.Sprintf("%.1f s", d.Seconds()))
+	case d < 100*time.Second:
+		return plain(fmt.Sprintf("%.0f s", d.Seconds()))
+	case d < time.Hour:
+		return plain(fmt.Sprintf("%.0f min", d.Minutes()))
+	default:
+		return plain(fmt.Sprintf("%.0f h", d.Hours()))
+	}
+}
+
+// bar is a share as a bar and a number.
+func bar(share float64) plain {
+	const width = 10
+	share = min(max(share, 0), 1)
+	full := int(share*width + 0.5)
+	return plain(fmt.Sprintf("%s%s %3.0f%%", strings.Repeat("█", full), strings.Repeat("░", width-full), share*100))
+}
+
+func (m *model) chosenKey(id paneID) (string, bool) {
+	if m.focus != id {
+		return "", false
+	}
+	rows := m.rows(id)
+	if len(rows) == 0 {
+		return "", false
+	}
+	return rows[m.panes[id].at(rows)].key, true
+}
+
+func (m *model) chosenUpstream() (*upstream, bool) {
+	key, ok := m.chosenKey(upstreamPane)
+	for i := range m.shown().Upstreams {
+		if u := &m.shown().Upstreams[i]; ok && string(u.Name) == key {
+			return u, true
+		}
+	}
+	return nil, false
+}
+
+func (m *model) chosenJob() (*job, bool) {
+	key, ok := m.chosenKey(jobPane)
+	for i := range m.shown().Jobs {
+		if j := &m.shown().Jobs[i]; ok && string(j.ID) == key {
+			return j, true
+		}
+	}
+	return nil, false
+}

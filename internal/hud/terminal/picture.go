@@ -1,0 +1,81 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// pictured is how many rows of what passes by a picture has.
+const pictured = 20
+
+// picture is the board as plain text, without colours, cut to a width when there
+// is one.
+func picture(s *server, b *board, now time.Time, width int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Luanette at %s: %s, %s, %s\n", s.address(),
+		counted(len(b.Upstreams), "upstream", "upstreams"), counted(len(b.Jobs), "job", "jobs"),
+		counted(b.Approvals, "approval waits", "approvals wait"))
+	for id := range paneCount {
+		rows := b.rows(id, now)
+		if id != upstreamPane {
+			rows = rows[:min(len(rows), pictured)]
+		}
+		text.WriteString("\n")
+		if len(rows) == 0 {
+			fmt.Fprintf(&text, "%s\n  none\n", paneNames[id])
+			continue
+		}
+		writeRows(&text, id, rows, width)
+	}
+	return text.String()
+}
+
+// writeRows writes rows under their titles, in columns as wide as they must be.
+func writeRows(text *strings.Builder, id paneID, rows []row, width int) {
+	const most = 60
+	widths := make([]int, len(columns[id]))
+	for _, r := range rows {
+		for i, c := range r.cells {
+			widths[i] = max(widths[i], min(ansi.StringWidth(string(c.text)), most))
+		}
+	}
+	titles := row{}
+	for i, c := range columns[id] {
+		if i == 0 {
+			c.title = paneNames[id]
+		}
+		titles.cells = append(titles.cells, cell{text: c.title})
+		if widths[i] > 0 { // a column that nobody has is left out
+			widths[i] = max(widths[i], ansi.StringWidth(string(c.title)))
+		}
+	}
+	for _, r := range append([]row{titles}, rows...) {
+		text.WriteString(lineUp(r.cells, columns[id], widths, width) + "\n")
+	}
+}
+
+// lineUp puts cells into columns; the last one may be as long as it likes.
+func lineUp(cells []cell, cols []column, widths []int, width int) string {
+	var row strings.Builder
+	for i, c := range cells {
+		switch last := i == len(cells)-1; {
+		case widths[i] == 0:
+			continue
+		case last:
+			row.WriteString(string(c.text))
+		case cols[i].right:
+			shown := cut(string(c.text), widths[i])
+			row.WriteString(strings.Repeat(" ", widths[i]-ansi.StringWidth(shown)) + shown + "  ")
+		default:
+			row.WriteString(fill(string(c.text), widths[i]) + "  ")
+		}
+	}
+	shown := strings.TrimRight(row.String(), " ")
+	if width > 0 {
+		shown = cut(shown, width)
+	}
+	return shown
+}

@@ -1,0 +1,363 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// The sixteen colours that every terminal has and people have chosen to their
+// liking. What is said by colour is said in words too.
+var styles = map[look]lipgloss.Style{
+	usual:  lipgloss.NewStyle(),
+	soft:   lipgloss.NewStyle().Faint(true),
+	isGood: lipgloss.NewStyle().Foreground(lipgloss.Green),
+	isBad:  lipgloss.NewStyle().Foreground(lipgloss.Red),
+	isWarn: lipgloss.NewStyle().Foreground(lipgloss.Yellow),
+	strong: lipgloss.NewStyle().Bold(true),
+}
+
+var (
+	chosenStyle = lipgloss.NewStyle().Reverse(true)
+	titleStyle  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Cyan)
+)
+
+// box is a part of the screen.
+type box struct{ x, y, width, height int }
+
+// How large a terminal must be for which arrangement.
+const (
+	gridWidth, gridHeight   = 130, 16 // two beside two
+	stackWidth, stackHeight = 50, 18  // one over the other
+)
+
+// boxOf is where a pane is; one without height is not shown.
+func (m *model) boxOf(id paneID) box {
+	inner := box{0, 1, m.width, max(m.height-2, 0)} // between the head and the foot
+	switch {
+	case m.width >= gridWidth && m.height >= gridHeight:
+		left := (inner.width - 1) / 2
+		top := inner.height / 2
+		b := box{0, inner.y, left, top}
+		if id == jobPane || id == logPane {
+			b.x, b.width = left+1, inner.width-1-left
+		}
+		if id == callPane || id == logPane {
+			b.y, b.height = inner.y+top, inner.height-top
+		}
+		return b
+	case m.width >= stackWidth && m.height >= stackHeight:
+		top := inner.y + inner.height*int(id)/int(paneCount)
+		return box{0, top, inner.width, inner.y + inner.height*(int(id)+1)/int(paneCount) - top}
+	case id == m.focus:
+		return inner
+	default:
+		return box{}
+	}
+}
+
+// View draws the whole screen.
+func (m *model) View() tea.View {
+	v := tea.NewView(m.picture())
+	v.AltScreen = true
+	v.WindowTitle = "luanette hud"
+	return v
+}
+
+func (m *model) picture() string {
+	if m.height < 3 || m.width < 10 {
+		return cut(m.head(), m.width)
+	}
+	screen := make([]string, 0, m.height)
+	screen = append(screen, fill(m.head(), m.width))
+	switch m.mode {
+	case reading:
+		screen = append(screen, m.detailLines()...)
+	case helping:
+		screen = append(screen, m.helpLines()...)
+	default:
+		screen = append(screen, m.body()...)
+	}
+	return strings.Join(append(screen, fill(m.foot(), m.width)), "\n")
+}
+
+// body is the panes.
+func (m *model) body() []string {
+	if m.boxOf(callPane).x == 0 && m.boxOf(jobPane).x == 0 {
+		var all []string
+		for id := range paneCount {
+			all = append(all, m.drawPane(id)...)
+		}
+		return all
+	}
+	var all []string
+	for _, pair := range [][2]paneID{{upstreamPane, jobPane}, {callPane, logPane}} {
+		left, right := m.drawPane(pair[0]), m.drawPane(pair[1])
+		for i := range left {
+			all = append(all, left[i]+styles[soft].Render("│")+right[i])
+		}
+	}
+	return all
+}
+
+// drawPane is a pane's title and rows, as many lines as its box has.
+func (m *model) drawPane(id paneID) []string {
+	b := m.boxOf(id)
+	if b.height == 0 {
+		return nil
+	}
+	rows := m.rows(id)
+	p := &m.panes[id]
+	cols := fitting(id, b.width)
+	drawn := []string{m.title(id, cols, len(rows), b.width)}
+	at := p.at(rows)
+	first := max(0, at-(b.height-2)) // the chosen one is seen
+	for i := first; i < len(rows) && len(drawn) < b.height; i++ {
+		drawn = append(drawn, drawRow(rows[i].cells, cols, id == m.focus && i == at))
+	}
+	if len(rows) == 0 && b.height > 1 {
+		drawn = append(drawn, styles[soft].Render(fill("  "+string(m.nothing(id)), b.width)))
+	}
+	for len(drawn) < b.height {
+		drawn = append(drawn, strings.Repeat(" ", b.width))
+	}
+	return drawn
+}
+
+// nothing says why a pane is empty.
+func (m *model) nothing(id paneID) plain {
+	switch {
+	case m.panes[id].filter != "":
+		return "nothing here fits " + m.panes[id].filter + "; esc shows all"
+	case id == upstreamPane:
+		return "none: `luanette upstream add NAME URL` adds one"
+	case id == jobPane:
+		return "none: `luanette job submit FILE` starts one"
+	case id == callPane:
+		return "no tool was called"
+	default:
+		return "nothing has happened"
+	}
+}
+
+// placed is a column with its share of the width.
+type placed struct {
+	column
+	index int
+}
+
+// fitting are the columns that a pane so wide can show.
+func fitting(id paneID, width int) []placed {
+	var cols []placed
+	left, sharing := width-1, 0
+	for i, c := range columns[id] {
+		if width < c.from {
+			continue
+		}
+		cols = append(cols, placed{c, i})
+		left -= c.width + 1
+		if c.width == 0 {
+			sharing++
+		}
+	}
+	if sharing == 0 && len(cols) > 0 { // the widest takes what is left, or gives it
+		widest := 0
+		for i := range cols {
+			if cols[i].width > cols[widest].width {
+				widest = i
+			}
+		}
+		cols[widest].width = max(cols[widest].width+left, 1)
+	}
+	for i := range cols {
+		if cols[i].width == 0 {
+			cols[i].width = max(left/sharing, 1)
+		}
+	}
+	return cols
+}
+
+// title is a rule with the pane's name and the names of its columns.
+func (m *model) title(id paneID, cols []placed, count, width int) string {
+	name := fmt.Sprintf("%d %s %d", id+1, paneNames[id], count)
+	if f := m.panes[id].filter; f != "" {
+		name += " /" + string(f)
+	}
+	rule := []rune(strings.Repeat("─", width))
+	put(rule, 1, " "+name+" ")
+	at, after := 1, len([]rune(name))+4
+	for i, c := range cols {
+		title := []rune(c.title)
+		start := at
+		if c.right {
+			start = at + c.width - len(title)
+		}
+		if i > 0 && len(title) > 0 && start-1 >= after {
+			put(rule, start-1, " "+string(title)+" ")
+		}
+		at += c.width + 1
+	}
+	style := styles[soft]
+	if id == m.focus {
+		style = titleStyle
+	}
+	return style.Render(cut(string(rule), width))
+}
+
+func put(rule []rune, at int, text string) {
+	for i, r := range []rune(text) {
+		if at+i < len(rule) {
+			rule[at+i] = r
+		}
+	}
+}
+
+// drawRow is the cells in their columns.
+func drawRow(cells []cell, cols []placed, chosen bool) string {
+	var text strings.Builder
+	text.WriteString(" ")
+	for _, c := range cols {
+		shown := cut(string(cells[c.index].text), c.width)
+		pad := strings.Repeat(" ", max(c.width-ansi.StringWidth(shown), 0))
+		if c.right {
+			shown = pad + shown
+		} else {
+			shown += pad
+		}
+		if chosen {
+			text.WriteString(shown + " ")
+			continue
+		}
+		text.WriteString(styles[cells[c.index].look].Render(shown) + " ")
+	}
+	if chosen {
+		return chosenStyle.Render("›" + text.String()[1:])
+	}
+	return text.String()
+}
+
+// cut is a text that takes no more columns than that.
+func cut(text string, width int) string { return ansi.Truncate(text, max(width, 0), "…") }
+
+// fill is a text that takes exactly so many columns.
+func fill(text string, width int) string {
+	text = cut(text, width)
+	return text + strings.Repeat(" ", max(width-ansi.StringWidth(text), 0))
+}
+
+// head says which server this is and how it is.
+func (m *model) head() string {
+	b := m.shown()
+	parts := []string{styles[strong].Render("Luanette"), string(m.server.address()), m.link()}
+	away := 0
+	for i := range b.Upstreams {
+		if s := b.Upstreams[i].State; s == "reconnecting" || s == "needs_auth" {
+			away++
+		}
+	}
+	if away > 0 {
+		parts = append(parts, styles[isBad].Render(fmt.Sprintf("%d away", away)))
+	}
+	if b.Approvals > 0 {
+		parts = append(parts, styles[isWarn].Render(counted(b.Approvals, "approval waits", "approvals wait")))
+	}
+	if b.Missed > 0 {
+		parts = append(parts, styles[isWarn].Render(fmt.Sprintf("%d events missed", b.Missed)))
+	}
+	parts = append(parts, fmt.Sprintf("%.1f calls/s", b.perSecond(m.now())))
+	return strings.Join(parts, "  ")
+}
+
+// link is whether the server is there.
+func (m *model) link() string {
+	switch {
+	case m.live && m.frozen != nil:
+		return styles[isWarn].Render("frozen: space goes on")
+	case m.live:
+		return styles[isGood].Render("live")
+	case m.away.err == nil:
+		return styles[soft].Render("connecting")
+	}
+	next := max(m.away.next.Sub(m.now()), 0).Round(time.Second)
+	return styles[isBad].Render(fmt.Sprintf("away, next try in %s: %s", short(next), clean(m.away.err.Error())))
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// foot is a question, the filter being typed, what was done, or the keys.
+func (m *model) foot() string {
+	switch {
+	case m.mode == confirming:
+		return styles[isWarn].Render(string(m.question.text) + " y or n")
+	case m.mode == filtering:
+		return fmt.Sprintf("/%s▏  enter keeps it, esc shows all", m.panes[m.focus].filter)
+	case m.flash.text != "" && m.flash.bad:
+		return styles[isBad].Render(string(m.flash.text))
+	case m.flash.text != "":
+		return string(m.flash.text)
+	case m.mode == reading:
+		return styles[soft].Render("↑↓ scroll  esc back")
+	case m.mode == helping:
+		return styles[soft].Render("any key goes back")
+	}
+	keys := "tab pane  ↑↓ choose  enter details  / filter  "
+	switch m.focus {
+	case upstreamPane:
+		keys += "r retry  x remove  "
+	case jobPane:
+		keys += "c cancel  "
+	}
+	return styles[soft].Render(keys + "? help  q quit")
+}
+
+// detailLines is the page of one thing.
+func (m *model) detailLines() []string {
+	height := m.height - 3
+	all := wrapped(m.details.about, m.width-2)
+	m.details.scroll = min(max(m.details.scroll, 0), max(len(all)-height, 0))
+	page := []string{fill(titleStyle.Render(" "+string(m.details.title)), m.width)}
+	for i := m.details.scroll; i < len(all) && len(page) <= height; i++ {
+		page = append(page, fill(" "+all[i], m.width))
+	}
+	for len(page) <= height {
+		page = append(page, "")
+	}
+	return page
+}
+
+// wrapped are lines no longer than that.
+func wrapped(list []plain, width int) (all []string) {
+	for _, text := range list {
+		all = append(all, strings.Split(ansi.Hardwrap(string(text), max(width, 1), true), "\n")...)
+	}
+	return all
+}
+
+var help = []plain{
+	"tab, shift+tab, 1 to 4   go to another pane",
+	"up, down, pgup, pgdn     choose a row; home and end, too",
+	"enter                    details of the row",
+	"/                        show only rows with these letters; esc shows all",
+	"space                    hold the picture still, and let it go on",
+	"r                        reach for the upstream now",
+	"x                        remove the upstream",
+	"c                        cancel the job",
+	"?                        this page",
+	"q, ctrl+c                leave",
+	"",
+	"What is asked of a tool and what it says is never a command to this terminal.",
+}
+
+func (m *model) helpLines() []string {
+	m.details = details{title: "Keys", about: help}
+	return m.detailLines()
+}
