@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/script"
 )
 
 // openApprovals opens the office where people decide what scripts may do.
@@ -58,4 +59,20 @@ func (c *Config) checkApprovals() error {
 // approvalTools are those with which people decide.
 func (h *House) approvalTools() []builtin.Tool {
 	return builtin.Approvals(h.approvals, h.scripts.sessions)
+}
+
+// watchApprovals looks after questions and answers, and goes on with runs that
+// were approved in a process that died.
+func (h *House) watchApprovals(ctx context.Context) {
+	if !h.options.Jobs {
+		h.approvals.Watch(ctx, nil)
+		return
+	}
+	h.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
+		h.upstreams.allTried(ctx, patience)
+		_, err := h.scripts.sessions.Resume(ctx, a.ID, a.Errand, a.Kept, script.Request{})
+		if err != nil && ctx.Err() == nil {
+			h.log.ErrorContext(ctx, "approved script did not go on", "approval", a.ID, "error", err)
+		}
+	})
 }

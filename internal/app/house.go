@@ -106,7 +106,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		return nil, errors.Join(err, h.Close(ctx))
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
-	h.work.Go(func() { h.approvals.Watch(background) })
+	h.work.Go(func() { h.watchApprovals(background) })
 	h.startScripts(ctx, background)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
 		if watch != nil {
@@ -292,6 +292,9 @@ func (h *House) Close(ctx context.Context) error {
 	}
 	if h.jobs != nil {
 		failed = append(failed, h.jobs.Close()) // it has a grace of its own
+	}
+	if h.approvals != nil {
+		h.approvals.Close()
 	}
 	h.stop()
 	h.work.Wait()

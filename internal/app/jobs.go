@@ -66,10 +66,7 @@ func (h *House) openJobs(ctx context.Context) error {
 		return err
 	}
 	h.jobs = queue
-	if options.ReadOnly || h.approvals == nil {
-		return nil
-	}
-	return h.approvals.Recover(ctx) // what this process did not begin, a dead one did
+	return nil
 }
 
 // tasks shows jobs as tasks; nil where there are none.

@@ -3,8 +3,10 @@ package approval
 import (
 	"context"
 	"embed"
+	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/clock"
@@ -47,6 +49,8 @@ func (o Options) orDefault() Options {
 type Office struct {
 	db      *db.DB
 	options Options
+	carrier string // this process, where runs go on
+	closed  atomic.Bool
 
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // by approval: closed when it is decided
@@ -59,7 +63,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Office, error) {
 		return nil, err
 	}
 	o = o.orDefault()
-	return &Office{db: database, options: o, waiting: map[string][]chan struct{}{}, policy: o.Policy}, nil
+	return &Office{db: database, options: o, carrier: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}, nil
 }
 
 // SetPolicy replaces what needs approval, for runs that begin from now on.
@@ -219,11 +223,26 @@ func (o *Office) forgetWaiter(id string, woke chan struct{}) {
 const look = 2 * time.Second
 
 // Watch does that until ctx ends. One process is enough for the latter, every
-// process that waits needs the former.
-func (o *Office) Watch(ctx context.Context) {
-	for o.options.Clock.Sleep(ctx, look) == nil {
+// process that waits needs the former. goOn is given the runs that nobody goes on
+// with, each in a goroutine; nil leaves them to others.
+func (o *Office) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
+	var carried sync.WaitGroup
+	defer carried.Wait()
+	for {
 		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
 			o.options.Log.WarnContext(ctx, "approvals not looked at", "error", err)
+		}
+		if goOn != nil {
+			orphans, err := o.orphans(ctx)
+			if err != nil && ctx.Err() == nil {
+				o.options.Log.WarnContext(ctx, "runs that were approved not found", "error", err)
+			}
+			for _, a := range orphans {
+				carried.Go(func() { goOn(ctx, a) })
+			}
+		}
+		if o.options.Clock.Sleep(ctx, look) != nil {
+			return
 		}
 	}
 }
@@ -240,7 +259,7 @@ func (o *Office) tidy(ctx context.Context) error {
 	for _, a := range decided {
 		o.told(a)
 	}
-	return err
+	return errors.Join(err, o.renew(ctx))
 }
 
 func (o *Office) now() time.Time { return o.options.Clock.Now().UTC() }

@@ -73,11 +73,11 @@ func (o *Office) insert(ctx context.Context, a Approval) (before *Approval, err 
 }
 
 // settle stores an answer, and the rule it makes if any. It tells whether the
-// question was still pending.
+// question was still pending. Where the answer is given the run goes on.
 func (o *Office) settle(ctx context.Context, a *Approval, r *Rule) (done bool, err error) {
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4 WHERE id = $1 AND state = 'pending'`,
-			a.ID, a.State, a.Decided.UnixMicro(), a.By)
+		result, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1 AND state = 'pending'`,
+			a.ID, a.State, a.Decided.UnixMicro(), a.By, o.carrier, a.Decided.Add(lease).UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -91,18 +91,6 @@ func (o *Office) settle(ctx context.Context, a *Approval, r *Rule) (done bool, e
 		return err
 	})
 	return done, err
-}
-
-// Finish stores what became of a run after its answer.
-func (o *Office) Finish(ctx context.Context, id string, outcome json.RawMessage) error {
-	err := o.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE approvals SET outcome = $2, kept = NULL WHERE id = $1`, id, []byte(outcome))
-		return err
-	})
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "keep what became of approval %s", id)
-	}
-	return nil
 }
 
 func (o *Office) withdraw(ctx context.Context, run string) ([]Approval, error) {
@@ -272,14 +260,4 @@ func (o *Office) remembered(ctx context.Context, subject, space, hash string) (h
 	default:
 		return host.Allow, nil
 	}
-}
-
-// Recover marks the runs that a dead process was going on with: nobody knows how
-// far they came.
-func (o *Office) Recover(ctx context.Context) error {
-	return o.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE approvals SET outcome = $1, kept = NULL WHERE kept IS NOT NULL AND state IN ('allowed', 'denied') AND outcome IS NULL`,
-			[]byte(`{"error":{"code":"conflict","message":"the server stopped while the run went on: look at what it changed before it is run again"}}`))
-		return err
-	})
 }

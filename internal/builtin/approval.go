@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,14 +20,13 @@ type ApprovalOffice interface {
 	Get(ctx context.Context, owner, id string) (approval.Approval, error)
 	Await(ctx context.Context, id string) error
 	Decide(ctx context.Context, owner, id string, answer host.Answer) (approval.Approval, error)
-	Finish(ctx context.Context, id string, outcome json.RawMessage) error
 	Rules(ctx context.Context) ([]approval.Rule, error)
 	Forget(ctx context.Context, id string) error
 }
 
 // Resumer goes on with a run that waited.
 type Resumer interface {
-	Resume(ctx context.Context, who host.Errand, kept []byte, q script.Request) (script.Turn, error)
+	Resume(ctx context.Context, id string, who host.Errand, kept []byte, q script.Request) (json.RawMessage, error)
 }
 
 // Approvals makes the tools for people to decide what scripts may do.
@@ -222,7 +220,8 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if a.Kept != nil {
 		tell(call.Caller, 0, "Going on with the script")
 		// Who decided may leave: what was begun is ended.
-		if a.Outcome, err = t.resume(context.WithoutCancel(ctx), call, &a); err != nil {
+		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.Errand, a.Kept, script.Request{Caller: call.Caller})
+		if err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -230,38 +229,8 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	return tool.Output(v.text(), v)
 }
 
-// resume goes on with a run that nobody waits for, and keeps what became of it.
-func (t approvalTools) resume(ctx context.Context, call tool.Call, a *approval.Approval) (JSON, error) {
-	done, err := t.resumer.Resume(ctx, a.Errand, a.Kept, script.Request{Caller: call.Caller})
-	outcome := Resumed{Result: done.Result, Output: saidLines(done.Output), Warnings: done.Warnings}
-	var pending *script.Pending
-	switch {
-	case errors.As(err, &pending):
-		w := pending.Waiting()
-		outcome.Status, outcome.Approval = script.StatusWaiting, &w
-	case err != nil:
-		f := fault.From(scriptFault(err))
-		outcome.Error = &JobError{string(f.Code), f.Error(), fault.HintOf(f)}
-	}
-	raw, err := json.Marshal(outcome)
-	if err != nil {
-		return nil, err
-	}
-	return raw, t.office.Finish(ctx, a.ID, raw)
-}
-
-// Resumed is what became of a run after its approval.
-type Resumed struct {
-	Result   JSON            `json:"result,omitempty"`
-	Error    *JobError       `json:"error,omitempty"`
-	Output   []SaidLine      `json:"output"`
-	Warnings []string        `json:"warnings,omitempty"`
-	Status   string          `json:"status,omitempty"`
-	Approval *script.Waiting `json:"approval,omitempty"`
-}
-
 func outcomeText(raw JSON) string {
-	var o Resumed
+	var o script.Aftermath
 	if json.Unmarshal(raw, &o) != nil {
 		return string(raw)
 	}
@@ -275,6 +244,8 @@ func outcomeText(raw JSON) string {
 	switch {
 	case o.Approval != nil:
 		lines = append(lines, o.Approval.Text())
+	case o.Status == script.StatusWaiting:
+		lines = append(lines, "The script waits for another approval.")
 	case o.Error != nil:
 		lines = append(lines, "The script failed: "+o.Error.Message)
 	default:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -30,7 +31,18 @@ type bank struct {
 	mu   sync.Mutex
 	paid []string
 	wait chan struct{} // told when somebody is here, or a payment is slow and waits to be cancelled
+
+	holds atomic.Bool   // the next call to "hold" waits
+	gate  chan struct{} // there
 }
+
+// hold keeps the next call to "hold" until it is let go.
+func (b *bank) hold() {
+	b.gate = make(chan struct{})
+	b.holds.Store(true)
+}
+
+func (b *bank) letGo() { close(b.gate) }
 
 func (b *bank) Tools(context.Context) ([]tool.Info, error) {
 	object := json.RawMessage(`{"type":"object"}`)
@@ -46,6 +58,10 @@ func (b *bank) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	_ = json.Unmarshal(call.Args, &in)
 	if in.To == "here" {
 		b.wait <- struct{}{}
+	}
+	if in.To == "hold" && b.holds.Swap(false) {
+		b.wait <- struct{}{}
+		<-b.gate
 	}
 	if in.To == "slow" {
 		b.wait <- struct{}{}

@@ -45,6 +45,7 @@ type stage struct {
 	database *db.DB
 	office   *approval.Office
 	policy   approval.Policy
+	clock    clock.Clock // the office's
 	bus      *event.Bus
 }
 
@@ -93,7 +94,7 @@ func (s *stage) reopen(t *testing.T) {
 		}
 	}
 	s.catalog = c
-	s.office, err = approval.Open(t.Context(), s.database, approval.Options{Policy: s.policy, Events: s.bus})
+	s.office, err = approval.Open(t.Context(), s.database, approval.Options{Policy: s.policy, Events: s.bus, Clock: s.clock})
 	must(err)
 	s.runner, err = script.NewRunner(script.Options{
 		Tools: c, Events: s.bus, Approvals: s.office, Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: s.temp,

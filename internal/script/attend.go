@@ -24,6 +24,8 @@ type Approvals interface {
 	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
 	// Answer decides about one that was kept.
 	Answer(ctx context.Context, id string, answer host.Answer) error
+	// Carry is where one is kept while it goes on after that.
+	Carry(id string) host.Ledger
 }
 
 // Pending is the error of a run that waits for somebody's word. Nothing is lost:
@@ -71,8 +73,9 @@ type attended struct {
 	session string
 	turns   int64
 	request Request
-	journal []byte // what was done before, by all attempts
-	spoiled bool   // the last attempt was not all real: what it left counts for nothing
+	journal []byte      // what was done before, by all attempts
+	ledger  host.Ledger // where it is kept since somebody's word; nil before
+	spoiled bool        // the last attempt was not all real: what it left counts for nothing
 	// once runs the request with a door.
 	once func(ctx context.Context, door host.Door) (Outcome, error)
 }
@@ -93,7 +96,7 @@ func (a *attended) run(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		if judge == nil && len(past) == 0 {
+		if judge == nil && len(past) == 0 && a.ledger == nil {
 			return a.once(ctx, host.Live())
 		}
 		outcome, paused, err := a.attempt(ctx, who, judge, past)
@@ -104,15 +107,33 @@ func (a *attended) run(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return outcome, err
 		}
+		waits := &Pending{pending, *paused}
 		if !a.askCaller(ctx, pending, paused) {
-			return outcome, &Pending{pending, *paused}
+			return outcome, waits
 		}
+		if _, err := a.finish(ctx, Turn{Outcome: outcome}, waits); err != nil {
+			return outcome, err
+		}
+		a.ledger = a.runner.options.Approvals.Carry(pending.ID)
 	}
+}
+
+// finish keeps what became of a run that went on after somebody's word, and
+// returns it as JSON.
+func (a *attended) finish(ctx context.Context, done Turn, failed error) (json.RawMessage, error) {
+	if a.ledger == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(newAftermath(done, failed))
+	if err != nil {
+		return nil, err
+	}
+	return raw, a.ledger.Finish(context.WithoutCancel(ctx), raw)
 }
 
 // attempt runs the request once, with past answered from the journal.
 func (a *attended) attempt(ctx context.Context, who host.Errand, judge host.Judge, past []host.Step) (Outcome, *host.Paused, error) {
-	var recorded recorder
+	recorded := recorder{then: a.ledger}
 	journal := host.NewJournal(&recorded, a.key)
 	if judge == nil { // nothing needs approval any more
 		judge = permissive{}
@@ -120,6 +141,12 @@ func (a *attended) attempt(ctx context.Context, who host.Errand, judge host.Judg
 	gate := host.NewGate(journal, judge, host.NewRehearsal(a.runner.options.Tools, nil))
 	replay := host.NewReplay(past, gate)
 	outcome, err := a.once(ctx, replay)
+	if a.ledger != nil { // all that was done is known before its end is
+		if problem := journal.Flush(); problem != nil {
+			a.spoiled = true
+			return outcome, nil, problem
+		}
+	}
 	tail := journal.End()
 	a.spoiled = replay.Err() != nil || gate.Paused() != nil
 	if went := replay.Err(); went != nil {
@@ -147,35 +174,60 @@ type permissive struct{}
 
 func (permissive) Judge(context.Context, host.Effect) (host.Verdict, error) { return host.Allow, nil }
 
-// recorder keeps a journal in memory: a run that nobody promised to bring back
-// after a crash needs no more.
-type recorder struct{ data []byte }
+// recorder keeps a journal in memory, and where it survives the process when the
+// run is one that was promised to.
+type recorder struct {
+	data []byte
+	then host.Ledger // may be nil
+}
 
 func (r *recorder) Record(data []byte) error {
 	r.data = append(r.data, data...)
-	return nil
+	if r.then == nil {
+		return nil
+	}
+	return r.then.Record(data)
 }
 
-// Resume goes on with a run that was kept while it waited. The error is a
-// *Pending when it waits again. caller is who waits now.
-func (s *Sessions) Resume(ctx context.Context, who host.Errand, keptRun []byte, q Request) (Turn, error) {
+// Resume goes on with a run that was kept while it waited, under the approval of
+// that id: where it stopped, or where a process that died had come. q tells who
+// waits now. It returns what became of the run, an Aftermath as JSON, which is
+// kept; the error is that it could not be.
+func (s *Sessions) Resume(ctx context.Context, id string, who host.Errand, keptRun []byte, q Request) (json.RawMessage, error) {
 	var k kept
 	if err := json.NewDecoder(bytes.NewReader(keptRun)).Decode(&k); err != nil {
-		return Turn{}, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+		return nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
 	}
 	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
 	q.Params, q.Main, q.Limits = k.Params, k.Main, k.Limits
-	a := &attended{runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q, journal: k.Journal}
-	if k.Session == "" {
-		a.once = func(ctx context.Context, door host.Door) (Outcome, error) {
-			q := q
-			q.Door = door
-			return s.runner.run(ctx, q)
-		}
-		outcome, err := a.run(ctx)
-		return Turn{Outcome: outcome}, err
+	a := &attended{
+		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q,
+		journal: k.Journal, ledger: s.runner.options.Approvals.Carry(id),
 	}
-	return s.attend(ctx, a, true)
+	records, err := a.ledger.Past(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.journal = append(a.journal, bytes.Join(records, nil)...)
+	done, failed := s.goOn(ctx, a)
+	if ctx.Err() != nil { // stopped: it goes on later
+		return nil, context.Cause(ctx)
+	}
+	return a.finish(ctx, done, failed)
+}
+
+// goOn runs what was kept, in its session if it is a turn of one.
+func (s *Sessions) goOn(ctx context.Context, a *attended) (Turn, error) {
+	if a.session != "" {
+		return s.attend(ctx, a, true)
+	}
+	a.once = func(ctx context.Context, door host.Door) (Outcome, error) {
+		q := a.request
+		q.Door = door
+		return s.runner.run(ctx, q)
+	}
+	outcome, err := a.run(ctx)
+	return Turn{Outcome: outcome}, err
 }
 
 // wentOn tells that a session is not where a turn stopped.

@@ -177,7 +177,11 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	if q.Caller != nil {
 		a.owner = q.Caller.User
 	}
-	return a.run(ctx)
+	outcome, err := a.run(ctx)
+	if _, problem := a.finish(ctx, Turn{Outcome: outcome}, err); err == nil {
+		err = problem
+	}
+	return outcome, err
 }
 
 // run runs a script once, by its own door or that of the script that asked.

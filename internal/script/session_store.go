@@ -14,6 +14,7 @@ import (
 type sessionRow struct {
 	Session
 	state []byte // a snapshot; nil is a fresh state
+	run   string // the approved run that left it so, if one did
 }
 
 const sessionColumns = `id, owner, name, language, turns, created, used, time_ms, memory, coalesce(length(state), 0)`
@@ -61,8 +62,8 @@ const noVersion = -1
 // the version known. Whose it is not learns no more than that it does not exist.
 func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row sessionRow, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		row.Session, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+`, CASE WHEN turns = $4 THEN NULL ELSE state END
-			FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest(), known), &row.state)
+		row.Session, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+`, CASE WHEN turns = $4 THEN NULL ELSE state END, run
+			FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest(), known), &row.state, &row.run)
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -75,8 +76,8 @@ func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row
 func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	now := s.now()
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2 WHERE id = $3 AND turns = $4`,
-			row.state, now.UnixMicro(), row.ID, row.Turns)
+		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5 WHERE id = $3 AND turns = $4`,
+			row.state, now.UnixMicro(), row.ID, row.Turns, row.run)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -22,7 +23,12 @@ type Turn struct {
 // because ctx was cancelled, has changed nothing: the session is as it was before
 // the turn. The error is an *Error when the script is at fault.
 func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done Turn, err error) {
-	return s.attend(ctx, &attended{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}, false)
+	a := &attended{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
+	done, err = s.attend(ctx, a, false)
+	if _, problem := a.finish(ctx, done, err); err == nil {
+		err = problem
+	}
+	return done, err
 }
 
 // attend takes a turn of a session. One that is resumed needs the session to be
@@ -36,7 +42,10 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 			if row, live, err = s.fetch(ctx, a.owner, a.session); err != nil {
 				return Outcome{}, err
 			}
-			if resumed && row.Turns != a.turns {
+			switch {
+			case resumed && row.Turns == a.turns+1 && row.run == a.key:
+				return Outcome{}, errTurnKept
+			case resumed && row.Turns != a.turns:
 				return Outcome{}, wentOn(a.session)
 			}
 			a.turns = row.Turns
@@ -51,12 +60,19 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 			return outcome, err
 		}
 		done.Outcome, err = s.take(ctx, a)
+		if errors.Is(err, errTurnKept) {
+			done.Session, done.Warnings = row.Session, []string{errTurnKept.Error()}
+			return nil
+		}
 		if q.turn == nil || q.turn.lost() != nil || a.spoiled {
 			return err
 		}
 		if outer := host.OuterOf(ctx); outer != nil && host.Rehearsing(outer.Door) {
 			done.Session = row.Session // a script that is only rehearsed asked for the turn
 			return err
+		}
+		if a.ledger != nil {
+			row.run = a.key
 		}
 		var problem error
 		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, live, q.turn, err)
@@ -184,6 +200,10 @@ func sumBefore(row sessionRow, before *liveState) (sum [32]byte) {
 	}
 	return sum
 }
+
+// errTurnKept tells of a turn that was kept, by a process that died before it
+// could say so.
+var errTurnKept = errors.New("the server stopped when the turn had ended and the session was saved: what the turn answered is lost")
 
 // What is said of a turn that changed nothing.
 const (

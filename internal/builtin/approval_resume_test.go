@@ -1,0 +1,160 @@
+package builtin_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/approval"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/tool"
+)
+
+// late is a clock some time ahead of the machine's.
+type late struct {
+	clock.Clock
+	by time.Duration
+}
+
+func (l late) Now() time.Time { return l.Clock.Now().Add(l.by) }
+
+// decideAndDie has somebody say yes, and waits until the run is held at the bank,
+// where the process stays. What the dead one answers comes when it is let go.
+func (s *stage) decideAndDie(t *testing.T, code, session string) (id string, answer <-chan string) {
+	t.Helper()
+	id = s.eval(t, code, session).Approval.ID
+	s.bank.hold() // the plan is made by looking for real
+	said := make(chan string, 1)
+	dying := s.house
+	go func() {
+		view, err := dying.call(t, "approval_decide", `{"id":"`+id+`","decision":"allow"}`)
+		said <- fmt.Sprint(view.Text(), err)
+	}()
+	<-s.bank.wait
+	return id, said
+}
+
+// nextProcess opens everything anew when the dead process has been silent for
+// long, lets it find what is to be done, and waits for that.
+func (s *stage) nextProcess(t *testing.T) {
+	t.Helper()
+	s.clock = late{clock.Real(), time.Minute}
+	s.reopen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.office.Watch(ctx, func(ctx context.Context, a approval.Approval) {
+		defer cancel()
+		if _, err := s.sessions.Resume(ctx, a.ID, a.Errand, a.Kept, script.Request{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// outcome is what became of a run, as approval_status tells.
+func (s *stage) outcome(t *testing.T, id string) (o script.Aftermath) {
+	t.Helper()
+	var shown struct{ Outcome json.RawMessage }
+	s.mustCall(t, "approval_status", `{"id":"`+id+`"}`, &shown)
+	if err := json.Unmarshal(shown.Outcome, &o); err != nil {
+		t.Fatalf("outcome %q: %v", shown.Outcome, err)
+	}
+	return o
+}
+
+// A script that goes on after its approval survives the process: what it did is
+// not done again, and the process that was thought dead does nothing more.
+func TestAnApprovedScriptSurvives(t *testing.T) {
+	t.Parallel()
+	for _, inSession := range []bool{false, true} {
+		s := approving(t, payments)
+		session := ""
+		if inSession {
+			session = s.begin(t)
+		}
+		id, died := s.decideAndDie(t, `n = 1 mcp.bank.pay { to = "a" } mcp.bank.look { to = "hold" } mcp.bank.pay { to = "b" } n = n + 1 return n`, session)
+		s.nextProcess(t)
+		if o := s.outcome(t, id); o.Error != nil || string(o.Result) != "2" {
+			t.Errorf("went on: %+v", o)
+		}
+		s.bank.letGo()
+		if said := <-died; !strings.Contains(said, "another process goes on with the run") {
+			t.Errorf("the dead one said %s", said)
+		}
+		if got := fmt.Sprint(s.bank.payments()); got != "[a b]" {
+			t.Errorf("paid %s", got)
+		}
+		if inSession && s.inSession(t, session, "n") != "2" {
+			t.Error("the session does not have what the turn left")
+		}
+	}
+}
+
+// A call in flight when the process died is in doubt, as in a job.
+func TestAnApprovedCallInDoubt(t *testing.T) {
+	t.Parallel()
+	s := approving(t, payments)
+	id, died := s.decideAndDie(t, `mcp.bank.pay { to = "a" } mcp.bank.pay { to = "hold" }`, "")
+	s.nextProcess(t)
+	if o := s.outcome(t, id); o.Error == nil || !strings.Contains(o.Error.Message, `nobody can tell whether bank.pay({"to":"hold"})`) {
+		t.Errorf("went on: %+v", o)
+	}
+	s.bank.letGo()
+	<-died
+	if got := fmt.Sprint(s.bank.payments()); got != "[a hold]" {
+		t.Errorf("paid %s", got)
+	}
+}
+
+// A turn whose session was saved is not taken again when only its answer was lost.
+func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	s := approving(t, payments)
+	session := s.begin(t)
+	id := s.eval(t, `n = (n or 0) + 1 mcp.bank.pay { to = "a" }`, session).Approval.ID
+	a, err := s.office.Get(t.Context(), "", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.decide(t, id, "allow", "")
+	err = s.database.Write(t.Context(), func(tx *db.Tx) error { // as if the process had died before it kept the answer
+		_, err := tx.Exec(t.Context(), `UPDATE approvals SET outcome = NULL, kept = $2 WHERE id = $1`, id, a.Kept)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.nextProcess(t)
+	if o := s.outcome(t, id); o.Error != nil || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0], "what the turn answered is lost") {
+		t.Errorf("went on: %+v", o)
+	}
+	if got := s.inSession(t, session, "n"); got != "1" || len(s.bank.payments()) != 1 {
+		t.Errorf("n = %s, paid %q", got, s.bank.payments())
+	}
+}
+
+// Who says yes when asked starts a run that survives as well.
+func TestAnsweredRunsAreFinished(t *testing.T) {
+	t.Parallel()
+	s := approving(t, payments)
+	caller := &tool.Caller{ID: "client", Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+		return []json.RawMessage{json.RawMessage(`{"action":"accept","content":{"decision":"allow"}}`)}, nil
+	}}
+	_, err := s.catalog.Call(t.Context(), tool.Call{
+		Ref: tool.Ref{Name: "lua_eval"}, Args: json.RawMessage(`{"code":"return mcp.bank.pay { to = 'a' }.receipt"}`), Caller: caller,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.office.List(t.Context(), "", "", 10)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("approvals %+v, %v", all, err)
+	}
+	if o := s.outcome(t, all[0].ID); string(o.Result) != `"R-a"` || all[0].Kept != nil {
+		t.Errorf("kept as %+v", o)
+	}
+}

@@ -1,0 +1,16 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Ledger keeps a run that goes on after somebody's word: what it does from there
+// on is recorded where it survives the process, so that another one can go on.
+type Ledger interface {
+	Recorder
+	// Past is what was recorded before, by a process that died.
+	Past(ctx context.Context) ([][]byte, error)
+	// Finish keeps what became of the run, which is over then.
+	Finish(ctx context.Context, outcome json.RawMessage) error
+}
