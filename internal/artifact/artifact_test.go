@@ -8,17 +8,13 @@ import (
 	"github.com/luanette/luanette/internal/artifact"
 	"github.com/luanette/luanette/internal/artifact/artifacttest"
 	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 )
 
-func open(t *testing.T, folder string, bus *event.Bus) *artifact.Store {
+func open(t *testing.T, url, folder string, bus *event.Bus) *artifact.Store {
 	t.Helper()
-	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(folder, "test.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = database.Close() })
+	database := dbtest.Open(t, url)
 	blobs, err := cas.OpenDir(filepath.Join(folder, "blobs"), cas.DirOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -30,19 +26,24 @@ func open(t *testing.T, folder string, bus *event.Bus) *artifact.Store {
 	return s
 }
 
-func TestSQLiteAndFiles(t *testing.T) {
+func TestSuite(t *testing.T) {
 	t.Parallel()
-	artifacttest.Run(t, func(t *testing.T, bus *event.Bus) *artifact.Store { return open(t, t.TempDir(), bus) })
+	artifacttest.Run(t, func(t *testing.T, bus *event.Bus) *artifact.Store { return open(t, dbtest.Fresh(t), t.TempDir(), bus) })
+}
+
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t, TestSuite, TestArtifactsAreThereAfterOpeningAgain)
 }
 
 func TestArtifactsAreThereAfterOpeningAgain(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	a, _, err := open(t, folder, nil).Put(t.Context(), strings.NewReader("x"), artifact.Details{Name: "kept", Description: "safe"})
+	folder, url := t.TempDir(), dbtest.Fresh(t)
+	a, _, err := open(t, url, folder, nil).Put(t.Context(), strings.NewReader("x"), artifact.Details{Name: "kept", Description: "safe"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, folder, nil)
+	s := open(t, url, folder, nil)
 	if content, err := s.Read(t.Context(), a.Hash, 10); err != nil || string(content) != "x" {
 		t.Errorf("Read = %q, %v", content, err)
 	}

@@ -49,7 +49,7 @@ func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err err
 	if len(filters) == 1 && filters[0].column == "tag" { // needs no look at the artifacts
 		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
 	}
-	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS some",
+	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
 		column, from, conditions(where), column, MostCounted), args...).Scan(&total)
 	return total, err
 }

@@ -44,7 +44,11 @@ func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*St
 	if err := database.Migrate(ctx, "artifact", migrations); err != nil {
 		return nil, err
 	}
-	words, err := openFTS5(ctx, database)
+	index := openFTS5
+	if database.Kind() == db.Postgres {
+		index = openTSVector
+	}
+	words, err := index(ctx, database)
 	if err != nil {
 		return nil, err
 	}

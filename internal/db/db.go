@@ -8,7 +8,9 @@
 // integers, so that every database orders them alike. Constraints are not
 // deferred: they must fail with their statement, not with the commit that
 // several writers share. After an error of a statement a Write can only end.
-// TEXT is text: Postgres takes neither zero bytes nor broken UTF-8.
+// TEXT is text, compared byte by byte: Postgres takes neither zero bytes nor
+// broken UTF-8. A column of a migration stands as "name TEXT" at the beginning
+// of a line, or after a bracket or comma.
 //
 // Several nodes may share a Postgres. Writes are serializable there, across all
 // nodes: each behaves as if it ran alone, after all that had returned before it
@@ -65,6 +67,27 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), twice: o.Twice}, nil
+}
+
+// Kind is which database it is, for the few who have a better way with one.
+type Kind string
+
+// The kinds there are. Postgres may be shared with other nodes.
+const (
+	SQLite   Kind = "sqlite"
+	Postgres Kind = "postgres"
+)
+
+// Kind tells which database it is.
+func (d *DB) Kind() Kind { return d.dialect.kind() }
+
+// KindOf tells which database an address is of, whether it is there or not.
+func KindOf(url string) (Kind, error) {
+	d, err := dialectOf(url)
+	if err != nil {
+		return "", err
+	}
+	return d.kind(), nil
 }
 
 // Write runs f in a transaction that is on disk when Write returns nil. If f

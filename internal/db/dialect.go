@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"io/fs"
 	"net/url"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 // dialect is what differs between databases. Another one is a file like
 // sqlite.go and a line in dialectOf.
 type dialect interface {
+	kind() Kind
 	// connect opens what runs Writes, and a pool for reading of o.Readers
 	// connections.
 	connect(ctx context.Context, o Options) (writer, *sql.DB, error)
@@ -31,6 +33,8 @@ type dialect interface {
 	now(ctx context.Context, tx *Tx) (time.Time, error)
 	// migrations is goose's word for it.
 	migrations() goose.Dialect
+	// translate is what migrations that both understand need beside.
+	translate(migrations fs.FS) fs.FS
 	// migrating runs f on a pool for changing tables, while no other process does
 	// the same if that can be had.
 	migrating(ctx context.Context, f func(*sql.DB) error) error

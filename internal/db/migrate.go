@@ -39,7 +39,7 @@ func (d *DB) migrate(ctx context.Context, set string, files fs.FS) error {
 		return err
 	}
 	return d.dialect.migrating(ctx, func(pool *sql.DB) error {
-		p, err := goose.NewProvider(d.dialect.migrations(), pool, folder,
+		p, err := goose.NewProvider(d.dialect.migrations(), pool, d.dialect.translate(folder),
 			goose.WithTableName("migrations_"+set), goose.WithDisableGlobalRegistry(true))
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"net"
 	"strconv"
 	"strings"
@@ -141,6 +142,10 @@ func (p *postgres) migrating(ctx context.Context, f func(*sql.DB) error) error {
 		return f(pool)
 	})
 }
+
+func (*postgres) translate(migrations fs.FS) fs.FS { return collated{migrations} }
+
+func (*postgres) kind() Kind { return Postgres }
 
 func (*postgres) migrations() goose.Dialect { return goose.DialectPostgres }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -146,6 +147,10 @@ func (s *sqliteFile) check(ctx context.Context, tx *Tx) error {
 }
 
 func (*sqliteFile) migrations() goose.Dialect { return goose.DialectSQLite3 }
+
+func (*sqliteFile) translate(migrations fs.FS) fs.FS { return migrations }
+
+func (*sqliteFile) kind() Kind { return SQLite }
 
 // migrating leaves it to SQLite's own lock, one migration at a time.
 func (s *sqliteFile) migrating(_ context.Context, f func(*sql.DB) error) error { return f(s.writers) }

@@ -37,6 +37,7 @@ var tests = map[string]func(t *testing.T, url string){
 	"writers do not lose each other's work":         manyWriters,
 	"a failing writer takes nobody along":           failingWriters,
 	"a read sees one moment":                        oneMoment,
+	"text is compared byte by byte":                 bytewise,
 	"a read cannot write":                           readOnly,
 	"a cancelled write does not happen":             cancelledWrite,
 	"a cancelled wait leaves the line":              cancelledWait,

@@ -3,37 +3,59 @@ package dbtest
 import (
 	"context"
 	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/db"
 )
 
-// kinds are the databases there are.
-var kinds = map[string]func(t testing.TB) string{"sqlite": SQLite, "postgres": Postgres}
-
-// Each runs a store's test on an empty database of every kind. The functions of
-// its Writes are run twice on Postgres, as they may be when several nodes write.
+// Each runs a store's test on an empty database of every kind.
 func Each(t *testing.T, test func(t *testing.T, d *db.DB)) {
-	EachURL(t, func(t *testing.T, url string) { test(t, Open(t, url)) })
-}
-
-// EachURL is Each for tests that open the database themselves.
-func EachURL(t *testing.T, test func(t *testing.T, url string)) {
-	for kind, fresh := range kinds {
+	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": SQLite, "postgres": Postgres} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			test(t, fresh(t))
+			test(t, Open(t, fresh(t)))
 		})
 	}
+}
+
+// onPostgres is the test under which Fresh means Postgres.
+const onPostgres = "TestOnPostgres"
+
+// OnPostgres runs tests, which run on SQLite by themselves, on Postgres too. It
+// is called by a test of the name TestOnPostgres, and they ask Fresh for their
+// database.
+func OnPostgres(t *testing.T, tests ...func(*testing.T)) {
+	t.Helper()
+	if t.Name() != onPostgres {
+		t.Fatalf("the test must be called %s", onPostgres)
+	}
+	for _, test := range tests {
+		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+		t.Run(name[strings.LastIndex(name, ".")+1:], test)
+	}
+}
+
+// Fresh is the address of an empty database: Postgres under OnPostgres, else
+// SQLite.
+func Fresh(t testing.TB) string {
+	t.Helper()
+	if strings.HasPrefix(t.Name(), onPostgres+"/") {
+		return Postgres(t)
+	}
+	return SQLite(t)
 }
 
 // SQLite is the address of an empty file that is removed when the test is over.
 func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "test.db") }
 
-// Open opens a database and closes it when the test is over.
+// Open opens a database and closes it when the test is over. On Postgres the
+// functions of Writes are run twice, as they may be when several nodes write.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{Twice: url[0] == 'p'})
+	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{Twice: strings.HasPrefix(url, "postgres:")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // shared is the server that all tests on this machine share, those of other
 // packages included, as long as there are any.
 var shared = sync.OnceValues(func() (*cluster, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("luanette-postgres-%d", os.Getuid()))
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("luanette-postgres-2-%d", os.Getuid()))
 	if !socketFits(dir) {
 		return nil, fmt.Errorf("%s is too long for a socket, or odd", dir)
 	}

@@ -144,3 +144,17 @@ func closed(t *testing.T, url string) {
 		}
 	}
 }
+
+// bytewise orders and compares text by its bytes, whatever the language.
+func bytewise(t *testing.T, url string) {
+	d := furnished(t, url)
+	want := []string{"B", "Z", "_", "a", "a-b", "ab", "é"}
+	for _, name := range want {
+		if err := addThing(t.Context(), d, name, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := things(t, d); !slices.Equal(got, want) {
+		t.Errorf("things %q, want %q", got, want)
+	}
+}

@@ -116,7 +116,7 @@ func (c *cluster) because(doing string, err error) error {
 func (c *cluster) furnish() error {
 	if _, err := os.Stat(c.path("template")); err != nil {
 		err := errors.Join(os.RemoveAll(c.path("making")),
-			c.run(filepath.Join(c.bin, "initdb"), "-D", c.path("making"), "-U", "luanette", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--wal-segsize=1"))
+			c.run(filepath.Join(c.bin, "initdb"), "-D", c.path("making"), "-U", "luanette", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US", "--no-sync", "--wal-segsize=1"))
 		if err == nil {
 			err = os.Rename(c.path("making"), c.path("template"))
 		}
