@@ -39,7 +39,7 @@ type Module struct {
 // Engine runs scripts, any number at the same time. Nothing is compiled before the first.
 type Engine struct {
 	options  Options
-	pool     chan *instance
+	pool     pool
 	underway tally // runs, and calls of hosts that did not listen
 
 	mu      sync.Mutex
@@ -67,7 +67,7 @@ func NewEngine(options Options) (*Engine, error) {
 	if options.PoolSize == 0 {
 		options.PoolSize = 8
 	}
-	return &Engine{options: options, pool: make(chan *instance, max(0, options.PoolSize))}, nil
+	return &Engine{options: options, pool: pool{size: options.PoolSize}}, nil
 }
 
 // Close waits for runs and for calls of hosts that are still under way, then frees
@@ -82,8 +82,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var errs []error
-	for len(e.pool) > 0 {
-		errs = append(errs, (<-e.pool).close(ctx))
+	for _, in := range e.pool.empty() {
+		errs = append(errs, in.close(ctx))
 	}
 	if e.machine != nil {
 		errs = append(errs, e.machine.close(ctx))
@@ -199,19 +199,21 @@ func (r *run) prepare(in *instance, w watch, underway *tally) {
 
 // take gives an instance filled with an image: one from the pool, or a new one.
 func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64) (*instance, error) {
-	var in *instance
-	fresh := false
-	select {
-	case in = <-e.pool:
-	default:
+	in, ready := e.pool.take()
+	switch {
+	case in == nil:
 		var err error
 		if in, err = newInstance(ctx, m.wasm, m.compiled, m.limit); err != nil {
 			return nil, err
 		}
-		fresh = true
+		if err := m.furnish(in); err != nil {
+			return nil, errors.Join(err, in.close(ctx))
+		}
+	case !ready:
+		m.wipe(in)
 	}
 	in.memory.limit = max(limit, m.template.size)
-	if err := m.restore(in, img, fresh); err != nil {
+	if err := m.restore(in, img); err != nil {
 		return nil, errors.Join(err, in.close(ctx))
 	}
 	return in, nil
@@ -221,10 +223,12 @@ func (e *Engine) take(ctx context.Context, m *machine, img *image, limit uint64)
 // shrink, and would be lost to the next script.
 func (e *Engine) put(ctx context.Context, m *machine, in *instance) {
 	if !in.dead && in.memory.size == m.template.size {
-		select {
-		case e.pool <- in:
+		taken, tidy := e.pool.put(in)
+		if tidy {
+			e.underway.run(func() { e.pool.tidy(m.wipe) })
+		}
+		if taken {
 			return
-		default:
 		}
 	}
 	_ = in.close(ctx) // nothing is flushed or lost by closing memory
