@@ -165,10 +165,8 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 		}
 		if code == "" && r.isCommand(line) {
 			lines.Remember(line)
-			if err := r.command(ctx, line); errors.Is(err, errQuit) {
+			if r.obey(ctx, line) {
 				return nil
-			} else if err != nil {
-				r.complain(err)
 			}
 			continue
 		}
@@ -182,6 +180,16 @@ func (r *repl) loop(ctx context.Context, lines lineReader) error {
 		}
 		code = ""
 	}
+}
+
+// obey does what a command wants and tells whether that was to quit.
+func (r *repl) obey(ctx context.Context, line string) (quit bool) {
+	err := r.command(ctx, line)
+	quit = errors.Is(err, errQuit)
+	if err != nil && !quit {
+		r.complain(err)
+	}
+	return quit
 }
 
 // commandWord is how a command begins. A line of JavaScript may begin with a regular

@@ -110,15 +110,22 @@ func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context)
 	if err != nil {
 		step.Err = fault.From(err)
 	}
-	at, when := time.Now(), soon
-	if at.Sub(step.At) < slow && (e.Kind == Read || e.Kind == Moment) {
-		when = later
-	}
+	at := time.Now()
+	when := urgencyOf(e.Kind, at.Sub(step.At))
 	step.At = at
 	if recordErr := j.add(form, step, when); recordErr != nil {
 		return nil, recordErr
 	}
 	return values, err
+}
+
+// urgencyOf is how soon an outcome must be on disk: what can be read again, and
+// quickly, has time.
+func urgencyOf(kind Kind, took time.Duration) urgency {
+	if took < slow && (kind == Read || kind == Moment) {
+		return later
+	}
+	return soon
 }
 
 // within runs another script, whose effects come here one by one. Only its answer

@@ -31,13 +31,7 @@ func (t *task) complete(result json.RawMessage) json.RawMessage {
 	var has [4]json.RawMessage
 	wire.Pick(result, resultKeys, has[:])
 	if t.era == wire.Legacy {
-		if has[0] != nil {
-			result = wire.DeleteFunc(result, isModernKey)
-		}
-		if has[3] != nil && t.method != wire.MethodTasksResult { // that one says whose result it is
-			result = wire.StripProtocol(result)
-		}
-		return result
+		return t.completeLegacy(result, has)
 	}
 	var add []byte
 	if has[0] == nil {
@@ -59,6 +53,16 @@ func (t *task) complete(result json.RawMessage) json.RawMessage {
 		add = append(append(append(add, `"_meta":{"`+wire.MetaServerInfo+`":`...), info...), `},`...)
 	}
 	return prepend(result, add)
+}
+
+func (t *task) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
+	if has[0] != nil {
+		result = wire.DeleteFunc(result, isModernKey)
+	}
+	if has[3] != nil && t.method != wire.MethodTasksResult { // that one says whose result it is
+		result = wire.StripProtocol(result)
+	}
+	return result
 }
 
 func isModernKey(key string) bool {

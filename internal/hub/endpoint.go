@@ -123,16 +123,23 @@ func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error)
 		t.session.unwatch(uriOf(t.params))
 		return json.RawMessage("{}"), nil
 	}
-	if t.era == wire.Modern && e.serverInfo() == nil {
+	if t.era == wire.Modern {
+		e.prepareModern(ctx, t)
+	}
+	return e.backend.serve(ctx, t)
+}
+
+// prepareModern gets ready what modern answers need.
+func (e *endpoint) prepareModern(ctx context.Context, t *task) {
+	if e.serverInfo() == nil {
 		// Every modern result is signed. A server that cannot tell its name now
 		// will tell it another time.
 		_, _ = e.describe(ctx)
 	}
-	if rd := t.current(); rd != nil && t.era == wire.Modern && rd.level != levelNone {
+	if rd := t.current(); rd != nil && rd.level != levelNone {
 		// Without log messages the request can still be served.
 		_ = e.hearDown(ctx, rd.level)
 	}
-	return e.backend.serve(ctx, t)
 }
 
 // describe asks the backend, and remembers its name for later results.

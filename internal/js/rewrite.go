@@ -234,10 +234,7 @@ func (p *patch) code(body []byte) ([]byte, error) {
 // stack pointer, and notes of positions into the parser.
 func (p *patch) function(body []byte, index uint32) ([]byte, error) {
 	r := reader{b: body}
-	for n := r.u32(); n > 0 && r.err == nil; n-- { // locals
-		r.u32()
-		r.byte()
-	}
+	r.skipLocals()
 	out := make([]byte, 0, len(body)+len(body)/8)
 	copied := 0
 	insert := func(at int, code []byte) {
@@ -261,6 +258,14 @@ func (p *patch) function(body []byte, index uint32) ([]byte, error) {
 		}
 	}
 	return append(out, body[copied:]...), r.err
+}
+
+// skipLocals passes over the declarations at the beginning of a function.
+func (r *reader) skipLocals() {
+	for n := r.u32(); n > 0 && r.err == nil; n-- {
+		r.u32()
+		r.byte()
+	}
 }
 
 // operand is the number that follows an opcode. Linkers pad it to five bytes.

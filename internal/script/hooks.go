@@ -205,6 +205,10 @@ func readVerdict(sent []byte, results []lua.Value) (v verdict, err error) {
 	if !ok {
 		return v, fmt.Errorf("it returned a %s; return nothing, false and a reason, or a table with arguments, result or refuse", results[0].TypeName())
 	}
+	return readVerdictTable(sent, t)
+}
+
+func readVerdictTable(sent []byte, t *lua.Table) (v verdict, err error) {
 	if reason := t.GetString("refuse"); reason.Truthy() {
 		v.refused, v.reason = true, "refused"
 		if text, ok := reason.AsString(); ok {

@@ -110,14 +110,21 @@ func wordsOf(source string) []string {
 			end++
 		}
 		word := source[i:end]
-		afterDot := i > 0 && source[i-1] == '.' && !strings.HasSuffix(source[:i], "...")
-		if !afterDot && !seen[word] && !jsWords[word] && (word[0] < '0' || word[0] > '9') {
+		if !seen[word] && !jsWords[word] && !isDigit(word[0]) && !afterDot(source[:i]) {
 			seen[word] = true
 			words = append(words, word)
 		}
 		i = end
 	}
 	return words
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// afterDot tells whether what follows the text is a member of something, which it
+// is not after three dots.
+func afterDot(text string) bool {
+	return strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "...")
 }
 
 var jsWords = wordSet(`await async break case catch class const continue default delete do else extends false finally for function if in

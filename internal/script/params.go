@@ -93,11 +93,7 @@ func readParam(name string, raw json.RawMessage) (Param, error) {
 		Min, Max          json.Number
 	}
 	if err := json.Unmarshal(raw, &table); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) && wrong.Field != "" {
-			return p, fmt.Errorf("describe().params.%s.%s must be a %s", name, strings.ToLower(wrong.Field), wanted(wrong.Field))
-		}
-		return p, fmt.Errorf("describe().params.%s must be a table such as { type = \"string\" }, it is a %s", name, typeOf(raw))
+		return p, noParam(name, raw, err)
 	}
 	p.Type, p.Description, p.Required, p.Enum = table.Type, table.Description, table.Required, table.Enum
 	p.Min, p.Max = json.RawMessage(table.Min), json.RawMessage(table.Max)
@@ -115,6 +111,15 @@ func readParam(name string, raw json.RawMessage) (Param, error) {
 		return p, fmt.Errorf("describe().params.%s.default: %s", name, problem)
 	}
 	return p, nil
+}
+
+// noParam says why something cannot describe a parameter.
+func noParam(name string, raw json.RawMessage, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return fmt.Errorf("describe().params.%s.%s must be a %s", name, strings.ToLower(wrong.Field), wanted(wrong.Field))
+	}
+	return fmt.Errorf("describe().params.%s must be a table such as { type = \"string\" }, it is a %s", name, typeOf(raw))
 }
 
 func wanted(field string) string {
@@ -144,29 +149,37 @@ func (d *Description) Check(params json.RawMessage) (json.RawMessage, error) {
 	}
 	var problems []string
 	for i := range d.Params {
-		p := &d.Params[i]
-		value, given := wire.Get(params, p.Name)
-		if given && wire.IsNull(value) {
-			params, given = wire.Delete(params, p.Name), false
-		}
-		switch {
-		case given:
-			if empty := p.emptyKind(value); empty != nil {
-				params, value = wire.Set(params, p.Name, empty), empty
-			}
-			if problem := p.misfit(value); problem != "" {
-				problems = append(problems, "Parameter '"+p.Name+"' "+problem)
-			}
-		case p.Required:
-			problems = append(problems, "Missing required parameter '"+p.Name+"'"+inBrackets(p.Description))
-		case p.Default != nil:
-			params = wire.Set(params, p.Name, p.Default)
+		var problem string
+		if params, problem = d.Params[i].settle(params); problem != "" {
+			problems = append(problems, problem)
 		}
 	}
 	if problems = append(problems, d.unknown(params)...); len(problems) > 0 {
 		return nil, paramsError(problems)
 	}
 	return params, nil
+}
+
+// settle brings params in order as far as p is concerned, and says what is wrong.
+func (p *Param) settle(params json.RawMessage) (settled json.RawMessage, problem string) {
+	value, given := wire.Get(params, p.Name)
+	if given && wire.IsNull(value) {
+		params, given = wire.Delete(params, p.Name), false
+	}
+	switch {
+	case given:
+		if empty := p.emptyKind(value); empty != nil {
+			params, value = wire.Set(params, p.Name, empty), empty
+		}
+		if problem := p.misfit(value); problem != "" {
+			return params, "Parameter '" + p.Name + "' " + problem
+		}
+	case p.Required:
+		return params, "Missing required parameter '" + p.Name + "'" + inBrackets(p.Description)
+	case p.Default != nil:
+		params = wire.Set(params, p.Name, p.Default)
+	}
+	return params, ""
 }
 
 // unknown lists the params that are not described: most often slips of the pen,
@@ -199,14 +212,11 @@ func inBrackets(text string) string {
 
 // misfit says what is wrong with a value; "" when nothing is.
 func (p *Param) misfit(value json.RawMessage) string {
-	kind, got := p.kind(), typeOf(value)
-	fits := kind == "" || kind == got ||
-		kind == "integer" && isWhole(value) ||
-		kind == "table" && (got == "object" || got == "array")
+	got := typeOf(value)
 	switch {
-	case !fits && kind == "integer" && got == "number":
+	case !p.takes(value) && p.kind() == "integer" && got == "number":
 		return fmt.Sprintf("should be integer but got %s", value)
-	case !fits:
+	case !p.takes(value):
 		return fmt.Sprintf("should be %s but got %s", p.Type, got)
 	case len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(one json.RawMessage) bool { return string(one) == string(value) }):
 		return fmt.Sprintf("should be one of %s but got %s", enumText(p.Enum), value)
@@ -217,6 +227,19 @@ func (p *Param) misfit(value json.RawMessage) string {
 	default:
 		return ""
 	}
+}
+
+// takes tells whether a value is of the parameter's type.
+func (p *Param) takes(value json.RawMessage) bool {
+	switch kind, got := p.kind(), typeOf(value); kind {
+	case "", got:
+		return true
+	case "integer":
+		return isWhole(value)
+	case "table":
+		return got == "object" || got == "array"
+	}
+	return false
 }
 
 // emptyKind gives an empty table the kind the parameter wants: Lua's own has

@@ -33,15 +33,7 @@ func (d *Description) Schema() json.RawMessage {
 const anything = `["string","number","boolean","object","array"]`
 
 func (p *Param) schema() json.RawMessage {
-	kind := p.kind()
-	switch {
-	case kind == "" && p.Default != nil && p.Type == "":
-		kind = typeOf(p.Default)
-	case kind == "table" && (p.Items != "" || typeOf(p.Default) == "array"):
-		kind = "array"
-	case kind == "table":
-		kind = "object"
-	}
+	kind := p.schemaKind()
 	s := json.RawMessage("{}")
 	if kind == "" {
 		s = wire.Set(s, "type", json.RawMessage(anything))
@@ -65,6 +57,20 @@ func (p *Param) schema() json.RawMessage {
 		s = wire.Set(s, "maximum", p.Max)
 	}
 	return s
+}
+
+// schemaKind is the kind in the words of JSON Schema, which knows no tables.
+func (p *Param) schemaKind() string {
+	switch kind := p.kind(); {
+	case kind == "" && p.Default != nil && p.Type == "":
+		return typeOf(p.Default)
+	case kind == "table" && (p.Items != "" || typeOf(p.Default) == "array"):
+		return "array"
+	case kind == "table":
+		return "object"
+	default:
+		return kind
+	}
 }
 
 // text is the description with the default, which strict clients refuse to see

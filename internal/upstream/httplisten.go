@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -45,15 +46,7 @@ func (l *httpLink) listen(ctx context.Context, opened func()) {
 				l.hooks.Missed()
 			}
 			reopened = true
-			events := wire.NewEventReader(body, l.limit)
-			_, err = l.until("", events)
-			body.Close()
-			if events.LastID() != "" {
-				last = events.LastID()
-			}
-			if errors.Is(err, io.EOF) {
-				delay = events.Retry() // it hung up and said when to call again
-			}
+			last, delay = l.hear(body, last)
 		}
 		if ctx.Err() != nil {
 			return
@@ -69,4 +62,16 @@ func (l *httpLink) listen(ctx context.Context, opened func()) {
 			return
 		}
 	}
+}
+
+// hear takes what a stream says until it ends, and gives the id of its last event
+// and when the server wants to be called again, if it hung up and said so.
+func (l *httpLink) hear(body io.ReadCloser, last string) (id string, again time.Duration) {
+	events := wire.NewEventReader(body, l.limit)
+	_, err := l.until("", events)
+	body.Close()
+	if errors.Is(err, io.EOF) {
+		again = events.Retry()
+	}
+	return cmp.Or(events.LastID(), last), again
 }

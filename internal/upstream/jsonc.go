@@ -21,7 +21,7 @@ func plainJSON(text []byte) ([]byte, error) {
 		case c == '"':
 			i = stringEnd(out, i)
 			comma = -1
-		case c == '/' && i+1 < len(out) && (out[i+1] == '/' || out[i+1] == '*'):
+		case beginsComment(out[i:]):
 			end, err := commentEnd(out, i)
 			if err != nil {
 				return nil, err
@@ -35,11 +35,15 @@ func plainJSON(text []byte) ([]byte, error) {
 				out[comma] = ' '
 			}
 			comma = -1
-		case c != ' ' && c != '\t' && c != '\r' && c != '\n':
+		case !bytes.ContainsRune([]byte(" \t\r\n"), rune(c)):
 			comma = -1
 		}
 	}
 	return out, wire.Valid(out)
+}
+
+func beginsComment(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("//")) || bytes.HasPrefix(text, []byte("/*"))
 }
 
 // stringEnd is where the string that begins at i ends; malformed ones are left

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ type Spec struct {
 
 // Validate says what is wrong with the spec, as a fault with a hint.
 func (s Spec) Validate() error {
-	if !validName(s.Name) {
+	if !validName.MatchString(s.Name) {
 		return fault.New(fault.InvalidParams, "upstream name %q", s.Name).
 			WithHint("use a letter, then up to 63 letters, digits, _ or -, for example \"github\"")
 	}
@@ -155,16 +156,7 @@ func urlProblem(raw string) error {
 	return nil
 }
 
-func validName(name string) bool {
-	for i, c := range name {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		inner := c >= '0' && c <= '9' || c == '_' || c == '-'
-		if !letter && (i == 0 || !inner) {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 64
-}
+var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // transport resolves Auto as far as the spec alone can.
 func (s Spec) transport() string {
