@@ -50,6 +50,7 @@ func (c *toolsCommand) list(ctx context.Context, world *process) error {
 	var listed struct {
 		Tools []struct {
 			Name, Namespace, Description string
+			Flags                        []string
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &listed); err != nil {
@@ -61,10 +62,18 @@ func (c *toolsCommand) list(ctx context.Context, world *process) error {
 	var rows [][]string
 	for _, t := range listed.Tools {
 		if t.Namespace != "" && (c.Namespace == "" || c.Namespace == t.Namespace) {
-			rows = append(rows, []string{t.Namespace + "." + t.Name, firstLine(t.Description)})
+			rows = append(rows, []string{t.Namespace + "." + t.Name, warned(t.Flags) + firstLine(t.Description)})
 		}
 	}
 	return table(world, []string{"TOOL", "DESCRIPTION"}, rows)
+}
+
+// warned is what a scanner found in a definition.
+func warned(flags []string) string {
+	if len(flags) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(flags, ", ") + "] "
 }
 
 func firstLine(text string) string {

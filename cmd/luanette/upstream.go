@@ -27,6 +27,7 @@ type upstreamAddCommand struct {
 	Header map[string]string `short:"H" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
 	Env    map[string]string `short:"e" placeholder:"NAME=VALUE" help:"Variable for the command."`
 	Expose []string          `placeholder:"TOOL" help:"Tools our clients see directly; all for all of them."`
+	Trust  string            `placeholder:"open|pin" help:"pin holds its tools until somebody approved them: luanette pin."`
 }
 
 // Help is shown by `luanette upstream add --help`.
@@ -45,6 +46,10 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 	if len(c.Target) == 1 && strings.Contains(c.Target[0], "://") {
 		url, command = c.Target[0], nil
 	}
+	if c.Server != "" && c.Trust != "" {
+		return fault.New(fault.InvalidParams, "--trust is for the configuration file").
+			WithHint("leave --server away; what a server is told of while it runs is trusted as its trust setting says")
+	}
 	if c.Server != "" {
 		if len(command) > 0 {
 			return fault.New(fault.Denied, "a command cannot be given to a running server").
@@ -56,7 +61,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 		}
 		return c.print(world, view)
 	}
-	entry := app.UpstreamConfig{URL: url, Headers: c.Header, Env: c.Env}
+	entry := app.UpstreamConfig{URL: url, Headers: c.Header, Env: c.Env, Trust: c.Trust}
 	if len(command) > 0 {
 		entry.Command, entry.Args = command[0], command[1:]
 	}

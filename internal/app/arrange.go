@@ -61,7 +61,7 @@ func (s ownersUpstreams) Prefer(ctx context.Context, namespace, name string, pri
 
 // warnings is what somebody should look at in an upstream's settings.
 func (u *upstreams) warnings(ctx context.Context, s upstream.Status) []string {
-	return slices.Concat(u.catalog.Mistaken(ctx, s.Name), s.Mistaken, u.arranged.Problems(s.Name))
+	return slices.Concat(u.catalog.Mistaken(ctx, s.Name), s.Mistaken, u.arranged.Problems(s.Name), u.withheld(s.Name))
 }
 
 // warn logs them, once each.

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/trust"
 )
 
 // Config is everything a person can set. It is read here and nowhere else: each
@@ -47,6 +48,8 @@ type Config struct {
 	Approve       string            `toml:"approve" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
 	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
 	Approvals     map[string]string `toml:"approvals"`
+
+	Trust string `toml:"trust" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
 }
 
 // BridgeConfig is about serving our tools to front ends over ZeroMQ.
@@ -134,6 +137,7 @@ type UpstreamConfig struct {
 	Priority  int               `toml:"priority,omitempty" help:"which servers to prefer: tools of higher ones are listed and found first"`
 	Ranks     map[string]int    `toml:"priorities,omitempty" help:"the same for single tools, added to the server's"`
 	Approve   string            `toml:"approve,omitempty" help:"which of its tools scripts call only after a person said yes: never, writes or all"`
+	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they come, pin holds each definition until somebody approved it"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
 }
 
@@ -157,6 +161,7 @@ func defaults(env Environment) Config {
 		Hoot:     defaultHoot(),
 		Sessions: defaultSessions(),
 		Approve:  "never", ApproveExpire: Duration(7 * 24 * time.Hour),
+		Trust: string(trust.Open),
 	}
 }
 
@@ -380,7 +385,7 @@ func (c *Config) check() error {
 	if c.MCP.ResultKB < 1 {
 		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
-	if err := errors.Join(c.checkPrefixes(), c.Sessions.check(), c.checkApprovals()); err != nil {
+	if err := errors.Join(c.checkPrefixes(), c.Sessions.check(), c.checkApprovals(), c.checkTrust()); err != nil {
 		return err
 	}
 	if err := c.Chat.check(); err != nil {

@@ -25,6 +25,8 @@ type Desk interface {
 	Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error)
 	// Read returns the text of a resource.
 	Read(ctx context.Context, uri string) (string, error)
+	// Admin asks the door for administrators; body may be nil.
+	Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error)
 	// Close gives back what the desk took.
 	Close(ctx context.Context) error
 }
@@ -100,7 +102,7 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 			WithHint("start it with `luanette serve`, or leave --server away to work without one")
 	}
 	peer, _ := manager.Peer(spec.Name)
-	return &remoteDesk{manager, peer, wholeResults}, nil
+	return &remoteDesk{manager, peer, wholeResults, address}, nil
 }
 
 // reached waits for the first attempt. One that failed will not do better while
@@ -147,10 +149,11 @@ type remoteDesk struct {
 	manager *upstream.Manager
 	peer    *upstream.Peer
 	meta    json.RawMessage
+	address string
 }
 
 func (d *remoteDesk) With(notes map[string]any) Desk {
-	return &remoteDesk{d.manager, d.peer, noted(d.meta, notes)}
+	return &remoteDesk{d.manager, d.peer, noted(d.meta, notes), d.address}
 }
 
 func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {

@@ -30,6 +30,7 @@ import (
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/telemetry"
+	"github.com/luanette/luanette/internal/trust"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
@@ -59,6 +60,7 @@ type House struct {
 	scripts   *scripts
 	hoot      *hoot.Hoot // nil when it is switched off or elsewhere
 	approvals *approval.Office
+	trust     *trust.Guard
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
 	menu      *builtin.Menu
@@ -107,6 +109,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
 	h.work.Go(func() { h.watchApprovals(background) })
+	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
 	h.startScripts(ctx, background)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
 		if watch != nil {
@@ -137,6 +140,7 @@ func (h *House) furnish(ctx context.Context) error {
 		}
 	}
 	h.offerTools()
+	h.trust.Set(h.config.trustSettings()) // by now our own names are known
 	h.catalog.Refresh(ctx)
 	h.hangDoors() //nolint:contextcheck // what it watches lives as long as the house
 	if h.options.Jobs {
@@ -171,11 +175,16 @@ func (h *House) connectRooms(ctx context.Context) error {
 		DialControl:   dialGuard(h.config.MCP.AllowedHosts),
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
+	if err := h.openTrust(ctx, manager); err != nil {
+		manager.Close()
+		return err
+	}
 	h.catalog = catalog.New(catalog.Options{
-		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys,
+		Withheld: h.trust.Withheld,
+		Bus:      h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
-	h.upstreams = &upstreams{manager: manager, arranged: arrange.New(manager), catalog: h.catalog, bus: h.bus, log: h.log}
+	h.upstreams = &upstreams{manager: manager, guard: h.trust, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log}
 	if err := h.openApprovals(ctx); err != nil {
 		return err
 	}

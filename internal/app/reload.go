@@ -55,6 +55,7 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 		return err
 	}
 	h.approvals.SetPolicy(config.policy())
+	h.trust.Set(config.trustSettings())
 	h.catalog.Refresh(ctx)
 	h.tellChanges(config)
 	return nil

@@ -29,6 +29,8 @@ func (h *House) routes() http.Handler {
 	mux.Handle("/api/v1/events", watch)
 	mux.Handle("/api/v1/traces", watch)
 	mux.Handle("/api/v1/traces/", watch)
+	mux.Handle("/api/v1/pins", h.admin())
+	mux.Handle("/api/v1/pins/", h.admin())
 	if h.hoot != nil {
 		kept := h.files().Handler()
 		mux.Handle("/artifact/", kept)

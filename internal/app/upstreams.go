@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/trust"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
@@ -26,6 +27,7 @@ import (
 // a change of the one leaves the other alone.
 type upstreams struct {
 	manager  *upstream.Manager
+	guard    *trust.Guard    // between the manager and whoever uses its tools
 	arranged *arrange.Source // the manager's tools as the owner wants them
 	catalog  *catalog.Catalog
 	bus      *event.Bus
@@ -217,7 +219,7 @@ func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	if !ok {
 		return nil, false // not a typed nil
 	}
-	return watchedPeer{peer, name, u}, true
+	return watchedPeer{trustedPeer{peer, name, u.guard}, name, u}, true
 }
 
 // Namespaces are the names of all upstreams.

@@ -152,6 +152,8 @@ type toolEntry struct {
 	Namespace   string `json:"namespace,omitempty"`
 	LuaPath     string `json:"lua_path"`
 	Description string `json:"description"`
+
+	Flags []string `json:"flags,omitempty"`
 }
 
 func (o overview) tools(ctx context.Context, _ string) (string, error) {
@@ -161,7 +163,7 @@ func (o overview) tools(ctx context.Context, _ string) (string, error) {
 		for i := range tools {
 			entries = append(entries, toolEntry{
 				Name: tools[i].Name, Namespace: namespace,
-				LuaPath: luaPath(tools[i].Ref), Description: brief(tools[i].Description),
+				LuaPath: luaPath(tools[i].Ref), Description: brief(tools[i].Description), Flags: tools[i].Flags,
 			})
 		}
 	}

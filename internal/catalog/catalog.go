@@ -12,6 +12,7 @@ package catalog
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -54,6 +55,9 @@ type Options struct {
 	// Private tells namespaces that belong to somebody: only callers whose scope
 	// allows them see them. nil: there are none.
 	Private func(namespace string) bool
+	// Withheld says why there is no tool of a name that somebody does offer, written
+	// as "space.tool" or "space__tool"; nil knows of none.
+	Withheld func(name string) error
 }
 
 // Catalog is all tools as one source. It is safe for concurrent use and starts
@@ -63,6 +67,7 @@ type Catalog struct {
 	bus     *event.Bus
 	limits  func(string) Limits
 	private func(string) bool
+	kept    func(name string) error
 	schemas *schemas
 	lexicon *lexicon
 	meters  *meters
@@ -92,7 +97,7 @@ func New(o Options) *Catalog {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private,
+		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, kept: o.Withheld,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),
@@ -195,7 +200,22 @@ func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
 	if s := v.shelves[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
 		return &entry{info: tool.Info{Ref: ref}, source: s.owner, gear: s.gear}, nil
 	}
+	if err := c.Withheld(ctx, ref.String()); err != nil {
+		return nil, err
+	}
 	return nil, v.missing(ref)
+}
+
+// Withheld says why the caller finds no tool of that name although it exists.
+func (c *Catalog) Withheld(ctx context.Context, name string) error {
+	if c.kept == nil {
+		return nil
+	}
+	space, tail, _ := strings.Cut(strings.TrimPrefix(name, "mcp."), ".")
+	if !c.sees(ctx, tool.Ref{Space: space, Name: tail}) {
+		return nil
+	}
+	return c.kept(strings.TrimPrefix(name, "mcp."))
 }
 
 var _ tool.Source = (*Catalog)(nil)

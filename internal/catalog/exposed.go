@@ -130,6 +130,9 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if !ok {
 		v := x.catalog.refresh(ctx)
 		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
+			if err := x.catalog.Withheld(ctx, call.Ref.Name); err != nil {
+				return tool.Result{}, err
+			}
 			return tool.Result{}, x.catalog.seen(ctx, v).unexposed(call.Ref.Name)
 		}
 	}

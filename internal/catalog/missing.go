@@ -27,6 +27,9 @@ func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 		e = v.resolve(name)
 	}
 	if e == nil {
+		if err := c.Withheld(ctx, name); err != nil {
+			return tool.Info{}, err
+		}
 		ref := v.guess(name)
 		if err := v.astray(name); err != nil && ref.Space == "" {
 			return tool.Info{}, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/nearest"
 )
@@ -49,6 +50,9 @@ var absentGlobals = map[string]string{
 
 // suggestTool names the tools there are, those of the same namespace first.
 func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
+	if e.sayWithheld(ctx, r) {
+		return
+	}
 	available := r.toolNames(ctx).first(e.SourceLine)
 	e.didYouMean(name, slices.Collect(available.names()))
 	if list := available.list(20); list != "" {
@@ -57,12 +61,35 @@ func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
 }
 
 func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
+	if e.sayWithheld(ctx, r) {
+		return
+	}
 	spaces := r.toolNames(ctx).spaces()
 	if len(spaces) == 0 || !strings.Contains(e.SourceLine, "mcp") {
 		return // it was something else that is nil
 	}
 	e.didYouMean(name, spaces)
 	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
+}
+
+var spokenTool = regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`)
+
+// sayWithheld tells of a tool that exists and may not be used, and why. It tells
+// whether that is so.
+func (e *Error) sayWithheld(ctx context.Context, r *Runner) bool {
+	source, ok := r.options.Tools.(interface {
+		Withheld(ctx context.Context, name string) error
+	})
+	if !ok {
+		return false
+	}
+	for _, m := range spokenTool.FindAllStringSubmatch(e.SourceLine, -1) {
+		if err := source.Withheld(ctx, m[1]+"."+m[2]); err != nil {
+			e.Suggestions = append(e.Suggestions, err.Error(), fault.HintOf(err))
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Error) didYouMean(name string, known []string) {

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 )
 
 // Ref names one tool: the namespace it lives in and its own name there.
@@ -40,13 +41,15 @@ type Info struct {
 
 	Original string // its owner's name for it, where it shows under another; "" otherwise
 	Priority int    // which of several to prefer: higher ones are listed and found first
+
+	Flags []string // what a scanner found in its definition that does not belong there
 }
 
 // Same tells whether two definitions say the same, wherever their owner is.
 func (i *Info) Same(other *Info) bool {
 	return i.Ref == other.Ref && i.Original == other.Original && i.Priority == other.Priority &&
 		i.Title == other.Title && i.Description == other.Description && i.Hints == other.Hints &&
-		bytes.Equal(i.Input, other.Input) && bytes.Equal(i.Output, other.Output) && bytes.Equal(i.Raw, other.Raw)
+		slices.Equal(i.Flags, other.Flags) && bytes.Equal(i.Input, other.Input) && bytes.Equal(i.Output, other.Output) && bytes.Equal(i.Raw, other.Raw)
 }
 
 // Hints are the tool's own claims about its behaviour. They come from strangers:

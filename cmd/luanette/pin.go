@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/luanette/luanette/internal/admin"
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/trust"
+)
+
+// pinCommand is `luanette pin`: what upstreams say of their tools, to be read
+// before anybody uses them.
+type pinCommand struct {
+	List    pinListCommand    `cmd:"" help:"List what is pinned, and what waits to be approved."`
+	Show    pinShowCommand    `cmd:"" help:"Show a definition, or what has changed of it."`
+	Approve pinApproveCommand `cmd:"" help:"Let a definition be used, or all that an upstream has waiting."`
+	Refuse  pinRefuseCommand  `cmd:"" help:"Keep a definition from being used."`
+}
+
+// Help is shown by `luanette pin --help`.
+func (pinCommand) Help() string {
+	return `With trust = "pin", for all upstreams or for some, what an upstream says of a tool
+is held until somebody has read and approved it, and held again when it changes:
+nobody sees the tool, and nobody can call it.
+
+  luanette upstream add docs https://example.org/mcp --trust pin
+  luanette pin list
+  luanette pin approve docs --all`
+}
+
+type pinListCommand struct {
+	deskFlags
+	Upstream string `arg:"" optional:"" help:"Only this upstream's."`
+	State    string `enum:",held,changed,approved,refused" default:"" placeholder:"STATE" help:"Only those held, changed, approved or refused."`
+}
+
+// Run lists pins by upstream and name.
+func (c *pinListCommand) Run(ctx context.Context, world *process) error {
+	query := url.Values{"upstream": {c.Upstream}, "state": {c.State}}
+	var list admin.PinList
+	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/pins?"+query.Encode(), nil, &list)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, raw)
+	}
+	if len(list.Pins) == 0 {
+		_, err := fmt.Fprintln(world.Stdout, "nothing is pinned; trust = \"pin\" in luanette.toml pins what upstreams offer")
+		return err
+	}
+	var rows [][]string
+	for _, p := range list.Pins {
+		rows = append(rows, []string{p.ID, string(p.State), pinned(p), p.Digest[:12], strings.Join(codes(p.Flags), ", ")})
+	}
+	return table(world, strings.Fields("PIN STATE WHAT DIGEST FLAGS"), rows)
+}
+
+// pinned names what a pin is about.
+func pinned(p admin.Pin) string {
+	name := trust.Visible(p.Name)
+	switch p.Kind {
+	case trust.Tool:
+		return p.Upstream + "." + name
+	case trust.Prompt:
+		return p.Upstream + " prompt " + name
+	default:
+		return p.Upstream + " " + string(p.Kind)
+	}
+}
+
+func codes(flags []trust.Finding) (list []string) {
+	for _, f := range flags {
+		list = append(list, string(f.Code))
+	}
+	return list
+}
+
+type pinArg struct {
+	deskFlags
+	ID string `arg:"" help:"The pin's id, as list shows it, or the tool as upstream.tool."`
+}
+
+type pinShowCommand struct{ pinArg }
+
+// Run shows all of a new definition, and of a changed one what changed.
+func (c *pinShowCommand) Run(ctx context.Context, world *process) error {
+	p, raw, err := c.find(ctx, world)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, raw)
+	}
+	return showPin(world, p)
+}
+
+func (c *pinArg) find(ctx context.Context, world *process) (p admin.PinDetail, raw json.RawMessage, err error) {
+	raw, err = c.admin(ctx, world, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p)
+	return p, raw, err
+}
+
+func showPin(world *process, p admin.PinDetail) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s\n", p.ID, p.State, pinned(p.Pin))
+	if p.Server != "" {
+		fmt.Fprintf(&b, "server  %s\n", p.Server)
+	}
+	fmt.Fprintf(&b, "digest  %s\n", p.Digest)
+	if p.Decided != nil {
+		fmt.Fprintf(&b, "decided %s by %s\n", p.Decided.Format("2006-01-02 15:04"), p.By)
+	}
+	for _, f := range p.Flags {
+		fmt.Fprintf(&b, "flag    %s in %s: %s\n", f.Code, f.Path, f.Text)
+	}
+	switch {
+	case len(p.Diff) > 0:
+		fmt.Fprintf(&b, "\n%s\n", trust.Text(p.Diff))
+	default:
+		fmt.Fprintf(&b, "\n%s\n", trust.Visible(string(p.Definition)))
+	}
+	_, err := fmt.Fprint(world.Stdout, b.String())
+	return err
+}
+
+type pinApproveCommand struct {
+	pinArg
+	All     bool `help:"The id is an upstream: approve all it has waiting, except what is flagged."`
+	Flagged bool `help:"With --all: also what is flagged."`
+}
+
+// Run approves the definition as it is now, which is shown.
+func (c *pinApproveCommand) Run(ctx context.Context, world *process) error {
+	if !c.All {
+		return c.decide(ctx, world, "approve")
+	}
+	var done admin.ApprovedAll
+	raw, err := c.admin(ctx, world, http.MethodPost, "/api/v1/pins/approve", admin.ApproveAll{Upstream: c.ID, Flagged: c.Flagged}, &done)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, raw)
+	}
+	fmt.Fprintf(world.Stdout, "approved %d\n", len(done.Approved))
+	for _, p := range done.Left {
+		fmt.Fprintf(world.Stdout, "left: %s  %s  %s\n", p.ID, pinned(p), strings.Join(codes(p.Flags), ", "))
+	}
+	if len(done.Left) > 0 {
+		fmt.Fprintln(world.Stdout, "read them with `luanette pin show` and approve them one by one, or all with --flagged")
+	}
+	return nil
+}
+
+type pinRefuseCommand struct{ pinArg }
+
+// Run refuses the definition as it is now.
+func (c *pinRefuseCommand) Run(ctx context.Context, world *process) error {
+	return c.decide(ctx, world, "refuse")
+}
+
+// decide shows the definition and decides about exactly that.
+func (c *pinArg) decide(ctx context.Context, world *process, decision string) error {
+	return c.at(ctx, world, func(desk app.Desk) error {
+		var p admin.PinDetail
+		if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
+			return err
+		}
+		if !c.JSON {
+			if err := showPin(world, p); err != nil {
+				return err
+			}
+		}
+		raw, err := askAdmin(ctx, desk, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", admin.Decide{Decision: decision, Digest: p.Digest}, &p)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(world.Stdout, raw)
+		}
+		_, err = fmt.Fprintf(world.Stdout, "\n%s is %s\n", pinned(p.Pin), p.State)
+		return err
+	})
+}
+
+// admin asks the door for administrators and reads its answer.
+func (f *deskFlags) admin(ctx context.Context, world *process, method, path string, body, into any) (raw json.RawMessage, err error) {
+	err = f.at(ctx, world, func(desk app.Desk) error {
+		raw, err = askAdmin(ctx, desk, method, path, body, into)
+		return err
+	})
+	return raw, err
+}
+
+func askAdmin(ctx context.Context, desk app.Desk, method, path string, body, into any) (json.RawMessage, error) {
+	raw, err := desk.Admin(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return nil, fault.Wrap(fault.Upstream, err, "read what the server answered")
+	}
+	return raw, nil
+}

@@ -1,0 +1,103 @@
+// Package admin is the door for those who run the house: what upstreams say of
+// their tools, to be approved or refused. It takes an administrator's key; neither
+// tools nor scripts come in here.
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/inet"
+)
+
+// Options are the rooms behind the door.
+type Options struct {
+	Pins     Pins
+	Browsers inet.Browsers // whose pages may come in
+}
+
+// Door answers /api/v1/pins.
+type Door struct {
+	options Options
+	mux     *http.ServeMux
+}
+
+// New makes the door.
+func New(o Options) *Door {
+	d := &Door{options: o, mux: http.NewServeMux()}
+	d.handle("GET /api/v1/pins", d.listPins)
+	d.handle("POST /api/v1/pins/approve", d.approvePins)
+	d.handle("GET /api/v1/pins/{id}", d.showPin)
+	d.handle("POST /api/v1/pins/{id}/decide", d.decidePin)
+	return d
+}
+
+// maxBody is how much a request may say.
+const maxBody = 64 << 10
+
+// handle has a path answered with JSON, for administrators only.
+func (d *Door) handle(pattern string, answer func(r *http.Request) (any, error)) {
+	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if !access.Of(r.Context()).Admin() {
+			refuse(w, fault.New(fault.Denied, "this is for administrators").WithHint("it takes a key with the scope %s", access.Admin))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		body, err := answer(r)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		write(w, http.StatusOK, body)
+	})
+}
+
+// ServeHTTP turns away requests that a person's browser was tricked into.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if !d.options.Browsers.Served(r) || origin != "" && !d.options.Browsers.Allowed(r, origin) {
+		refuse(w, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
+			WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+		return
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	d.mux.ServeHTTP(w, r)
+}
+
+// read takes a request's body.
+func read(r *http.Request, into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "read the request").WithHint("send a JSON object; docs/trust.md and docs/audit.md show them")
+	}
+	return nil
+}
+
+// statuses are what faults are in HTTP.
+var statuses = map[fault.Code]int{
+	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
+	fault.Denied: http.StatusForbidden, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
+}
+
+// refuse answers with an error as all our HTTP doors word it.
+func refuse(w http.ResponseWriter, err error) {
+	status, ok := statuses[fault.CodeOf(err)]
+	if !ok {
+		status = http.StatusInternalServerError
+	}
+	body := map[string]string{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
+	if hint := fault.HintOf(err); hint != "" {
+		body["hint"] = hint
+	}
+	write(w, status, body)
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+}

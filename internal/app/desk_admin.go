@@ -1,0 +1,90 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Admin asks this house's own door.
+func (d *localDesk) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
+	request, err := adminRequest(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	w := &answered{header: http.Header{}, status: http.StatusOK}
+	d.admin().ServeHTTP(w, request)
+	return adminAnswer(w.status, w.body.Bytes())
+}
+
+// Admin asks the server.
+func (d *remoteDesk) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
+	base := d.address
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	u, err := url.Parse(base)
+	if err != nil || !strings.HasPrefix(u.Scheme, "http") {
+		return nil, fault.New(fault.InvalidParams, "%s has no door for administrators", d.address).WithHint("give the address of an HTTP server")
+	}
+	request, err := adminRequest(ctx, method, u.Scheme+"://"+u.Host+path, body)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", d.address)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", d.address)
+	}
+	return adminAnswer(response.StatusCode, raw)
+}
+
+func adminRequest(ctx context.Context, method, target string, body any) (*http.Request, error) {
+	var reader io.Reader = http.NoBody
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		reader = bytes.NewReader(raw)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target, reader)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	return request, nil
+}
+
+// adminAnswer is what the door said, or the fault it answered with.
+func adminAnswer(status int, body []byte) (json.RawMessage, error) {
+	if status == http.StatusOK {
+		return body, nil
+	}
+	var said struct{ Code, Message, Hint string }
+	if json.Unmarshal(body, &said) != nil || said.Message == "" {
+		return nil, fault.New(fault.Upstream, "the server answered %d", status).WithHint("is it a luanette of this version?")
+	}
+	return nil, fault.New(fault.Code(said.Code), "%s", said.Message).WithHint("%s", said.Hint)
+}
+
+// answered is an answer that stays in the house.
+type answered struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answered) Header() http.Header                { return a.header }
+func (a *answered) WriteHeader(status int)             { a.status = status }
+func (a *answered) Write(data []byte) (n int, _ error) { return a.body.Write(data) }

@@ -1,0 +1,202 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/luanette/luanette/internal/admin"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/inet"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/trust"
+	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// openTrust puts the guard between the upstreams and whoever uses their tools.
+func (h *House) openTrust(ctx context.Context, manager *upstream.Manager) (err error) {
+	h.trust, err = trust.New(ctx, h.store, manager, trust.Options{
+		Settings: h.config.trustSettings(), Own: h.ownNames,
+		Target: func(namespace string) string {
+			status, _ := manager.Status(namespace)
+			return status.Target
+		},
+		Events: h.bus, Log: h.log,
+	})
+	return err
+}
+
+// ownNames are the names nobody else's tool may have.
+func (h *House) ownNames() (names []string) {
+	if h.own == nil { // nothing is offered yet
+		return nil
+	}
+	for _, source := range []tool.Source{h.own, h.scripts.published} {
+		tools, _ := source.Tools(context.Background()) // from memory
+		for i := range tools {
+			names = append(names, tools[i].Name)
+		}
+	}
+	return names
+}
+
+// trustSettings are what the configuration says of whom to trust.
+func (c *Config) trustSettings() trust.Settings {
+	s := trust.Settings{Default: trust.Mode(c.Trust), Modes: map[string]trust.Mode{}, Owned: map[string]bool{}}
+	for name, u := range c.Upstreams {
+		s.Owned[name] = true
+		if u.Trust != "" {
+			s.Modes[name] = trust.Mode(u.Trust)
+		}
+	}
+	return s
+}
+
+func (c *Config) checkTrust() error {
+	wrong := func(key, mode string) error {
+		return fault.New(fault.Config, "%s: %q is not a way to trust", key, mode).WithHint("use open or pin")
+	}
+	if !slices.Contains(trust.Modes(), trust.Mode(c.Trust)) {
+		return wrong("trust", c.Trust)
+	}
+	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
+		if mode := c.Upstreams[name].Trust; mode != "" && !slices.Contains(trust.Modes(), trust.Mode(mode)) {
+			return wrong("upstreams."+name+".trust", mode)
+		}
+	}
+	return nil
+}
+
+// withheld tells of what an upstream offers and nobody sees.
+func (u *upstreams) withheld(namespace string) []string {
+	if n := u.guard.Held(namespace); n > 0 {
+		return []string{fmt.Sprintf("%d of its tools are held: luanette pin list %s", n, namespace)}
+	}
+	return nil
+}
+
+// trustedPeer is an upstream seen whole of which what is not approved is left out.
+type trustedPeer struct {
+	hub.Peer
+	name  string
+	guard *trust.Guard
+}
+
+// Request relays a request about what may be seen.
+func (p trustedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	switch method {
+	case wire.MethodToolsCall:
+		name, _ := wire.GetText(params, "name")
+		if err := p.guard.Admit(ctx, tool.Ref{Space: p.name, Name: name}); err != nil {
+			return nil, err
+		}
+	case wire.MethodPromptsGet:
+		name, _ := wire.GetText(params, "name")
+		if err := p.admitPrompt(ctx, name); err != nil {
+			return nil, err
+		}
+	case wire.MethodToolsList, wire.MethodPromptsList:
+		page, err := p.Peer.Request(ctx, method, params, caller)
+		if err != nil {
+			return nil, err
+		}
+		return p.sift(ctx, method, page), nil
+	}
+	return p.Peer.Request(ctx, method, params, caller)
+}
+
+// sift takes out of a page what is held.
+func (p trustedPeer) sift(ctx context.Context, method string, page json.RawMessage) json.RawMessage {
+	list, kind := "tools", trust.Tool
+	if method == wire.MethodPromptsList {
+		list, kind = "prompts", trust.Prompt
+	}
+	raw, ok := wire.Get(page, list)
+	items, isList := wire.Items(raw)
+	if !ok || !isList {
+		return page
+	}
+	kept, all := []byte{'['}, true
+	for _, item := range items {
+		name, _ := wire.GetText(item, "name")
+		if p.guard.Examine(ctx, p.name, kind, item) != nil || kind == trust.Tool && p.guard.Admit(ctx, tool.Ref{Space: p.name, Name: name}) != nil {
+			all = false
+			continue
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(kept, item...)
+	}
+	if all {
+		return page
+	}
+	return wire.Set(page, list, append(kept, ']'))
+}
+
+// mostPages bounds how long an upstream can keep us reading.
+const mostPages = 100
+
+// admitPrompt says why a prompt may not be used. One that was never listed is
+// looked for first.
+func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
+	seen, err := p.guard.Known(p.name, trust.Prompt, name)
+	if seen {
+		return err
+	}
+	params := json.RawMessage(`{}`)
+	for range mostPages {
+		page, err := p.Request(ctx, wire.MethodPromptsList, params, nil)
+		if err != nil {
+			return err
+		}
+		cursor, more := wire.Get(page, "nextCursor")
+		if !more || wire.IsNull(cursor) {
+			break
+		}
+		params = wire.Set(nil, "cursor", cursor)
+	}
+	if seen, err = p.guard.Known(p.name, trust.Prompt, name); seen {
+		return err
+	}
+	return fault.New(fault.NotFound, "no prompt %q", name).
+		WithHint("%s is pinned: only what it lists, and somebody approved, can be used", p.name)
+}
+
+// Describe leaves out instructions that nobody approved.
+func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
+	capabilities, serverInfo, instructions, err = p.Peer.Describe(ctx)
+	if text, _ := wire.Text(instructions); err == nil && text != "" && p.guard.Examine(ctx, p.name, trust.Instructions, instructions) != nil {
+		instructions = nil
+	}
+	return capabilities, serverInfo, instructions, err
+}
+
+// admin makes the door for those who run the house.
+func (h *House) admin() *admin.Door {
+	return admin.New(admin.Options{
+		Pins: pinRoom{h}, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
+	})
+}
+
+// pinRoom shows what a decision changes as soon as it is made.
+type pinRoom struct{ house *House }
+
+func (r pinRoom) List(upstream string, states ...trust.State) []*trust.Pin {
+	return r.house.trust.List(upstream, states...)
+}
+
+func (r pinRoom) Get(id string) (*trust.Pin, error) { return r.house.trust.Get(id) }
+
+func (r pinRoom) Decide(ctx context.Context, id string, d trust.Decision) (*trust.Pin, error) {
+	defer r.house.catalog.Refresh(ctx)
+	return r.house.trust.Decide(ctx, id, d)
+}
+
+func (r pinRoom) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*trust.Pin, err error) {
+	defer r.house.catalog.Refresh(ctx)
+	return r.house.trust.ApproveAll(ctx, upstream, by, withFlags)
+}
