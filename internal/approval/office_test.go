@@ -2,7 +2,6 @@ package approval_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
@@ -28,17 +28,9 @@ type building struct {
 
 func newBuilding(t *testing.T) *building {
 	t.Helper()
-	d, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "approval.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := dbtest.Open(t, dbtest.Fresh(t))
 	bus := event.New(event.BusOptions{})
-	t.Cleanup(func() {
-		bus.Close()
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(bus.Close)
 	return &building{d, clock.NewVirtual(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), bus}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/secret"
@@ -66,12 +67,12 @@ type place struct {
 
 func open(t *testing.T, a script, o chat.Options) place {
 	t.Helper()
-	return openAt(t, "sqlite:"+filepath.Join(t.TempDir(), "chat.db"), a, o)
+	return openAt(t, dbtest.Fresh(t), a, o)
 }
 
 func openAt(t *testing.T, url string, a script, o chat.Options) place {
 	t.Helper()
-	database, err := db.Open(t.Context(), url, db.Options{})
+	database, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,10 +333,13 @@ func TestALineIsBounded(t *testing.T) {
 		<-hold
 		return assistant(ctx, r, emit)
 	}, chat.Options{})
-	for range 3 { // one is answered, two wait
+	for i := range 3 { // one is answered, two wait
 		_, err := p.room.Say(t.Context(), talk.Message{Person: talk.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if i == 0 {
+			<-began
 		}
 	}
 	status, body, header := p.ask(t, "POST", "/api/v1/chat", say("one too many"))
@@ -529,7 +533,7 @@ func TestCallback(t *testing.T) {
 // A callback outlives the process that promised it.
 func TestCallbackAfterARestart(t *testing.T) {
 	t.Parallel()
-	url := "sqlite:" + filepath.Join(t.TempDir(), "chat.db")
+	url := dbtest.Fresh(t)
 	box := &hookbox{last: make(chan struct{}), fail: 1}
 	hooks := httptest.NewServer(box)
 	t.Cleanup(hooks.Close)

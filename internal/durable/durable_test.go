@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/durable"
 )
 
@@ -19,16 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func database(t testing.TB) *db.DB {
 	t.Helper()
-	d, err := db.Open(context.Background(), "sqlite:"+filepath.Join(t.TempDir(), "durable.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return dbtest.Open(t, dbtest.Fresh(t))
 }
 
 func launch(t testing.TB, d *db.DB, work durable.Work) *durable.Engine {

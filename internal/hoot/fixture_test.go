@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -24,7 +25,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	return openBench(t, "sqlite:"+t.TempDir()+"/test.db")
+	return openBench(t, dbtest.Fresh(t))
 }
 
 func openBench(t *testing.T, url string) *bench {
@@ -32,7 +33,7 @@ func openBench(t *testing.T, url string) *bench {
 	b := &bench{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
 	b.bus = event.New(event.BusOptions{Clock: b.clock})
 	b.heard = b.bus.Subscribe(event.Options{Types: []string{"transport.*", "beat.*", "marker.*", "region.*"}, Buffer: 10_000})
-	store, err := db.Open(t.Context(), url, db.Options{})
+	store, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -131,7 +132,7 @@ func TestPositionFollowsTheClock(t *testing.T) {
 
 func TestTimelineIsKept(t *testing.T) {
 	t.Parallel()
-	url := "sqlite:" + t.TempDir() + "/test.db"
+	url := dbtest.Fresh(t)
 	b := openBench(t, url)
 	if err := b.garden.addRegion(t.Context(), Region{ID: "r", Position: 8, Duration: 2, Behavior: "latent"}); err != nil {
 		t.Fatal(err)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/job"
@@ -94,16 +94,7 @@ func (s *stage) times(id, word string) int {
 
 func database(t testing.TB) *db.DB {
 	t.Helper()
-	d, err := db.Open(context.Background(), "sqlite:"+filepath.Join(t.TempDir(), "job.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return dbtest.Open(t, dbtest.Fresh(t))
 }
 
 // open opens a queue; the test closes it, or its end does.

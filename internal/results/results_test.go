@@ -3,13 +3,12 @@ package results_test
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/tool"
@@ -18,11 +17,7 @@ import (
 // open opens the store kept in folder, as a process does when it starts.
 func open(t *testing.T, folder string, o results.Options) *results.Store {
 	t.Helper()
-	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(folder, "test.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = database.Close() })
+	database := dbtest.Open(t, dbtest.In(t, folder))
 	s, err := results.Open(t.Context(), database, o)
 	if err != nil {
 		t.Fatal(err)

@@ -3,14 +3,13 @@ package script
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
@@ -63,11 +62,7 @@ type printery struct {
 // published.
 func opened(t *testing.T, folder string, d *drawer) printery {
 	t.Helper()
-	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(folder, "test.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = database.Close() })
+	database := dbtest.Open(t, dbtest.In(t, folder))
 	tools := catalog.New(catalog.Options{Sources: []tool.Source{shelf{}}})
 	bus := event.New(event.BusOptions{})
 	runner := bench(t, func(o *Options) { o.Tools = tools })

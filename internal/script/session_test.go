@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/lua"
@@ -28,11 +28,7 @@ type parlour struct {
 // enter opens the sessions kept in folder, as a process does when it starts.
 func enter(t testing.TB, folder string, change func(*Options), o SessionOptions) parlour {
 	t.Helper()
-	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(folder, "test.db"), db.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = database.Close() })
+	database := dbtest.Open(t, dbtest.In(t, folder))
 	sessions, err := OpenSessions(t.Context(), database, bench(t, change), o)
 	if err != nil {
 		t.Fatal(err)

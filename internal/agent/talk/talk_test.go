@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/llm"
 )
@@ -34,11 +34,11 @@ func parrot(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.R
 	return agent.Reply{Responses: []string{"re: " + r.Message}, Language: r.Language, Usage: llm.Usage{Input: 10, Output: 2, Cost: 0.5}}, nil
 }
 
-func store(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "talk.db") }
+func store(t *testing.T) string { return dbtest.Fresh(t) }
 
 func open(t *testing.T, url string, a script, o talk.Options) (*talk.Room, func()) {
 	t.Helper()
-	database, err := db.Open(t.Context(), url, db.Options{})
+	database, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +168,14 @@ func TestFollowersSeeEverything(t *testing.T) {
 
 func TestALineIsBounded(t *testing.T) {
 	t.Parallel()
-	hold := make(chan struct{})
+	began, hold := make(chan struct{}, 3), make(chan struct{})
 	room, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		began <- struct{}{}
 		<-hold
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, talk.Options{Depth: 2})
 	first := say(t, room, ann, "0")
+	<-began // it waits no longer
 	if second := say(t, room, ann, "1"); first.Queued || !second.Queued {
 		t.Errorf("queued: %v, %v", first.Queued, second.Queued)
 	}

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/luanette/luanette/internal/db"
@@ -55,7 +56,7 @@ func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(),
 // functions of Writes are run twice, as they may be when several nodes write.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{Twice: strings.HasPrefix(url, "postgres:")})
+	d, err := db.Open(context.WithoutCancel(t.Context()), url, Options(url))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,3 +67,27 @@ func Open(t testing.TB, url string) *db.DB {
 	})
 	return d
 }
+
+// In is the address of a database that is empty the first time it is asked for
+// folder, and the same one after that. Kinds are as with Fresh.
+func In(t testing.TB, folder string) string {
+	t.Helper()
+	if !strings.HasPrefix(t.Name(), onPostgres+"/") {
+		return "sqlite:" + filepath.Join(folder, "test.db")
+	}
+	places.Lock()
+	defer places.Unlock()
+	if places.urls[folder] == "" {
+		places.urls[folder] = Postgres(t)
+	}
+	return places.urls[folder]
+}
+
+// places are the databases on Postgres that stand for folders.
+var places = struct {
+	sync.Mutex
+	urls map[string]string
+}{urls: map[string]string{}}
+
+// Options are how a test opens a database: those of Open.
+func Options(url string) db.Options { return db.Options{Twice: strings.HasPrefix(url, "postgres:")} }

@@ -1,0 +1,16 @@
+package hoot
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/db/dbtest"
+)
+
+// TestOnPostgres is every test that has a database, on the other one.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t,
+		TestTransportTellsBeatsMarkersAndRegions, TestTransportRunsByItself, TestPositionFollowsTheClock, TestTimelineIsKept,
+		TestEventsExpire, TestEveryToolKeepsTheRules, TestPageOfMusic,
+	)
+}
