@@ -1,17 +1,25 @@
 // Command hub measures what the hub adds to a call: a client calls an echo tool
 // directly and through the hub, in each pair of protocol eras, alone and with
 // others beside it. Server, hub and client are three processes, so that the
-// hub's processor time and garbage can be told from the rest. The hub is all of
-// luanette serve, without telemetry. It also tells what
-// open sessions hold in memory.
+// hub's processor time and garbage can be told from the rest: user and system time
+// of its process, as the kernel counts them, divided by the calls. The hub is all of
+// luanette serve, without telemetry. Beside it stands the least that anything in
+// its place could cost in Go: the standard library's reverse proxy, which copies
+// bytes and looks at nothing. It also tells what open sessions hold in memory.
 //
 //	go run ./bench/hub [-for 2s] [-clients 1,16,64]
+//
+// With -profile FILE the hub's processor time with the first number of clients, in
+// the newer era, is profiled instead.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
@@ -27,6 +35,7 @@ func main() {
 		length   = flag.Duration("for", 2*time.Second, "how long to measure each row")
 		clients  = flag.String("clients", "1,16,64", "how many clients at a time")
 		door     = flag.String("door", "", "where the hub listens; used by the program itself")
+		profile  = flag.String("profile", "", "write a profile of the hub here, and measure nothing else")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -37,8 +46,10 @@ func main() {
 		err = serveUpstream(ctx, *listen)
 	case "hub":
 		err = serveHub(ctx, *listen, *door, *upstream)
+	case "proxy":
+		err = serveProxy(ctx, *listen, *upstream)
 	default:
-		err = measure(ctx, *length, *clients)
+		err = measure(ctx, *length, *clients, *profile)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/hub:", err)
@@ -46,7 +57,7 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, length time.Duration, clients string) error {
+func measure(ctx context.Context, length time.Duration, clients, profile string) error {
 	counts, err := parseCounts(clients)
 	if err != nil {
 		return err
@@ -66,12 +77,23 @@ func measure(ctx context.Context, length time.Duration, clients string) error {
 	}
 	defer near.stop()
 	near.mcp = "http://" + door
+	if profile != "" {
+		return way{"", near, "/mcp/modern", "modern"}.profile(ctx, counts[0], length, profile)
+	}
+	plain, err := start(ctx, "proxy", "-upstream", far.url)
+	if err != nil {
+		return err
+	}
+	defer plain.stop()
 	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
 		return err
 	}
-	for _, era := range eras {
+	for _, w := range []way{
+		{"direct, legacy", far, "/mcp", "legacy"}, {"direct, modern", far, "/mcp", "modern"},
+		{"reverse proxy, legacy", plain, "/mcp", "legacy"}, {"reverse proxy, modern", plain, "/mcp", "modern"},
+	} {
 		for _, n := range counts {
-			if err := (way{"direct, " + era, far, "/mcp", era}).report(ctx, n, length); err != nil {
+			if err := w.report(ctx, n, length); err != nil {
 				return err
 			}
 		}
@@ -132,6 +154,29 @@ func (w way) report(ctx context.Context, clients int, length time.Duration) erro
 		((after.CPU - before.CPU) / time.Duration(n)).Round(time.Microsecond).String(),
 		fmt.Sprintf("%.1f KB", float64((after.Bytes-before.Bytes)/n)/1000),
 		strconv.FormatUint((after.Objects-before.Objects)/n, 10))
+}
+
+// profile writes what the server's processor time is spent on.
+func (w way) profile(ctx context.Context, clients int, length time.Duration, file string) error {
+	loaded := make(chan error, 1)
+	go func() {
+		_, err := load(ctx, w.server.mcp+w.path, w.era, clients, length+time.Second)
+		loaded <- err
+	}()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", w.server.url, max(1, int(length.Seconds()))), nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(file, data, 0o600), <-loaded)
 }
 
 func row(cells ...string) error {

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httputil"
+	"net/http/pprof"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,7 +44,7 @@ func serveUpstream(ctx context.Context, address string) error {
 }
 
 // serveHub is luanette serve in front of an upstream twice, once in each era.
-func serveHub(ctx context.Context, address, door, url string) error {
+func serveHub(ctx context.Context, address, door, upstream string) error {
 	data, err := os.MkdirTemp("", "luanette-bench-")
 	if err != nil {
 		return err
@@ -50,7 +53,7 @@ func serveHub(ctx context.Context, address, door, url string) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "listen = %q\ndata = %q\n[log]\nlevel = \"error\"\n", door, data)
 	for _, era := range eras {
-		fmt.Fprintf(&text, "[upstreams.%s]\nurl = %q\nprotocol = %q\nexpose = \"all\"\n", era, url, era)
+		fmt.Fprintf(&text, "[upstreams.%s]\nurl = %q\nprotocol = %q\nexpose = \"all\"\n", era, upstream, era)
 	}
 	file := filepath.Join(data, "luanette.toml")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
@@ -71,6 +74,18 @@ func serveHub(ctx context.Context, address, door, url string) error {
 	return errors.Join(serve(ctx, address, http.NotFoundHandler()), <-ready)
 }
 
+// serveProxy passes on what comes, as it comes.
+func serveProxy(ctx context.Context, address, to string) error {
+	target, err := url.Parse(to)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, address, &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport: &http.Transport{MaxIdleConnsPerHost: 1024},
+	})
+}
+
 // usage is what a process has spent since it began, and holds now.
 type usage struct {
 	CPU     time.Duration
@@ -89,6 +104,7 @@ func serve(ctx context.Context, address string, h http.Handler) error {
 		}
 		_ = json.NewEncoder(w).Encode(spent()) // the reader may have left
 	})
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	server := &http.Server{Addr: address, Handler: mux}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

@@ -20,6 +20,7 @@ type client struct {
 	url     *url.URL
 	headers http.Header
 	http    *http.Client
+	direct  *direct // nil where there is none
 }
 
 func (o *Options) newClient(spec Spec) (*client, error) {
@@ -52,7 +53,28 @@ func (o *Options) newClient(spec Spec) (*client, error) {
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	return &client{url: u, headers: headers, http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect}}, nil
+	c := &client{url: u, headers: headers, http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect}}
+	if u.Scheme == "http" && !o.proxied(u) {
+		c.direct = &direct{address: hostPort(u), dial: dialer.DialContext}
+	}
+	return c, nil
+}
+
+// proxied tells whether requests to u go through another server.
+func (o *Options) proxied(u *url.URL) bool {
+	if o.Proxy == nil {
+		return false
+	}
+	via, err := o.Proxy(&http.Request{URL: u})
+	return via != nil || err != nil
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 func (o *Options) headers(spec Spec) (http.Header, error) {
@@ -100,7 +122,7 @@ func (c *client) request(ctx context.Context, method string, to *url.URL, body [
 	}
 	if body != nil {
 		request.ContentLength = int64(len(body))
-		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		request.GetBody = func() (io.ReadCloser, error) { return &heldBody{bytes.NewReader(body), body}, nil }
 		request.Body, _ = request.GetBody() // never fails
 	}
 	return request.WithContext(ctx)
@@ -135,7 +157,7 @@ func (c *client) do(request *http.Request) (*http.Response, error) {
 // send makes one round trip, which is nearly always all there is to do; a redirect
 // takes the long way from the start.
 func (c *client) send(request *http.Request) (*http.Response, error) {
-	response, err := c.http.Transport.RoundTrip(request)
+	response, err := c.roundTrip(request)
 	if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {
 		return response, err
 	}
@@ -149,7 +171,17 @@ func (c *client) send(request *http.Request) (*http.Response, error) {
 	return c.http.Do(again)
 }
 
-func (c *client) close() { c.http.CloseIdleConnections() }
+func (c *client) roundTrip(request *http.Request) (*http.Response, error) {
+	if body := bodyOf(request); c.direct.suits(request, body) && request.URL == c.url {
+		return c.direct.roundTrip(request, body)
+	}
+	return c.http.Transport.RoundTrip(request)
+}
+
+func (c *client) close() {
+	c.http.CloseIdleConnections()
+	c.direct.close()
+}
 
 // statusError is an HTTP status that is no answer.
 type statusError struct {

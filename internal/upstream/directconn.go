@@ -1,0 +1,132 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// directConn is a connection that serves one request at a time.
+type directConn struct {
+	pool   *direct
+	conn   net.Conn
+	raw    syscall.RawConn // nil where the system has none
+	in     *bufio.Reader
+	head   int // how much more of a header may come; negative: what comes is no header
+	reused bool
+	since  time.Time // since when it is not used
+}
+
+func newDirectConn(pool *direct, conn net.Conn) *directConn {
+	c := &directConn{pool: pool, conn: conn}
+	c.in = bufio.NewReader(c)
+	if has, ok := conn.(syscall.Conn); ok {
+		c.raw, _ = has.SyscallConn() // without it the next request finds out
+	}
+	return c
+}
+
+// Read reads what the server sends, which is not to begin with an endless header.
+func (c *directConn) Read(p []byte) (int, error) {
+	if c.head == 0 {
+		return 0, errLongHead
+	}
+	n, err := c.conn.Read(p)
+	if c.head > 0 {
+		c.head = max(0, c.head-n)
+	}
+	return n, err
+}
+
+func (c *directConn) close() { _ = c.conn.Close() } // there is nobody to tell
+
+// exchange writes a request and reads the answer as far as its body, which is to
+// be closed. When ctx ends, whatever is going on with the connection ends.
+func (c *directConn) exchange(r *http.Request, message []byte) (*http.Response, error) {
+	stop := context.AfterFunc(r.Context(), func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	response, err := c.ask(r, message)
+	if err != nil {
+		stop()
+		c.close()
+		return nil, err
+	}
+	body := &directAnswer{ReadCloser: response.Body, conn: c, stop: stop, keep: !response.Close}
+	if response.Body == http.NoBody {
+		body.end(true)
+	} else {
+		response.Body = body
+	}
+	return response, nil
+}
+
+func (c *directConn) ask(r *http.Request, message []byte) (*http.Response, error) {
+	if n, err := c.conn.Write(message); err != nil {
+		if n == 0 {
+			err = errors.Join(errUnwritten, err)
+		}
+		return nil, err
+	}
+	for {
+		c.head = directHead
+		response, err := http.ReadResponse(c.in, r)
+		c.head = -1
+		switch {
+		case errors.Is(err, errLongHead):
+			return nil, errLongHead
+		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
+		case err != nil:
+			return nil, err
+		case response.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errors.New("server wants to speak another protocol")
+		case response.StatusCode >= 200:
+			return response, nil
+		}
+	}
+}
+
+// directAnswer is an answer's body. When it was read to its end, its connection
+// serves the next request.
+type directAnswer struct {
+	io.ReadCloser
+	conn *directConn
+	stop func() bool
+	keep bool
+	over bool
+}
+
+func (a *directAnswer) Read(p []byte) (int, error) {
+	if a.over {
+		return 0, io.EOF
+	}
+	n, err := a.ReadCloser.Read(p)
+	if err != nil {
+		a.end(err == io.EOF) //nolint:errorlint // what is around an end is none
+	}
+	return n, err
+}
+
+// Close gives up what was not read, and the connection with it.
+func (a *directAnswer) Close() error {
+	a.end(false)
+	return nil
+}
+
+// end lets go of the connection.
+func (a *directAnswer) end(whole bool) {
+	if a.over {
+		return
+	}
+	a.over = true
+	if a.stop() && whole && a.keep && a.conn.in.Buffered() == 0 {
+		a.conn.pool.put(a.conn)
+		return
+	}
+	a.conn.close()
+}
