@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/tool"
@@ -48,23 +50,12 @@ func (t *turn) sessionName() string {
 // findSession finds the conversation's session or makes it. Where there are no
 // sessions, code runs without.
 func (t *turn) findSession(ctx context.Context) (string, error) {
-	listed, err := t.ownTool(ctx, "session_list", struct{}{})
+	sessions, err := t.sessions(ctx, func(name string) bool { return name == t.sessionName() })
 	if err != nil {
 		return "", err
 	}
-	var list struct {
-		Sessions []struct {
-			ID   string `json:"session_id"`
-			Name string
-		}
-	}
-	if json.Unmarshal(listed, &list) != nil {
-		return "", nil //nolint:nilerr // who lists no sessions has none of ours
-	}
-	for _, s := range list.Sessions {
-		if s.Name == t.sessionName() {
-			return s.ID, nil
-		}
+	if len(sessions) > 0 {
+		return sessions[0], nil
 	}
 	made, err := t.ownTool(ctx, "session_create", map[string]string{"name": t.sessionName()})
 	if err != nil {
@@ -75,6 +66,29 @@ func (t *turn) findSession(ctx context.Context) (string, error) {
 	}
 	_ = json.Unmarshal(made, &session) // without one, code runs without
 	return session.ID, nil
+}
+
+// sessions are the person's sessions with a name that is wanted.
+func (t *turn) sessions(ctx context.Context, wanted func(name string) bool) (ids []string, err error) {
+	listed, err := t.ownTool(ctx, "session_list", struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Sessions []struct {
+			ID   string `json:"session_id"`
+			Name string
+		}
+	}
+	if json.Unmarshal(listed, &list) != nil {
+		return nil, nil //nolint:nilerr // who lists no sessions has none of ours
+	}
+	for _, s := range list.Sessions {
+		if wanted(s.Name) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids, nil
 }
 
 // ownTool calls one of the house's tools in the agent's own interest, for the
@@ -98,14 +112,24 @@ func (t *turn) ownTool(ctx context.Context, name string, args any) (json.RawMess
 // Reset ends what a conversation has kept outside of its history: the variables of
 // its Lua session.
 func (a *Agent) Reset(ctx context.Context, org, user, conversation string) error {
-	if a.options.Tools == nil {
+	t := a.begin(Request{Org: org, User: user, Conversation: conversation}, nil)
+	return t.reset(ctx, func(name string) bool { return name == t.sessionName() })
+}
+
+// Forget is Reset for all conversations of a person.
+func (a *Agent) Forget(ctx context.Context, org, user string) error {
+	t := a.begin(Request{Org: org, User: user}, nil)
+	return t.reset(ctx, func(name string) bool { return name == t.sessionName() || strings.HasPrefix(name, t.sessionName()+":") })
+}
+
+func (t *turn) reset(ctx context.Context, wanted func(name string) bool) error {
+	if t.agent.options.Tools == nil {
 		return nil
 	}
-	t := a.begin(Request{Org: org, User: user, Conversation: conversation}, nil)
-	id, err := t.findSession(ctx)
-	if err != nil || id == "" {
-		return err
+	ids, err := t.sessions(ctx, wanted)
+	for _, id := range ids {
+		_, failed := t.ownTool(ctx, "session_reset", map[string]string{sessionKey: id})
+		err = errors.Join(err, failed)
 	}
-	_, err = t.ownTool(ctx, "session_reset", map[string]string{sessionKey: id})
 	return err
 }

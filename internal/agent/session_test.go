@@ -14,9 +14,10 @@ import (
 
 // sessions is a house that keeps sessions.
 type sessions struct {
-	mu    sync.Mutex
-	names map[string][]string // by owner
-	calls []string
+	mu     sync.Mutex
+	names  map[string][]string // by owner
+	calls  []string
+	resets []string
 }
 
 func (s *sessions) shelf() *shelf {
@@ -39,6 +40,12 @@ func (s *sessions) shelf() *shelf {
 		defer s.mu.Unlock()
 		s.names[call.Caller.User] = append(s.names[call.Caller.User], in.Name)
 		return tool.Output("", map[string]string{"session_id": call.Caller.User + "#" + in.Name})
+	})
+	source.with("session_reset", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.resets = append(s.resets, string(call.Args))
+		return tool.Output("ok", nil)
 	})
 	source.with("lua_eval", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
 		s.mu.Lock()
@@ -74,5 +81,30 @@ func TestSessionOfTheConversation(t *testing.T) {
 		if n != 0 {
 			t.Errorf("%d more or less of %s: %v", n, call, house.calls)
 		}
+	}
+}
+
+// A conversation is reset without those beside it, a person is forgotten with all of
+// theirs, and nobody with sessions that are no conversation's. None is made for that.
+func TestSessionsAreReset(t *testing.T) {
+	t.Parallel()
+	house := &sessions{names: map[string][]string{"acme/anna": {"chat", "chat:work", "chatter"}, "acme/bob": {"chat"}}}
+	s := play(t, house.shelf(), "say ok")
+	for _, c := range []struct {
+		reset func() error
+		want  string
+	}{
+		{func() error { return s.Agent.Reset(t.Context(), "acme", "anna", "work") }, `[{"session_id":"acme/anna#chat:work"}]`},
+		{func() error { return s.Agent.Reset(t.Context(), "acme", "anna", "") }, `[{"session_id":"acme/anna#chat"}]`},
+		{func() error { return s.Agent.Forget(t.Context(), "acme", "anna") }, `[{"session_id":"acme/anna#chat"} {"session_id":"acme/anna#chat:work"}]`},
+		{func() error { return s.Agent.Forget(t.Context(), "acme", "carl") }, `[]`},
+	} {
+		house.resets = nil
+		if err := c.reset(); err != nil || fmt.Sprint(house.resets) != c.want {
+			t.Errorf("reset %v, %v, want %s", house.resets, err, c.want)
+		}
+	}
+	if len(house.names) != 2 {
+		t.Errorf("sessions %v", house.names)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/agent"
+	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/secret"
@@ -134,6 +135,14 @@ type assistant struct {
 func (h *House) assistant() assistant {
 	a, err := h.openAgent()
 	return assistant{a, err}
+}
+
+// forget takes away what a person's conversations have left beside their history.
+func (a assistant) forget(ctx context.Context, p talk.Person) error {
+	if a.agent == nil {
+		return nil
+	}
+	return a.agent.Forget(ctx, p.Org, p.User)
 }
 
 // Turn answers one message.

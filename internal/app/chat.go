@@ -27,7 +27,9 @@ func (h *House) openChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	room, err := talk.Open(ctx, h.store, h.assistant(), talk.Options{
+	assistant := h.assistant()
+	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
+		Forget: assistant.forget,
 		Servers: &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
 	})
 	if err != nil {

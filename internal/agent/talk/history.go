@@ -63,8 +63,8 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC()}, nil
 }
 
-// Forget removes a person's history and returns how many exchanges it had.
-// Messages that are still waiting are answered.
+// Forget removes a person's history, and what else their conversations have left,
+// and returns how many exchanges it had. Messages that are still waiting are answered.
 func (r *Room) Forget(ctx context.Context, p Person) (gone int64, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
@@ -74,5 +74,8 @@ func (r *Room) Forget(ctx context.Context, p Person) (gone int64, err error) {
 		gone, err = result.RowsAffected()
 		return err
 	})
+	if err == nil && r.options.Forget != nil {
+		err = r.options.Forget(r.background, p) //nolint:contextcheck // done in the room's own name, as turns are
+	}
 	return gone, err
 }

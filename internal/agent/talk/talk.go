@@ -38,7 +38,10 @@ type Options struct {
 	// messages are its own to answer; whoever knows that a node is gone calls Adopt.
 	Node string
 	// Tell has other nodes' Heard called; nil: there are none.
-	Tell  func(ctx context.Context, word string)
+	Tell func(ctx context.Context, word string)
+	// Forget takes away what else is kept of a person's conversations when their
+	// history goes; nil: nothing is.
+	Forget func(ctx context.Context, p Person) error
 	Bus   *event.Bus
 	Log   *slog.Logger
 	Clock clock.Clock
