@@ -29,7 +29,7 @@ func (h *House) openChat(ctx context.Context) error {
 	}
 	assistant := h.assistant()
 	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
-		Forget: assistant.forget,
+		Forget:  assistant.forget,
 		Servers: &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
 	})
 	if err != nil {

@@ -42,9 +42,9 @@ type Options struct {
 	// Forget takes away what else is kept of a person's conversations when their
 	// history goes; nil: nothing is.
 	Forget func(ctx context.Context, p Person) error
-	Bus   *event.Bus
-	Log   *slog.Logger
-	Clock clock.Clock
+	Bus    *event.Bus
+	Log    *slog.Logger
+	Clock  clock.Clock
 }
 
 // Room is where conversations are kept. It is safe for concurrent use.
