@@ -14,7 +14,6 @@ import (
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/secret"
 )
 
 // chatCommand is `luanette chat`.
@@ -34,7 +33,7 @@ standard output as they arrive; tools that run are shown on standard error.
 
 The model is Anthropic's with the key in ANTHROPIC_API_KEY, or whatever the
 section [chat] of luanette.toml says. With --server the agent of a running server
-answers, with the key in ENGINE_API_KEY, and keeps the conversation.
+answers, with the key in LUANETTE_KEY, and keeps the conversation.
 
 ` + chatHelp
 }
@@ -58,8 +57,7 @@ func (c *chatCommand) Run(ctx context.Context, world *process) error {
 func (c *chatCommand) begin(ctx context.Context, world *process) (app.Chat, error) {
 	defer spin(world, "connecting")()
 	if c.Server != "" {
-		key, _ := world.Env.Lookup("ENGINE_API_KEY")
-		return app.ConnectChat(c.Server, c.User, secret.New(key))
+		return app.ConnectChat(c.Server, c.User, c.token(world))
 	}
 	loaded, err := c.load(world, nil)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -22,12 +24,23 @@ import (
 // running server, or of one that is built for the occasion.
 type deskFlags struct {
 	settingFlags
-	Server string        `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
-	JSON   bool          `help:"Print JSON for programs."`
-	Wait   time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start."`
+	Server string `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
+	tokenFlag
+	JSON bool          `help:"Print JSON for programs."`
+	Wait time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start."`
 
 	Archive bool           `kong:"-"` // the command looks at jobs
 	Notes   map[string]any `kong:"-"` // what goes along with its calls
+}
+
+// tokenFlag is what a server is shown to be let in.
+type tokenFlag struct {
+	Key string `placeholder:"TOKEN" help:"Key for the server; LUANETTE_KEY hides it from whoever lists processes."`
+}
+
+// token is the key that was given, or that of the environment.
+func (f tokenFlag) token(world *process) secret.Text {
+	return secret.New(cmp.Or(f.Key, world.Env["LUANETTE_KEY"], world.Env["ENGINE_API_KEY"]))
 }
 
 // open finds the desk. A spinner runs meanwhile when a person is looking.
@@ -35,6 +48,7 @@ func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) 
 	defer spin(world, "connecting")()
 	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
 	if f.Server != "" {
+		options.Key = f.token(world)
 		return app.Connect(ctx, f.Server, options)
 	}
 	loaded, err := f.load(world, nil)

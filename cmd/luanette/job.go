@@ -24,13 +24,14 @@ type jobCommand struct {
 // jobFlags are those of every job command.
 type jobFlags struct {
 	Server string `short:"s" default:"http://127.0.0.1:8081" placeholder:"URL" help:"The server that runs the jobs."`
-	JSON   bool   `help:"Print JSON for programs."`
+	tokenFlag
+	JSON bool `help:"Print JSON for programs."`
 
 	Notes map[string]any `kong:"-"` // what goes along with its calls
 }
 
 func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	desk := deskFlags{Server: f.Server, JSON: f.JSON, Notes: f.Notes}
+	desk := deskFlags{Server: f.Server, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}
 	return desk.answer(ctx, world, name, args)
 }
 

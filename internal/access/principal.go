@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -8,17 +9,26 @@ import (
 )
 
 // Principal is who asks. Doors find it out once and put it into the context; what
-// lies behind them only reads it there.
+// lies behind them only reads it there. It is kept as JSON with what outlives a
+// request: jobs, schedules, messages.
 type Principal struct {
-	ID   string // stands for it in what is kept and compared, never empty: "local", "key:web", "oauth:…"
-	Name string // for people
-	Org  string // the only organisation it is for; empty: any
-	User string // the person behind it, where one is known
+	ID   string `json:"id"`             // stands for it in what is kept and compared, never empty: "local", "key:web", "oauth:…"
+	Name string `json:"name,omitempty"` // for people
+	Org  string `json:"org,omitempty"`  // the only organisation it is for; empty: any
+	User string `json:"user,omitempty"` // the person behind it, where one is known
 
-	Scopes     []Scope
-	Namespaces []string // the only ones it may see; empty: all
-	Tools      []string // the only tools, as "space.name", "*" for any part of a name; empty: all
-	Expires    time.Time
+	Scopes     []Scope   `json:"scopes,omitempty"`
+	Namespaces []string  `json:"namespaces,omitempty"` // the only ones it may see, * for any letters; empty: all
+	Tools      []string  `json:"tools,omitempty"`      // the only tools, as "space.name", or "name" for our own; empty: all
+	Limits     Limits    `json:"limits,omitzero"`
+	Expires    time.Time `json:"expires,omitzero"`
+}
+
+// Limits bound how much somebody may do. Zero is without a bound.
+type Limits struct {
+	Rate       int `json:"rate,omitempty"`       // requests a minute
+	Concurrent int `json:"concurrent,omitempty"` // tool calls at a time, those of its scripts included
+	Budget     int `json:"budget,omitempty"`     // tool calls a day, likewise
 }
 
 // LocalID is the ID of the one who sits at the machine.
@@ -43,6 +53,10 @@ func Of(ctx context.Context) Principal {
 	return Local()
 }
 
+// Nobody is who shows neither key nor token where one is needed. Nothing is
+// allowed to it; what is open to everybody it can have.
+func Nobody() Principal { return Principal{ID: "nobody", Name: "nobody"} }
+
 // Admin tells whether everything is open to it, whoever's it is.
 func (p Principal) Admin() bool { return p.Org == "" && slices.Contains(p.Scopes, Admin) }
 
@@ -53,16 +67,29 @@ func (p Principal) May(scope Scope, org string) bool {
 		return false
 	}
 	switch {
-	case slices.Contains(p.Scopes, Admin):
-		return p.Org == "" || scope != Admin
+	case p.Admin():
+		return true
 	case scope == Admin:
 		return false
-	case slices.Contains(p.Scopes, Org):
-		return p.Org != "" && org == p.Org
+	case slices.Contains(p.Scopes, Admin): // of one organisation
+		return true
+	case (scope == Org || scope == Chat) && slices.Contains(p.Scopes, Org) && p.Org != "" && org == p.Org:
+		return true
 	default:
-		return slices.Contains(p.Scopes, scope)
+		return scope != Org && slices.Contains(p.Scopes, scope)
 	}
 }
+
+// Title names it in messages: "the key web".
+func (p Principal) Title() string {
+	if strings.HasPrefix(p.ID, "key:") {
+		return "the key " + p.Name
+	}
+	return cmp.Or(p.Name, p.ID)
+}
+
+// Owns tells whether something that a principal of that ID made is its own to use.
+func (p Principal) Owns(id string) bool { return p.ID == cmp.Or(id, LocalID) || p.Admin() }
 
 // Narrowed tells whether some tools are hidden from it.
 func (p Principal) Narrowed() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 }

@@ -20,8 +20,17 @@ type Options struct {
 
 // Door answers /api/v1/pins.
 type Door struct {
-	options Options
-	mux     *http.ServeMux
+	options  Options
+	mux      *http.ServeMux
+	patterns []string
+}
+
+// Routes are the paths of this door, with what each needs.
+func (d *Door) Routes() (list []access.Route) {
+	for _, pattern := range d.patterns {
+		list = append(list, access.Route{Pattern: pattern, Scope: access.Admin, Handler: d})
+	}
+	return list
 }
 
 // New makes the door.
@@ -39,6 +48,7 @@ const maxBody = 64 << 10
 
 // handle has a path answered with JSON, for administrators only.
 func (d *Door) handle(pattern string, answer func(r *http.Request) (any, error)) {
+	d.patterns = append(d.patterns, pattern)
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if !access.Of(r.Context()).Admin() {
 			refuse(w, fault.New(fault.Denied, "this is for administrators").WithHint("it takes a key with the scope %s", access.Admin))

@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/fault"
@@ -23,10 +21,6 @@ import (
 // openChat makes the room where conversations are kept and the door to it.
 func (h *House) openChat(ctx context.Context) error {
 	c := &h.config.Chat
-	keys, err := h.keys()
-	if err != nil {
-		return err
-	}
 	assistant := h.assistant()
 	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
 		Forget:  assistant.forget,
@@ -37,82 +31,13 @@ func (h *House) openChat(ctx context.Context) error {
 	}
 	h.talk = room
 	h.chat = chat.New(room, chat.Options{
-		Keys: keys, Debug: c.DebugEvents, Rate: c.Rate,
+		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 		Webhooks: webhookTransport(h.config.MCP.AllowedHosts),
 		Token:    secret.New(h.options.Env["CALLBACK_TOKEN"]),
 		Log:      h.log, Version: h.options.Version,
 	})
-	if !keys.Any() {
-		h.log.WarnContext(ctx, "the chat API is open to everybody who can reach it", "hint", "set ENGINE_API_KEY, or keys in luanette.toml")
-	}
 	return nil
-}
-
-// KeyConfig is a key that opens the HTTP API.
-type KeyConfig struct {
-	Hash    string   `toml:"hash" help:"sha256: and the hash of the key; the key itself need not be kept"`
-	Env     string   `toml:"env" help:"or the variable that holds the key"`
-	Scopes  []string `toml:"scopes" help:"what it opens: chat, org (what concerns one organisation) or admin (everything)"`
-	Org     string   `toml:"org" help:"the only organisation it is for"`
-	Expires string   `toml:"expires" help:"when it ends, such as 2027-01-31"`
-}
-
-// keys are those of the configuration, and ENGINE_API_KEY, which opens everything.
-func (h *House) keys() (*access.Keys, error) {
-	var keys []access.Key
-	if token := h.options.Env["ENGINE_API_KEY"]; token != "" {
-		keys = append(keys, access.Key{Name: "ENGINE_API_KEY", Hash: access.HashOf(token), Scopes: access.Scopes})
-	}
-	for _, name := range slices.Sorted(mapKeys(h.config.Keys)) {
-		key, err := h.config.Keys[name].read(name, h.options.Env)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, key)
-	}
-	return access.New(keys, nil), nil
-}
-
-// read makes a key of what the configuration says of it.
-func (c KeyConfig) read(name string, env Environment) (access.Key, error) {
-	key := access.Key{Name: name, Org: c.Org}
-	bad := func(format string, args ...any) (access.Key, error) {
-		return key, fault.New(fault.Config, "keys."+name+": "+format, args...)
-	}
-	var err error
-	switch {
-	case c.Hash != "" && c.Env != "" || c.Hash == "" && c.Env == "":
-		return bad("it takes either hash or env")
-	case c.Hash != "":
-		if key.Hash, err = access.ParseHash(c.Hash); err != nil {
-			return key, fault.Wrap(fault.Config, err, "keys.%s", name)
-		}
-	default:
-		token := env[c.Env]
-		if token == "" {
-			return bad("the variable %s is not set", c.Env)
-		}
-		key.Hash = access.HashOf(token)
-	}
-	for _, scope := range c.Scopes {
-		if !slices.Contains(access.Scopes, access.Scope(scope)) {
-			return bad("no scope %q; there are chat, org and admin", scope)
-		}
-		key.Scopes = append(key.Scopes, access.Scope(scope))
-	}
-	if len(key.Scopes) == 0 {
-		return bad("it opens nothing: scopes is empty")
-	}
-	if slices.Contains(key.Scopes, access.Org) && c.Org == "" {
-		return bad("the scope org takes an org")
-	}
-	if c.Expires != "" {
-		if key.Expires, err = time.Parse(time.DateOnly, c.Expires); err != nil {
-			return bad("expires must look like 2027-01-31, not %q", c.Expires)
-		}
-	}
-	return key, nil
 }
 
 // webhookTransport reaches callbacks, but nothing inside a private network unless

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/agent"
@@ -74,12 +73,9 @@ func (c *localChat) Close(ctx context.Context) error { return c.house.Close(ctx)
 
 // ConnectChat is a conversation with the server that runs at address.
 func ConnectChat(address, user string, key secret.Text) (Chat, error) {
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	base, err := url.Parse(address)
-	if err != nil || base.Host == "" {
-		return nil, fault.New(fault.InvalidParams, "%q is not the address of a server", address).WithHint("for example http://127.0.0.1:8081")
+	base, err := serverURL(address)
+	if err != nil {
+		return nil, err
 	}
 	return &remoteChat{base: base, user: user, key: key}, nil
 }
@@ -128,7 +124,7 @@ func refusedChat(resp *http.Response) error {
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fault.New(fault.NeedsAuth, "%s", text).WithHint("set ENGINE_API_KEY to a key of the server")
+		return fault.New(fault.NeedsAuth, "%s", text).WithHint("set LUANETTE_KEY to a key of the server")
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway:
 		return fault.New(fault.Unavailable, "%s", text)
 	default:

@@ -323,7 +323,7 @@ func (l *Loaded) readEnvironment(env Environment) error {
 		}
 	}
 	for _, name := range slices.Sorted(mapKeys(env)) {
-		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable {
+		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable || name == keyVariable {
 			continue
 		}
 		s, ok := byVariable[name]
@@ -420,6 +420,7 @@ func (c *Config) checkPrefixes() error {
 
 const (
 	configVariable = "LUANETTE_CONFIG"
+	keyVariable    = "LUANETTE_KEY"   // for commands that ask a server
 	testVariables  = "LUANETTE_TEST_" // of our own tests; no settings
 )
 

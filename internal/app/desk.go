@@ -89,6 +89,9 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 	if err != nil {
 		return nil, err
 	}
+	if !options.Key.IsZero() {
+		spec.Headers = map[string]string{"Authorization": "Bearer " + options.Key.Reveal()}
+	}
 	bus := event.New(event.BusOptions{})
 	defer bus.Close()
 	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus})

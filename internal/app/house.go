@@ -23,12 +23,15 @@ import (
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/gate"
 	"github.com/luanette/luanette/internal/hoot"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/hud"
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/keyring"
 	"github.com/luanette/luanette/internal/results"
+	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/trust"
 	"github.com/luanette/luanette/internal/upstream"
@@ -41,6 +44,7 @@ type Options struct {
 	Env     Environment // for variables that parts of the configuration name
 	Jobs    bool        // run jobs, those that a crash interrupted included; not for a house built in passing
 	Archive bool        // without Jobs: let them be looked at and replayed
+	Key     secret.Text // for a server elsewhere
 }
 
 // House is the whole program, built and running except for its doors. Serve or
@@ -52,6 +56,8 @@ type House struct {
 	telemetry *telemetry.Telemetry
 	log       *slog.Logger
 	store     *db.DB
+	ring      *keyring.Ring
+	gate      *gate.Gate
 	bus       *event.Bus
 	upstreams *upstreams
 	catalog   *catalog.Catalog
@@ -108,6 +114,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		return nil, errors.Join(err, h.Close(ctx))
 	}
 	h.work.Go(func() { h.upstreams.follow(background) })
+	h.work.Go(func() { h.ring.Run(background) })
 	h.work.Go(func() { h.watchApprovals(background) })
 	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
 	h.startScripts(ctx, background)
@@ -150,17 +157,27 @@ func (h *House) furnish(ctx context.Context) error {
 }
 
 func (h *House) openStore(ctx context.Context) error {
-	if err := os.MkdirAll(h.config.Data, 0o700); err != nil {
-		return fault.Wrap(fault.Config, err, "make data folder").
-			WithHint("choose a folder you may write to with --data or LUANETTE_DATA")
+	if err := makeDataFolder(h.config.Data); err != nil {
+		return err
 	}
 	store, err := db.Open(ctx, h.config.Database, db.Options{})
 	if err != nil {
 		return err
 	}
 	h.store = store
+	if err := h.openKeys(ctx); err != nil {
+		return err
+	}
 	h.results, err = results.Open(ctx, store, results.Options{Log: h.log})
 	return err
+}
+
+func makeDataFolder(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return fault.Wrap(fault.Config, err, "make data folder").
+			WithHint("choose a folder you may write to with --data or LUANETTE_DATA")
+	}
+	return nil
 }
 
 // connectRooms makes the connection manager, the catalog over it, and the scripts
@@ -232,6 +249,7 @@ func (h *House) hangDoors() {
 		Tasks:     h.tasks(),
 		Upstreams: h.upstreams,
 		Changes:   changes(exposed, h.bus),
+		Principal: caller,
 		Origins:   h.config.MCP.AllowedOrigins,
 		Limits:    hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
 		Log:       h.log,
@@ -307,6 +325,9 @@ func (h *House) Close(ctx context.Context) error {
 	}
 	h.stop()
 	h.work.Wait()
+	if h.gate != nil {
+		h.gate.Close()
+	}
 	if h.hoot != nil {
 		h.hoot.Close()
 	}

@@ -3,49 +3,43 @@ package app
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/hud"
 )
 
-// routes is every path the program answers, on one page.
-func (h *House) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /health", h.health)
-	mux.HandleFunc("GET /ready", h.ready)
-	mcp := h.hub.Handler()
-	mux.Handle("/mcp", mcp)
-	mux.Handle("/mcp/", mcp)
-	mux.Handle("/.well-known/", mcp)
-	page := hud.Page()
-	for _, path := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
-		mux.Handle(path, page)
+// routes is every path the program answers, with what it takes to be let in.
+func (h *House) routes() []access.Route {
+	list := []access.Route{
+		{Pattern: "GET /health", Handler: http.HandlerFunc(h.health)},
+		{Pattern: "GET /ready", Handler: http.HandlerFunc(h.ready)},
+		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
+	list = slices.Concat(list, hud.PageRoutes(), h.gate.Routes(), h.hub.Routes(), h.hud.Routes(), h.admin().Routes())
 	if h.chat != nil {
-		mux.Handle("/api/v1/", h.chat.Handler())
+		list = append(list, h.chat.Routes()...)
 	}
-	watch := h.hud.Handler()
-	mux.Handle("/api/v1/config", watch)
-	mux.Handle("/api/v1/events", watch)
-	mux.Handle("/api/v1/traces", watch)
-	mux.Handle("/api/v1/traces/", watch)
-	mux.Handle("/api/v1/pins", h.admin())
-	mux.Handle("/api/v1/pins/", h.admin())
 	if h.hoot != nil {
-		kept := h.files().Handler()
-		mux.Handle("/artifact/", kept)
-		mux.Handle("/artifacts", kept)
-		mux.Handle("/cas", kept)
-		mux.Handle("/cas/", kept)
+		list = append(list, h.files().Routes()...)
 	}
-	mux.HandleFunc("/", notFound)
-	return h.telemetry.Handler(mux)
+	return list
 }
+
+// handler serves them.
+func (h *House) handler() http.Handler { return h.telemetry.Handler(h.gate.Mux(h.routes())) }
 
 // health answers load balancers and people: alive, which version, since when,
 // and how the servers behind us are doing. An upstream that is away does not make
 // us unhealthy: everything else goes on.
-func (h *House) health(w http.ResponseWriter, _ *http.Request) {
+//
+// How they are doing is told to those who may look on; to others only that we live.
+func (h *House) health(w http.ResponseWriter, r *http.Request) {
+	if who := access.Of(r.Context()); !who.May(access.Read, who.Org) {
+		writeJSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": h.options.Version})
+		return
+	}
 	type upstreamHealth struct {
 		State string `json:"state"`
 		Tools int    `json:"tools"`

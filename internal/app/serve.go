@@ -24,6 +24,9 @@ const (
 // Serve listens and answers until ctx ends, then lets requests under way finish
 // and closes the house.
 func (h *House) Serve(ctx context.Context) error {
+	if err := h.checkDoors(ctx, h.config.Listen); err != nil {
+		return errors.Join(err, h.Close(ctx))
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.config.Listen)
 	if err != nil {
 		return errors.Join(listenFault(err, h.config.Listen), h.Close(ctx))
@@ -34,12 +37,12 @@ func (h *House) Serve(ctx context.Context) error {
 		return errors.Join(err, h.Close(ctx))
 	}
 	h.listening.Store(baseOf(listener.Addr()))
-	h.greet(listener.Addr(), backend)
+	h.greet(ctx, listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server := &http.Server{
-		Handler:           h.routes(),
+		Handler:           h.handler(),
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -85,7 +88,7 @@ func shut(ctx context.Context, server *http.Server) error {
 }
 
 // greet tells people what is reachable where.
-func (h *House) greet(addr net.Addr, backend string) {
+func (h *House) greet(ctx context.Context, addr net.Addr, backend string) {
 	base := "http://" + addr.String()
 	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
 	for _, line := range [][2]string{
@@ -94,11 +97,20 @@ func (h *House) greet(addr net.Addr, backend string) {
 		{"ZeroMQ", backend},
 		{"data", h.config.Data},
 		{"config", orNone(h.config.File)},
+		{"keys", h.keysNeeded(ctx)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
 		}
 	}
+}
+
+// keysNeeded tells people whether the doors are shut.
+func (h *House) keysNeeded(ctx context.Context) string {
+	if shut, err := h.gate.Shut(ctx); err == nil && !shut {
+		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"
+	}
+	return "needed; `luanette key list` shows them"
 }
 
 func orNone(text string) string {

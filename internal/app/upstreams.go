@@ -216,14 +216,16 @@ func (u *upstreams) Refresh(ctx context.Context, name string) ([]tool.Info, erro
 // Peer is one upstream seen whole, for the hub.
 func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	peer, ok := u.manager.Peer(name)
-	if !ok {
+	if !ok || isSomebodys(name) {
 		return nil, false // not a typed nil
 	}
 	return watchedPeer{trustedPeer{peer, name, u.guard}, name, u}, true
 }
 
-// Namespaces are the names of all upstreams.
-func (u *upstreams) Namespaces() []string { return u.manager.Namespaces() }
+// Namespaces are the names of all upstreams but those that belong to somebody.
+func (u *upstreams) Namespaces() []string {
+	return slices.DeleteFunc(u.manager.Namespaces(), isSomebodys)
+}
 
 // follow keeps the catalog up to date with the upstreams until ctx ends.
 func (u *upstreams) follow(ctx context.Context) {

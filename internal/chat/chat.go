@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/inet"
@@ -20,7 +19,6 @@ import (
 
 // Options are the door's choices. The zero value of each is sensible.
 type Options struct {
-	Keys     *access.Keys  // who may come in; nil: everybody
 	Browsers inet.Browsers // whose pages may
 	// Debug adds tool_use and tool_result to streams, which show what tools were
 	// asked and what they said.
@@ -46,9 +44,6 @@ type Door struct {
 
 // New makes the door of a room.
 func New(room *talk.Room, o Options) *Door {
-	if o.Keys == nil {
-		o.Keys = access.New(nil, nil)
-	}
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
 	}

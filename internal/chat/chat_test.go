@@ -24,6 +24,8 @@ import (
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/gate"
+	"github.com/luanette/luanette/internal/keyring"
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/secret"
 )
@@ -65,12 +67,12 @@ type place struct {
 	logs *bytes.Buffer
 }
 
-func open(t *testing.T, a script, o chat.Options) place {
+func open(t *testing.T, a script, o chat.Options, fixed ...keyring.Key) place {
 	t.Helper()
-	return openAt(t, dbtest.Fresh(t), a, o)
+	return openAt(t, dbtest.Fresh(t), a, o, fixed...)
 }
 
-func openAt(t *testing.T, url string, a script, o chat.Options) place {
+func openAt(t *testing.T, url string, a script, o chat.Options, fixed ...keyring.Key) place {
 	t.Helper()
 	database, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
@@ -83,10 +85,16 @@ func openAt(t *testing.T, url string, a script, o chat.Options) place {
 	logs := &bytes.Buffer{}
 	o.Log = slog.New(slog.NewJSONHandler(&locked{w: logs}, nil))
 	door := chat.New(room, o)
-	server := httptest.NewServer(door.Handler())
+	ring, err := keyring.Open(t.Context(), database, keyring.Options{Fixed: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch := gate.New(gate.Options{Ring: ring})
+	server := httptest.NewServer(watch.Mux(door.Routes()))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
+		watch.Close()
 		room.Close()
 		door.Close()
 		if err := database.Close(); err != nil {
@@ -367,12 +375,21 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// key is one whose token is its name and "-key"; acme's is for acme, ada's for ada.
+func key(name string, scope access.Scope) keyring.Key {
+	k := keyring.Key{Name: name, Hash: keyring.HashOf(name + "-key"), Rights: keyring.Rights{Scopes: []access.Scope{scope}}}
+	switch name {
+	case "acme":
+		k.Org = name
+	case "ada":
+		k.User = name
+	}
+	return k
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	p := open(t, assistant, chat.Options{Keys: access.New([]access.Key{
-		{Name: "web", Hash: access.HashOf("web-key"), Scopes: []access.Scope{access.Chat}},
-		{Name: "acme", Hash: access.HashOf("acme-key"), Scopes: []access.Scope{access.Org}, Org: "acme"},
-	}, nil)})
+	p := open(t, assistant, chat.Options{}, key("web", access.Chat), key("acme", access.Org), key("ada", access.Chat))
 	in := func(org string) string { return `{"client_id":"w","user_id":"u","message":"m","org":"` + org + `"}` }
 	tests := []struct {
 		name, method, path, body, key string
@@ -385,6 +402,10 @@ func TestKeys(t *testing.T) {
 		{"an organisation's", "GET", "/api/v1/admin/orgs/acme/config", "", "acme-key", 200},
 		{"not another's", "GET", "/api/v1/admin/orgs/other/config", "", "acme-key", 403},
 		{"nor its chat", "POST", "/api/v1/chat", in("other"), "acme-key", 403},
+		{"but its own", "POST", "/api/v1/chat", in("acme"), "acme-key", 200},
+		{"a person's is not for another", "POST", "/api/v1/chat", in("acme"), "ada-key", 403},
+		{"nor for another's history", "GET", "/api/v1/orgs/acme/users/u/history", "", "ada-key", 403},
+		{"but for the person's own", "GET", "/api/v1/orgs/acme/users/ada/history", "", "ada-key", 200},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -403,7 +424,7 @@ func TestKeys(t *testing.T) {
 // Every route asks for a key.
 func TestNoRouteIsOpen(t *testing.T) {
 	t.Parallel()
-	p := open(t, assistant, chat.Options{Keys: access.New([]access.Key{{Hash: access.HashOf("k"), Scopes: []access.Scope{access.Admin}}}, nil)})
+	p := open(t, assistant, chat.Options{}, key("root", access.Admin))
 	_, body, _ := p.ask(t, "GET", "/api/v1/openapi.json", "")
 	var document struct {
 		Paths map[string]map[string]any `json:"paths"`
@@ -594,7 +615,7 @@ func FuzzRequests(f *testing.F) {
 		door.Close()
 		_ = database.Close()
 	})
-	handler := door.Handler()
+	handler := access.Unguarded(door.Routes())
 	paths := []string{"POST /api/v1/chat", "PUT /api/v1/orgs/o/users/u/preferences", "PUT /api/v1/admin/orgs/o/mcp-servers", "PUT /api/v1/admin/orgs/o/prompt-overrides"}
 	f.Fuzz(func(t *testing.T, which int, body string) {
 		method, path, _ := strings.Cut(paths[max(which, -which)%len(paths)&3], " ")
@@ -624,7 +645,7 @@ func BenchmarkFirstWord(b *testing.B) {
 		b.Fatal(err)
 	}
 	door := chat.New(room, chat.Options{Rate: 1 << 30})
-	server := httptest.NewServer(door.Handler())
+	server := httptest.NewServer(access.Unguarded(door.Routes()))
 	b.Cleanup(func() {
 		server.Close()
 		room.Close()

@@ -88,7 +88,7 @@ func (d *Door) message(w http.ResponseWriter, r *http.Request, callback bool) (R
 	if err := person.Check(); err != nil {
 		return q, talk.Message{}, err
 	}
-	if _, err := d.options.Keys.Admit(r, access.Chat, person.Org); err != nil {
+	if err := mayTalk(access.Of(r.Context()), person); err != nil {
 		return q, talk.Message{}, err
 	}
 	if !d.rates.take(person) {
@@ -98,6 +98,17 @@ func (d *Door) message(w http.ResponseWriter, r *http.Request, callback bool) (R
 		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
 		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint,
 	}, nil
+}
+
+// mayTalk refuses who may not talk as that person.
+func mayTalk(who access.Principal, person talk.Person) error {
+	if !who.May(access.Chat, person.Org) {
+		return fault.New(fault.Denied, "%s is not for this", who.Title()).WithHint("it takes the scope chat of the organisation %s", person.Org)
+	}
+	if who.User != "" && who.User != person.User {
+		return fault.New(fault.Denied, "%s is for %s only", who.Title(), who.User)
+	}
+	return nil
 }
 
 func (q Request) check(callback bool) error {

@@ -68,31 +68,26 @@ func routes() []route {
 	}
 }
 
-// Handler serves the paths of this door.
-func (d *Door) Handler() http.Handler {
-	mux := http.NewServeMux()
+// Routes are the paths of this door, with what each needs.
+func (d *Door) Routes() (list []access.Route) {
 	for _, route := range routes() {
-		mux.Handle(route.method+" "+route.path, d.handle(route))
+		list = append(list, access.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Handler: d.guarded(d.handle(route))})
 	}
-	mux.HandleFunc("GET /api/v1/openapi.json", d.openAPI)
-	mux.HandleFunc("/api/v1/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, fault.New(fault.NotFound, "nothing answers %s %s", r.Method, r.URL.Path).
-			WithHint("GET /api/v1/openapi.json lists what does"))
-	})
-	return d.guarded(mux)
+	return append(list,
+		access.Route{Pattern: "GET /api/v1/openapi.json", Handler: d.guarded(http.HandlerFunc(d.openAPI))},
+		access.Route{Pattern: "/api/v1/", Handler: d.guarded(http.HandlerFunc(nothing))})
 }
 
-// handle lets only those through who may, and words what goes wrong.
+func nothing(w http.ResponseWriter, r *http.Request) {
+	refuse(w, fault.New(fault.NotFound, "nothing answers %s %s", r.Method, r.URL.Path).
+		WithHint("GET /api/v1/openapi.json lists what does"))
+}
+
+// handle words what goes wrong. Who asks was found to be allowed to.
 func (d *Door) handle(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, err := d.options.Keys.Admit(r, route.scope, r.PathValue("org"))
-		if err != nil {
-			d.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "path", r.URL.Path, "error", err)
-			refuse(w, err)
-			return
-		}
 		if route.scope == access.Org && r.Method != http.MethodGet {
-			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", key.Name, "method", r.Method, "path", r.URL.Path)
+			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", access.Of(r.Context()).Name, "method", r.Method, "path", r.URL.Path)
 		}
 		if err := route.does(d, w, r); err != nil {
 			refuse(w, err)

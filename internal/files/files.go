@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hoot"
@@ -44,20 +45,22 @@ type Files struct {
 // New makes the door.
 func New(store Store, o Options) *Files { return &Files{store, o} }
 
-// Handler answers below /artifact/, /artifacts and /cas.
-func (f *Files) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /artifact/{id}", f.artifact)
-	mux.HandleFunc("GET /artifact/{id}/meta", f.meta)
-	mux.HandleFunc("GET /artifacts", f.list)
-	mux.HandleFunc("POST /cas", f.keep)
-	mux.HandleFunc("GET /cas/{hash}", f.content)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !f.admitted(w, r) {
-			return
-		}
-		mux.ServeHTTP(w, r)
-	})
+// Routes are the paths of this door, with what each needs.
+func (f *Files) Routes() []access.Route {
+	route := func(pattern string, serve http.HandlerFunc) access.Route {
+		return access.Route{Pattern: pattern, Scope: access.MCP, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f.admitted(w, r) {
+				serve(w, r)
+			}
+		})}
+	}
+	return []access.Route{
+		route("GET /artifact/{id}", f.artifact),
+		route("GET /artifact/{id}/meta", f.meta),
+		route("GET /artifacts", f.list),
+		route("POST /cas", f.keep),
+		route("GET /cas/{hash}", f.content),
+	}
 }
 
 // admitted keeps out pages of other sites, and names of ours that are not.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/files"
@@ -75,7 +76,7 @@ func serve(t *testing.T, bare bool) client {
 		t.Fatal(err)
 	}
 	door := files.New(&store{dir, map[cas.Ref]string{}, bare}, files.Options{Browsers: inet.Browsers{Origins: []string{"https://good.example"}}, MaxUpload: 1000})
-	server := httptest.NewServer(door.Handler())
+	server := httptest.NewServer(access.Unguarded(door.Routes()))
 	t.Cleanup(server.Close)
 	return client{t, server.URL}
 }

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -192,19 +193,26 @@ func New(opts Options) *Hub {
 	return h
 }
 
-// Handler serves /mcp, /mcp/sse with /mcp/message, /mcp/{namespace} and the
-// addresses at which clients look for an authorization server.
-func (h *Hub) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) { h.own.ServeHTTP(w, r) })
-	mux.HandleFunc("GET /mcp/sse", h.serveSSE)
-	mux.HandleFunc("POST /mcp/message", h.serveSSEMessage)
-	mux.HandleFunc("/mcp/{namespace}", h.serveRelay)
-	for _, path := range wellKnown {
-		mux.HandleFunc(path, noAuthorization)
+// Routes are /mcp, /mcp/sse with /mcp/message, /mcp/{namespace} and the addresses
+// at which clients look for an authorization server.
+func (h *Hub) Routes() []access.Route {
+	route := func(pattern string, scope access.Scope, serve http.HandlerFunc) access.Route {
+		return access.Route{Pattern: pattern, Scope: scope, Handler: h.guarded(serve)}
 	}
-	return h.guarded(mux)
+	list := []access.Route{
+		route("/mcp", access.MCP, func(w http.ResponseWriter, r *http.Request) { h.own.ServeHTTP(w, r) }),
+		route("/mcp/sse", access.MCP, h.serveSSE),
+		route("/mcp/message", access.MCP, h.serveSSEMessage),
+		route("/mcp/{namespace}", access.MCP, h.serveRelay),
+	}
+	for _, path := range wellKnown {
+		list = append(list, route(path, "", noAuthorization))
+	}
+	return list
 }
+
+// Handler serves the routes to everybody, for whoever has no gate before them.
+func (h *Hub) Handler() http.Handler { return access.Unguarded(h.Routes()) }
 
 // Sessions counts the open sessions of the older era, stdio included.
 func (h *Hub) Sessions() int {

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -16,10 +18,12 @@ import (
 // serveRelay serves one upstream seen whole, under its original names.
 func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	namespace := r.PathValue("namespace")
+	who := access.Of(r.Context())
 	e, ok := h.relayTo(r.Context(), namespace)
-	if !ok {
+	if !ok || !who.Sees(namespace, "") {
+		seen := slices.DeleteFunc(h.namespaces(), func(name string) bool { return !who.Sees(name, "") })
 		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
-			WithHint("there are: %s", strings.Join(h.namespaces(), ", ")))
+			WithHint("there are: %s", strings.Join(seen, ", ")))
 		return
 	}
 	e.ServeHTTP(w, r)

@@ -10,6 +10,9 @@ import (
 // serveSSE serves the transport of revision 2024-11-05: one stream for all the
 // server says, and an address to post to.
 func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
+	if !only(w, r, http.MethodGet) {
+		return
+	}
 	if h.isClosing() {
 		refuse(w, http.StatusServiceUnavailable, "", errClosing)
 		return
@@ -29,6 +32,9 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 
 // serveSSEMessage takes what the client posts; answers come on the stream.
 func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
+	if !only(w, r, http.MethodPost) {
+		return
+	}
 	id := r.URL.Query().Get("sessionId")
 	if id == "" {
 		id = r.URL.Query().Get("session_id")
@@ -44,4 +50,14 @@ func (h *Hub) serveSSEMessage(w http.ResponseWriter, r *http.Request) {
 	}
 	s.received(r.Context(), m, r.Header, "tcp")
 	accepted(w)
+}
+
+// only refuses every method but one.
+func only(w http.ResponseWriter, r *http.Request, method string) bool {
+	if r.Method == method {
+		return true
+	}
+	w.Header().Set("Allow", method)
+	refuse(w, http.StatusMethodNotAllowed, "", wire.Errorf(wire.CodeInvalidRequest, "use %s", method))
+	return false
 }

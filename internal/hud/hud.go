@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
@@ -40,14 +41,17 @@ func New(o Options) *HUD {
 	return &HUD{options: o}
 }
 
-// Handler serves the paths of this door.
-func (h *HUD) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v1/events", h.events)
-	mux.HandleFunc("GET /api/v1/traces", h.traces)
-	mux.HandleFunc("GET /api/v1/traces/{id}", h.trace)
-	mux.HandleFunc("GET /api/v1/config", h.config)
-	return h.guarded(mux)
+// Routes are the paths of this door, with what each needs.
+func (h *HUD) Routes() []access.Route {
+	route := func(pattern string, serve http.HandlerFunc) access.Route {
+		return access.Route{Pattern: pattern, Scope: access.Read, Handler: h.guarded(serve)}
+	}
+	return []access.Route{
+		route("GET /api/v1/events", h.events),
+		route("GET /api/v1/traces", h.traces),
+		route("GET /api/v1/traces/{id}", h.trace),
+		route("GET /api/v1/config", h.config),
+	}
 }
 
 // config shows the configuration as a luanette.toml.

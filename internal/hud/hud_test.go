@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/hud"
 	"github.com/luanette/luanette/internal/secret"
@@ -47,7 +48,7 @@ type stage struct {
 func open(t *testing.T, o hud.Options, bus event.BusOptions) stage {
 	t.Helper()
 	o.Bus = event.New(bus)
-	server := httptest.NewServer(hud.New(o).Handler())
+	server := httptest.NewServer(access.Unguarded(hud.New(o).Routes()))
 	t.Cleanup(server.Close)
 	t.Cleanup(o.Bus.Close)
 	return stage{o.Bus, server.URL}

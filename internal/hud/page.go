@@ -8,6 +8,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/access"
 )
 
 // built is the page as `make hud` leaves it; a program built without it has only
@@ -20,6 +22,16 @@ var built embed.FS
 // came from elsewhere. The editor gives one of its elements a style attribute.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// PageRoutes are the web page and what it consists of. They are open: it shows
+// nothing by itself, and has to load before somebody can log in.
+func PageRoutes() (list []access.Route) {
+	page := Page()
+	for _, pattern := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
+		list = append(list, access.Route{Pattern: pattern, Handler: page})
+	}
+	return list
+}
 
 // Page serves the web page at "/" and what it consists of beside it.
 func Page() http.Handler {

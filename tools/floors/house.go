@@ -6,11 +6,11 @@ func House() Plan {
 		Floors: []Floor{
 			{Name: "door step", Rooms: []string{"cmd/luanette"}},
 			{Name: "house", Rooms: []string{"internal/app"}},
-			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge", "internal/files", "internal/admin"}},
+			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge", "internal/files", "internal/admin", "internal/gate"}},
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
 				"internal/script", "internal/upstream", "internal/job", "internal/approval", "internal/artifact",
-				"internal/agent", "internal/results", "internal/trust", "internal/arrange", "internal/catalog", "internal/hoot",
+				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/arrange", "internal/catalog", "internal/hoot",
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/declare", "internal/shape", // of tools and of what they answer

@@ -1,0 +1,388 @@
+package gate_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/gate"
+	"github.com/luanette/luanette/internal/keyring"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// yard is a gate with a door of every kind behind it.
+type yard struct {
+	ring *keyring.Ring
+	url  string
+}
+
+func opened(t *testing.T, o gate.Options, fixed ...keyring.Key) yard {
+	t.Helper()
+	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "keys.db"), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	ring, err := keyring.Open(t.Context(), store, keyring.Options{Fixed: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Ring = ring
+	g := gate.New(o)
+	say := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, access.Of(r.Context()).ID)
+	})
+	stream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		_, _ = io.WriteString(w, "over\n")
+	})
+	server := httptest.NewServer(g.Mux(append(g.Routes(), []access.Route{
+		{Pattern: "/open", Handler: say},
+		{Pattern: "/mcp", Scope: access.MCP, Handler: say},
+		{Pattern: "/read", Scope: access.Read, Handler: say},
+		{Pattern: "/chat", Scope: access.Chat, Handler: say},
+		{Pattern: "/admin", Scope: access.Admin, Handler: say},
+		{Pattern: "/of/{org}/{user}", Scope: access.Org, Handler: say},
+		{Pattern: "GET /stream", Scope: access.Read, Handler: stream},
+	}...)))
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		server.Close()
+		g.Close()
+	})
+	return yard{ring, server.URL}
+}
+
+func fixed(name string, rights keyring.Rights) keyring.Key {
+	return keyring.Key{Name: name, Hash: keyring.HashOf(name + "-token"), Rights: rights, Fixed: true}
+}
+
+func scoped(scopes ...access.Scope) keyring.Rights { return keyring.Rights{Scopes: scopes} }
+
+// ask sends a request and returns the answer with its body.
+func (y yard) ask(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, y.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(raw)
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{},
+		fixed("root", scoped(access.Admin)), fixed("web", scoped(access.Chat)), fixed("agent", scoped(access.MCP)),
+		fixed("acme", keyring.Rights{Scopes: []access.Scope{access.Org}, Org: "acme"}),
+		fixed("ada", keyring.Rights{Scopes: []access.Scope{access.Admin}, Org: "acme", User: "ada"}),
+		keyring.Key{Name: "old", Hash: keyring.HashOf("old-token"), Rights: scoped(access.Admin), Expires: time.Unix(1, 0)})
+	tests := []struct {
+		name, path, header string
+		status             int
+		body, challenge    string
+	}{
+		{"nothing shown", "/chat", "", 401, "Authorization header with Bearer token required", "Bearer"},
+		{"another kind", "/chat", "Basic d2Vi", 401, "Bearer token required", "Bearer"},
+		{"an empty one", "/chat", "Bearer  ", 401, "Bearer token required", "Bearer"},
+		{"wrong", "/chat", "Bearer guess", 403, "Invalid API key", `Bearer error="invalid_token"`},
+		{"wrong at the MCP server", "/mcp", "Bearer guess", 401, "Invalid API key", `Bearer error="invalid_token"`},
+		{"expired", "/chat", "Bearer old-token", 403, "expired", `Bearer error="invalid_token"`},
+		{"right", "/chat", "Bearer web-token", 200, "key:web", ""},
+		{"in any letters", "/chat", "bearer  web-token", 200, "key:web", ""},
+		{"for something else", "/mcp", "Bearer web-token", 403, "scope mcp", `Bearer error="insufficient_scope"`},
+		{"admin is everything", "/read", "Bearer root-token", 200, "key:root", ""},
+		{"not admin", "/admin", "Bearer agent-token", 403, "scope admin", ""},
+		{"its own organisation", "/of/acme/bob", "Bearer acme-token", 200, "key:acme", ""},
+		{"which may chat", "/chat", "Bearer acme-token", 200, "key:acme", ""},
+		{"another organisation", "/of/other/bob", "Bearer acme-token", 403, "of the organisation other", ""},
+		{"another person", "/of/acme/bob", "Bearer ada-token", 403, "for ada only", ""},
+		{"the person", "/of/acme/ada", "Bearer ada-token", 200, "key:ada", ""},
+		{"open to all", "/open", "", 200, "nobody", ""},
+		{"open, with a wrong key", "/open", "Bearer guess", 200, "nobody", ""},
+		{"open, with a key", "/open", "Bearer web-token", 200, "key:web", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var header []string
+			if tt.header != "" {
+				header = []string{"Authorization", tt.header}
+			}
+			answer, body := y.ask(t, http.MethodGet, tt.path, "", header...)
+			if answer.StatusCode != tt.status || !strings.Contains(body, tt.body) {
+				t.Errorf("%d %s, want %d %s", answer.StatusCode, body, tt.status, tt.body)
+			}
+			if tt.challenge != "" && answer.Header.Get("WWW-Authenticate") != tt.challenge {
+				t.Errorf("WWW-Authenticate: %s", answer.Header.Get("WWW-Authenticate"))
+			}
+		})
+	}
+}
+
+func TestWithoutKeysAllIsOpen(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{})
+	if answer, body := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 200 || body != "local" {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if _, body := y.ask(t, http.MethodGet, "/api/v1/me", ""); !strings.Contains(body, `"open":true`) {
+		t.Error(body)
+	}
+	if _, _, err := y.ring.Create(t.Context(), keyring.Key{Name: "first", Rights: scoped(access.Admin)}); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
+		t.Errorf("with the first key the doors did not shut: %d", answer.StatusCode)
+	}
+	if _, err := y.ring.Revoke(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
+		t.Errorf("without the last one they opened: %d", answer.StatusCode)
+	}
+}
+
+// login returns the session's cookie and CSRF token.
+func (y yard) login(t *testing.T, key string) (cookie, csrf string) {
+	t.Helper()
+	answer, body := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"`+key+`"}`)
+	if answer.StatusCode != 200 {
+		t.Fatalf("%d %s", answer.StatusCode, body)
+	}
+	var me gate.Me
+	if err := json.Unmarshal([]byte(body), &me); err != nil || me.CSRF == "" || strings.Contains(body, key) {
+		t.Fatalf("%v: %s", err, body)
+	}
+	set := answer.Header.Get("Set-Cookie")
+	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/", "Expires="} {
+		if !strings.Contains(set, want) {
+			t.Errorf("cookie without %s: %s", want, set)
+		}
+	}
+	cookie, _, _ = strings.Cut(set, ";")
+	return cookie, me.CSRF
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{}, fixed("web", scoped(access.MCP, access.Read)))
+	for body, want := range map[string]int{`{"key":"guess"}`: 403, `{"key":""}`: 403, `{`: 400, `[]`: 400} {
+		if answer, text := y.ask(t, http.MethodPost, "/api/v1/login", body); answer.StatusCode != want {
+			t.Errorf("%s: %d %s", body, answer.StatusCode, text)
+		}
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`, "Content-Type", "text/plain"); answer.StatusCode != 400 {
+		t.Errorf("a form of another page logs in: %d", answer.StatusCode)
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`, "Origin", "https://evil.example"); answer.StatusCode != 403 {
+		t.Errorf("a page of another site logs in: %d", answer.StatusCode)
+	}
+	cookie, csrf := y.login(t, "web-token")
+	tests := []struct {
+		name, method, path string
+		header             []string
+		status             int
+	}{
+		{"reading", "GET", "/read", []string{"Cookie", cookie}, 200},
+		{"changing without the token", "POST", "/mcp", []string{"Cookie", cookie}, 403},
+		{"with another's", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", strings.Repeat("0", len(csrf))}, 403},
+		{"with it", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 200},
+		{"a key needs none", "POST", "/mcp", []string{"Authorization", "Bearer web-token"}, 200},
+		{"more than the key may", "GET", "/admin", []string{"Cookie", cookie}, 403},
+		{"a guess", "GET", "/read", []string{"Cookie", "luanette_session=GUESS"}, 401},
+		{"who am I", "GET", "/api/v1/me", []string{"Cookie", cookie}, 200},
+		{"who am I, if nobody", "GET", "/api/v1/me", nil, 401},
+		{"out, without the token", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 403},
+		{"out", "POST", "/api/v1/logout", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 204},
+		{"after that", "GET", "/read", []string{"Cookie", cookie}, 401},
+		{"out again", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 204},
+	}
+	for _, tt := range tests { // in this order
+		if answer, body := y.ask(t, tt.method, tt.path, "{}", tt.header...); answer.StatusCode != tt.status {
+			t.Errorf("%s: %d %s", tt.name, answer.StatusCode, body)
+		}
+	}
+}
+
+func TestGuessingIsSlow(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{}, fixed("web", scoped(access.Chat)))
+	for range 200 { // a minute may end meanwhile, and counting begins anew
+		answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"guess"}`)
+		if answer.StatusCode == 429 {
+			if answer.Header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+			return
+		}
+	}
+	t.Error("one may guess for ever")
+}
+
+// stream opens one and returns its lines.
+func (y yard) stream(t *testing.T, header ...string) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, y.url+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(header[0], header[1])
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	lines := bufio.NewScanner(answer.Body)
+	if !lines.Scan() || lines.Text() != "begun" {
+		t.Fatal(lines.Text())
+	}
+	return lines
+}
+
+// What is under way ends with the rights behind it.
+func TestStreamsEndWithTheirKey(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{})
+	create := func(name string) string {
+		_, token, err := y.ring.Create(t.Context(), keyring.Key{Name: name, Rights: scoped(access.Read)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	token, other := create("web"), create("other")
+	cookie, csrf := y.login(t, token)
+	again, _ := y.login(t, token)
+	byKey, byCookie, bySecond, others := y.stream(t, "Authorization", "Bearer "+token), y.stream(t, "Cookie", cookie), y.stream(t, "Cookie", again), y.stream(t, "Authorization", "Bearer "+other)
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/logout", "", "Cookie", cookie, "X-CSRF-Token", csrf); answer.StatusCode != 204 {
+		t.Fatal(answer.StatusCode)
+	}
+	if !byCookie.Scan() || byCookie.Text() != "over" {
+		t.Error("a stream outlives the logout")
+	}
+	if _, err := y.ring.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	if !byKey.Scan() || byKey.Text() != "over" || !bySecond.Scan() || bySecond.Text() != "over" {
+		t.Error("a stream outlives its key")
+	}
+	if answer, _ := y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer "+other); answer.StatusCode != 200 {
+		t.Error("another key was revoked too")
+	}
+	if _, err := y.ring.Revoke(t.Context(), "other"); err != nil { // only now
+		t.Fatal(err)
+	}
+	if !others.Scan() || others.Text() != "over" {
+		t.Error("the last stream goes on")
+	}
+}
+
+func TestStreamsEndWhenTheirKeyExpires(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.db")
+	synctest.Test(t, func(t *testing.T) {
+		store, err := db.Open(t.Context(), "sqlite:"+path, db.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		ring, err := keyring.Open(t.Context(), store, keyring.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, err := ring.Create(t.Context(), keyring.Key{Name: "brief", Expires: time.Now().Add(time.Hour), Rights: scoped(access.Read)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gate.New(gate.Options{Ring: ring})
+		defer g.Close()
+		began := time.Now()
+		handler := g.Mux([]access.Route{{Pattern: "/stream", Scope: access.Read, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		})}})
+		r := httptest.NewRequest(http.MethodGet, "/stream", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+		if lasted := time.Since(began); lasted != time.Hour {
+			t.Errorf("it lasted %v", lasted)
+		}
+	})
+}
+
+func TestKeysOverHTTP(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{}, fixed("root", scoped(access.Admin)), fixed("web", scoped(access.MCP)))
+	root := []string{"Authorization", "Bearer root-token"}
+	answer, body := y.ask(t, http.MethodPost, "/api/v1/keys", `{"name":"ci","scopes":["mcp"],"expires":"90d","namespaces":["fs"],"budget":10}`, root...)
+	var made gate.KeyView
+	if err := json.Unmarshal([]byte(body), &made); err != nil || answer.StatusCode != 201 || made.Token == "" || made.Budget != 10 || made.Expires == nil {
+		t.Fatalf("%d %s", answer.StatusCode, body)
+	}
+	if answer, body := y.ask(t, http.MethodGet, "/mcp", "", "Authorization", "Bearer "+made.Token); answer.StatusCode != 200 || body != "key:ci" {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if _, body := y.ask(t, http.MethodGet, "/api/v1/keys", "", root...); strings.Contains(body, made.Token) || !strings.Contains(body, `"name":"ci"`) || !strings.Contains(body, `"state":"active"`) {
+		t.Error(body)
+	}
+	for _, bad := range []string{`{"name":"x","expires":"soon"}`, `{"name":"x","scopes":["root"]}`, `{"name":""}`, `{"name":"x","expires":"2001-01-01"}`} {
+		if answer, body := y.ask(t, http.MethodPost, "/api/v1/keys", bad, root...); answer.StatusCode != 400 {
+			t.Errorf("%s: %d %s", bad, answer.StatusCode, body)
+		}
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/keys", `{"name":"mine","scopes":["admin"]}`, "Authorization", "Bearer web-token"); answer.StatusCode != 403 {
+		t.Errorf("a key makes a greater one: %d", answer.StatusCode)
+	}
+	for name, want := range map[string]int{"ci": 200, "nobody": 404, "root": 409} {
+		if answer, body := y.ask(t, http.MethodDelete, "/api/v1/keys/"+name, "", root...); answer.StatusCode != want {
+			t.Errorf("%s: %d %s", name, answer.StatusCode, body)
+		}
+	}
+	if answer, _ := y.ask(t, http.MethodGet, "/mcp", "", "Authorization", "Bearer "+made.Token); answer.StatusCode != 401 {
+		t.Errorf("a revoked key opens: %d", answer.StatusCode)
+	}
+}
+
+func TestMoment(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"": "0001-01-01T00:00:00Z", "90d": "2026-05-30T12:00:00Z", "12h": "2026-03-02T00:00:00Z",
+		"2027-01-31": "2027-01-31T00:00:00Z", "2027-01-31T10:00:00Z": "2027-01-31T10:00:00Z",
+	} {
+		if got, err := gate.Moment(text, now); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"soon", "-1d", "0d", "-2h", "1e9d", "999999999d"} {
+		if got, err := gate.Moment(bad, now); err == nil {
+			t.Errorf("%q: %v", bad, got)
+		}
+	}
+}

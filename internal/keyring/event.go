@@ -1,0 +1,35 @@
+package keyring
+
+import (
+	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/event"
+)
+
+// Created tells that a key was made.
+type Created struct {
+	Name   string         `json:"name"`
+	Scopes []access.Scope `json:"scopes"`
+}
+
+// EventType is "key.created".
+func (Created) EventType() string { return "key.created" }
+
+// EventKey is the key's name.
+func (e Created) EventKey() string { return e.Name }
+
+// Revoked tells that a key opens nothing any more.
+type Revoked struct {
+	Name string `json:"name"`
+}
+
+// EventType is "key.revoked".
+func (Revoked) EventType() string { return "key.revoked" }
+
+// EventKey is the key's name.
+func (e Revoked) EventKey() string { return e.Name }
+
+func (r *Ring) publish(p event.Payload) {
+	if r.options.Bus != nil {
+		r.options.Bus.Publish(p)
+	}
+}
