@@ -8,7 +8,7 @@ import "github.com/luanette/luanette/internal/app"
 type settingFlags struct {
 	Config       string  `short:"c" type:"path" placeholder:"FILE" help:"Configuration file (default: ./luanette.toml, then the one in the configuration folder)."`
 	Data         *string `type:"path" placeholder:"DIR" help:"Folder for everything that is kept."`
-	Database     *string `placeholder:"URL" help:"Where the store is, such as sqlite:PATH."`
+	Database     *string `placeholder:"URL" help:"Where the store is: sqlite:PATH or postgres://USER@HOST/DATABASE."`
 	LogLevel     *string `placeholder:"LEVEL" help:"How much to log: debug, info, warn or error."`
 	LogFormat    *string `placeholder:"FORMAT" help:"Log format: text or json."`
 	OTLPEndpoint *string `name:"otlp-endpoint" placeholder:"HOST:PORT" help:"Collector to send traces, metrics and logs to."`

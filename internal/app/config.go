@@ -28,7 +28,8 @@ import (
 type Config struct {
 	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
 	Data      string                    `toml:"data" help:"folder for everything that is kept"`
-	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH" secret:"url"`
+	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
+	Blobs     string                    `toml:"blobs" help:"where contents are kept: folder (in the data folder), database, or the path of a folder that all servers share; empty is database with Postgres and else folder"`
 	Drain     Duration                  `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
 	Linger    Duration                  `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
 	GCPercent int                       `toml:"gc_percent" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
@@ -366,6 +367,9 @@ func (c *Config) check() error {
 	}
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		return fault.New(fault.Config, "log.format: %q is not a format", c.Log.Format).WithHint("use text or json")
+	}
+	if err := checkBlobs(c.Blobs); err != nil {
+		return err
 	}
 	if err := c.Hoot.check(); err != nil {
 		return err

@@ -6,9 +6,27 @@ import (
 	"path/filepath"
 
 	"github.com/luanette/luanette/internal/artifact"
+	"github.com/luanette/luanette/internal/blobs"
 	"github.com/luanette/luanette/internal/cas"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 )
+
+// Where contents may be kept, other than in a folder that is named.
+const (
+	blobsInFolder   = "folder"
+	blobsInDatabase = "database"
+)
+
+// checkBlobs knows a folder by its path.
+func checkBlobs(where string) error {
+	if where == "" || where == blobsInFolder || where == blobsInDatabase || filepath.IsAbs(where) {
+		return nil
+	}
+	return fault.New(fault.Config, "blobs: %q is neither %s nor %s nor the whole path of a folder", where, blobsInFolder, blobsInDatabase).
+		WithHint("leave it away: contents go to the data folder, or to the database where that is Postgres")
+}
 
 // openContents opens the store of contents and what is known of them.
 func (h *House) openContents(ctx context.Context) (contents, error) {
@@ -16,29 +34,52 @@ func (h *House) openContents(ctx context.Context) (contents, error) {
 	if err != nil {
 		return contents{}, err
 	}
-	blobs, err := cas.OpenDir(filepath.Join(data, "cas"), cas.DirOptions{})
-	if err != nil {
-		return contents{}, err
+	where, folder := h.config.Blobs, filepath.Join(data, "cas")
+	if where == "" && h.store.Kind() == db.Postgres {
+		where = blobsInDatabase
 	}
-	store, err := artifact.Open(ctx, h.store, blobs, artifact.Options{Events: h.bus})
-	return contents{store, blobs, data}, err
+	if filepath.IsAbs(where) {
+		folder = where
+	}
+	files, err := cas.OpenDir(folder, cas.DirOptions{})
+	if err != nil {
+		return contents{}, fault.Wrap(fault.Config, err, "open the folder of contents").
+			WithHint("choose a folder you may write to, with blobs or --data")
+	}
+	c := contents{blobs: files, files: files, data: data}
+	if where == blobsInDatabase {
+		if c.shared, err = blobs.Open(ctx, h.store, files); err != nil {
+			return contents{}, err
+		}
+		c.blobs = c.shared
+	}
+	c.store, err = artifact.Open(ctx, h.store, c.blobs, artifact.Options{Events: h.bus})
+	return c, err
 }
 
 // contents is the store as scripts use it: with the files that contents are.
 type contents struct {
-	store *artifact.Store
-	blobs *cas.Dir
-	data  string // the data folder, as an absolute path
+	store  *artifact.Store
+	blobs  cas.Store
+	files  *cas.Dir     // contents as files: all of them, or those met so far
+	shared *blobs.Store // nil when all of them are files
+	data   string       // the data folder, as an absolute path
 }
 
 func (c contents) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {
 	kept, err := c.store.Keep(ctx, r, mime)
-	return c.content(kept), err
+	if err != nil {
+		return host.Content{}, err
+	}
+	return c.content(ctx, kept)
 }
 
 func (c contents) Find(ctx context.Context, hash string) (host.Content, error) {
 	found, err := c.store.Find(ctx, hash)
-	return c.content(found), err
+	if err != nil {
+		return host.Content{}, err
+	}
+	return c.content(ctx, found)
 }
 
 func (c contents) Artifact(ctx context.Context, id string) (host.Content, error) {
@@ -47,15 +88,24 @@ func (c contents) Artifact(ctx context.Context, id string) (host.Content, error)
 		return host.Content{}, err
 	}
 	a, err := c.store.Get(ctx, ref)
-	return c.content(artifact.Content{Hash: a.Hash, Size: a.Size, MIME: a.MIME}), err
+	if err != nil {
+		return host.Content{}, err
+	}
+	return c.content(ctx, artifact.Content{Hash: a.Hash, Size: a.Size, MIME: a.MIME})
 }
 
 func (c contents) Open(ctx context.Context, hash cas.Ref) (io.ReadCloser, error) {
 	return c.blobs.Open(ctx, hash)
 }
 
-func (c contents) Folder() string { return c.blobs.Folder() }
+func (c contents) Folder() string { return c.files.Folder() }
 
-func (c contents) content(of artifact.Content) host.Content {
-	return host.Content{Hash: of.Hash, Size: of.Size, MIME: of.MIME, Path: c.blobs.Path(of.Hash)}
+// content has its file, which is fetched from the database if need be.
+func (c contents) content(ctx context.Context, of artifact.Content) (host.Content, error) {
+	if c.shared != nil {
+		if err := c.shared.Fetch(ctx, of.Hash); err != nil {
+			return host.Content{}, err
+		}
+	}
+	return host.Content{Hash: of.Hash, Size: of.Size, MIME: of.MIME, Path: c.files.Path(of.Hash)}, nil
 }

@@ -99,12 +99,19 @@ const hiddenValue = "(hidden)"
 
 // hidePassword keeps a URL readable without its password.
 func hidePassword(text string) string {
-	u, err := url.Parse(text)
-	if err != nil || u.User == nil {
+	if strings.HasPrefix(text, "sqlite:") {
 		return text
 	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return hiddenValue // who knows where the password is
+	}
+	if query := u.Query(); query.Has("password") {
+		query.Del("password")
+		u.RawQuery = query.Encode()
+	}
 	if _, has := u.User.Password(); !has {
-		return text
+		return u.String()
 	}
 	u.User = url.User(u.User.Username())
 	return strings.Replace(u.String(), "@", ":"+hiddenValue+"@", 1)

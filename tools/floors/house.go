@@ -14,7 +14,7 @@ func House() Plan {
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/declare", "internal/shape", // of tools and of what they answer
-				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/db", "internal/zmtp", "internal/llm",
+				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/blobs", "internal/db", "internal/zmtp", "internal/llm",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
@@ -30,6 +30,7 @@ func House() Plan {
 			"internal/toolset":   {"internal/wire"},                                                                         // schemas and arguments are cut and mended as bytes
 			"internal/synth":     {"internal/smf", "internal/audio", "internal/soundfont"},                                  // a file of notes and a font of sounds become a sound
 			"internal/durable":   {"internal/db"},                                                                           // both live in one database file
+			"internal/blobs":     {"internal/db"},                                                                           // contents in the database
 			"internal/declare":   {"internal/wire"},                                                                         // schemas and shapes are read without
 			"internal/shape":     {"internal/wire"},                                                                         // losing the order of their members
 			"internal/access":    {"internal/fault"},
