@@ -75,6 +75,7 @@ type House struct {
 	talk      *talk.Room // nil in a house that does not serve
 	chat      *chat.Door
 	started   time.Time
+	settled   chan struct{} // closed when startup.lua has run
 	leaving   atomic.Bool  // told to stop: see ready
 	listening atomic.Value // string: where the HTTP server is, once it listens
 
@@ -106,7 +107,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		config: config, options: options,
 		telemetry: tel, log: tel.Logger(),
 		bus:     bus,
-		started: time.Now(),
+		started: time.Now(), settled: make(chan struct{}),
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
@@ -118,6 +119,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	h.work.Go(func() { h.watchApprovals(background) })
 	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
 	h.startScripts(ctx, background)
+	close(h.settled)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
 		if watch != nil {
 			h.work.Go(func() { watch(background) })

@@ -52,7 +52,7 @@ func (h *House) openJobs(ctx context.Context) error {
 	if h.approvals != nil { // the music backend asks nobody
 		options.Approvals, options.Tools = h.approvals, h.catalog
 	}
-	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
+	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, since: h.started, settled: h.settled, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
 	if h.scripts != nil { // not in a house of music alone
 		runner.runner = h.scripts.runner
 	}
@@ -87,6 +87,22 @@ type jobRunner struct {
 	upstreams *upstreams
 	music     *hoot.Hoot
 	limits    script.Limits
+	since     time.Time       // when the house began
+	settled   <-chan struct{} // closed when startup.lua has run
+}
+
+// ready waits with a job from before until startup.lua has set its hooks: they are to
+// see all that the job does. What startup.lua itself starts, it may wait for.
+func (r jobRunner) ready(ctx context.Context, task job.Task) error {
+	if task.Offline || !task.Created.Before(r.since) {
+		return nil
+	}
+	select {
+	case <-r.settled:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
@@ -99,6 +115,9 @@ func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, erro
 	hash, err := cas.Parse(task.Hash)
 	if err != nil {
 		hash = cas.Ref{} // a script that was not stored
+	}
+	if err := r.ready(ctx, task); err != nil {
+		return job.Outcome{}, err
 	}
 	if !task.Offline {
 		r.upstreams.allTried(ctx, patience)

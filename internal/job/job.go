@@ -111,6 +111,7 @@ type Runner interface {
 type Task struct {
 	ID string
 	Spec
+	Created  time.Time                              // of the job
 	Language string                                 // what the script is written in; "" where its hash tells
 	Door     host.Door                              // what the script does goes through it
 	Offline  bool                                   // the door answers all of it: nothing outside is needed

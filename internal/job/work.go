@@ -138,7 +138,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		journal.Halt(durable.ErrClosing)
 	}
 	q.options.Events.Publish(Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
-	task := Task{ID: j.ID, Spec: j.Spec, Door: replay, Temp: q.folder(j.ID), Watch: c.say}
+	task := Task{ID: j.ID, Spec: j.Spec, Created: j.Created, Door: replay, Temp: q.folder(j.ID), Watch: c.say}
 	task.Progress = func(fraction float64, message string) {
 		c.progress(fraction, message)
 		q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
