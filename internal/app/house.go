@@ -76,8 +76,8 @@ type House struct {
 	chat      *chat.Door
 	started   time.Time
 	settled   chan struct{} // closed when startup.lua has run
-	leaving   atomic.Bool  // told to stop: see ready
-	listening atomic.Value // string: where the HTTP server is, once it listens
+	leaving   atomic.Bool   // told to stop: see ready
+	listening atomic.Value  // string: where the HTTP server is, once it listens
 
 	watching watchlist                 // the files of the configuration
 	shown    map[string]map[string]any // the upstreams of the configuration, as they were last told of
