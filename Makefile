@@ -53,10 +53,11 @@ browser: hud build ## The web page in a real browser; pictures of it in .cache/h
 check: lint floors test race ## Everything that must hold before a change lands
 
 .PHONY: lint
-lint: $(LINT) ## Formatting, vet, staticcheck and the rules of .golangci.yml
+lint: $(LINT) ## Formatting, vet, staticcheck, the rules of .golangci.yml, and the measures of functions
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	$(LINT) run ./...
+	@go run ./tools/fitness
 
 $(LINT): .golangci.yml
 	@mkdir -p $(CACHE)

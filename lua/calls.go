@@ -86,8 +86,6 @@ func (s *State) depthError() error {
 // call begins the call of the value at a stack position with the arguments
 // behind it. A Lua function gets a frame, to be run by exec; a host function
 // runs at once. Exit is set when a frame entered from Go has returned.
-//
-//nolint:revive // the fields of a frame, in registers
 func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
 	for chain := 0; !t.stack[at].isFunction(); chain++ {
 		h := s.metamethod(t.stack[at], evCall)
@@ -129,7 +127,6 @@ func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont cont
 	return false, nil
 }
 
-//nolint:revive // as call
 func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
 	if err := t.reserve(at + nargs + 1); err != nil {
 		return false, err

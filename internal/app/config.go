@@ -313,14 +313,8 @@ func (l *Loaded) readEnvironment(env Environment) error {
 	byVariable := map[string]setting{}
 	for _, s := range settingsOf(&l.Config) {
 		byVariable[s.variable()] = s
-		if value, ok := env[s.alias]; ok && s.alias != "" {
-			if strings.HasSuffix(s.alias, "_MS") {
-				value += "ms"
-			}
-			if err := s.set(value); err != nil {
-				return fault.Wrap(fault.Config, err, "environment: %s=%q", s.alias, value)
-			}
-			l.Origins[s.key] = "environment"
+		if err := l.readAlias(s, env); err != nil {
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(mapKeys(env)) {
@@ -343,6 +337,22 @@ func (l *Loaded) readEnvironment(env Environment) error {
 	return nil
 }
 
+// readAlias reads a setting from the variable that others know it by.
+func (l *Loaded) readAlias(s setting, env Environment) error {
+	value, ok := env[s.alias]
+	if !ok || s.alias == "" {
+		return nil
+	}
+	if strings.HasSuffix(s.alias, "_MS") {
+		value += "ms"
+	}
+	if err := s.set(value); err != nil {
+		return fault.Wrap(fault.Config, err, "environment: %s=%q", s.alias, value)
+	}
+	l.Origins[s.key] = "environment"
+	return nil
+}
+
 func (l *Loaded) readFlags(flags map[string]string) error {
 	for _, s := range settingsOf(&l.Config) {
 		value, given := flags[s.key]
@@ -359,42 +369,49 @@ func (l *Loaded) readFlags(flags map[string]string) error {
 
 // check refuses what no decoder can see to be wrong.
 func (c *Config) check() error {
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
-		return fault.New(fault.Config, "log.level: %q is not a level", c.Log.Level).WithHint("use debug, info, warn or error")
+	if err := c.checkChoices(); err != nil {
+		return err
 	}
 	if c.GCPercent < 10 || c.GCPercent > 10_000 {
 		return fault.New(fault.Config, "gc_percent: %d is not between 10 and 10000", c.GCPercent).WithHint("400 suits most; less saves memory")
 	}
-	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
-		return fault.New(fault.Config, "log.format: %q is not a format", c.Log.Format).WithHint("use text or json")
-	}
 	if err := checkBlobs(c.Blobs); err != nil {
 		return err
-	}
-	if err := c.Hoot.check(); err != nil {
-		return err
-	}
-	if err := c.Jobs.check(); err != nil {
-		return err
-	}
-	if !slices.Contains([]string{"read", "write"}, c.Scripts.HTTPGet) {
-		return fault.New(fault.Config, "scripts.http_get: %q is unknown", c.Scripts.HTTPGet).WithHint("use read or write")
-	}
-	if !slices.Contains([]string{"pass", "refuse"}, c.Scripts.HookFails) {
-		return fault.New(fault.Config, "scripts.hook_errors: %q is unknown", c.Scripts.HookFails).WithHint("use pass or refuse")
-	}
-	if !slices.Contains(builtin.Modes, c.MCP.Mode) {
-		return fault.New(fault.Config, "mcp.mode: %q is not a mode", c.MCP.Mode).WithHint("use auto, direct or code")
 	}
 	if c.MCP.ResultKB < 1 {
 		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
-	if err := errors.Join(c.checkPrefixes(), c.Sessions.check(), c.checkApprovals(), c.checkTrust()); err != nil {
-		return err
+	for _, check := range []func() error{
+		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.Chat.check, c.checkUpstreams,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	if err := c.Chat.check(); err != nil {
-		return err
+	return nil
+}
+
+// checkChoices refuses words where only some have a meaning.
+func (c *Config) checkChoices() error {
+	for _, s := range []struct {
+		key, value, kind string
+		words            []string
+	}{
+		{"log.level", c.Log.Level, "a level", []string{"debug", "info", "warn", "error"}},
+		{"log.format", c.Log.Format, "a format", []string{"text", "json"}},
+		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},
+		{"scripts.hook_errors", c.Scripts.HookFails, "an outcome", []string{"pass", "refuse"}},
+		{"mcp.mode", c.MCP.Mode, "a mode", builtin.Modes},
+	} {
+		if !slices.Contains(s.words, s.value) {
+			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use one of %s", strings.Join(s.words, ", "))
+		}
 	}
+	return nil
+}
+
+// checkUpstreams refuses upstreams that cannot be connected to.
+func (c *Config) checkUpstreams() error {
 	for name, u := range c.Upstreams {
 		if (u.URL == "") == (u.Command == "") {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).

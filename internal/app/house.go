@@ -304,14 +304,32 @@ func logLevel(name string) slog.Level {
 // not hinder it: every part that may have to wait gets a little time of its own, so
 // that a slow one does not take it from those after it.
 func (h *House) Close(ctx context.Context) error {
-	var failed []error
-	within := func(leave func(context.Context) error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
-		defer cancel()
-		failed = append(failed, leave(ctx))
+	failed := []error{h.closeDoors(ctx)}
+	h.stop()
+	h.work.Wait()
+	failed = append(failed, h.closeRooms(ctx))
+	h.bus.Close()
+	if h.results != nil {
+		h.results.Close()
 	}
+	if h.store != nil {
+		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
+	}
+	return errors.Join(append(failed, inTime(ctx, h.telemetry.Shutdown))...)
+}
+
+// inTime has a part leave, with a little time of its own.
+func inTime(ctx context.Context, leave func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	return leave(ctx)
+}
+
+// closeDoors lets nobody in any more and has what was begun come to rest.
+func (h *House) closeDoors(ctx context.Context) error {
+	var failed []error
 	if h.hub != nil {
-		within(h.hub.Close)
+		failed = append(failed, inTime(ctx, h.hub.Close))
 	}
 	if h.talk != nil {
 		h.talk.Close()
@@ -325,8 +343,11 @@ func (h *House) Close(ctx context.Context) error {
 	if h.approvals != nil {
 		h.approvals.Close()
 	}
-	h.stop()
-	h.work.Wait()
+	return errors.Join(failed...)
+}
+
+// closeRooms closes what nobody uses any more.
+func (h *House) closeRooms(ctx context.Context) error {
 	if h.gate != nil {
 		h.gate.Close()
 	}
@@ -337,15 +358,7 @@ func (h *House) Close(ctx context.Context) error {
 		h.upstreams.manager.Close()
 	}
 	if h.scripts != nil {
-		within(h.scripts.js.Close)
+		return inTime(ctx, h.scripts.js.Close)
 	}
-	h.bus.Close()
-	if h.results != nil {
-		h.results.Close()
-	}
-	if h.store != nil {
-		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
-	}
-	within(h.telemetry.Shutdown)
-	return errors.Join(failed...)
+	return nil
 }

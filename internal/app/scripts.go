@@ -33,10 +33,6 @@ type scripts struct {
 // openScripts makes the runner over all tools, the store of scripts, what is
 // published of it, and the sessions.
 func (h *House) openScripts(ctx context.Context) error {
-	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: h.config.Scripts.HTTPHosts})
-	if err != nil {
-		return fault.Wrap(fault.Config, err, "scripts.http_hosts")
-	}
 	kept, err := h.openContents(ctx)
 	if err != nil {
 		return err
@@ -49,21 +45,7 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runner, err := script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
-		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
-		Results: scriptResults{h.results}, Fields: h.fieldsOf,
-		Events: h.bus, Log: h.log,
-		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
-		JavaScript: javascript, Language: h.scriptLanguage,
-		Contents: musicContents{kept, h}, TempDir: h.tempFolder(), Clock: clock.Real(), Commands: h.scriptPrograms(),
-		HTTP: web, GetWrites: h.config.Scripts.HTTPGet == "write",
-		Getenv: h.scriptVariable, Approvals: h.approvals,
-		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
-		Limits: script.Limits{
-			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
-			Calls: int64(h.config.Scripts.Calls),
-		},
-	})
+	runner, err := h.newRunner(javascript)
 	if err != nil {
 		return err
 	}
@@ -84,6 +66,29 @@ func (h *House) openScripts(ctx context.Context) error {
 	}
 	h.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
 	return nil
+}
+
+// newRunner makes what runs scripts, with all they may reach.
+func (h *House) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, error) {
+	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: h.config.Scripts.HTTPHosts})
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
+	}
+	return script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
+		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
+		Results: scriptResults{h.results}, Fields: h.fieldsOf,
+		Events: h.bus, Log: h.log,
+		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
+		JavaScript: javascript, Language: h.scriptLanguage,
+		Contents: musicContents{h.contents, h}, TempDir: h.tempFolder(), Clock: clock.Real(), Commands: h.scriptPrograms(),
+		HTTP: web, GetWrites: h.config.Scripts.HTTPGet == "write",
+		Getenv: h.scriptVariable, Approvals: h.approvals,
+		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
+		Limits: script.Limits{
+			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
+			Calls: int64(h.config.Scripts.Calls),
+		},
+	})
 }
 
 // reserved tells whether one of our own tools has that name.

@@ -113,7 +113,8 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 		if since.IsZero() {
 			since = time.Now()
 		}
-		if verdict == never || verdict == unsure && !repeatable || try > 1 && time.Since(since) > spec.wait() {
+		late := try > 1 && time.Since(since) > spec.wait()
+		if late || !verdict.allows(repeatable) {
 			return nil, k.explain(ctx, err, what)
 		}
 		if verdict == unsure && try > 1 { // perhaps the request itself is what it dies of
@@ -183,6 +184,9 @@ const (
 	unsure              // the server may have acted on it
 	safely              // the server cannot have seen it
 )
+
+// allows tells whether a request that may be repeated, or may not, is made again.
+func (a again) allows(repeatable bool) bool { return a == safely || a == unsure && repeatable }
 
 // judge decides that for a request that ended in err, and starts healing what
 // err says is broken.

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"strings"
+)
+
+// The bounds of document 004.
+const (
+	mostLines  = 50
+	mostWays   = 10
+	mostDepth  = 4
+	mostParams = 5
+)
+
+// function is one function, or one literal within another, and its measures.
+type function struct {
+	at     token.Position
+	name   string
+	lines  int // of code: no blank ones, no comments
+	ways   int // through it: its cyclomatic complexity, errors handed on not counted
+	depth  int // of blocks within blocks
+	params int // contexts not counted
+}
+
+func (f function) troubles() (list []string) {
+	for _, m := range []struct {
+		is, most int
+		text     string
+	}{
+		{f.lines, mostLines, "has %d lines, %d are the most"},
+		{f.ways, mostWays, "has %d ways through it, %d are the most"},
+		{f.depth, mostDepth, "nests %d deep, %d is the most"},
+		{f.params, mostParams, "takes %d parameters, %d are the most"},
+	} {
+		if m.is > m.most {
+			list = append(list, fmt.Sprintf(m.text, m.is, m.most))
+		}
+	}
+	return list
+}
+
+// measure gives all functions of a file. A literal is a function of its own: what
+// happens in it is not a way through the one around it.
+func measure(fset *token.FileSet, file *ast.File, source []byte) (all []function) {
+	code := codeLines(fset, file, source)
+	add := func(name string, pos ast.Node, params *ast.FieldList, body *ast.BlockStmt) {
+		from, to := fset.Position(body.Lbrace).Line, fset.Position(body.Rbrace).Line
+		f := function{at: fset.Position(pos.Pos()), name: name, ways: 1, params: countParams(params)}
+		for line := from + 1; line < to && !isValue(body); line++ {
+			if code[line] {
+				f.lines++
+			}
+		}
+		f.depth = depth(body.List)
+		f.ways += ways(body)
+		all = append(all, f)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Body != nil {
+				add(n.Name.Name, n, n.Type.Params, n.Body)
+			}
+		case *ast.FuncLit:
+			add("a function in a function", n, n.Type.Params, n.Body)
+		}
+		return true
+	})
+	return all
+}
+
+// isValue tells whether a function is nothing but a value written out, which is as
+// long as it is.
+func isValue(body *ast.BlockStmt) bool {
+	if len(body.List) != 1 {
+		return false
+	}
+	result, ok := body.List[0].(*ast.ReturnStmt)
+	if !ok || len(result.Results) != 1 {
+		return false
+	}
+	_, ok = result.Results[0].(*ast.CompositeLit)
+	return ok
+}
+
+// codeLines tells which lines hold code.
+func codeLines(fset *token.FileSet, file *ast.File, source []byte) map[int]bool {
+	lines := map[int]bool{}
+	number := 0
+	for line := range bytes.Lines(source) {
+		number++
+		lines[number] = len(bytes.TrimSpace(line)) > 0
+	}
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			from, to := fset.Position(c.Pos()), fset.Position(c.End())
+			for line := from.Line; line <= to.Line; line++ {
+				if line > from.Line || strings.TrimSpace(string(source[from.Offset-from.Column+1:from.Offset])) == "" {
+					lines[line] = false
+				}
+			}
+		}
+	}
+	return lines
+}
+
+func countParams(list *ast.FieldList) (n int) {
+	for _, field := range list.List {
+		if selector, ok := field.Type.(*ast.SelectorExpr); ok && selector.Sel.Name == "Context" {
+			continue
+		}
+		n += max(1, len(field.Names))
+	}
+	return n
+}
+
+// ways counts the turns in a body.
+func ways(body ast.Node) (n int) {
+	ast.Inspect(body, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.IfStmt:
+			if !handsOnError(node) {
+				n++
+			}
+		case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
+			n++
+		case *ast.BinaryExpr:
+			if node.Op == token.LAND || node.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
+// handsOnError tells whether an if does nothing but return when there is an error:
+// what an exception does elsewhere without being counted.
+func handsOnError(n *ast.IfStmt) bool {
+	condition, ok := n.Cond.(*ast.BinaryExpr)
+	if !ok || condition.Op != token.NEQ || n.Else != nil || len(n.Body.List) != 1 {
+		return false
+	}
+	name, isName := condition.X.(*ast.Ident)
+	null, isNil := condition.Y.(*ast.Ident)
+	_, returns := n.Body.List[0].(*ast.ReturnStmt)
+	return returns && isName && isNil && null.Name == "nil" && strings.HasSuffix(strings.ToLower(name.Name), "err")
+}
+
+// depth is how deep blocks nest in a list of statements. An else-if stands beside
+// its if, and a case beside its switch.
+func depth(list []ast.Stmt) (deepest int) {
+	for _, stmt := range list {
+		deepest = max(deepest, depthOf(stmt))
+	}
+	return deepest
+}
+
+func depthOf(stmt ast.Stmt) int {
+	switch s := stmt.(type) {
+	case *ast.IfStmt:
+		deepest := 1 + depth(s.Body.List)
+		switch other := s.Else.(type) {
+		case *ast.IfStmt:
+			deepest = max(deepest, depthOf(other))
+		case *ast.BlockStmt:
+			deepest = max(deepest, 1+depth(other.List))
+		}
+		return deepest
+	case *ast.ForStmt:
+		return 1 + depth(s.Body.List)
+	case *ast.RangeStmt:
+		return 1 + depth(s.Body.List)
+	case *ast.SwitchStmt:
+		return 1 + depth(s.Body.List)
+	case *ast.TypeSwitchStmt:
+		return 1 + depth(s.Body.List)
+	case *ast.SelectStmt:
+		return 1 + depth(s.Body.List)
+	case *ast.CaseClause:
+		return depth(s.Body)
+	case *ast.CommClause:
+		return depth(s.Body)
+	case *ast.BlockStmt:
+		return 1 + depth(s.List)
+	case *ast.LabeledStmt:
+		return depthOf(s.Stmt)
+	}
+	return 0
+}
