@@ -126,7 +126,8 @@ bench-script: ## What a run and a tool call of a script cost
 	go run ./bench/script
 
 .PHONY: bench-chat
-bench-chat: ## How soon a model's first word is handed on, and what a turn costs
+bench-chat: ## How soon a model's first word is with the client, and with the agent, and what a turn costs
+	go test ./internal/app -run xxx -bench FirstWord -benchtime 500x
 	go test ./internal/agent -run xxx -bench FirstToken -benchtime 500x
 
 .PHONY: bench-search

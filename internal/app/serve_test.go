@@ -53,7 +53,7 @@ func (b *banner) Write(p []byte) (int, error) {
 }
 
 // start serves a house until the test ends, and returns where it is.
-func start(t *testing.T, sources Sources) (url string, house *House) {
+func start(t testing.TB, sources Sources) (url string, house *House) {
 	t.Helper()
 	if sources.Flags == nil {
 		sources.Flags = map[string]string{}

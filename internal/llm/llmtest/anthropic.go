@@ -235,6 +235,7 @@ func (s *Server) sayAnthropic(out *stream, q *anthropicRequest, step Step) {
 	}
 	if len(step.Say) > 0 {
 		var deltas []object
+		step.speak()
 		for _, piece := range step.Say {
 			deltas = append(deltas, object{"type": "text_delta", "text": piece})
 		}

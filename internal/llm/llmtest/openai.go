@@ -134,6 +134,7 @@ func sayOpenAI(out *stream, q *openAIRequest, step Step) {
 		})
 	}
 	chunk(object{"role": "assistant", "content": ""}, nil)
+	step.speak()
 	for _, piece := range step.Say {
 		chunk(object{"content": piece}, nil)
 	}

@@ -37,7 +37,15 @@ type Step struct {
 	RetryAfter string
 	Ping       bool          // between all events
 	Break      bool          // the connection ends before the answer does
+	Spoken     func()        // called when the first piece of the text is about to be sent; may be nil
 	Hold       chan struct{} // the answer goes on after its first event when this is closed
+}
+
+// speak tells that the text begins.
+func (s Step) speak() {
+	if s.Spoken != nil && len(s.Say) > 0 {
+		s.Spoken()
+	}
 }
 
 // Use is a tool asked for. ID is made when empty.
