@@ -56,7 +56,9 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sessions, err := script.OpenSessions(ctx, h.store, runner, h.config.Sessions.options())
+	sessionOptions := h.config.Sessions.options()
+	sessionOptions.Events = h.bus
+	sessions, err := script.OpenSessions(ctx, h.store, runner, sessionOptions)
 	if err != nil {
 		return err
 	}

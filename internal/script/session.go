@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/lane"
 )
@@ -20,6 +21,7 @@ type SessionOptions struct {
 	Memory int64         // about how many bytes of states are kept ready; 0 is 64 MiB
 	Turn   Limits        // of one turn; zero fields are the runner's
 	Clock  clock.Clock   // nil is the machine's
+	Events *event.Bus    // told of what happens to sessions; nil is fine
 }
 
 func (o SessionOptions) orDefault() SessionOptions {
@@ -98,7 +100,11 @@ func (s *Sessions) Create(ctx context.Context, want NewSession) (Session, error)
 	if want.Limits.Time < 0 || want.Limits.Memory < 0 {
 		return Session{}, fault.New(fault.InvalidParams, "a session's limits cannot be negative")
 	}
-	return s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language, Limits: want.Limits}})
+	made, err := s.insert(ctx, sessionRow{Session: Session{Owner: want.Owner, Name: want.Name, Language: want.Language, Limits: want.Limits}})
+	if err == nil {
+		s.tell("created", made, false)
+	}
+	return made, err
 }
 
 // Fork makes a session that begins with everything another one has, and is
@@ -115,6 +121,9 @@ func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Ses
 		forked, err = s.insert(ctx, row)
 		return err
 	})
+	if err == nil {
+		s.tell("forked", forked, false)
+	}
 	return forked, err
 }
 
@@ -130,14 +139,21 @@ func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session
 		session, err = s.save(ctx, row)
 		return err
 	})
+	if err == nil {
+		s.tell("reset", session, false)
+	}
 	return session, err
 }
 
 // Close ends a session. It waits for the turn that is running.
 func (s *Sessions) Close(ctx context.Context, owner, id string) error {
-	return s.inTurn(ctx, id, func(ctx context.Context) error {
+	err := s.inTurn(ctx, id, func(ctx context.Context) error {
 		return s.remove(ctx, owner, id)
 	})
+	if err == nil {
+		s.tell("closed", Session{ID: id, Owner: owner}, false)
+	}
+	return err
 }
 
 // newSessionID draws 130 random bits.

@@ -76,6 +76,7 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 		}
 		var problem error
 		done.Session, done.Warnings, problem = s.keep(context.WithoutCancel(ctx), row, live, q.turn, err)
+		s.tell("used", done.Session, err != nil)
 		if err == nil {
 			err = problem
 		}

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -133,9 +134,11 @@ func phrase(kind plain, f facts) (level, text plain) {
 		return say(news, "approval of %s: %s", f["subject"], f["status"])
 	case "script.published":
 		return say(good, "script %s: published", f["name"])
-	case "session.created", "session.closed", "session.expired", "session.forked", "session.reset":
+	case "session.created", "session.forked", "session.used", "session.reset", "session.closed":
 		_, what, _ := strings.Cut(string(kind), ".")
-		return say(news, "session %s: %s", f["session_id"], what)
+		return say(news, "session %s: %s", f["session"], what)
+	case "chat.turn_finished":
+		return say(news, "chat of %s: answered after %s ms, %s", f["person"], f["duration_ms"], cmp.Or(f["error"], "ok"))
 	}
 	return news, ""
 }
