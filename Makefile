@@ -9,7 +9,7 @@ CACHE    := $(CURDIR)/.cache
 BIN      := $(CURDIR)/bin/luanette
 LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
 LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
-SOURCES  := $(shell find cmd internal lua -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
+SOURCES  := $(shell find cmd internal lua -path internal/hud/web -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
 
 # Real MCP servers and judges that tests talk to, pinned in test/neighbours.
 NEIGHBOURS := $(CURDIR)/test/neighbours/node_modules
@@ -33,6 +33,7 @@ hud: $(WEB)/dist/index.html ## Build the web page that the server shows
 
 $(WEB)/dist/index.html: $(shell find $(WEB)/src $(WEB)/public $(WEB)/*.json $(WEB)/*.ts $(WEB)/index.html -type f 2>/dev/null)
 	cd $(WEB) && npm install --no-save --no-audit --no-fund --ignore-scripts && npm run build
+	rm -f $(BIN) # which holds the page before this one
 
 $(BIN): $(SOURCES) $(wildcard $(WEB)/dist/index.html)
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette

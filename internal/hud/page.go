@@ -2,11 +2,14 @@ package hud
 
 import (
 	"bytes"
+	"compress/gzip"
 	"embed"
 	"io/fs"
+	"mime"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
@@ -39,12 +42,17 @@ func Page() http.Handler {
 	if err != nil {
 		panic(err) // the folder is embedded under this name
 	}
-	return page{files}
+	return &page{files: files}
 }
 
-type page struct{ files fs.FS }
+// page serves the files; those that shrink are sent compressed to who can read
+// that.
+type page struct {
+	files  fs.FS
+	shrunk sync.Map // name to []byte, each made when it is first wanted
+}
 
-func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -69,7 +77,43 @@ func (p page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(name, "assets/") { // their names change with their content
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
+	header.Set("Vary", "Accept-Encoding")
+	if small := p.compressed(name, content); small != nil && acceptsGzip(r) {
+		header.Set("Content-Encoding", "gzip")
+		if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
+			header.Set("Content-Type", kind)
+		}
+		content = small
+	}
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+}
+
+// compressed is a file in gzip, or nil when that makes it no smaller.
+func (p *page) compressed(name string, content []byte) []byte {
+	if known, ok := p.shrunk.Load(name); ok {
+		return known.([]byte)
+	}
+	var small bytes.Buffer
+	zip, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level is one that there is
+	_, _ = zip.Write(content)                                   // a buffer takes everything
+	_ = zip.Close()
+	made := small.Bytes()
+	if len(made) >= len(content) {
+		made = nil
+	}
+	p.shrunk.Store(name, made)
+	return made
+}
+
+// acceptsGzip tells whether a client can read gzip.
+func acceptsGzip(r *http.Request) bool {
+	for name := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, quality, _ := strings.Cut(strings.TrimSpace(name), ";")
+		if name == "gzip" && strings.ReplaceAll(quality, " ", "") != "q=0" {
+			return true
+		}
+	}
+	return false
 }
 
 const notBuilt = `<!doctype html>

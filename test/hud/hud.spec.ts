@@ -1,9 +1,9 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Page } from '@playwright/test'
+import { guard, open as openAt, shots, write } from './guard'
 import { House } from './house'
 import { standIn, type Model } from './model'
 
-const shots = '../../.cache/hud/screenshots'
 const behind = new House()
 let front: House
 let model: Model
@@ -22,21 +22,10 @@ test.afterAll(async () => {
   model?.close()
 })
 
-// Whatever a page does, it must not break a rule of the content security policy,
-// fail in the console, or ask for anything from elsewhere.
-test.beforeEach(({ page }) => {
-  page.on('pageerror', (e) => { throw e })
-  page.on('console', (m) => {
-    if (m.type() === 'error' && !m.text().includes('ERR_CONNECTION') && !m.text().includes('net::')) throw new Error(`console: ${m.text()}`)
-  })
-  page.on('request', (r) => {
-    if (!r.url().startsWith(front.address) && !/^(data|blob):/.test(r.url())) throw new Error(`a request to ${r.url()}`)
-  })
-})
+guard(() => front)
 
 async function open(page: Page, path: string): Promise<void> {
-  await page.goto(`${front.address}/#/${path}`)
-  await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
+  await openAt(page, front, path)
 }
 
 test('overview shows an upstream dying and returning, live', async ({ page }) => {
@@ -63,26 +52,20 @@ test('tools are found as one types, and tried', async ({ page }) => {
 
 test('playground runs, previews and publishes', async ({ page }) => {
   await open(page, 'playground')
-  const editor = page.getByRole('textbox', { name: 'script' })
-  const write = async (code: string) => {
-    await editor.click()
-    await page.keyboard.press('Control+a')
-    await page.keyboard.insertText(code)
-  }
   const outcome = page.getByRole('region', { name: 'Outcome' })
-  await write('print("said") return {sum = 1 + 2}')
+  await write(page, 'print("said") return {sum = 1 + 2}')
   await page.getByRole('button', { name: 'Run', exact: true }).click()
   await expect(outcome).toContainText('sum: 3')
   await expect(outcome).toContainText('said')
-  await expect(outcome.getByRole('link', { name: 'trace' })).toBeVisible()
-  await write('fs.write("out.txt", "hello") return 1')
+  await expect(outcome.getByRole('link', { name: 'The trace alone' })).toBeVisible()
+  await write(page, 'fs.write("out.txt", "hello") return 1')
   await page.getByRole('button', { name: 'Preview' }).click()
   await expect(outcome.getByRole('listitem').first()).toContainText('out.txt')
   await page.getByLabel('keep variables').check()
-  await write('counter = 41')
+  await write(page, 'counter = 41')
   await page.getByRole('button', { name: 'Run', exact: true }).click()
   await expect(page.getByRole('cell', { name: 'counter' })).toBeVisible()
-  await write('function describe() return {name = "greet", description = "Greets."} end function main(p) return "hi" end')
+  await write(page, 'function describe() return {name = "greet", description = "Greets."} end function main(p) return "hi" end')
   await page.getByRole('button', { name: 'Publish' }).click()
   await expect(page.getByText('greet is a tool now, version 1')).toBeVisible()
   await page.screenshot({ path: `${shots}/playground.png`, fullPage: true })
@@ -174,7 +157,7 @@ test('everything is reached by keyboard', async ({ page }) => {
   await expect(page.getByRole('heading', { level: 1, name: 'Tools' })).toBeVisible()
 })
 
-const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'approvals', 'chat', 'traces', 'settings']
+const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'artifacts', 'approvals', 'chat', 'traces', 'settings']
 
 for (const path of everyPage) {
   test(`${path} has no serious accessibility findings, light or dark`, async ({ page }) => {

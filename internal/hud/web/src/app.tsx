@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { online, missed } from './events'
 import { Approvals } from './pages/approvals'
+import { Artifacts } from './pages/artifacts'
 import { Chat } from './pages/chat'
 import { Jobs } from './pages/jobs'
 import { Overview } from './pages/overview'
@@ -25,6 +26,7 @@ const pages: Page[] = [
   { path: 'playground', title: 'Playground', view: Playground },
   { path: 'jobs', title: 'Jobs', view: Jobs },
   { path: 'scripts', title: 'Scripts', view: Scripts },
+  { path: 'artifacts', title: 'Artifacts', view: Artifacts },
   { path: 'approvals', title: 'Approvals', view: Approvals },
   { path: 'chat', title: 'Chat', view: Chat },
   { path: 'traces', title: 'Traces', view: Traces },

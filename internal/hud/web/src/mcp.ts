@@ -45,8 +45,13 @@ export interface Schema {
   [key: string]: unknown
 }
 
+/** A trace to be found again: what is asked with it is in it. */
+export function newTrace(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('')
+}
+
 /** Sends one request and returns its result. */
-export async function request<T>(method: string, params: Record<string, unknown> = {}, signal?: AbortSignal): Promise<T> {
+export async function request<T>(method: string, params: Record<string, unknown> = {}, signal?: AbortSignal, trace?: string): Promise<T> {
   const id = ++lastID
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
@@ -55,6 +60,7 @@ export async function request<T>(method: string, params: Record<string, unknown>
     'Mcp-Method': method,
   }
   if (typeof params.name === 'string') headers['Mcp-Name'] = headerSafe(params.name)
+  if (trace) headers.traceparent = `00-${trace}-${newTrace().slice(16)}-01`
   const body = JSON.stringify({
     jsonrpc: '2.0',
     id,
@@ -65,6 +71,7 @@ export async function request<T>(method: string, params: Record<string, unknown>
         'io.modelcontextprotocol/protocolVersion': revision,
         'io.modelcontextprotocol/clientInfo': { name: 'luanette-hud', version: '1' },
         'io.modelcontextprotocol/clientCapabilities': {},
+        'luanette/full': true, // a person can scroll
       },
     },
   })
@@ -110,15 +117,15 @@ function headerSafe(name: string): string {
 }
 
 /** Calls a tool and returns all of its result; a failed one is thrown. */
-export async function callRaw(name: string, args: unknown = {}, signal?: AbortSignal): Promise<ToolResult> {
-  const result = await request<ToolResult>('tools/call', { name, arguments: args }, signal)
+export async function callRaw(name: string, args: unknown = {}, signal?: AbortSignal, trace?: string): Promise<ToolResult> {
+  const result = await request<ToolResult>('tools/call', { name, arguments: args }, signal, trace)
   if (result.isError) throw new ToolError(textOf(result) || 'the tool failed', result)
   return result
 }
 
 /** Calls one of Luanette's own tools and returns what it says, as data. */
-export async function call<T>(name: string, args: unknown = {}, signal?: AbortSignal): Promise<T> {
-  return (await callRaw(name, args, signal)).structuredContent as T
+export async function call<T>(name: string, args: unknown = {}, signal?: AbortSignal, trace?: string): Promise<T> {
+  return (await callRaw(name, args, signal, trace)).structuredContent as T
 }
 
 export function textOf(result: ToolResult): string {

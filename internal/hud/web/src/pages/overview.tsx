@@ -1,4 +1,4 @@
-import { useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { recent, type ServerEvent } from '../events'
 import { useData } from '../resource'
@@ -12,6 +12,7 @@ interface Upstream {
   tool_count: number
   error?: string
   next_try_ms?: number
+  attempt?: number
   call_count: number
   error_count: number
   last_tool?: string
@@ -19,7 +20,7 @@ interface Upstream {
 }
 
 export function Overview() {
-  const upstreams = useData((s) => call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s), [], ['upstream.', 'tool.call_ended'], toUpstream)
+  const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), asked: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
   const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running' }, s), [], ['job.'])
   const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended' && toUpstream(e)), [recent.value])
   const failures = calls.filter((e) => e.data.error).slice(-8).reverse()
@@ -35,7 +36,7 @@ export function Overview() {
       {upstreams.error && <p class="bad">{upstreams.error.message}</p>}
       {upstreams.data?.upstreams.length === 0 && <p class="soft">None yet. `luanette upstream add NAME URL` adds one, and so does the page Settings.</p>}
       <div class="cards">
-        {upstreams.data?.upstreams.map((u) => <Card key={u.namespace} upstream={u} calls={calls.filter((e) => spaceOf(e) === u.namespace)} />)}
+        {upstreams.data?.upstreams.map((u) => <Card key={u.namespace} upstream={u} asked={upstreams.data!.asked} calls={calls.filter((e) => spaceOf(e) === u.namespace)} />)}
       </div>
       <h2>Recent errors</h2>
       {failures.length === 0 ? <p class="soft">None.</p> : (
@@ -65,7 +66,17 @@ function toolOf(e: ServerEvent): string {
   return `${spaceOf(e)}.${String(e.data.tool)}`
 }
 
-function Card({ upstream: u, calls }: { upstream: Upstream; calls: ServerEvent[] }) {
+/** The time until something, second by second. */
+function Until({ time }: { time: number }) {
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000)
+    return () => clearInterval(timer)
+  }, [])
+  return <>{time > now ? `in ${duration(time - now)}` : 'now'}</>
+}
+
+function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number; calls: ServerEvent[] }) {
   const good = u.state === 'connected'
   const times = calls.slice(-40).map((e) => Number(e.data.duration_ms ?? 0))
   return (
@@ -76,7 +87,7 @@ function Card({ upstream: u, calls }: { upstream: Upstream; calls: ServerEvent[]
         <dt>tools</dt><dd>{u.tool_count}</dd>
         <dt>calls</dt><dd>{u.call_count}, {count(u.error_count, 'error')}{u.p50_ms !== undefined && `, half within ${duration(u.p50_ms)}`}</dd>
         {u.last_tool && <><dt>last</dt><dd>{u.last_tool}</dd></>}
-        {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd>in {duration(u.next_try_ms)}</dd></>}
+        {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={asked + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
       </dl>
       {!good && u.error && <p class="bad">{u.error}</p>}
       {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, ${duration(times[times.length - 1])} at last`} />}

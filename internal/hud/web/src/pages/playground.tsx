@@ -1,10 +1,13 @@
 import { lazy, Suspense } from 'preact/compat'
 import { useEffect, useState } from 'preact/hooks'
-import { call, ToolError } from '../mcp'
+import { get } from '../api'
+import { call, newTrace, ToolError } from '../mcp'
+import { useData } from '../resource'
 import { duration } from '../format'
 import { notify } from '../parts/notices'
 import { Json } from '../parts/json'
 import { Output, type Said } from '../parts/output'
+import { Waterfall, type Trace } from '../parts/waterfall'
 import type { Language } from '../parts/editor'
 
 const Editor = lazy(() => import('../parts/editor'))
@@ -18,8 +21,11 @@ interface Ran {
   certain?: boolean
   complete?: boolean
   took: number
-  trace?: string
+  trace: string
 }
+
+/** What came of running something. */
+type Answer = Omit<Ran, 'kind' | 'took' | 'trace'>
 
 const first: Record<Language, string> = {
   lua: '-- Ctrl+Enter runs it. Every tool is mcp.<server>.<tool>{...}.\nprint("hello")\nreturn { servers = mcp.namespaces() }\n',
@@ -50,25 +56,25 @@ export function Playground({ rest }: { rest: string }) {
     setKeeping(false)
     setVariables({})
   }
-  const during = async (kind: Ran['kind'], work: (signal: AbortSignal) => Promise<Omit<Ran, 'kind' | 'took'>>) => {
+  const during = async (kind: Ran['kind'], work: (signal: AbortSignal, trace: string) => Promise<Answer>) => {
     const control = new AbortController()
     const began = Date.now()
+    const trace = newTrace()
     setBusy(control)
     try {
-      const outcome = await work(control.signal)
-      setRan({ kind, ...outcome, took: Date.now() - began, trace: await traceSince(began) })
+      setRan({ kind, ...(await work(control.signal, trace)), took: Date.now() - began, trace })
     } catch (e) {
       const said = e instanceof ToolError ? (e.result?.structuredContent as { output?: Said[] } | undefined)?.output : undefined
-      setRan({ kind, error: (e as Error).message, output: said, took: Date.now() - began, trace: await traceSince(began) })
+      setRan({ kind, error: (e as Error).message, output: said, took: Date.now() - began, trace })
     }
     setBusy(undefined)
   }
-  const run = () => during('run', async (signal) => {
-    const answer = await execute(language, code, session, signal)
+  const run = () => during('run', async (signal, trace) => {
+    const answer = await execute(language, code, session, signal, trace)
     if (session) setVariables(await globals(language, session))
     return answer
   })
-  const preview = () => during('preview', (signal) => call<Omit<Ran, 'kind' | 'took'>>('lua_preview', { code, session_id: session }, signal))
+  const preview = () => during('preview', (signal, trace) => call<Answer>('lua_preview', { code, session_id: session }, signal, trace))
   const save = async (publish: boolean) => {
     try {
       const stored = await call<{ hash: string; warnings?: string[] }>('script_store', { content: code, parent })
@@ -133,7 +139,7 @@ export function Playground({ rest }: { rest: string }) {
 function Outcome({ ran }: { ran: Ran }) {
   return (
     <>
-      <p>{ran.kind === 'run' ? 'Ran' : 'Previewed'} in {duration(ran.took)}{ran.trace && <>, <a href={`#/traces/${ran.trace}`}>trace</a></>}</p>
+      <p>{ran.kind === 'run' ? 'Ran' : 'Previewed'} in {duration(ran.took)}</p>
       {ran.error && <pre class="bad">{typeof ran.error === 'string' ? ran.error : (ran.error as { message: string }).message}</pre>}
       {ran.plan && (
         <>
@@ -145,15 +151,37 @@ function Outcome({ ran }: { ran: Ran }) {
       )}
       {ran.result !== undefined && <><h2>Result</h2><Json value={ran.result} /></>}
       <h2>Output</h2>
-      <Output lines={ran.output ?? []} />
+      <Output lines={(ran.output ?? []).filter((l) => l.stream !== 'log')} />
+      {ran.output?.some((l) => l.stream === 'log') && <><h2>Log</h2><Output lines={ran.output.filter((l) => l.stream === 'log')} /></>}
+      <h2>Trace</h2>
+      <Traced id={ran.trace} />
     </>
   )
 }
 
-async function execute(language: Language, code: string, session: string | undefined, signal: AbortSignal): Promise<Omit<Ran, 'kind' | 'took'>> {
-  if (language === 'lua') return call('lua_eval', { code, session_id: session }, signal)
-  const answer = await call<{ result?: unknown; logs: { level: string; message: string }[] }>('execute_code', { code, language, session_id: session }, signal)
-  return { result: answer.result, output: (answer.logs ?? []).map((l) => ({ stream: 'log', level: l.level, text: l.message })) }
+/** The trace of a run, as soon as the server has all of it. */
+function Traced({ id }: { id: string }) {
+  const { data, error } = useData((s) => patiently(() => get<Trace>(`/api/v1/traces/${id}`, s)), [id])
+  if (error) return <p class="soft">{error.message}</p>
+  return data ? <><Waterfall trace={data} /><p><a href={`#/traces/${id}`}>The trace alone</a></p></> : <p class="soft">…</p>
+}
+
+/** Spans are kept when they end, which may be a moment after the answer. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await ask()
+    } catch (e) {
+      if (tries === 5) throw e
+      await new Promise((resolve) => setTimeout(resolve, 100 << tries))
+    }
+  }
+}
+
+async function execute(language: Language, code: string, session: string | undefined, signal?: AbortSignal, trace?: string): Promise<Answer> {
+  if (language === 'lua') return call('lua_eval', { code, session_id: session }, signal, trace)
+  const answer = await call<{ result?: unknown; logs: { level: string; message: string }[] }>('execute_code', { code, language, session_id: session }, signal, trace)
+  return { result: answer.result, output: (answer.logs ?? []).map((l) => ({ stream: l.level === 'error' ? 'stderr' : 'stdout', text: l.message })) }
 }
 
 const names: Record<Language, string> = {
@@ -163,15 +191,7 @@ const names: Record<Language, string> = {
 
 /** The variables of a session that a fresh one does not have. */
 async function globals(language: Language, session: string): Promise<Record<string, string>> {
-  const ask = async (id?: string) => ((await execute(language, names[language], id, new AbortController().signal)).result ?? {}) as Record<string, string>
+  const ask = async (id?: string) => ((await execute(language, names[language], id)).result ?? {}) as Record<string, string>
   const [fresh, now] = await Promise.all([ask(), ask(session)])
   return Object.fromEntries(Object.entries(now).filter(([k]) => !(k in fresh)).sort())
-}
-
-/** The trace of what was run last. */
-async function traceSince(began: number): Promise<string | undefined> {
-  const answer = await fetch('/api/v1/traces?limit=20')
-  if (!answer.ok) return undefined
-  const { traces } = (await answer.json()) as { traces: { trace_id: string; start: string; span_count: number }[] }
-  return traces.filter((t) => Date.parse(t.start) >= began - 5).sort((a, b) => b.span_count - a.span_count)[0]?.trace_id
 }

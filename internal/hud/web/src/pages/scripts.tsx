@@ -3,6 +3,7 @@ import { call } from '../mcp'
 import { useData } from '../resource'
 import { notify } from '../parts/notices'
 import { Diff } from '../parts/diff'
+import { Tree, type Kin } from '../parts/tree'
 
 interface Script {
   hash: string
@@ -51,12 +52,26 @@ function AllScripts() {
   )
 }
 
+interface Version {
+  version: number
+  hash: string
+  published_at: string
+  current?: boolean
+}
+
 function OneScript({ hash }: { hash: string }) {
-  const { data: s, error } = useData((signal) => call<Whole>('script_get', { script_hash: hash }, signal), [hash])
+  const { data: s, error } = useData((signal) => call<Whole>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.'])
+  // A script that was never published has no history, which is no failure.
+  const history = useData((signal) => (s?.name ? call<{ versions: Version[] }>('script_history', { name: s.name }, signal).catch(() => undefined) : Promise.resolve(undefined)), [s?.name], ['script.'])
   const [against, setAgainst] = useState('')
   const other = useData((signal) => (against ? call<Whole>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
   if (error) return <p class="bad">{error.message}</p>
   if (!s) return <p class="soft">…</p>
+  const versions = history.data?.versions ?? []
+  const choices = new Map<string, string>()
+  for (const v of versions) choices.set(v.hash, `version ${v.version}, ${v.hash.slice(0, 12)}`)
+  for (const h of [...s.ancestors, ...s.children]) if (!choices.has(h)) choices.set(h, h.slice(0, 12))
+  choices.delete(s.hash)
   return (
     <>
       <p><a href="#/scripts">All scripts</a></p>
@@ -69,11 +84,24 @@ function OneScript({ hash }: { hash: string }) {
       </div>
       <h2>Lineage</h2>
       <Lineage script={s} />
+      {versions.length > 0 && (
+        <>
+          <h2>Versions of the tool</h2>
+          <ul class="list">
+            {versions.map((v) => (
+              <li key={v.version}>
+                version {v.version}: <a class="mono" href={`#/scripts/${v.hash}`}>{v.hash.slice(0, 12)}</a> <span class="soft">{new Date(v.published_at).toLocaleString()}</span>{v.current && <span class="good"> current</span>}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <h2>Source</h2>
       <div class="row">
         <label for="against">Compare with</label>
         <select id="against" value={against} onChange={(e) => setAgainst(e.currentTarget.value)}>
           <option value="">nothing</option>
-          {[...s.ancestors, ...s.children].map((h) => <option key={h} value={h}>{h.slice(0, 12)}</option>)}
+          {[...choices].map(([h, label]) => <option key={h} value={h}>{label}</option>)}
         </select>
       </div>
       {other.data ? <Diff before={other.data.content} after={s.content} /> : <pre>{s.content}</pre>}
@@ -83,16 +111,10 @@ function OneScript({ hash }: { hash: string }) {
 
 /** From what it was made, and what was made from it. */
 function Lineage({ script: s }: { script: Whole }) {
-  const link = (h: string) => <a href={`#/scripts/${h}`} class="mono">{h.slice(0, 12)}</a>
   if (s.ancestors.length + s.children.length === 0) return <p class="soft">It was made from nothing, and nothing was made from it.</p>
-  return (
-    <ol class="lineage">
-      {[...s.ancestors].reverse().map((h) => <li key={h}>{link(h)}</li>)}
-      <li><strong class="mono">{s.hash.slice(0, 12)}</strong>
-        {s.children.length > 0 && <ul>{s.children.map((h) => <li key={h}>{link(h)}</li>)}</ul>}
-      </li>
-    </ol>
-  )
+  const line = [s.hash, ...s.ancestors] // the nearest first
+  const kin = (hash: string, parent?: string): Kin => ({ id: hash, label: hash === s.hash && s.name ? s.name : hash.slice(0, 12), href: `#/scripts/${hash}`, parent })
+  return <Tree family={[...line.map((h, i) => kin(h, line[i + 1])), ...s.children.map((h) => kin(h, s.hash))]} chosen={s.hash} label="lineage" />
 }
 
 export function Publish({ script }: { script: { hash: string; name?: string } }) {

@@ -1,4 +1,6 @@
 import { useState } from 'preact/hooks'
+import { get, refusal } from '../api'
+import { count, duration } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { notify } from '../parts/notices'
@@ -7,23 +9,25 @@ interface Health {
   status: string
   version: string
   uptime_secs: number
-}
-
-async function health(signal: AbortSignal): Promise<Health> {
-  return (await fetch('/health', { signal })).json() as Promise<Health>
+  sessions?: { total: number; connected: number }
+  upstreams?: Record<string, { state: string }>
 }
 
 export function Settings() {
-  const state = useData(health, [], ['upstream.'])
+  const state = useData((s) => get<Health>('/health', s), [], ['upstream.'])
   const config = useData(async (signal) => {
     const answer = await fetch('/api/v1/config', { signal })
-    if (!answer.ok) throw new Error(`the configuration cannot be shown: ${answer.status}`)
+    if (!answer.ok) throw await refusal(answer)
     return answer.text()
   }, [])
   return (
     <>
       <h2>Health</h2>
-      {state.data && <p><span class="good">{state.data.status}</span>, version {state.data.version}</p>}
+      {state.data && <p>
+        <span class="good">{state.data.status}</span>, version {state.data.version}, up for {duration(state.data.uptime_secs * 1000)}
+        {state.data.sessions && `, ${count(state.data.sessions.connected, 'client')} connected`}
+        {state.data.upstreams && `, ${Object.values(state.data.upstreams).filter((u) => u.state === 'connected').length} of ${count(Object.keys(state.data.upstreams).length, 'upstream')} connected`}
+      </p>}
       {state.error && <p class="bad">{state.error.message}</p>}
       <h2>Upstreams</h2>
       <Upstreams />

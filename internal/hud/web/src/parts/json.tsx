@@ -1,8 +1,16 @@
+const artifact = /^artifact_[0-9a-f]{12,64}$/
+
+/** A single value. The id of an artifact leads to it. */
+function Leaf({ value }: { value: unknown }) {
+  const text = JSON.stringify(value) ?? 'undefined'
+  return typeof value === 'string' && artifact.test(value) ? <a href={`#/artifacts/${value}`}>{text}</a> : <>{text}</>
+}
+
 /** A value as a tree that opens and closes. Everything is text: nothing that came from elsewhere becomes markup. */
 export function Json({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
   const label = name === undefined ? null : <span class="soft">{name}: </span>
   if (value === null || typeof value !== 'object') {
-    return <div class="mono">{label}{JSON.stringify(value) ?? 'undefined'}</div>
+    return <div class="mono">{label}<Leaf value={value} /></div>
   }
   const entries = Object.entries(value)
   const brief = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`

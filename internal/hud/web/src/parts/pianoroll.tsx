@@ -7,12 +7,13 @@ interface Note {
   channel: number
 }
 
-export function PianoRoll({ base64 }: { base64: string }) {
-  const notes = read(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)))
+export function PianoRoll({ bytes }: { bytes: Uint8Array }) {
+  const notes = read(bytes)
   if (notes.length === 0) return <p class="soft">A MIDI file without notes.</p>
-  const end = Math.max(...notes.map((n) => n.end))
-  const low = Math.min(...notes.map((n) => n.pitch)) - 1
-  const high = Math.max(...notes.map((n) => n.pitch)) + 1
+  const most = (of: (n: Note) => number) => notes.reduce((m, n) => Math.max(m, of(n)), 0)
+  const end = most((n) => n.end)
+  const low = 127 - most((n) => 127 - n.pitch) - 1
+  const high = most((n) => n.pitch) + 1
   const height = Math.max(60, (high - low) * 5)
   return (
     <svg class="roll" viewBox={`0 0 800 ${height}`} role="img" aria-label={`piano roll of ${notes.length} notes`}>
@@ -27,7 +28,7 @@ export function PianoRoll({ base64 }: { base64: string }) {
 /** Reads the notes of all tracks; what is broken ends the reading, not the page. */
 function read(bytes: Uint8Array): Note[] {
   const notes: Note[] = []
-  const view = new DataView(bytes.buffer)
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   try {
     let at = 8 + view.getUint32(4)
     while (at + 8 <= bytes.length) {
@@ -56,11 +57,10 @@ function track(bytes: Uint8Array, notes: Note[]): void {
   while (at < bytes.length && notes.length < 20_000) {
     time += varint()
     if (bytes[at] & 0x80) status = bytes[at++]
-    if (status === 0xff) {
-      at++
-      at += varint()
-    } else if (status === 0xf0 || status === 0xf7) {
-      at += varint()
+    if (status >= 0xf0) { // words about the music, or messages to one device: left out
+      if (status === 0xff) at++
+      const length = varint() // moves on by itself, so not in one breath with what follows
+      at += length
     } else {
       const kind = status & 0xf0, channel = status & 0x0f
       const a = bytes[at++]

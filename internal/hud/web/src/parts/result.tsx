@@ -24,9 +24,18 @@ function Block({ content: c, hidden }: { content: Content; hidden: boolean }) {
   const data = c.data ?? embedded?.blob
   if (data && type.startsWith('image/')) return <img src={`data:${safeType(type)};base64,${data}`} alt="an image that the tool made" />
   if (data && type.startsWith('audio/') && !type.includes('midi')) return <audio controls src={`data:${safeType(type)};base64,${data}`} />
-  if (data && type.includes('midi')) return <PianoRoll base64={data} />
+  if (data && type.includes('midi')) return <PianoRoll bytes={bytesOf(data)} />
   if (embedded?.text !== undefined) return <pre>{embedded.text}</pre>
   return <Json value={c} />
+}
+
+/** What base64 stands for; nothing when it is none. */
+function bytesOf(base64: string): Uint8Array {
+  try {
+    return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))
+  } catch {
+    return new Uint8Array()
+  }
 }
 
 /** The type of a data: address, which must not carry parameters of others' making. */

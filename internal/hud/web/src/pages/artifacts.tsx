@@ -1,0 +1,168 @@
+import { useState } from 'preact/hooks'
+import { get } from '../api'
+import { ago, clock, size } from '../format'
+import { call } from '../mcp'
+import { useData } from '../resource'
+import { Copy } from '../parts/copy'
+import { Json } from '../parts/json'
+import { Preview } from '../parts/content'
+import { Tree, type Kin } from '../parts/tree'
+
+interface Artifact {
+  id: string
+  content_hash: string
+  mime_type: string
+  size_bytes: number
+  tags: string[]
+  creator: string
+  created_at: string
+  name?: string
+  description?: string
+  parent_id?: string
+  variation_set_id?: string
+  variation_index?: number
+  metadata?: unknown
+  annotations?: { message: string; vibe?: string; source?: string; created_at?: string }[]
+}
+
+interface Found {
+  artifacts: Artifact[]
+  count: number
+  next_cursor?: string
+}
+
+/** What was made here: found by words, tags, types and makers, and one of it whole. */
+export function Artifacts({ rest }: { rest: string }) {
+  return rest ? <OneArtifact key={rest} id={rest} /> : <AllArtifacts />
+}
+
+const types = ['midi', 'audio', 'abc', 'image', 'text', 'data', 'lua', 'soundfont']
+
+function AllArtifacts() {
+  const [vibe, setVibe] = useState('')
+  const [tags, setTags] = useState<string[]>([])
+  const [type, setType] = useState('')
+  const [creator, setCreator] = useState('')
+  const [cursors, setCursors] = useState<string[]>([]) // of the pages turned over so far
+  const wanted = new URLSearchParams([...tags.map((t) => ['tag', t]), ...(type ? [['tag', `type:${type}`]] : [])])
+  if (vibe) wanted.set('vibe', vibe)
+  if (creator) wanted.set('creator', creator)
+  wanted.set('limit', '48')
+  if (cursors.length > 0) wanted.set('cursor', cursors[cursors.length - 1])
+  const { data, error } = useData((s) => get<Found>(`/artifacts?${wanted}`, s), [wanted.toString()], ['artifact.'])
+  const narrow = (change: () => void) => { setCursors([]); change() }
+  return (
+    <>
+      <div class="row">
+        <label for="words">Search</label>
+        <input id="words" type="search" value={vibe} onInput={(e) => { const v = e.currentTarget.value; narrow(() => setVibe(v)) }} />
+        <label for="type">Type</label>
+        <select id="type" value={type} onChange={(e) => { const v = e.currentTarget.value; narrow(() => setType(v)) }}>
+          <option value="">any</option>
+          {types.map((t) => <option key={t}>{t}</option>)}
+        </select>
+        <label for="creator">Creator</label>
+        <input id="creator" value={creator} onInput={(e) => { const v = e.currentTarget.value; narrow(() => setCreator(v)) }} />
+        {tags.map((t) => <button key={t} type="button" aria-label={`any tag instead of ${t}`} onClick={() => narrow(() => setTags(tags.filter((x) => x !== t)))}>{t} ×</button>)}
+      </div>
+      {error && <p class="bad">{error.message}</p>}
+      {data?.artifacts.length === 0 && <p class="soft">Nothing fits. Tools that make music and the script module `cas` keep what they make here.</p>}
+      <div class="cards">
+        {data?.artifacts.map((a) => (
+          <article class="card" key={a.id} aria-label={`artifact ${a.name || a.id}`}>
+            <h3><a href={`#/artifacts/${a.id}`}>{a.name || a.id}</a> <span class="soft">{size(a.size_bytes)}</span></h3>
+            <p class="soft">{a.mime_type}, by <button type="button" class="tag" onClick={() => narrow(() => setCreator(a.creator))}>{a.creator}</button>, {ago(a.created_at)}</p>
+            {a.description && <p class="prose">{a.description}</p>}
+            <div class="row">{a.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => narrow(() => setTags(tags.includes(t) ? tags : [...tags, t]))}>{t}</button>)}</div>
+          </article>
+        ))}
+      </div>
+      <div class="row actions">
+        {cursors.length > 0 && <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>Newer</button>}
+        {data?.next_cursor && <button type="button" onClick={() => setCursors([...cursors, data.next_cursor!])}>Older</button>}
+      </div>
+    </>
+  )
+}
+
+function OneArtifact({ id }: { id: string }) {
+  const { data: a, error } = useData((s) => get<Artifact>(`/artifact/${encodeURIComponent(id)}/meta`, s), [id])
+  if (error) return <><p><a href="#/artifacts">All artifacts</a></p><p class="bad">{error.message}</p></>
+  if (!a) return <p class="soft">…</p>
+  const address = `/artifact/${encodeURIComponent(a.id)}`
+  const name = a.name || a.id
+  return (
+    <>
+      <p><a href="#/artifacts">All artifacts</a></p>
+      <h2>{name}</h2>
+      {a.description && <p class="prose">{a.description}</p>}
+      <section aria-label="Content"><Preview address={address} type={a.mime_type} bytes={a.size_bytes} name={name} /></section>
+      <div class="row actions">
+        <a class="button" href={address} download={fileName(name, a.mime_type)}>Download</a>
+        <Copy text={a.id}>Copy the id</Copy>
+        <Copy text={a.content_hash}>Copy the hash</Copy>
+      </div>
+      <dl class="facts">
+        <dt>Type</dt><dd>{a.mime_type}, {size(a.size_bytes)}</dd>
+        <dt>Creator</dt><dd>{a.creator}</dd>
+        <dt>Made</dt><dd>{new Date(a.created_at).toLocaleDateString()} {clock(a.created_at)}</dd>
+        <dt>Tags</dt><dd>{a.tags.join(', ')}</dd>
+        <dt>Id</dt><dd class="mono">{a.id}</dd>
+        <dt>Hash</dt><dd class="mono">{a.content_hash}</dd>
+      </dl>
+      {a.metadata !== undefined && <><h2>Metadata</h2><Json value={a.metadata} /></>}
+      {a.annotations && a.annotations.length > 0 && (
+        <><h2>Said of it</h2><ul>{a.annotations.map((n, i) => <li key={i}>{n.message} <span class="soft">{[n.vibe, n.source].filter(Boolean).join(', ')}</span></li>)}</ul></>
+      )}
+      <h2>Lineage</h2>
+      <Lineage artifact={a} />
+      {a.variation_set_id && <Variations artifact={a} set={a.variation_set_id} />}
+    </>
+  )
+}
+
+/** What scripts and agents ask the same way. */
+async function query(text: string, variables: Record<string, string>, signal: AbortSignal): Promise<Artifact[]> {
+  const found = await call<{ results: Artifact[] }>('call_tool', { name: 'hootenanny.graph_query', arguments: { query: text, variables, limit: 200 } }, signal)
+  return found.results ?? []
+}
+
+function kin(a: Artifact): Kin {
+  return { id: a.id, label: a.name || a.id, href: `#/artifacts/${a.id}`, parent: a.parent_id }
+}
+
+function Lineage({ artifact: a }: { artifact: Artifact }) {
+  const { data, error } = useData((s) => query('ancestor = $id or descendant = $id', { id: a.id }, s), [a.id], ['artifact.'])
+  if (error) return <p class="bad">{error.message}</p>
+  if (!data) return <p class="soft">…</p>
+  const others = data.filter((k) => k.id !== a.id)
+  if (others.length === 0) return <p class="soft">It was made from nothing, and nothing was made from it.</p>
+  return <Tree family={[kin(a), ...others.map(kin)]} chosen={a.id} label="lineage" />
+}
+
+function Variations({ artifact: a, set }: { artifact: Artifact; set: string }) {
+  const { data, error } = useData((s) => query('set = $set', { set }, s), [set], ['artifact.'])
+  const list = [...(data ?? [])].sort((x, y) => (x.variation_index ?? 0) - (y.variation_index ?? 0))
+  return (
+    <>
+      <h2>Variations in {set}</h2>
+      {error && <p class="bad">{error.message}</p>}
+      <ol class="variations" start={list[0]?.variation_index ?? 0}>
+        {list.map((v) => (
+          <li key={v.id} value={v.variation_index ?? 0}>
+            {v.id === a.id ? <strong>{v.name || v.id}</strong> : <a href={`#/artifacts/${v.id}`}>{v.name || v.id}</a>}
+            <Preview address={`/artifact/${encodeURIComponent(v.id)}`} type={v.mime_type} bytes={v.size_bytes} name={v.name || v.id} />
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}
+
+const endings: Record<string, string> = { 'audio/midi': 'mid', 'audio/wav': 'wav', 'audio/x-wav': 'wav', 'audio/mpeg': 'mp3', 'text/vnd.abc': 'abc', 'text/plain': 'txt', 'application/json': 'json', 'image/png': 'png', 'image/jpeg': 'jpg', 'text/x-lua': 'lua' }
+
+function fileName(name: string, type: string): string {
+  const ending = endings[type.split(';')[0]]
+  const safe = name.replaceAll(/[^\p{L}\p{N}._-]+/gu, '_')
+  return ending && !safe.endsWith(`.${ending}`) ? `${safe}.${ending}` : safe
+}

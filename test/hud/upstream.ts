@@ -1,0 +1,73 @@
+// A stand-in for an MCP server whose tools answer with everything a page can show.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+/** A tenth of a second of silence. */
+export function wav(): Buffer {
+  const samples = 800
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.writeUInt32LE(36 + samples, 4)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(8000, 24)
+  head.writeUInt32LE(8000, 28)
+  head.writeUInt16LE(1, 32)
+  head.writeUInt16LE(8, 34)
+  head.write('data', 36)
+  head.writeUInt32LE(samples, 40)
+  return Buffer.concat([head, Buffer.alloc(samples, 128)])
+}
+
+/** Three notes, one after the other; the last two in running status. */
+export function midi(): Buffer {
+  const track = Buffer.from([0, 0x90, 60, 100, 96, 60, 0, 0, 64, 100, 96, 64, 0, 0, 67, 100, 96, 67, 0, 0, 0xff, 0x2f, 0])
+  const size = Buffer.alloc(4)
+  size.writeUInt32BE(track.length)
+  return Buffer.concat([Buffer.from('MThd\0\0\0\x06\0\0\0\x01\0\x60', 'binary'), Buffer.from('MTrk'), size, track])
+}
+
+const answers: Record<string, object> = {
+  words: { content: [{ type: 'text', text: 'plain <b>words</b>' }] },
+  tree: { content: [{ type: 'text', text: '{"a":{"b":[1,2,3]}}' }], structuredContent: { a: { b: [1, 2, 3] }, made: 'artifact_0123456789ab' } },
+  picture: { content: [{ type: 'image', data: png, mimeType: 'image/png' }] },
+  sound: { content: [{ type: 'audio', data: wav().toString('base64'), mimeType: 'audio/wav' }] },
+  tune: { content: [{ type: 'resource', resource: { uri: 'file:///tune.mid', mimeType: 'audio/midi', blob: midi().toString('base64') } }] },
+  broken: { content: [{ type: 'text', text: 'it did not work' }], isError: true },
+}
+
+export interface Upstream {
+  address: string
+  close: () => void
+}
+
+export async function upstream(): Promise<Upstream> {
+  const server = createServer((request, answer) => {
+    let body = ''
+    request.on('data', (data: Buffer) => (body += data.toString()))
+    request.on('end', () => {
+      if (request.method !== 'POST') return void answer.writeHead(405).end()
+      const message = JSON.parse(body) as { id?: number; method: string; params?: { name?: string; protocolVersion?: string } }
+      if (message.id === undefined) return void answer.writeHead(202).end()
+      const say = (reply: object) => answer.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...reply }))
+      switch (message.method) {
+        case 'initialize':
+          return void say({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'gallery', version: '1' } } })
+        case 'tools/list':
+          return void say({ result: { tools: Object.keys(answers).map((name) => ({ name, description: `Answers with ${name}.`, inputSchema: { type: 'object', properties: { size: { type: 'integer', description: 'how large' }, loud: { type: 'boolean' }, kind: { enum: ['a', 'b'] }, more: { type: 'object' } } } })) } })
+        case 'tools/call':
+          return void say({ result: answers[message.params?.name ?? ''] ?? { isError: true, content: [] } })
+        case 'ping':
+          return void say({ result: {} })
+        default:
+          return void say({ error: { code: -32601, message: 'no such method' } })
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => { server.closeAllConnections(); server.close() } }
+}

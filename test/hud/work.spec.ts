@@ -1,0 +1,225 @@
+// What people make and run: tools tried, scripts, jobs, artifacts.
+import { expect, test } from '@playwright/test'
+import { AxeBuilder } from '@axe-core/playwright'
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { guard, open, shots, write } from './guard'
+import { House } from './house'
+import { midi, png, upstream, wav, type Upstream } from './upstream'
+
+let front: House
+let gallery: Upstream
+
+test.beforeAll(async () => {
+  gallery = await upstream()
+  front = new House(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n`)
+  await front.start()
+  await expect.poll(async () => JSON.stringify(await front.call('mcp_list_upstreams', {}))).toContain('"state":"connected"')
+})
+
+test.afterAll(async () => {
+  await front?.remove()
+  gallery?.close()
+})
+
+guard(() => front)
+
+test('the first paint is small', async ({ page }) => {
+  let compressed = 0
+  const seen: string[] = []
+  page.on('response', async (r) => {
+    if (!/\/$|\/assets\/|\.svg$/.test(new URL(r.url()).pathname)) return
+    seen.push(new URL(r.url()).pathname)
+    expect(r.headers()['content-encoding'] ?? 'none', r.url()).toBe(r.url().endsWith('.svg') ? r.headers()['content-encoding'] ?? 'none' : 'gzip')
+    compressed += gzipSync(await r.body()).length
+  })
+  await open(page, front, 'overview')
+  await page.waitForLoadState('load')
+  expect(seen.some((p) => p.endsWith('.js'))).toBe(true)
+  expect(seen.filter((p) => p.includes('editor'))).toEqual([])
+  expect(compressed).toBeGreaterThan(10_000)
+  expect(compressed).toBeLessThan(150_000)
+})
+
+test('what a tool answers is shown as what it is', async ({ page }) => {
+  const result = page.getByRole('region', { name: 'Result' })
+  const attempt = async (name: string) => {
+    await open(page, front, `tools/gallery.${name}`)
+    await page.getByRole('button', { name: 'Try it' }).click()
+    await expect(result.getByRole('heading')).toBeVisible()
+  }
+  await attempt('words')
+  await expect(result.locator('pre')).toHaveText('plain <b>words</b>')
+  await attempt('tree')
+  await expect(result.locator('details.json').first()).toContainText('b: [3]')
+  await expect(result.getByRole('link', { name: 'artifact_0123456789ab' })).toHaveAttribute('href', '#/artifacts/artifact_0123456789ab')
+  await attempt('picture')
+  await expect.poll(() => result.locator('img').evaluate((i: HTMLImageElement) => i.naturalWidth)).toBe(1)
+  await attempt('sound')
+  await expect.poll(() => result.locator('audio').evaluate((a: HTMLAudioElement) => a.duration)).toBeCloseTo(0.1, 2)
+  await attempt('tune')
+  await expect(result.getByRole('img', { name: 'piano roll of 3 notes' })).toBeVisible()
+  await page.screenshot({ path: `${shots}/tool-midi.png`, fullPage: true })
+  await attempt('broken')
+  await expect(result).toContainText('it did not work')
+})
+
+test('a form is made of the schema, and copied as Lua, JavaScript and curl', async ({ page, context }) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+  await open(page, front, 'tools/gallery.words')
+  await page.getByLabel('size').fill('3')
+  await page.getByLabel('loud').selectOption('true')
+  await page.getByLabel('kind').selectOption('b')
+  await page.getByLabel('more').fill('{"x": [1, null]}')
+  const copied = async (button: string) => {
+    await page.getByRole('button', { name: button }).click()
+    await expect(page.getByRole('button', { name: 'Copied' })).toBeVisible()
+    await expect(page.getByRole('button', { name: 'Copied' })).toHaveCount(0) // it says so for a moment
+    return page.evaluate(() => navigator.clipboard.readText())
+  }
+  const lua = await copied('Copy as Lua')
+  expect(lua).toBe('return mcp.gallery.words{size = 3, loud = true, kind = "b", more = {x = {1, json.null}}}')
+  expect((await front.call('lua_eval', { code: lua })).result).toBe('plain <b>words</b>')
+  const script = await copied('Copy as JavaScript')
+  expect((await front.call('execute_code', { code: script, language: 'javascript' })).result).toBe('plain <b>words</b>')
+  const curl = await copied('Copy as curl')
+  // Not at once: the server that answers lives in this process.
+  expect((await promisify(execFile)('sh', ['-c', `${curl} -s`])).stdout).toContain('plain <b>words</b>')
+})
+
+test('the playground completes modules, functions and tools, with their docs', async ({ page }) => {
+  await open(page, front, 'playground')
+  await write(page, 'mcp.gallery.pic')
+  const offered = page.getByRole('option', { name: /picture/ })
+  await expect(offered).toBeVisible()
+  await expect(page.locator('.cm-completionInfo')).toContainText('Answers with picture.')
+  await offered.click()
+  await expect(page.getByRole('textbox', { name: 'script' })).toContainText('mcp.gallery.picture')
+  await write(page, 'json.enc')
+  await expect(page.getByRole('option', { name: /encode/ })).toBeVisible()
+  await expect(page.locator('.cm-completionInfo')).not.toBeEmpty()
+})
+
+test('a run shows result, output, log and trace side by side, in both languages', async ({ page }) => {
+  await open(page, front, 'playground')
+  const outcome = page.getByRole('region', { name: 'Outcome' })
+  await write(page, 'print("printed") log.warn("logged") return {said = mcp.gallery.words{}}')
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await expect(outcome).toContainText('plain <b>words</b>')
+  await expect(outcome).toContainText('printed')
+  await expect(outcome).toContainText('logged')
+  await expect(outcome.locator('.waterfall')).toContainText('luanette.mcp.gallery.words')
+  await page.screenshot({ path: `${shots}/playground-trace.png`, fullPage: true })
+  await page.getByLabel('Language').selectOption('javascript')
+  await page.getByLabel('keep variables').check()
+  await write(page, 'globalThis.counter = 41; console.log("consoled"); return (await mcp.gallery.tree({})).a.b.length')
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await expect(outcome).toContainText('consoled')
+  await expect(outcome).toContainText('3')
+  await expect(page.getByRole('cell', { name: 'counter' })).toBeVisible()
+  await write(page, 'nothing.at.all')
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  await expect(outcome.locator('pre.bad')).toContainText('nothing')
+})
+
+test('scripts have a lineage, versions and differences', async ({ page }) => {
+  const source = (word: string) => `function describe() return {name = "teller", description = "Tells."} end\nfunction main()\n  return "${word}"\nend`
+  const first = String((await front.call('script_store', { content: source('one'), tags: ['family'] })).hash)
+  const second = String((await front.call('script_store', { content: source('two'), parent: first })).hash)
+  const third = String((await front.call('script_store', { content: source('three'), parent: second })).hash)
+  await front.call('script_publish', { script_hash: first })
+  await open(page, front, `scripts/${second}`)
+  const lineage = page.getByRole('group', { name: 'lineage' })
+  await expect(lineage.getByRole('link')).toHaveCount(3)
+  await page.getByLabel('Compare with').selectOption({ label: `version 1, ${first.slice(0, 12)}` })
+  await expect(page.locator('.diff .bad')).toContainText('return "one"')
+  await expect(page.locator('.diff .good')).toContainText('return "two"')
+  await page.getByRole('button', { name: 'Publish as a tool' }).click()
+  await expect(page.getByText('teller is a tool now, version 2')).toBeVisible()
+  await expect(page.getByRole('listitem').filter({ hasText: 'version 2' })).toContainText('current')
+  await page.screenshot({ path: `${shots}/script-lineage.png`, fullPage: true })
+  await lineage.getByRole('link', { name: third.slice(0, 12) }).click()
+  await expect(page.getByText(third)).toBeVisible()
+  await open(page, front, 'scripts')
+  await page.getByRole('button', { name: 'family' }).click()
+  await expect(page.getByRole('article')).toHaveCount(1)
+})
+
+test('a job is a waterfall, is replayed, and compared with another run', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function describe() return {name = "counted", description = "Counts.", params = {n = {type = "number"}}} end function main(p) progress(0.5, "half") print("n is " .. p.n) local said = mcp.gallery.words{size = p.n} return {n = p.n, said = said} end' })
+  const ids: string[] = []
+  for (const n of [1, 2]) ids.push(String((await front.call('lua_execute', { script_hash: hash, params: { n } })).job_id))
+  await front.call('job_poll', { job_ids: ids, mode: 'all', timeout_ms: 30000 })
+  await open(page, front, `jobs/${ids[0]}`)
+  await expect(page.locator('.waterfall')).toContainText('gallery.words')
+  await expect(page.locator('.waterfall .bar').first()).toBeVisible()
+  await page.getByRole('button', { name: 'Replay' }).click()
+  await expect(page.getByRole('heading', { name: 'Replay' })).toBeVisible()
+  await page.screenshot({ path: `${shots}/job.png`, fullPage: true })
+  await open(page, front, 'jobs')
+  for (const id of ids) await page.getByLabel(`compare ${id}`).check()
+  await page.getByRole('link', { name: 'Compare the two' }).click()
+  await expect(page.locator('.diff')).toContainText('n is 1')
+  await expect(page.locator('.diff')).toContainText('n is 2')
+  await page.screenshot({ path: `${shots}/job-diff.png`, fullPage: true })
+})
+
+test('artifacts are found, seen, heard and followed through their family', async ({ page }) => {
+  const keep = async (content: Buffer, type: string) => {
+    const answer = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': type }, body: content })
+    return ((await answer.json()) as { hash: string }).hash
+  }
+  const make = async (hash: string, more: object) => String((await front.call('call_tool', { name: 'hootenanny.artifact_create', arguments: { cas_hash: hash, ...more } })).artifact_id)
+  await open(page, front, 'artifacts')
+  const tune = await make(await keep(midi(), 'audio/midi'), { name: 'three notes', tags: ['mood:plain'], creator: 'ada', variation_set_id: 'pair' })
+  await expect(page.getByRole('article', { name: 'artifact three notes' })).toBeVisible() // it came by itself
+  const sound = await make(await keep(wav(), 'audio/wav'), { name: 'silence', creator: 'ada', parent_id: tune, variation_set_id: 'pair' })
+  await make(await keep(Buffer.from(png, 'base64'), 'image/png'), { name: 'dot', creator: 'bob', parent_id: sound })
+  await make(await keep(Buffer.from('{"deep": {"er": 1}}'), 'application/json'), { name: 'numbers', creator: 'bob' })
+  await make(await keep(Buffer.from('<script>document.title="owned"</script>'), 'text/html'), { name: '<b>markup</b>', creator: 'eve' })
+
+  await page.getByLabel('Creator').fill('ada')
+  await expect(page.getByRole('article')).toHaveCount(2)
+  await page.getByLabel('Type').selectOption('midi')
+  await expect(page.getByRole('article')).toHaveCount(1)
+  await page.getByLabel('Type').selectOption('')
+  await page.getByLabel('Creator').fill('')
+  await page.getByRole('button', { name: 'mood:plain' }).click()
+  await expect(page.getByRole('article')).toHaveCount(1)
+  await page.screenshot({ path: `${shots}/artifacts.png`, fullPage: true })
+  await page.getByRole('link', { name: 'three notes' }).click()
+  await expect(page.getByRole('region', { name: 'Content' }).getByRole('img', { name: 'piano roll of 3 notes' })).toBeVisible()
+  await expect(page.getByRole('link', { name: 'Download' })).toHaveAttribute('download', 'three_notes.mid')
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()])
+  expect(file.suggestedFilename()).toBe('three_notes.mid')
+  const lineage = page.getByRole('group', { name: 'lineage' })
+  await expect(lineage.getByRole('link')).toHaveCount(3)
+  await expect(page.locator('.variations > li')).toHaveCount(2)
+  await page.screenshot({ path: `${shots}/artifact.png`, fullPage: true })
+  const { violations } = await new AxeBuilder({ page }).analyze()
+  expect(violations.filter((v) => v.impact === 'serious' || v.impact === 'critical').map((v) => v.id)).toEqual([])
+  await lineage.getByRole('link', { name: 'silence' }).click()
+  const content = page.getByRole('region', { name: 'Content' })
+  await expect.poll(() => content.locator('audio').evaluate((a: HTMLAudioElement) => a.duration)).toBeCloseTo(0.1, 2)
+  await lineage.getByRole('link', { name: 'dot' }).click()
+  await expect.poll(() => content.locator('img').evaluate((i: HTMLImageElement) => i.naturalWidth)).toBe(1)
+  await page.getByRole('link', { name: 'All artifacts' }).click()
+  await page.getByRole('link', { name: 'numbers' }).click()
+  await expect(content).toContainText('er: 1')
+  await page.getByRole('link', { name: 'All artifacts' }).click()
+  await page.getByRole('link', { name: '<b>markup</b>' }).click()
+  await expect(content).toContainText('document.title="owned"')
+  expect(await page.title()).not.toBe('owned')
+  await open(page, front, 'artifacts/artifact_000000000000')
+  await expect(page.locator('.bad')).toBeVisible()
+})
+
+test('a job that made an artifact leads to it', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function main() return mcp.hootenanny.abc_to_midi{abc = "X:1\\nT:Scale\\nK:C\\nCDEF GABc|\\n"} end' })
+  const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
+  await front.call('job_poll', { job_ids: [id], mode: 'all', timeout_ms: 30000 })
+  await open(page, front, `jobs/${String(id)}`)
+  await page.getByRole('link', { name: /artifact_/ }).first().click()
+  await expect(page.getByRole('img', { name: 'piano roll of 8 notes' })).toBeVisible()
+})
