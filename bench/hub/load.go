@@ -140,8 +140,8 @@ func (c *caller) call(ctx context.Context) error {
 	return err
 }
 
-// load lets clients call for a while and returns how long each call took.
-func load(ctx context.Context, url, era string, clients int, length time.Duration) ([]time.Duration, error) {
+// call lets clients call for a while and returns how long each call took.
+func call(ctx context.Context, url, era string, clients int, length time.Duration) ([]time.Duration, error) {
 	callers := make([]*caller, clients)
 	for i := range callers {
 		var err error

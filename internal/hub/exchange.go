@@ -32,6 +32,12 @@ func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 		writeJSON(w, rd.status, rd.answer)
 		return false
 	}
+	return h.stream(w, r, rd, prime, started)
+}
+
+// stream writes a round as events, until it is over or the client has left, and
+// tells which.
+func (h *Hub) stream(w http.ResponseWriter, r *http.Request, rd *round, prime bool, started func()) (gone bool) {
 	if started != nil {
 		started()
 	}

@@ -78,13 +78,9 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 	rd.mute = !readsStreams(r)
 	t := s.task(m, rd)
 	t.header, t.network = headersOfTrace(r.Header), "tcp"
-	t.start(r.Context(), rd)
 	// Revisions before 2025-11-25 do not know events without data.
 	prime := t.version >= wire.Revision2511
-	gone := e.hub.attend(w, r, rd, prime, func() { s.keep(rd.out) })
-	if gone {
-		t.left(rd)
-	}
+	e.hub.serve(w, r, t, rd, prime, func() { s.keep(rd.out) })
 }
 
 // task makes a task of a session's request. In a shared channel a request of the

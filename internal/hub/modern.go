@@ -31,11 +31,13 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 	rd := newRound(m.ID, "")
 	rd.modern, rd.mute, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
 	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
+	if err == nil && t.cancel == nil { // a new one
+		t.header, t.network = headersOfTrace(r.Header), "tcp"
+		e.hub.serve(w, r, t, rd, false, nil)
+		return
+	}
 	if err != nil {
 		rd.settle(nil, err, false)
-	} else if t.cancel == nil {
-		t.header, t.network = headersOfTrace(r.Header), "tcp"
-		t.start(r.Context(), rd)
 	}
 	if gone := e.hub.attend(w, r, rd, false, nil); gone && t != nil {
 		t.left(rd)

@@ -24,6 +24,7 @@ type round struct {
 	modern bool          // errors show in the HTTP status
 	mute   bool          // the client reads no streams: only the answer reaches it
 	done   chan struct{} // closed when settled; nil when shared
+	early  func()        // called with every message before the answer; may be nil
 
 	mu        sync.Mutex
 	streaming bool
@@ -51,6 +52,9 @@ func (r *round) say(message []byte, must bool) {
 		r.out.send(message)
 	} else {
 		r.out.offer(message)
+	}
+	if r.early != nil {
+		r.early()
 	}
 }
 

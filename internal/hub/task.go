@@ -21,9 +21,10 @@ var (
 	errClosing   = fault.New(fault.Unavailable, "server is shutting down")
 )
 
-// task is one request being worked on. It runs in a goroutine of its own and
-// talks to its client through its round: while a task of the modern era waits
-// for answers, it has none.
+// task is one request being worked on. It runs in a goroutine of its own, or in
+// that of its HTTP request when it surely needs it no longer than that, and talks
+// to its client through its round: while a task of the modern era waits for
+// answers, it has none.
 type task struct {
 	ep      *endpoint
 	method  string
@@ -65,10 +66,19 @@ func Release(ctx context.Context, after time.Duration) {
 	}
 }
 
-// start runs the task and settles its round in the end. ctx gives values, not
-// its lifetime: who starts a task cancels it when its client is no longer
-// interested.
+// start runs the task in a goroutine of its own and settles its round in the end.
+// ctx gives values, not its lifetime: who starts a task cancels it when its client
+// is no longer interested.
 func (t *task) start(ctx context.Context, rd *round) {
+	h := t.ep.hub
+	if ctx, ok := t.begin(ctx, rd); ok {
+		h.workers.run(func() { defer h.work.Done(); t.run(ctx) }, h.closing)
+	}
+}
+
+// begin prepares the task to run, with the context it returns. Where that cannot
+// be its round is settled.
+func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
 	ctx, t.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), taskKey{}, t))
 	t.round = rd
 	t.began = time.Now()
@@ -77,7 +87,7 @@ func (t *task) start(ctx context.Context, rd *round) {
 		if err := t.session.began(rd.id, t); err != nil {
 			t.cancel(nil)
 			rd.settle(nil, err, false)
-			return
+			return ctx, false
 		}
 	}
 	h := t.ep.hub
@@ -86,13 +96,13 @@ func (t *task) start(ctx context.Context, rd *round) {
 	if !closed {
 		h.tasks[t] = struct{}{}
 		h.work.Add(1)
-		h.workers.run(func() { defer h.work.Done(); t.run(ctx) }, h.closing)
 	}
 	h.mu.Unlock()
 	if closed {
 		t.cancel(nil)
 		t.settle(nil, errClosing, false)
 	}
+	return ctx, !closed
 }
 
 func (t *task) run(ctx context.Context) {

@@ -1,0 +1,81 @@
+package hub
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// endsHere tells that a task needs nothing beyond its HTTP request: it is a tool
+// call which nobody will want to leave before its answer, neither to ask its
+// client something in the modern era, which takes another request, nor to let go
+// of the connection meanwhile, as tools of our own may.
+func (t *task) endsHere(r *http.Request) bool {
+	if t.method != wire.MethodToolsCall || r.ProtoMajor != 1 {
+		return false
+	}
+	if t.era == wire.Legacy {
+		return t.ep.name != ""
+	}
+	return wire.Lacks(t.caps, "elicitation") && wire.Lacks(t.caps, "sampling") && wire.Lacks(t.caps, "roots")
+}
+
+// serve runs a task and writes its round to the client. Where it can, it does so
+// without a second goroutine: waking one, and being woken by it, costs more than
+// what most calls do here.
+func (h *Hub) serve(w http.ResponseWriter, r *http.Request, t *task, rd *round, prime bool, started func()) {
+	if !t.endsHere(r) {
+		t.start(r.Context(), rd)
+		if h.attend(w, r, rd, prime, started) {
+			t.left(rd)
+		}
+		return
+	}
+	s := &sideStream{hub: h, w: w, r: r, task: t, round: rd, prime: prime, started: started, done: make(chan struct{})}
+	rd.early = s.open
+	if !rd.mute {
+		quiet := time.AfterFunc(h.opts.Limits.Quiet, s.open)
+		defer quiet.Stop()
+	}
+	if ctx, ok := t.begin(r.Context(), rd); ok {
+		stop := context.AfterFunc(r.Context(), func() { t.left(rd) })
+		func() {
+			defer h.work.Done()
+			t.run(ctx)
+		}()
+		stop()
+	}
+	if !rd.isStreaming() {
+		writeJSON(w, rd.status, rd.answer)
+		return
+	}
+	s.open()
+	<-s.done
+}
+
+// sideStream writes a round as a stream while its task has the request's own
+// goroutine. It is opened by what comes before the answer, or when that takes
+// long.
+type sideStream struct {
+	hub     *Hub
+	w       http.ResponseWriter
+	r       *http.Request
+	task    *task
+	round   *round
+	prime   bool
+	started func()
+	once    sync.Once
+	done    chan struct{}
+}
+
+func (s *sideStream) open() { s.once.Do(func() { go s.write() }) }
+
+func (s *sideStream) write() {
+	defer close(s.done)
+	if s.round.beginStream() && s.hub.stream(s.w, s.r, s.round, s.prime, s.started) {
+		s.task.left(s.round)
+	}
+}
