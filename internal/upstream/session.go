@@ -129,23 +129,30 @@ func (s *session) meta(r request, id wire.ID) json.RawMessage {
 	meta := wire.DeleteFunc(r.meta, func(key string) bool {
 		return key == wire.MetaProgressToken || strings.HasPrefix(key, wire.ProtocolPrefix)
 	})
+	var ours []byte // none of it is in there any more
 	if r.caller != nil {
-		meta = wire.Set(meta, wire.MetaProgressToken, json.RawMessage(id))
+		ours = append(append(make([]byte, 0, 384), `,"`+wire.MetaProgressToken+`":`...), id...)
 	}
-	if s.era != wire.Modern {
+	if s.era == wire.Modern {
+		ours = wire.AppendText(append(ours, `,"`+wire.MetaRevision+`":`...), s.revision)
+		ours = append(append(ours, `,"`+wire.MetaClientInfo+`":`...), s.opts.clientInfo()...)
+		ours = append(append(ours, `,"`+wire.MetaClientCapabilities+`":`...), capabilitiesOf(r.caller)...)
+		if r.caller != nil && r.caller.Log != nil {
+			ours = wire.AppendText(append(ours, `,"`+wire.MetaLogLevel+`":`...), s.logLevel())
+		}
+	}
+	if len(ours) == 0 {
 		return meta
 	}
-	meta = wire.SetText(meta, wire.MetaRevision, s.revision)
-	meta = wire.Set(meta, wire.MetaClientInfo, s.opts.clientInfo())
-	meta = wire.Set(meta, wire.MetaClientCapabilities, capabilitiesOf(r.caller))
-	if r.caller != nil && r.caller.Log != nil {
-		level := "info"
-		if set := s.level.Load(); set != nil {
-			level = *set
-		}
-		meta = wire.SetText(meta, wire.MetaLogLevel, level)
+	return wire.Extend(meta, ours[1:])
+}
+
+// logLevel is from which level on the server is to tell what it logs.
+func (s *session) logLevel() string {
+	if set := s.level.Load(); set != nil {
+		return *set
 	}
-	return meta
+	return "info"
 }
 
 // traceHeaders says the trace context of meta in headers too, for servers that

@@ -40,8 +40,13 @@ func Meta(object json.RawMessage) json.RawMessage {
 // SetMeta returns object with meta as its _meta, and without one when meta is
 // empty.
 func SetMeta(object, meta json.RawMessage) json.RawMessage {
-	if isEmptyObject(meta) {
+	switch {
+	case Lacks(object, `"_meta"`) && isEmptyObject(meta):
+		return object
+	case isEmptyObject(meta):
 		return Delete(object, "_meta")
+	case Lacks(object, `"_meta"`):
+		return Extend(object, append(append(make([]byte, 0, len(meta)+8), `"_meta":`...), meta...))
 	}
 	return Set(object, "_meta", meta)
 }

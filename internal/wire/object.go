@@ -71,7 +71,7 @@ func Each(object json.RawMessage, do func(key string, value json.RawMessage) boo
 
 // Items takes an array apart. ok is false when raw is none.
 func Items(raw json.RawMessage) (items []json.RawMessage, ok bool) {
-	s := scanner{data: raw}
+	s := scanner{data: raw, known: true}
 	if s.peek() != '[' {
 		return nil, false
 	}
@@ -128,6 +128,26 @@ func Set(object json.RawMessage, key string, value json.RawMessage) json.RawMess
 	return append(out, object[closed:]...)
 }
 
+// Extend returns object with members at its end, which are text as it stands
+// between braces. It does not look whether a key is there already, as Set does.
+// Anything but an object becomes a new one.
+func Extend(object json.RawMessage, members []byte) json.RawMessage {
+	text := bytes.TrimRight(object, " \t\r\n")
+	if len(members) == 0 {
+		return object
+	}
+	out := make([]byte, 0, len(text)+len(members)+2)
+	if len(text) < 2 || text[len(text)-1] != '}' {
+		out = append(out, '{')
+	} else {
+		out = append(out, text[:len(text)-1]...)
+		if !isEmptyObject(object) {
+			out = append(out, ',')
+		}
+	}
+	return append(append(out, members...), '}')
+}
+
 // SetText is Set with a string value.
 func SetText(object json.RawMessage, key, value string) json.RawMessage {
 	return Set(object, key, AppendText(nil, value))
@@ -146,33 +166,32 @@ func DeletePrefix(object json.RawMessage, prefix string) json.RawMessage {
 // DeleteFunc returns object without the keys drop says yes to; the same slice
 // when there are none.
 func DeleteFunc(object json.RawMessage, drop func(key string) bool) json.RawMessage {
-	var kept []member
 	dropped := false
 	closed := walk(object, func(m member) error {
-		if drop(string(keyText(m.key))) {
-			dropped = true
-		} else {
-			kept = append(kept, m)
-		}
+		dropped = dropped || drop(string(keyText(m.key)))
 		return nil
 	})
 	if closed < 0 || !dropped {
 		return object
 	}
 	out := append(make([]byte, 0, len(object)), '{')
-	for i, m := range kept {
-		if i > 0 {
+	walk(object, func(m member) error {
+		if drop(string(keyText(m.key))) {
+			return nil
+		}
+		if len(out) > 1 {
 			out = append(out, ',')
 		}
 		out = append(out, object[m.start:m.end]...)
-	}
+		return nil
+	})
 	return append(out, '}')
 }
 
 // walk visits the members and returns where the closing brace stands, or -1
 // when raw is no object or each stopped the walk.
 func walk(raw []byte, each func(member) error) int {
-	s := scanner{data: raw}
+	s := scanner{data: raw, known: true}
 	if s.peek() != '{' {
 		return -1
 	}

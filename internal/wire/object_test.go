@@ -129,3 +129,22 @@ func same(t *testing.T, got json.RawMessage, want map[string]json.RawMessage) {
 		}
 	}
 }
+
+func TestExtend(t *testing.T) {
+	t.Parallel()
+	for object, want := range map[string]string{
+		``:                 `{"b":1}`,
+		`null`:             `{"b":1}`,
+		`{}`:               `{"b":1}`,
+		" {\n} ":           ` {` + "\n" + `"b":1}`,
+		`{"a":{"b":[{}]}}`: `{"a":{"b":[{}]},"b":1}`,
+		"{\"a\":\"}\"}\n":  `{"a":"}","b":1}`,
+	} {
+		if got := wire.Extend(json.RawMessage(object), []byte(`"b":1`)); string(got) != want {
+			t.Errorf("%q: %q, want %q", object, got, want)
+		}
+		if got := wire.Extend(json.RawMessage(object), nil); string(got) != object {
+			t.Errorf("%q with nothing: %q", object, got)
+		}
+	}
+}

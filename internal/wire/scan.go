@@ -20,6 +20,7 @@ type scanner struct {
 	data  []byte
 	pos   int
 	depth int
+	known bool // the text was checked before: what is skipped is not checked again
 }
 
 func (s *scanner) space() {
@@ -60,7 +61,11 @@ func (s *scanner) raw() ([]byte, error) {
 }
 
 func (s *scanner) value() error {
-	switch c := s.peek(); c {
+	c := s.peek()
+	if s.known && (c == '{' || c == '[') {
+		return s.nested()
+	}
+	switch c {
 	case '{':
 		return s.object(nil)
 	case '[':
@@ -80,6 +85,28 @@ func (s *scanner) value() error {
 		}
 		return s.unexpected("a value")
 	}
+}
+
+// nested skips an array or object that is known to be one, by its brackets.
+func (s *scanner) nested() error {
+	for depth := 0; s.pos < len(s.data); {
+		switch s.data[s.pos] {
+		case '"':
+			if _, err := s.text(); err != nil {
+				return err
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		s.pos++
+		if depth == 0 {
+			return nil
+		}
+	}
+	return errEnd
 }
 
 // member is one key and value of an object, with where they stand in its text.
@@ -182,7 +209,9 @@ func (s *scanner) text() ([]byte, error) {
 	}
 	start := s.pos
 	for s.pos++; s.pos < len(s.data); s.pos++ {
-		switch c := s.data[s.pos]; {
+		c := s.data[s.pos]
+		switch {
+		case unescaped[c]:
 		case c == '"':
 			s.pos++
 			return s.data[start:s.pos:s.pos], nil
@@ -190,12 +219,20 @@ func (s *scanner) text() ([]byte, error) {
 			if err := s.escape(); err != nil {
 				return nil, err
 			}
-		case c < 0x20:
+		default:
 			return nil, s.unexpected("no control character in a string")
 		}
 	}
 	return nil, errEnd
 }
+
+// unescaped are the bytes that stand for themselves in a string.
+var unescaped = func() (table [256]bool) {
+	for c := range table {
+		table[c] = c >= 0x20 && c != '"' && c != '\\'
+	}
+	return table
+}()
 
 // escape skips what follows a backslash, up to its last byte.
 func (s *scanner) escape() error {
