@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 )
 
 // The test binary is also the program: stories run the real main.
@@ -28,9 +31,33 @@ func TestMain(m *testing.M) {
 // program, and what docs show.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:                 "../../examples",
+	stories := storyParams(t, db.SQLite)
+	stories.Dir = "../../examples"
+	testscript.Run(t, stories)
+}
+
+// TestStoriesOnPostgres runs those about what is kept once more, on a Postgres
+// that is empty at the beginning of each.
+func TestStoriesOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.Postgres(t) // or it is skipped
+	stories := storyParams(t, db.Postgres)
+	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable") {
+		stories.Files = append(stories.Files, "../../examples/"+name+".txtar")
+	}
+	setup := stories.Setup
+	stories.Setup = func(env *testscript.Env) error {
+		env.Setenv("LUANETTE_DATABASE", dbtest.Postgres(t))
+		return setup(env)
+	}
+	testscript.Run(t, stories)
+}
+
+// storyParams is what stories are run with. They may ask [sqlite] or [postgres].
+func storyParams(t *testing.T, kind db.Kind) testscript.Params {
+	return testscript.Params{
 		RequireExplicitExec: true,
+		Condition:           func(asked string) (bool, error) { return asked == string(kind), nil },
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("NEIGHBOURS", neighbours(t))
@@ -46,7 +73,7 @@ func TestStories(t *testing.T) {
 			"model":   model,
 			"capture": capture,
 		},
-	})
+	}
 }
 
 // neighbours is the folder of real MCP servers that `make neighbours` installs.
@@ -84,7 +111,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = ts.Getenv("WORK")
 	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
-	for _, name := range []string{"LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
+	for _, name := range []string{"LUANETTE_DATABASE", "LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
 		if value := ts.Getenv(name); value != "" {
 			s.cmd.Env = append(s.cmd.Env, name+"="+value)
 		}
