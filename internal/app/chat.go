@@ -25,6 +25,7 @@ func (h *House) openChat(ctx context.Context) error {
 	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
 		Forget:  assistant.forget,
 		Servers: &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
+		Node: h.nodeID(), Tell: h.tell(talkTopic),
 	})
 	if err != nil {
 		return err

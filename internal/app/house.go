@@ -30,6 +30,7 @@ import (
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/keyring"
+	"github.com/luanette/luanette/internal/node"
 	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/telemetry"
@@ -58,6 +59,7 @@ type House struct {
 	store     *db.DB
 	ring      *keyring.Ring
 	gate      *gate.Gate
+	node      *node.Node // nil in a house that is alone on its database and only passing
 	bus       *event.Bus
 	upstreams *upstreams
 	catalog   *catalog.Catalog
@@ -114,6 +116,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	if err := h.furnish(ctx); err != nil {
 		return nil, errors.Join(err, h.Close(ctx))
 	}
+	h.liveAsNode(background)
 	h.work.Go(func() { h.upstreams.follow(background) })
 	h.work.Go(func() { h.ring.Run(background) })
 	h.work.Go(func() { h.watchApprovals(background) })
@@ -167,6 +170,9 @@ func (h *House) openStore(ctx context.Context) error {
 		return err
 	}
 	h.store = store
+	if err := h.joinNodes(ctx); err != nil {
+		return err
+	}
 	if err := h.openKeys(ctx); err != nil {
 		return err
 	}
@@ -311,6 +317,9 @@ func (h *House) Close(ctx context.Context) error {
 	h.bus.Close()
 	if h.results != nil {
 		h.results.Close()
+	}
+	if h.node != nil {
+		failed = append(failed, inTime(ctx, h.node.Leave))
 	}
 	if h.store != nil {
 		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says

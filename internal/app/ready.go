@@ -45,6 +45,7 @@ func (h *House) notReady(ctx context.Context) string {
 // load balancers see that it is not ready before anybody is turned away.
 func (h *House) linger() {
 	h.leaving.Store(true)
+	h.nodeDrains()
 	if wait := time.Duration(h.config.Linger); wait > 0 {
 		h.log.Info("leaving: not ready, and serving what still comes", "for", wait)
 		time.Sleep(wait)

@@ -37,6 +37,7 @@ func (h *House) Serve(ctx context.Context) error {
 		return errors.Join(err, h.Close(ctx))
 	}
 	h.listening.Store(baseOf(listener.Addr()))
+	h.nodeListens(baseOf(listener.Addr()))
 	h.greet(ctx, listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

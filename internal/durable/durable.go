@@ -47,12 +47,19 @@ type Engine struct {
 	dbos     dbos.Context
 	source   *dbos.DataSource // the same database
 	work     Work
+	node     string
 	patience time.Duration
 	closed   chan struct{} // closed when the engine closes
 	works    sync.WaitGroup
 
 	mu     sync.Mutex
-	active map[string]context.CancelCauseFunc
+	active map[string]*flight
+}
+
+// flight is a run under way.
+type flight struct {
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when its work has returned
 }
 
 // Open prepares an engine over a database, which stays the caller's to close.
@@ -82,7 +89,7 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	e := &Engine{guests: guests, dbos: inner, source: source, work: work, patience: o.Patience, closed: make(chan struct{}), active: map[string]context.CancelCauseFunc{}}
+	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, closed: make(chan struct{}), active: map[string]*flight{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil
@@ -97,7 +104,7 @@ func sourceOf(inner dbos.Context, g db.Guests) (*dbos.DataSource, error) {
 
 // Launch starts the engine, and with it every run this node left unfinished.
 func (e *Engine) Launch() error {
-	if err := dbos.Launch(e.dbos); err != nil {
+	if err := errors.Join(e.attend(), dbos.Launch(e.dbos)); err != nil {
 		return fault.Wrap(fault.Internal, err, "start the engine of durable runs")
 	}
 	return nil
@@ -122,12 +129,12 @@ func (e *Engine) Start(id string) error {
 // there was one.
 func (e *Engine) Cancel(id string, cause error) bool {
 	e.mu.Lock()
-	cancel := e.active[id]
+	run := e.active[id]
 	e.mu.Unlock()
-	if cancel != nil {
-		cancel(cause)
+	if run != nil {
+		run.cancel(cause)
 	}
-	return cancel != nil
+	return run != nil
 }
 
 // Records are what a run has recorded so far, in order.
@@ -162,12 +169,15 @@ func (e *Engine) Forget(ids ...string) error {
 // return.
 func (e *Engine) Close() error {
 	e.mu.Lock()
-	for _, cancel := range e.active {
-		cancel(ErrClosing)
+	for _, run := range e.active {
+		run.cancel(ErrClosing)
 	}
 	close(e.closed)
 	e.mu.Unlock()
 	e.works.Wait()
+	if e.guests.Postgres != nil {
+		_ = e.Bury(e.node) // somebody else will
+	}
 	if err := errors.Join(dbos.Shutdown(e.dbos, e.patience), e.guests.Close()); err != nil {
 		return fault.Wrap(fault.Internal, err, "close the engine of durable runs")
 	}
@@ -185,29 +195,42 @@ func (e *Engine) perform(inner dbos.Context, id []byte) ([]byte, error) {
 	}
 	err := e.work(ctx, run)
 	e.leave(run.ID)
-	if errors.Is(context.Cause(ctx), ErrClosing) {
+	if errors.Is(context.Cause(ctx), ErrClosing) || errors.Is(err, ErrTaken) {
 		<-inner.Done() // DBOS takes a run for finished unless it ended by its context
 		return nil, ErrClosing
 	}
 	return nil, err
 }
 
+// enter notes that a run is under way here. The same one may be already, when it
+// was taken from this node and came back to it: then that one ends first.
 func (e *Engine) enter(id string, cancel context.CancelCauseFunc) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	select {
-	case <-e.closed:
-		return false
-	default:
+	for {
+		e.mu.Lock()
+		before := e.active[id]
+		select {
+		case <-e.closed:
+			e.mu.Unlock()
+			return false
+		default:
+		}
+		if before == nil {
+			break
+		}
+		e.mu.Unlock()
+		before.cancel(ErrTaken)
+		<-before.over
 	}
+	defer e.mu.Unlock()
 	e.works.Add(1)
-	e.active[id] = cancel
+	e.active[id] = &flight{cancel, make(chan struct{})}
 	return true
 }
 
 func (e *Engine) leave(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	close(e.active[id].over)
 	delete(e.active, id)
 	e.works.Done()
 }

@@ -47,8 +47,11 @@ func (r *Run) Record(data []byte) error {
 // recorded, a new one records data. As a transaction of its own on DBOS's database
 // a step is looked for and recorded in one; as a plain one it takes three.
 func (r *Run) step(data []byte) ([]byte, error) {
-	given := func(context.Context, dbos.Tx) ([]byte, error) { return data, nil }
+	given := func(ctx context.Context, tx dbos.Tx) ([]byte, error) { return data, r.engine.ours(ctx, tx, r.ID) }
 	out, err := dbos.RunAsTransaction(r.inner, r.engine.source, given, dbos.WithStepName("record"))
+	if isTaken(err) {
+		return nil, ErrTaken
+	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "record a step of run %s", r.ID)
 	}

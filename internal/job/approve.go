@@ -118,7 +118,7 @@ func (q *Queue) unasked(ctx context.Context, run string, err error) error {
 // somewhere, however often it is started again.
 func (q *Queue) mark(ctx context.Context, id string, s State) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0", id, s)
+		result, err := tx.Exec(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0 AND node = $3", id, s, q.options.Node)
 		if err != nil {
 			return err
 		}

@@ -10,9 +10,8 @@ import (
 // current is what is known only while a job is not over: how far it is, what it
 // said, and who waits for it.
 type current struct {
-	fresh *Job // as it was submitted to this process; nil when another one left it
-
 	mu       sync.Mutex
+	fresh    *Job // as it was submitted to this process; nil when another one left it, or it has begun
 	fraction float64
 	message  string
 	lines    []host.Line
@@ -30,6 +29,15 @@ func (q *Queue) enter(j Job, fresh bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.current[j.ID] = c
+}
+
+// begun is the job as it was submitted, the first time it is asked for.
+func (c *current) begun() *Job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh := c.fresh
+	c.fresh = nil
+	return fresh
 }
 
 // leave stops following a job and wakes who waits for it.

@@ -167,6 +167,8 @@ func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, a
 	for _, id := range ids { // before the first look, so that no end is missed
 		if c := q.following(id); c != nil {
 			defer c.await(woke)()
+		} else {
+			defer q.awaitOther(id, woke)()
 		}
 	}
 	waiting, cancel := context.WithCancelCause(ctx)

@@ -27,7 +27,10 @@ type Options struct {
 	Attempts     int           // starts in a row without a step forward, before a job is given up; zero means 50
 	Grace        time.Duration // how long Close waits for calls under way; zero means 5 s
 	ReadOnly     bool          // jobs are looked at and replayed; none is run, and another process may have the queue
-	TempDir      string        // below it every job has a folder of its own; "" gives them none
+	// Node is this process among several that run jobs of one database: then whoever
+	// knows that a node is gone calls Adopt. "" is the only one that does.
+	Node    string
+	TempDir string // below it every job has a folder of its own; "" gives them none
 	// Apart tells jobs that take no turn: whoever runs them bounds them, and jobs
 	// that have a turn may wait for them. Nil means none.
 	Apart     func(Spec) bool
@@ -78,13 +81,14 @@ type Queue struct {
 	planned    chan struct{} // told when schedules change
 
 	mu      sync.Mutex
-	current map[string]*current // every job that is not over
-	closing bool                // what begins now is to do nothing
+	current map[string]*current          // every job that is not over and is this node's
+	waiters map[string][]chan<- struct{} // of jobs that are other nodes'
+	closing bool                         // what begins now is to do nothing
 }
 
 // Open makes a queue over a database, whose tables it brings up to date, and goes
-// on with every job that is not over. A database has one queue at a time: while
-// another process has it open, the error is a fault.Conflict. The database stays
+// on with every job that is not over. A database has one queue at a time, unless
+// there are nodes: while another process has it open, the error is a fault.Conflict. The database stays
 // the caller's; the queue is to be closed before it.
 func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Queue, err error) {
 	o = o.orDefault()
@@ -92,7 +96,7 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 		return nil, err
 	}
 	release := func() error { return nil }
-	if !o.ReadOnly {
+	if !o.ReadOnly && o.Node == "" {
 		if release, err = database.Claim(ctx, "jobs"); err != nil {
 			return nil, err
 		}
@@ -104,9 +108,9 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 	}()
 	q := &Queue{
 		db: database, release: release, runner: runner, options: o, boot: newID(), turns: newTurns(o.Workers),
-		stop: func() {}, planned: make(chan struct{}, 1), current: map[string]*current{},
+		stop: func() {}, planned: make(chan struct{}, 1), current: map[string]*current{}, waiters: map[string][]chan<- struct{}{},
 	}
-	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Log: o.Log}); err != nil || o.ReadOnly {
+	if q.engine, err = durable.Open(ctx, database, q.work, durable.Options{Node: o.Node, Log: o.Log}); err != nil || o.ReadOnly {
 		return q, err
 	}
 	return q, q.launch(ctx)
@@ -114,7 +118,11 @@ func Open(ctx context.Context, database *db.DB, runner Runner, o Options) (_ *Qu
 
 // launch goes on with what is not over, and begins what happens by itself.
 func (q *Queue) launch(ctx context.Context) error {
-	jobs, err := q.unfinished(ctx)
+	var jobs []Job
+	var err error
+	if q.options.Node == "" {
+		jobs, err = q.unfinished(ctx)
+	}
 	if err != nil {
 		return errors.Join(fault.Wrap(fault.Internal, err, "find unfinished jobs"), q.engine.Close())
 	}
@@ -129,6 +137,9 @@ func (q *Queue) launch(ctx context.Context) error {
 	q.background.Go(func() { q.adopt(rest, jobs) })
 	q.background.Go(func() { q.tidy(rest) })
 	q.background.Go(func() { q.keepTime(rest) })
+	if q.options.Node != "" {
+		q.background.Go(func() { q.listen(rest) })
+	}
 	return nil
 }
 
@@ -202,7 +213,7 @@ func (q *Queue) Submit(ctx context.Context, s Spec) (Job, error) {
 	if s.Start.After(j.Due) {
 		j.Due = s.Start
 	}
-	if err := q.db.Write(ctx, func(tx *db.Tx) error { return insertJob(ctx, tx, j) }); err != nil {
+	if err := q.db.Write(ctx, func(tx *db.Tx) error { return q.insertJob(ctx, tx, j) }); err != nil {
 		return Job{}, fault.Wrap(fault.Internal, err, "store job")
 	}
 	q.admit(j)

@@ -137,6 +137,7 @@ func (q *Queue) nextDue(ctx context.Context) (time.Time, error) {
 // is empty when there is nothing to start.
 func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err error) {
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		j = Job{}
 		s, err := scanSchedule(tx.QueryRow(ctx, "SELECT "+scheduleColumns+" FROM job_schedules WHERE id = $1 AND next > 0 AND next <= $2", id, micros(now)))
 		if errors.Is(err, sql.ErrNoRows) { // paused or removed meanwhile
 			return nil
@@ -161,7 +162,7 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 		}
 		j = s.job(now)
 		s.Last, s.LastJob, s.Started = now, j.ID, s.Started+1
-		if err := insertJob(ctx, tx, j); err != nil {
+		if err := q.insertJob(ctx, tx, j); err != nil {
 			return err
 		}
 		return updateSchedule(ctx, tx, s)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/durable"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 )
@@ -48,14 +49,14 @@ func moment(micros int64) time.Time {
 	return time.UnixMicro(micros)
 }
 
-func insertJob(ctx context.Context, tx *db.Tx, j Job) error {
+func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	tags, err := json.Marshal(append([]string{}, j.Tags...))
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule)
+	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node)
 	for _, tag := range j.Tags {
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
@@ -94,34 +95,38 @@ func (q *Queue) begin(ctx context.Context, id string, at time.Time, records int)
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `UPDATE jobs SET state = 'running', started = CASE WHEN started = 0 THEN $2 ELSE started END,
 			attempts = CASE WHEN $3 > steps THEN 1 ELSE attempts + 1 END, steps = $3
-			WHERE id = $1 AND finished = 0 RETURNING attempts`, id, at.UnixMicro(), records).Scan(&attempts)
+			WHERE id = $1 AND finished = 0 AND node = $4 RETURNING attempts`, id, at.UnixMicro(), records, q.options.Node).Scan(&attempts)
 	})
 	return attempts, err
 }
 
 // end stores how a job ended, unless it was cancelled meanwhile: then only what
 // it left behind is added. The job is returned as it stands.
-func (q *Queue) end(ctx context.Context, j Job, tail []byte) (Job, error) {
+func (q *Queue) end(ctx context.Context, j Job, tail []byte) (stored Job, err error) {
 	failure, output, err := encoded(j.Error, j.Output)
 	if err != nil {
 		return j, err
 	}
+	lines := j.Output
 	err = q.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE jobs SET state = $2, finished = $3, result = $4, error = $5
-			WHERE id = $1 AND finished = 0`, j.ID, j.State, j.Finished.UnixMicro(), []byte(j.Result), failure)
+			WHERE id = $1 AND finished = 0 AND node = $6`, j.ID, j.State, j.Finished.UnixMicro(), []byte(j.Result), failure, q.options.Node)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE jobs SET output = $2, tail = $3 WHERE id = $1", j.ID, output, tail)
+		_, err = tx.Exec(ctx, "UPDATE jobs SET output = $2, tail = $3 WHERE id = $1 AND node = $4", j.ID, output, tail, q.options.Node)
 		if err != nil {
 			return err
 		}
-		lines := j.Output
-		j, err = scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM jobs WHERE id = $1", j.ID))
-		j.Output = lines
-		return err
+		var node string
+		stored, err = scan(tx.QueryRow(ctx, "SELECT "+columns+", node FROM jobs WHERE id = $1", j.ID), &node)
+		if err == nil && node != q.options.Node {
+			return durable.ErrTaken
+		}
+		stored.Output = lines
+		return errors.Join(err, tx.Notify(topic, j.ID))
 	})
-	return j, err
+	return stored, err
 }
 
 func encoded(failure *Failure, lines []host.Line) (f, o []byte, err error) {
@@ -144,8 +149,10 @@ func (q *Queue) revoke(ctx context.Context, id string, at time.Time) (done bool,
 			return err
 		}
 		n, err := result.RowsAffected()
-		done = n > 0
-		return err
+		if done = n > 0; err != nil || !done {
+			return err
+		}
+		return tx.Notify(topic, id)
 	})
 	return done, err
 }

@@ -15,13 +15,18 @@ import (
 
 // work is one durable run: a job from wherever it stands to its end.
 func (q *Queue) work(ctx context.Context, run *durable.Run) error {
-	j, err := q.find(ctx, run.ID)
+	j, fresh, err := q.find(ctx, run.ID)
 	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
 		q.clean(run.ID)
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if !fresh {
+		if err := q.own(ctx, j); err != nil {
+			return q.stopped(ctx, j, err)
+		}
 	}
 	if err := q.wait(ctx, j); err != nil {
 		return q.stopped(ctx, j, err)
@@ -32,7 +37,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 			q.turns.give(j.Creator)
 		}
 	}()
-	past, steps, err := q.past(run)
+	past, steps, err := q.past(run, fresh)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
 	}
@@ -43,7 +48,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return q.stopped(ctx, j, errCancelled)
+		return q.stopped(ctx, j, q.lost(ctx, j.ID))
 	case err != nil:
 		return q.stopped(ctx, j, err)
 	case attempts > q.options.Attempts:
@@ -52,21 +57,24 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 	return q.perform(ctx, run, j, steps, &held)
 }
 
-// find is the job of a run: as it was submitted, or as it was stored.
-func (q *Queue) find(ctx context.Context, id string) (j Job, err error) {
-	if c := q.following(id); c != nil && c.fresh != nil {
-		return *c.fresh, nil
+// find is the job of a run: as it was submitted, when it is fresh, or as it was
+// stored.
+func (q *Queue) find(ctx context.Context, id string) (j Job, fresh bool, err error) {
+	if c := q.following(id); c != nil {
+		if submitted := c.begun(); submitted != nil {
+			return *submitted, true, nil
+		}
 	}
 	err = q.persist(ctx, func() (err error) {
 		j, _, err = q.load(ctx, id)
 		return err
 	})
-	return j, err
+	return j, false, err
 }
 
 // past is what a run recorded before: how many records, and the steps in them.
-func (q *Queue) past(run *durable.Run) (records int, steps []host.Step, err error) {
-	if c := q.following(run.ID); c != nil && c.fresh != nil {
+func (q *Queue) past(run *durable.Run, fresh bool) (records int, steps []host.Step, err error) {
+	if fresh {
 		return 0, nil, nil
 	}
 	past, err := run.Past()
@@ -151,6 +159,10 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		<-ctx.Done() // the engine closes next
 		return true, durable.ErrClosing
 	}
+	if errors.Is(journal.Err(), durable.ErrTaken) {
+		q.leave(j.ID)
+		return true, durable.ErrTaken
+	}
 	// What the door refused for good counts, whatever the script made of it.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
 		err = refused
@@ -166,7 +178,10 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 // conclude stores how a job ended, unless it did not: then it goes on later.
 func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error, tail []byte) error {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, durable.ErrClosing) {
+	if errors.Is(cause, durable.ErrTaken) {
+		q.leave(j.ID)
+	}
+	if errors.Is(cause, durable.ErrClosing) || errors.Is(cause, durable.ErrTaken) {
 		return cause
 	}
 	j.Output, j.Finished = outcome.Output, q.options.Clock.Now()
@@ -183,6 +198,9 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 		stored, err = q.end(context.WithoutCancel(ctx), j, tail)
 		return err
 	})
+	if errors.Is(err, durable.ErrTaken) {
+		q.leave(j.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -196,7 +214,7 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 func (q *Queue) persist(ctx context.Context, try func() error) error {
 	for {
 		err := try()
-		if err == nil || errors.Is(err, sql.ErrNoRows) || fault.CodeOf(err) == fault.NotFound || ctx.Err() != nil {
+		if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, durable.ErrTaken) || fault.CodeOf(err) == fault.NotFound || ctx.Err() != nil {
 			return err
 		}
 		q.options.Log.ErrorContext(ctx, "job not stored, trying again", "error", err)
@@ -211,6 +229,12 @@ func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
 		q.settle(context.WithoutCancel(ctx), j.ID)
 		return nil
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, durable.ErrTaken) {
+		err = cause
+	}
+	if errors.Is(err, durable.ErrTaken) {
+		q.leave(j.ID)
 	}
 	return err
 }

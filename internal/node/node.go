@@ -72,7 +72,8 @@ type Node struct {
 	slot    int
 	release func() error
 	estates []Estate
-	cutOff  bool // the connection was away: the claim may be lost
+	cutOff  bool      // the connection was away: the claim may be lost
+	since   time.Time // when it was last made: what others did not say before then is no sign
 }
 
 // topic is where nodes tell each other that one came or went.
@@ -89,7 +90,7 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 	if err := database.Migrate(ctx, "node", migrations); err != nil {
 		return nil, err
 	}
-	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, watches: func() bool { return false }}
+	n := &Node{ID: strings.ToLower(rand.Text()[:16]), db: database, options: o, name: o.Name, since: time.Now(), watches: func() bool { return false }}
 	n.address.Store("")
 	if err := n.claim(ctx); err != nil {
 		return nil, err
@@ -167,7 +168,7 @@ func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
 	_ = n.db.Listen(ctx, topic, func(heard db.News) {
 		if heard.Missed { // the connection may have been away, and so the claim's
 			n.mu.Lock()
-			n.cutOff = true
+			n.cutOff, n.since = true, time.Now()
 			n.mu.Unlock()
 		}
 		select {

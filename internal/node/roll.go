@@ -172,7 +172,7 @@ func (n *Node) reap(ctx context.Context) error {
 		return err
 	}
 	n.mu.Lock()
-	mine := n.slot
+	mine, heard := n.slot, time.Since(n.since)
 	n.mu.Unlock()
 	watched := false
 	holders := map[int]bool{mine: true} // claims that somebody is known to hold
@@ -183,6 +183,9 @@ func (n *Node) reap(ctx context.Context) error {
 		}
 	}
 	n.watched.Store(watched)
+	if n.options.Silence > 0 && heard < n.options.Silence+beatTime {
+		return nil // the database was away, for the others too
+	}
 	var failed []error
 	for _, i := range all {
 		silent := now.Sub(i.Heard)

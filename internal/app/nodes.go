@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/node"
+)
+
+// nodeSilence is how long nothing must be heard of a node whose connection to
+// Postgres is gone before the others go on with what it had in hand.
+const nodeSilence = 3 * time.Second
+
+// leaveTime bounds telling the others that we go.
+const leaveTime = 2 * time.Second
+
+// talkTopic is where nodes tell each other that messages were answered.
+const talkTopic = "talk"
+
+// isShared tells whether several machines may use the database.
+func (h *House) isShared() bool { return strings.HasPrefix(h.config.Database, "postgres") }
+
+// joinNodes makes the house one of those that share the database. One that is only
+// passing, on a file of its own, is none.
+func (h *House) joinNodes(ctx context.Context) (err error) {
+	if !h.options.Jobs && !h.isShared() {
+		return nil
+	}
+	name := h.config.Node
+	if name == "" {
+		name, _ = os.Hostname() // an empty one is called something
+	}
+	options := node.Options{Name: name, Version: h.options.Version, Events: h.bus, Log: h.log}
+	if h.isShared() {
+		options.Silence = nodeSilence
+	}
+	h.node, err = node.Join(ctx, h.store, options)
+	return err
+}
+
+// nodeID is this house among those that share the database; "" when it is alone.
+func (h *House) nodeID() string {
+	if h.node == nil {
+		return ""
+	}
+	return h.node.ID
+}
+
+// jobNode is the same for jobs. A file's jobs are one process's at a time.
+func (h *House) jobNode() string {
+	if !h.isShared() {
+		return ""
+	}
+	return h.nodeID()
+}
+
+// liveAsNode begins to live among the others: to be heard of, to hear, and to go on
+// with what dead ones leave.
+func (h *House) liveAsNode(ctx context.Context) {
+	if h.node == nil {
+		return
+	}
+	var estates []node.Estate
+	if h.talk != nil {
+		estates = append(estates, h.talk)
+		h.hear(ctx, talkTopic, h.talk.Heard)
+	}
+	if h.jobs != nil && h.jobNode() != "" {
+		estates = append(estates, h.jobs)
+	}
+	h.node.Run(ctx, estates...)
+}
+
+// tell is a way to say something to all nodes that hear a topic.
+func (h *House) tell(topic string) func(context.Context, string) {
+	if !h.isShared() {
+		return nil
+	}
+	return func(ctx context.Context, word string) {
+		if err := h.store.Notify(ctx, topic, word); err != nil {
+			h.log.WarnContext(ctx, "other nodes not told", "topic", topic, "error", err)
+		}
+	}
+}
+
+// hear has f called with what nodes say on a topic, or "" when something may have
+// been missed.
+func (h *House) hear(ctx context.Context, topic string, f func(word string)) {
+	if !h.isShared() {
+		return
+	}
+	h.work.Go(func() {
+		_ = h.store.Listen(ctx, topic, func(news db.News) { f(news.Payload) }) // it ends with the house
+	})
+}
+
+// nodeListens tells the others where we are.
+func (h *House) nodeListens(address string) {
+	if h.node != nil {
+		h.node.Listening(address)
+	}
+}
+
+// nodeDrains tells the others that we are about to go.
+func (h *House) nodeDrains() {
+	if h.node == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	defer cancel()
+	if err := h.node.Drain(ctx); err != nil {
+		h.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)
+	}
+}

@@ -1,0 +1,81 @@
+package job_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/job"
+)
+
+// Two nodes run jobs of one database: what one began and did not finish the other
+// goes on with, and whoever waits or cancels may ask either.
+func TestJobsMoveBetweenNodes(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
+	defer shut(t, a)
+	b := open(t, dbtest.Open(t, url), there, job.Options{Node: "b"})
+	defer shut(t, b)
+	j := submit(t, a, job.Spec{Source: "write:one spin write:two"})
+	<-here.in
+	owners, err := b.Owners(t.Context())
+	if err != nil || !slices.Equal(owners, []string{"a"}) {
+		t.Errorf("owners %v (%v)", owners, err)
+	}
+	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Recheck(t.Context()); err != nil { // a was not dead after all
+		t.Fatal(err)
+	}
+	<-there.in
+	if n := here.times(j, "write:one") + there.times(j, "write:one"); n != 1 {
+		t.Errorf("the first effect happened %d times", n)
+	}
+	for _, q := range []*job.Queue{a, b} { // one of them waits for the other's
+		go func() {
+			if _, err := q.Cancel(t.Context(), j); err != nil {
+				t.Error(err)
+			}
+		}()
+		done, pending, err := q.Poll(t.Context(), []string{j}, time.Minute, true)
+		if err != nil || len(done) != 1 || done[0].State != job.Cancelled {
+			t.Errorf("done %v, pending %v (%v)", done, pending, err)
+		}
+	}
+}
+
+// A node that was taken for dead does nothing more to the world.
+func TestAnOusterStops(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	here.hold = make(chan struct{})
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
+	defer shut(t, a)
+	j := submit(t, a, job.Spec{Source: "write:one wait:two write:three"})
+	<-here.in
+	b := open(t, dbtest.Open(t, url), there, job.Options{Node: "b"})
+	defer shut(t, b)
+	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := b.Poll(t.Context(), []string{j}, time.Minute, true)
+	if err != nil || len(done) != 1 || done[0].State != job.Failed {
+		t.Fatalf("done %v (%v), want it failed: nobody knows what became of the second", done, err)
+	}
+	close(here.hold)
+	again := submit(t, a, job.Spec{Source: "write:more"}) // a goes on as a node
+	if done, _, err := a.Poll(t.Context(), []string{again}, time.Minute, true); err != nil || len(done) != 1 || done[0].State != job.Complete {
+		t.Errorf("done %v (%v)", done, err)
+	}
+	if n := here.times(j, "write:three") + there.times(j, "write:three"); n != 0 {
+		t.Errorf("the third effect happened %d times", n)
+	}
+	if now, err := a.Status(t.Context(), j); err != nil || now.State != job.Failed {
+		t.Errorf("it is %s (%v)", now.State, err)
+	}
+}
