@@ -74,6 +74,16 @@ func join(t *testing.T, url, name string) (*node.Node, *db.DB) {
 	return n, d
 }
 
+// each runs a test on an empty database of every kind.
+func each(t *testing.T, test func(t *testing.T, url string)) {
+	for name, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, fresh(t))
+		})
+	}
+}
+
 func silence(url string) time.Duration {
 	if strings.HasPrefix(url, "sqlite") {
 		return 0
@@ -96,7 +106,7 @@ func names(t *testing.T, d *db.DB) (list []string) {
 
 func TestNamesAreOnesOwn(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	each(t, func(t *testing.T, url string) {
 		a, d := join(t, url, "box")
 		b, _ := join(t, url, "box")
 		c, _ := join(t, url, "other")
@@ -117,7 +127,7 @@ func TestNamesAreOnesOwn(t *testing.T) {
 // What a node has in hand that dies goes to another; what a living one has stays.
 func TestAnEstateIsAdopted(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	each(t, func(t *testing.T, url string) {
 		dead, deadDB := join(t, url, "dead")
 		heir, d := join(t, url, "heir")
 		estate := &things{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
@@ -155,7 +165,7 @@ func kill(t *testing.T, n *node.Node, d *db.DB) {
 // A node that is started again takes its own place, at once and under its name.
 func TestARestartTakesItsOwnPlace(t *testing.T) {
 	t.Parallel()
-	dbtest.EachURL(t, func(t *testing.T, url string) {
+	each(t, func(t *testing.T, url string) {
 		dead, deadDB := join(t, url, "box")
 		kill(t, dead, deadDB)
 		again, d := join(t, url, "box")
