@@ -7,16 +7,15 @@ import (
 	"golang.org/x/term"
 
 	dashboard "github.com/luanette/luanette/internal/hud/terminal"
-	"github.com/luanette/luanette/internal/secret"
 )
 
 // hudCommand is `luanette hud`.
 type hudCommand struct {
 	settingFlags
 	Server string `short:"s" placeholder:"URL" help:"The server to watch (default: the address in the configuration, usually http://127.0.0.1:8081)."`
-	Key    string `placeholder:"KEY" help:"Key of that server; better in LUANETTE_KEY, where others cannot see it."`
-	Once   bool   `help:"Print a picture of now and leave. So does a terminal that is none."`
-	JSON   bool   `help:"Print the picture as JSON."`
+	tokenFlag
+	Once bool `help:"Print a picture of now and leave. So does a terminal that is none."`
+	JSON bool `help:"Print the picture as JSON."`
 }
 
 // Help is shown by `luanette hud --help`.
@@ -35,12 +34,8 @@ func (c *hudCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	key := c.Key
-	if key == "" {
-		key, _ = world.Env.Lookup("LUANETTE_KEY")
-	}
 	o := dashboard.Options{
-		Server: address, Key: secret.New(key), Version: version,
+		Server: address, Key: c.token(world), Version: version,
 		Input: world.Stdin, Output: world.Stdout,
 	}
 	if c.Once || c.JSON || terminalWidth(world.Stdout) == 0 || !isTerminal(world.Stdin) {

@@ -1,8 +1,9 @@
 // A real luanette with a real luanette behind it, for the length of a test file.
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
 const binary = process.env.LUANETTE ?? '../../bin/luanette'
 
@@ -10,6 +11,7 @@ export class House {
   readonly folder = mkdtempSync(join(tmpdir(), 'luanette-hud-'))
   private process?: ChildProcess
   address = ''
+  key = '' // for a server that wants one
 
   constructor(private readonly config = '', private readonly env: Record<string, string> = {}) {}
 
@@ -48,12 +50,19 @@ export class House {
     rmSync(this.folder, { recursive: true, force: true })
   }
 
+  /** Runs a command of the program on this server's data, and returns what it says. */
+  async run(...args: string[]): Promise<string> {
+    const { stdout } = await promisify(execFile)(binary, [...args, '--data', join(this.folder, 'data')], { env: { PATH: process.env.PATH ?? '', HOME: this.folder } })
+    return stdout
+  }
+
   /** Calls one of the server's tools, as any client would. */
   async call(name: string, args: unknown): Promise<Record<string, unknown>> {
     const answer = await fetch(`${this.address}/mcp`, {
       method: 'POST',
       headers: {
         'Content-Type': 'application/json', Accept: 'application/json, text/event-stream',
+        ...(this.key && { Authorization: `Bearer ${this.key}` }),
         'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/call', 'Mcp-Name': name,
       },
       body: JSON.stringify({

@@ -79,7 +79,7 @@ func refused(answer *http.Response) error {
 	case http.StatusUnauthorized:
 		return fault.New(fault.NeedsAuth, "the server wants a key").WithHint("give one with --key, or in LUANETTE_KEY")
 	case http.StatusForbidden:
-		return fault.New(fault.Denied, "%s", text)
+		return fault.New(fault.Denied, "%s", text).WithHint("give another key with --key, or in LUANETTE_KEY")
 	}
 	return fault.New(fault.Unavailable, "%s", text)
 }

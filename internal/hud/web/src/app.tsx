@@ -1,17 +1,19 @@
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
+import { logout, me } from './api'
 import { online, missed } from './events'
 import { Approvals } from './pages/approvals'
 import { Artifacts } from './pages/artifacts'
 import { Chat } from './pages/chat'
 import { Jobs } from './pages/jobs'
+import { Login } from './pages/login'
 import { Overview } from './pages/overview'
 import { Playground } from './pages/playground'
 import { Scripts } from './pages/scripts'
 import { Settings } from './pages/settings'
 import { Tools } from './pages/tools'
 import { Traces } from './pages/traces'
-import { Notices } from './parts/notices'
+import { Notices, notify } from './parts/notices'
 
 interface Page {
   path: string
@@ -37,6 +39,14 @@ const pages: Page[] = [
 const place = signal(location.hash.slice(2))
 addEventListener('hashchange', () => (place.value = location.hash.slice(2)))
 
+async function leave(): Promise<void> {
+  try {
+    await logout()
+  } catch (e) {
+    notify('bad', (e as Error).message)
+  }
+}
+
 export function App() {
   const [path, ...rest] = place.value.split('/')
   const page = pages.find((p) => p.path === path) ?? pages[0]
@@ -51,13 +61,14 @@ export function App() {
             <a key={p.path} href={`#/${p.path}`} aria-current={p === page ? 'page' : undefined}>{p.title}</a>
           ))}
         </nav>
+        {me.value && !me.value.open && <span class="soft who">{me.value.name} <button type="button" onClick={() => void leave()}>Log out</button></span>}
         <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
           {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}
         </span>
       </header>
       <main id="content" tabIndex={-1}>
-        <h1>{page.title}</h1>
-        <page.view rest={rest.map(decodeURIComponent).join('/')} />
+        <h1>{me.value === null ? 'Log in' : page.title}</h1>
+        {me.value === undefined ? <p class="soft">Connecting…</p> : me.value === null ? <Login /> : <page.view rest={rest.map(decodeURIComponent).join('/')} />}
       </main>
       <Notices />
     </>

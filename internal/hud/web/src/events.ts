@@ -1,5 +1,6 @@
 // What happens on the server, as it happens, and the last of it.
 import { signal } from '@preact/signals'
+import { whoAmI } from './api'
 
 export interface ServerEvent {
   seq: number
@@ -27,14 +28,25 @@ export function listen(f: Listener): () => void {
 
 let waiting: ServerEvent[] = []
 let scheduled = false
+let source: EventSource | undefined
+let last = 'all'
 
-/** Follows the server for as long as the page is open. */
+/** Follows the server for as long as we may; begun again it goes on where it was. */
 export function follow(): void {
-  const source = new EventSource('/api/v1/events?after=all')
-  source.onopen = () => (online.value = true)
-  source.onerror = () => (online.value = false)
-  source.onmessage = (message) => {
+  source?.close()
+  const stream = new EventSource(`/api/v1/events?after=${last}`)
+  source = stream
+  stream.onopen = () => (online.value = true)
+  stream.onerror = () => {
+    online.value = false
+    if (stream.readyState !== EventSource.CLOSED) return // the browser tries again by itself
+    setTimeout(async () => {
+      if (source === stream && (await whoAmI()) !== null) follow()
+    }, 1000)
+  }
+  stream.onmessage = (message) => {
     const e = JSON.parse(message.data as string) as ServerEvent
+    last = message.lastEventId || last
     if (e.type === 'event.missed') missed.value += Number(e.data.count ?? 0)
     waiting.push(e)
     if (!scheduled) {
@@ -43,6 +55,15 @@ export function follow(): void {
       requestAnimationFrame(deliver)
     }
   }
+}
+
+/** Forgets what was seen: somebody else may sit down here. */
+export function leave(): void {
+  source?.close()
+  source = undefined
+  last = 'all'
+  recent.value = []
+  online.value = false
 }
 
 function deliver(): void {

@@ -1,4 +1,5 @@
 // The page is an MCP client like any other: what it does, it does by calling tools.
+import { ask } from './api'
 
 const revision = '2026-07-28'
 let lastID = 0
@@ -75,18 +76,10 @@ export async function request<T>(method: string, params: Record<string, unknown>
       },
     },
   })
-  const answer = await fetch('/mcp', { method: 'POST', headers, body, signal, credentials: 'same-origin' })
-  if (answer.status === 401) throw new Unauthorized()
+  const answer = await ask('/mcp', { method: 'POST', headers, body, signal })
   const message = await readMessage(answer, id)
   if (message.error) throw new ToolError(message.error.message)
   return message.result as T
-}
-
-/** Thrown when the server wants a key. */
-export class Unauthorized extends Error {
-  constructor() {
-    super('a key is needed')
-  }
 }
 
 interface Message {

@@ -1,8 +1,10 @@
 import { useState } from 'preact/hooks'
+import { may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { ago, clock } from '../format'
 import { notify } from '../parts/notices'
+import { Pins } from '../parts/pins'
 
 interface Approval {
   id: string
@@ -41,6 +43,7 @@ export function Approvals() {
       {error && <p class="bad">{error.message}</p>}
       {data?.approvals.length === 0 && <p class="soft">Nothing waits for a word. `approve = "writes"` in luanette.toml lets scripts ask before they change something.</p>}
       <div class="cards">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
+      {may('admin') && <><h2>Held definitions</h2><Pins /></>}
       <h2>Remembered</h2>
       {data?.remembered.length === 0 && <p class="soft">No answer holds from now on.</p>}
       <ul class="list">

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { ask, refusal } from '../api'
 import { duration } from '../format'
 
 interface Step {
@@ -95,12 +96,12 @@ interface Event {
 
 /** Says something and follows the answer as it grows. */
 async function stream(message: string, change: (f: (t: Turn) => Turn) => void): Promise<void> {
-  const answer = await fetch('/api/v1/chat/stream', {
+  const answer = await ask('/api/v1/chat/stream', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
     body: JSON.stringify({ client_id: 'hud', user_id: user, message }),
   })
-  if (!answer.ok || !answer.body) throw new Error(((await answer.json()) as { message: string }).message)
+  if (!answer.ok || !answer.body) throw await refusal(answer)
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   for (;;) {

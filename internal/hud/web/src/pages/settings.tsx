@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
-import { get, refusal } from '../api'
+import { ask, get, may, refusal } from '../api'
 import { count, duration } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { notify } from '../parts/notices'
+import { Keys } from './keys'
 
 interface Health {
   status: string
@@ -16,7 +17,7 @@ interface Health {
 export function Settings() {
   const state = useData((s) => get<Health>('/health', s), [], ['upstream.'])
   const config = useData(async (signal) => {
-    const answer = await fetch('/api/v1/config', { signal })
+    const answer = await ask('/api/v1/config', { signal })
     if (!answer.ok) throw await refusal(answer)
     return answer.text()
   }, [])
@@ -31,6 +32,7 @@ export function Settings() {
       {state.error && <p class="bad">{state.error.message}</p>}
       <h2>Upstreams</h2>
       <Upstreams />
+      {may('admin') && <><h2>Keys</h2><Keys /></>}
       <h2>Effective configuration</h2>
       <p class="soft">As `luanette config show` prints it, without secrets. To change it, edit luanette.toml: the server notices.</p>
       {config.error && <p class="bad">{config.error.message}</p>}

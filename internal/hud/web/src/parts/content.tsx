@@ -1,6 +1,6 @@
 // A content of some type, shown as what it is.
 import { useData } from '../resource'
-import { refusal } from '../api'
+import { ask, refusal } from '../api'
 import { size } from '../format'
 import { Json } from './json'
 import { PianoRoll } from './pianoroll'
@@ -22,7 +22,7 @@ export function Preview({ address, type, bytes, name }: { address: string; type:
 }
 
 async function bytesOf(address: string, signal: AbortSignal): Promise<ArrayBuffer> {
-  const answer = await fetch(address, { signal, credentials: 'same-origin' })
+  const answer = await ask(address, { signal })
   if (!answer.ok) throw await refusal(answer)
   return answer.arrayBuffer()
 }

@@ -35,6 +35,10 @@ function worth(e: ServerEvent): [Notice['kind'], string] | undefined {
       return ['good', `${String(d.name)} is a tool now`]
     case 'approval.requested':
       return ['bad', 'a script waits for an approval']
+    case 'tool.changed':
+      return ['bad', `${String(d.upstream ?? d.namespace)}.${String(d.name ?? d.tool)} is held: its definition has changed`]
+    case 'tool.shadowed':
+      return ['bad', `${String(d.upstream ?? d.namespace)}.${String(d.name ?? d.tool)} is refused: its name passes for another's`]
     case 'job.finished':
       return d.status === 'failed' ? ['bad', `job ${String(d.name ?? d.job_id)} failed`] : undefined
   }
