@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -125,7 +126,7 @@ type caller struct {
 	turn  *talk.Turn
 	to    target
 	block int
-	text  strings.Builder // not told yet
+	text  string // not told yet
 	sent  time.Time
 }
 
@@ -145,35 +146,43 @@ func (c *caller) hears(ctx context.Context, e agent.Event) {
 			c.block = e.Block
 			c.flush(ctx)
 		}
-		c.text.WriteString(e.Text)
-		if c.due() {
-			c.flush(ctx)
-		}
+		c.text += e.Text
+		c.send(ctx, c.due())
 	}
 }
 
-// due tells whether what is held back has waited long enough.
-func (c *caller) due() bool {
+// due is how much of what is held back has waited long enough.
+func (c *caller) due() int {
 	switch c.to.Mode {
 	case "periodic":
-		return c.door.options.Clock.Now().Sub(c.sent) >= c.to.Throttle
+		if c.door.options.Clock.Now().Sub(c.sent) >= c.to.Throttle {
+			return len(c.text)
+		}
 	case "sentence":
-		text := c.text.String()
-		end := strings.TrimRight(text, " \n\t")
-		return end != text && end != "" && strings.ContainsRune(".!?", rune(end[len(end)-1]))
-	default:
-		return false
+		if ends := sentenceEnd.FindAllStringIndex(c.text, -1); len(ends) > 0 {
+			return ends[len(ends)-1][1]
+		}
 	}
+	return 0
 }
 
-// flush tells the text that was held back.
+// sentenceEnd is where a sentence ends: not before the space after it, without which
+// it may be the point in a number.
+var sentenceEnd = regexp.MustCompile(`[.!?]["'”’)\]]*\s+`)
+
+// flush tells all the text that was held back.
 func (c *caller) flush(ctx context.Context) {
 	c.sent = c.door.options.Clock.Now()
-	if c.text.Len() == 0 {
+	c.send(ctx, len(c.text))
+}
+
+// send tells the first bytes of the text that was held back.
+func (c *caller) send(ctx context.Context, n int) {
+	if n == 0 {
 		return
 	}
-	text := c.text.String()
-	c.text.Reset()
+	text := c.text[:n]
+	c.text, c.sent = c.text[n:], c.door.options.Clock.Now()
 	c.tell(ctx, Webhook{Type: "progress", Text: text}, 1)
 }
 

@@ -551,6 +551,26 @@ func TestCallback(t *testing.T) {
 	}
 }
 
+// Sentences are told when they are whole, wherever the model's pieces end.
+func TestCallbackBySentences(t *testing.T) {
+	t.Parallel()
+	box := &hookbox{last: make(chan struct{})}
+	hooks := httptest.NewServer(box)
+	t.Cleanup(hooks.Close)
+	p := open(t, func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+		for _, piece := range []string{"It is 3", ".5. Is", " that all? (Yes.) ", "Good"} {
+			emit(agent.Text{Text: piece})
+		}
+		return agent.Reply{Responses: []string{"It is 3.5. Is that all? (Yes.) Good"}}, nil
+	}, chat.Options{})
+	p.ask(t, "POST", "/api/v1/chat/callback", fmt.Sprintf(`{"client_id":"w","user_id":"u","message":"m","progress_callback_url":%q,"progress_mode":"sentence"}`, hooks.URL))
+	<-box.last
+	want := []string{"progress It is 3.5.", "progress Is that all? (Yes.)", "complete It is 3.5. Is that all? (Yes.) Good"}
+	if got := box.tells(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A callback outlives the process that promised it.
 func TestCallbackAfterARestart(t *testing.T) {
 	t.Parallel()

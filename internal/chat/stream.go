@@ -53,7 +53,7 @@ func (d *Door) stream(w http.ResponseWriter, r *http.Request) error {
 		first = "Queued — processing will begin shortly"
 	}
 	_ = s.send(StreamEvent{Type: "status", Message: first})
-	scribe := scribe{debug: d.options.Debug}
+	scribe := scribe{debug: d.options.Debug, status: first}
 	answer, err := d.follow(ctx, t, func(e agent.Event) error {
 		for _, shown := range scribe.shows(e) {
 			if err := s.send(shown); err != nil {
@@ -74,13 +74,18 @@ func (d *Door) stream(w http.ResponseWriter, r *http.Request) error {
 // scribe turns what happens in a turn into what a stream shows. All pieces of text
 // together are the whole answer.
 type scribe struct {
-	debug bool
-	block int
+	debug  bool
+	block  int
+	status string // the last one shown: the same again says nothing
 }
 
 func (s *scribe) shows(e agent.Event) []StreamEvent {
 	switch e := e.(type) {
 	case agent.Status:
+		if e.Message == s.status {
+			return nil
+		}
+		s.status = e.Message
 		return []StreamEvent{{Type: "status", Message: e.Message}}
 	case agent.Text:
 		text := e.Text
