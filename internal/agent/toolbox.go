@@ -37,7 +37,8 @@ type group struct {
 func (t *turn) discover(ctx context.Context) {
 	box := &toolbox{refs: map[string]tool.Ref{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
 	t.tools = box
-	t.note(ctx, slog.LevelInfo, "mcp_discovery_start", slog.Int("server_count", len(t.request.Servers)))
+	expected := t.expected(ctx)
+	t.note(ctx, slog.LevelInfo, "mcp_discovery_start", slog.Int("server_count", len(expected)))
 	began := time.Now()
 	if t.memory != nil {
 		t.offerMemory(box)
@@ -51,7 +52,7 @@ func (t *turn) discover(ctx context.Context) {
 		}
 	}
 	core, scripts, servers := t.sort(all)
-	box.groups = t.group(scripts, servers, t.expected(ctx))
+	box.groups = t.group(scripts, servers, expected)
 	t.chooseDirect(box.groups, len(core) > 0)
 	for _, info := range core {
 		box.offer(&info, true)

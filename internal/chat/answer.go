@@ -23,20 +23,45 @@ func (d *Door) say(r *http.Request, m talk.Message) (*talk.Turn, error) {
 	return t, nil
 }
 
-// follow waits for the outcome of a turn and tells the log.
+// follow waits for the outcome of a turn and tells the log: also when whoever asked is
+// gone before.
 func (d *Door) follow(ctx context.Context, t *talk.Turn, see func(agent.Event) error) (Response, error) {
 	began := time.Now()
-	reply, err := t.Follow(ctx, see)
-	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
-	if err != nil {
-		if ctx.Err() == nil {
-			log.ErrorContext(ctx, "request_error", "event", "request_error", "error", err, "code", fault.CodeOf(err))
+	var unseen error
+	reply, err := t.Follow(ctx, func(e agent.Event) error {
+		unseen = see(e)
+		return unseen
+	})
+	if unseen != nil || ctx.Err() != nil {
+		if d.ending.Err() != nil {
+			return Response{}, ofTurn(err)
 		}
+		d.hooks.Go(func() { //nolint:contextcheck // the turn outlives the request
+			if reply, err := t.Wait(d.ending); d.ending.Err() == nil {
+				d.report(d.ending, t, began, reply, err, true)
+			}
+		})
 		return Response{}, ofTurn(err)
+	}
+	d.report(ctx, t, began, reply, err, false)
+	if err != nil {
+		return Response{}, ofTurn(err)
+	}
+	return responseOf(t, reply), nil
+}
+
+// report tells the log what became of a turn.
+func (d *Door) report(ctx context.Context, t *talk.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
+	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
+	if gone {
+		log = log.With("client_gone", true)
+	}
+	if err != nil {
+		log.ErrorContext(ctx, "request_error", "event", "request_error", "error", err, "code", fault.CodeOf(err))
+		return
 	}
 	log.InfoContext(ctx, "request_complete", "event", "request_complete",
 		"duration_ms", time.Since(began).Milliseconds(), "iterations", reply.Iterations, "status", http.StatusOK)
-	return responseOf(t, reply), nil
 }
 
 func responseOf(t *talk.Turn, reply agent.Reply) Response {

@@ -83,7 +83,9 @@ func openAt(t *testing.T, url string, a script, o chat.Options, fixed ...keyring
 		t.Fatal(err)
 	}
 	logs := &bytes.Buffer{}
-	o.Log = slog.New(slog.NewJSONHandler(&locked{w: logs}, nil))
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewJSONHandler(&locked{w: logs}, nil))
+	}
 	door := chat.New(room, o)
 	ring, err := keyring.Open(t.Context(), database, keyring.Options{Fixed: fixed})
 	if err != nil {
@@ -612,6 +614,45 @@ func TestLogs(t *testing.T) {
 	}
 	if strings.Contains(p.logs.String(), "diary") || strings.Contains(p.logs.String(), "Let me look") {
 		t.Errorf("the log tells what was said: %s", p.logs)
+	}
+}
+
+// told is a log whose records come out of it one by one.
+type told chan string
+
+func (t told) Write(p []byte) (int, error) {
+	t <- string(p)
+	return len(p), nil
+}
+
+// The story has its end also when the client did not wait for it.
+func TestLogsOfClientsThatLeave(t *testing.T) {
+	t.Parallel()
+	records := make(told, 100)
+	asked, leave := make(chan struct{}), make(chan struct{})
+	p := open(t, func(context.Context, agent.Request, func(agent.Event)) (agent.Reply, error) {
+		close(asked)
+		<-leave
+		return agent.Reply{Iterations: 1}, nil
+	}, chat.Options{Log: slog.New(slog.NewJSONHandler(records, nil))})
+	ctx, hangUp := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/v1/chat/stream", strings.NewReader(say("hi")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	hangUp()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	answer.Body.Close()
+	close(leave)
+	for record := range records {
+		if strings.Contains(record, `"event":"request_complete"`) {
+			return
+		}
 	}
 }
 
