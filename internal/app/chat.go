@@ -23,8 +23,9 @@ func (h *House) openChat(ctx context.Context) error {
 	c := &h.config.Chat
 	assistant := h.assistant()
 	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
-		Forget:  assistant.forget,
-		Servers: &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
+		Standing: h.ring.Standing,
+		Forget:   assistant.forget,
+		Servers:  &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
 		Node: h.nodeID(), Tell: h.tell(talkTopic),
 	})
 	if err != nil {

@@ -206,7 +206,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 	}
 	h.catalog = catalog.New(catalog.Options{
 		Withheld: h.trust.Withheld,
-		Bus:      h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys,
+		Bus:      h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, guard: h.trust, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log}

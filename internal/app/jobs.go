@@ -47,7 +47,7 @@ func (h *House) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
-		ReadOnly: !h.options.Jobs, Node: h.jobNode(), Apart: isMusic, Events: h.bus, Log: h.log,
+		Standing: h.standing(), ReadOnly: !h.options.Jobs, Node: h.jobNode(), Apart: isMusic, Events: h.bus, Log: h.log,
 	}
 	if h.approvals != nil { // the music backend asks nobody
 		options.Approvals, options.Tools = h.approvals, h.catalog

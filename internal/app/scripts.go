@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/artifact"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/clock"
@@ -164,6 +165,9 @@ type scriptUpstreams struct {
 // within refuses to a script what the tool that does the same would refuse: one
 // that runs for a chat reaches no further than the chat.
 func within(ctx context.Context, name string) error {
+	if !access.Of(ctx).Admin() {
+		return fault.New(fault.Denied, "%s is for administrators", name).WithHint("it takes a key with the scope %s", access.Admin)
+	}
 	if scope := tool.ScopeOf(ctx); scope != nil && !scope.Allows(tool.Ref{Name: name}) {
 		return fault.New(fault.Denied, "this conversation may not change which servers there are").
 			WithHint("ask whoever runs the server")

@@ -219,7 +219,7 @@ func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	if !ok || isSomebodys(name) {
 		return nil, false // not a typed nil
 	}
-	return watchedPeer{trustedPeer{peer, name, u.guard}, name, u}, true
+	return narrowedPeer{watchedPeer{trustedPeer{peer, name, u.guard}, name, u}, name}, true
 }
 
 // Namespaces are the names of all upstreams but those that belong to somebody.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
@@ -89,6 +90,9 @@ func (o *Office) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 		ID: newID("a-"), Errand: p.Errand, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Kept: p.Kept,
 		Created: now, Expires: now.Add(o.options.Expire),
+	}
+	if who := access.Of(ctx); a.Owner == "" && who.ID != access.LocalID {
+		a.Owner = who.ID
 	}
 	before, err := o.insert(ctx, a)
 	if err != nil {

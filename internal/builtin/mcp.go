@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/nearest"
@@ -194,7 +196,7 @@ func (l UpstreamList) Text() string {
 }
 
 func (m mcpTools) list(ctx context.Context, _ tool.Call, _ nothing) (UpstreamList, error) {
-	all := m.upstreams.List()
+	all := m.seen(ctx)
 	l := UpstreamList{Upstreams: make([]UpstreamView, len(all)), Total: len(all)}
 	for i, s := range all {
 		l.Upstreams[i] = viewOf(ctx, s, m.counts)
@@ -208,8 +210,8 @@ func (m mcpTools) status(ctx context.Context, _ tool.Call, in namespaceIn) (Upst
 
 func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, error) {
 	s, ok := m.upstreams.Status(namespace)
-	if !ok {
-		return UpstreamView{}, m.unknown(namespace)
+	if !ok || !access.Of(ctx).Sees(namespace, "") {
+		return UpstreamView{}, m.unknown(ctx, namespace)
 	}
 	return viewOf(ctx, s, m.counts), nil
 }
@@ -227,23 +229,33 @@ func (r Refreshed) Text() string {
 }
 
 func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
-	if _, ok := m.upstreams.Status(in.Namespace); !ok {
-		return Refreshed{}, m.unknown(in.Namespace)
+	who := access.Of(ctx)
+	if _, ok := m.upstreams.Status(in.Namespace); !ok || !who.Sees(in.Namespace, "") {
+		return Refreshed{}, m.unknown(ctx, in.Namespace)
 	}
 	tools, err := m.upstreams.Refresh(ctx, in.Namespace)
 	if err != nil {
 		return Refreshed{}, err
 	}
-	r := Refreshed{Namespace: in.Namespace, ToolCount: len(tools), Tools: make([]string, len(tools))}
+	r := Refreshed{Namespace: in.Namespace, Tools: []string{}}
 	for i := range tools {
-		r.Tools[i] = tools[i].Name
+		if who.Sees(in.Namespace, tools[i].Name) {
+			r.Tools = append(r.Tools, tools[i].Name)
+		}
 	}
+	r.ToolCount = len(r.Tools)
 	return r, nil
 }
 
+// seen are the upstreams that exist for who asks.
+func (m mcpTools) seen(ctx context.Context) []UpstreamStatus {
+	who := access.Of(ctx)
+	return slices.DeleteFunc(m.upstreams.List(), func(s UpstreamStatus) bool { return !who.Sees(s.Namespace, "") })
+}
+
 // unknown says that there is no such upstream, and which there are.
-func (m mcpTools) unknown(namespace string) error {
-	all := m.upstreams.List()
+func (m mcpTools) unknown(ctx context.Context, namespace string) error {
+	all := m.seen(ctx)
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = s.Namespace

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -184,7 +185,11 @@ func (o overview) toolsIn(ctx context.Context, namespace string) (string, error)
 
 func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 	views := []UpstreamView{}
+	who := access.Of(ctx)
 	for _, s := range o.upstreams.List() {
+		if !who.Sees(s.Namespace, "") {
+			continue
+		}
 		views = append(views, viewOf(ctx, s, o.counts))
 	}
 	return asJSON(map[string]any{"namespaces": views, "total": len(views)})
@@ -200,7 +205,7 @@ type namespaceView struct {
 func (o overview) namespace(ctx context.Context, name string) (string, error) {
 	tools, known := o.catalog.In(ctx, name)
 	status, connected := o.upstreams.Status(name)
-	if !known && !connected {
+	if !known && !connected || !access.Of(ctx).Sees(name, "") {
 		return "", o.unknown(ctx, name)
 	}
 	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}

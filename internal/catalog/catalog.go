@@ -55,6 +55,8 @@ type Options struct {
 	// Private tells namespaces that belong to somebody: only callers whose scope
 	// allows them see them. nil: there are none.
 	Private func(namespace string) bool
+	// Reserved tells tools that only administrators see. nil: there are none.
+	Reserved func(tool.Ref) bool
 	// Withheld says why there is no tool of a name that somebody does offer, written
 	// as "space.tool" or "space__tool"; nil knows of none.
 	Withheld func(name string) error
@@ -63,17 +65,18 @@ type Options struct {
 // Catalog is all tools as one source. It is safe for concurrent use and starts
 // no goroutines.
 type Catalog struct {
-	log     *slog.Logger
-	bus     *event.Bus
-	limits  func(string) Limits
-	private func(string) bool
-	kept    func(name string) error
-	schemas *schemas
-	lexicon *lexicon
-	meters  *meters
-	serve   handler
-	calls   atomic.Uint64 // numbers calls, for events
-	hooks   atomic.Pointer[Hooks]
+	log      *slog.Logger
+	bus      *event.Bus
+	limits   func(string) Limits
+	private  func(string) bool
+	reserved func(tool.Ref) bool
+	kept     func(name string) error
+	schemas  *schemas
+	lexicon  *lexicon
+	meters   *meters
+	serve    handler
+	calls    atomic.Uint64 // numbers calls, for events
+	hooks    atomic.Pointer[Hooks]
 
 	view     atomic.Pointer[view] // the current picture; replaced under mu
 	tickets  atomic.Uint64        // numbers readings of the sources
@@ -97,7 +100,7 @@ func New(o Options) *Catalog {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, kept: o.Withheld,
+		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.Withheld,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),

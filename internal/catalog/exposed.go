@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -121,7 +122,18 @@ func (c *Catalog) Exposed() Exposed { return Exposed{c} }
 
 // Tools lists what is exposed, by name.
 func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
-	return x.catalog.refresh(ctx).exposed.tools, nil
+	shown := x.catalog.refresh(ctx).exposed
+	who := access.Of(ctx)
+	if who.Admin() && !who.Narrowed() {
+		return shown.tools, nil
+	}
+	var list []tool.Info
+	for _, info := range shown.tools {
+		if x.catalog.granted(who, shown.refs[info.Name]) {
+			list = append(list, info)
+		}
+	}
+	return list, nil
 }
 
 // Call runs a tool by its exposed name.

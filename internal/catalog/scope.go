@@ -3,12 +3,32 @@ package catalog
 import (
 	"context"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/tool"
 )
 
 // seen is what the caller sees of a picture: what its scope allows, and without a
-// scope everything but namespaces that belong to somebody.
+// scope everything but namespaces that belong to somebody; of that, what who asks
+// may see.
 func (c *Catalog) seen(ctx context.Context, v *view) *view {
+	v = c.scoped(ctx, v)
+	if who := access.Of(ctx); who.Narrowed() || !who.Admin() {
+		return v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) })
+	}
+	return v
+}
+
+// granted tells whether a tool exists for who asks. What belongs to somebody is
+// seen only within a scope that names it, which knows better.
+func (c *Catalog) granted(who access.Principal, ref tool.Ref) bool {
+	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
+		return false
+	}
+	return c.private != nil && c.private(ref.Space) || who.Sees(ref.Space, ref.Name)
+}
+
+// scoped is what the caller's scope allows of a picture.
+func (c *Catalog) scoped(ctx context.Context, v *view) *view {
 	if scope := tool.ScopeOf(ctx); scope != nil {
 		return v.narrowed(scope.Allows)
 	}
@@ -25,6 +45,9 @@ func (c *Catalog) seen(ctx context.Context, v *view) *view {
 
 // sees tells whether one tool exists for the caller.
 func (c *Catalog) sees(ctx context.Context, ref tool.Ref) bool {
+	if !c.granted(access.Of(ctx), ref) {
+		return false
+	}
 	if scope := tool.ScopeOf(ctx); scope != nil {
 		return scope.Allows(ref)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -53,7 +54,7 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 			s.parts = append(s.parts, part{shelf.tools, shelf.index(c.lexicon)})
 		}
 	}
-	if q.Namespace == "" && tool.ScopeOf(ctx) == nil {
+	if q.Namespace == "" && tool.ScopeOf(ctx) == nil && access.Of(ctx).Admin() {
 		c.lexicon.keep(s.parts)
 	}
 	return s.run(q.Text)

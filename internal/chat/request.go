@@ -88,15 +88,20 @@ func (d *Door) message(w http.ResponseWriter, r *http.Request, callback bool) (R
 	if err := person.Check(); err != nil {
 		return q, talk.Message{}, err
 	}
-	if err := mayTalk(access.Of(r.Context()), person); err != nil {
+	who := access.Of(r.Context())
+	if err := mayTalk(who, person); err != nil {
 		return q, talk.Message{}, err
+	}
+	var asker *access.Principal
+	if who.ID != access.LocalID {
+		asker = &who
 	}
 	if !d.rates.take(person) {
 		return q, talk.Message{}, told{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
 	}
 	return q, talk.Message{
 		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
-		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint,
+		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint, Asker: asker,
 	}, nil
 }
 

@@ -79,7 +79,11 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	if !errors.As(why, &asked) {
 		return why
 	}
-	pending, err := q.options.Approvals.Ask(ctx, asked.Paused)
+	run, err := q.as(ctx, j.ID)
+	if err != nil {
+		return err
+	}
+	pending, err := q.options.Approvals.Ask(run, asked.Paused)
 	if err != nil {
 		return err
 	}

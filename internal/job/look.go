@@ -14,6 +14,9 @@ import (
 
 // Status is a job as it stands now, with what it has said so far.
 func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
+	if err := q.mine(ctx, unknown, id); err != nil {
+		return Job{}, err
+	}
 	c := q.following(id)
 	j, _, err := q.load(ctx, id)
 	if err != nil {
@@ -85,6 +88,7 @@ func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (p
 		return Page{}, err
 	}
 	where, args := f.where()
+	where, args = ofOwner(ctx, where, args)
 	err = q.db.Read(ctx, func(tx *db.Tx) error {
 		if err := tx.QueryRow(ctx, "SELECT count(*) FROM jobs WHERE "+where, args...).Scan(&page.Total); err != nil {
 			return err
@@ -129,6 +133,7 @@ func parseCursor(cursor string) (before int64, id string, err error) {
 // Stats is how many jobs there are in each state.
 func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
 	stats := map[State]int{}
+	where, args := ofOwner(ctx, "TRUE", nil)
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := db.All(ctx, tx, func(row db.Scanner) (struct{}, error) {
 			var state State
@@ -136,7 +141,7 @@ func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
 			err := row.Scan(&state, &n)
 			stats[state] = n
 			return struct{}{}, err
-		}, "SELECT state, count(*) FROM jobs GROUP BY state")
+		}, "SELECT state, count(*) FROM jobs WHERE "+where+" GROUP BY state", args...)
 		return err
 	})
 	if err != nil {
@@ -163,6 +168,9 @@ const longestPoll = 60 * time.Second
 // never longer than a minute. It gives those that are over, in the order asked
 // for, and the ids of the rest; unknown ids are an error that names them.
 func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error) {
+	if err := q.mine(ctx, unknown, ids...); err != nil {
+		return nil, nil, err
+	}
 	woke := make(chan struct{}, 1)
 	for _, id := range ids { // before the first look, so that no end is missed
 		if c := q.following(id); c != nil {

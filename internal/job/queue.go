@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/durable"
@@ -33,7 +34,10 @@ type Options struct {
 	TempDir string // below it every job has a folder of its own; "" gives them none
 	// Apart tells jobs that take no turn: whoever runs them bounds them, and jobs
 	// that have a turn may wait for them. Nil means none.
-	Apart     func(Spec) bool
+	Apart func(Spec) bool
+	// Standing is who somebody is now that began a job earlier; its error ends the
+	// job. Nil: they are who they were.
+	Standing  func(ctx context.Context, was access.Principal) (access.Principal, error)
 	Approvals Approvals    // who decides what jobs may do; nil lets them do all
 	Tools     tool.Source  // for the shapes of made-up answers in the plan of one that waits; may be nil
 	Events    *event.Bus   // may be nil
@@ -240,6 +244,9 @@ func (q *Queue) withdraw(ctx context.Context, id string) error {
 // then the answer is false.
 func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	if err := q.writable(); err != nil {
+		return false, err
+	}
+	if err := q.mine(ctx, unknown, id); err != nil {
 		return false, err
 	}
 	done, err := q.revoke(ctx, id, q.options.Clock.Now())

@@ -11,6 +11,9 @@ import (
 // Journal is what a job did to the world so far, and what came of it: in the
 // order of the outcomes, then what is under way.
 func (q *Queue) Journal(ctx context.Context, id string) ([]host.Step, error) {
+	if err := q.mine(ctx, unknown, id); err != nil {
+		return nil, err
+	}
 	_, tail, err := q.load(ctx, id)
 	if err != nil {
 		return nil, err
@@ -56,6 +59,9 @@ type Replayed struct {
 // answered from its journal, and nothing is done. Another script, if it has a
 // source, is run in place of the job's own.
 func (q *Queue) Replay(ctx context.Context, id string, other Script) (Replayed, error) {
+	if err := q.mine(ctx, unknown, id); err != nil {
+		return Replayed{}, err
+	}
 	j, _, err := q.load(ctx, id)
 	if err != nil {
 		return Replayed{}, err

@@ -63,6 +63,9 @@ func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Sche
 	if err := q.writable(); err != nil {
 		return Schedule{}, err
 	}
+	if err := q.mine(ctx, unknownSchedules, id); err != nil {
+		return Schedule{}, err
+	}
 	s, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
 		if s.Paused == paused {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -49,6 +50,9 @@ func (q *Queue) insertSchedule(ctx context.Context, s Schedule) error {
 		if n >= mostSchedules {
 			return fault.New(fault.Limit, "there are %d schedules already", n).WithHint("remove some that are not needed; schedule_list shows them")
 		}
+		if err := own(ctx, tx, s.ID); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `INSERT INTO job_schedules (id, cron, zone, name, hash, source, params, creator, tags, priority, created, next, paused)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 			s.ID, s.Cron, s.Zone, s.Name, s.Hash, s.Source, []byte(s.Params), s.Creator, string(tags), s.Priority, micros(s.Created), micros(s.Next), s.Paused)
@@ -85,9 +89,15 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 	if err := q.writable(); err != nil {
 		return err
 	}
+	if err := q.mine(ctx, unknownSchedules, id); err != nil {
+		return err
+	}
 	return q.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, "DELETE FROM job_schedules WHERE id = $1", id)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id); err != nil {
 			return err
 		}
 		if n, err := result.RowsAffected(); err != nil || n > 0 {
@@ -97,6 +107,8 @@ func (q *Queue) Unschedule(ctx context.Context, id string) error {
 	})
 }
 
+func unknownSchedules(ids ...string) error { return unknownSchedule(ids[0]) }
+
 func unknownSchedule(id string) error {
 	return fault.New(fault.NotFound, "no schedule %s", id).WithHint("schedule_list shows the schedules there are")
 }
@@ -104,8 +116,9 @@ func unknownSchedule(id string) error {
 // Schedules are all there are, those first whose time comes first; paused ones
 // last.
 func (q *Queue) Schedules(ctx context.Context) (all []Schedule, err error) {
+	where, args := ofOwner(ctx, "TRUE", nil)
 	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
-		all, err = db.All(ctx, tx, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules ORDER BY next = 0, next, created, id")
+		all, err = db.All(ctx, tx, scanSchedule, "SELECT "+scheduleColumns+" FROM job_schedules WHERE "+where+" ORDER BY next = 0, next, created, id", args...)
 		return err
 	})
 	if err != nil {
@@ -160,6 +173,11 @@ func (q *Queue) fire(ctx context.Context, id string, now time.Time) (j Job, err 
 			s.Skipped++
 			return updateSchedule(ctx, tx, s)
 		}
+		asker, err := askerOf(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		ctx := access.With(ctx, asker) // what a schedule starts is its owner's
 		j = s.job(now)
 		s.Last, s.LastJob, s.Started = now, j.ID, s.Started+1
 		if err := q.insertJob(ctx, tx, j); err != nil {

@@ -57,6 +57,9 @@ func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
 	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
 		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node)
+	if err == nil {
+		err = own(ctx, tx, j.ID)
+	}
 	for _, tag := range j.Tags {
 		if err == nil {
 			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
@@ -186,6 +189,9 @@ func (q *Queue) remove(ctx context.Context, ids []string) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error {
 		for _, id := range ids {
 			if _, err := tx.Exec(ctx, "DELETE FROM jobs WHERE id = $1", id); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id); err != nil {
 				return err
 			}
 		}

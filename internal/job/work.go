@@ -151,7 +151,11 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		c.progress(fraction, message)
 		q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
 	}
-	outcome, err := q.runner.RunJob(ctx, task)
+	var outcome Outcome
+	running, err := q.as(ctx, j.ID)
+	if err == nil {
+		outcome, err = q.runner.RunJob(running, task)
+	}
 	if errors.Is(journal.Err(), durable.ErrClosing) { // also when the script made something of the refusal
 		if err := journal.Flush(); err != nil {
 			q.options.Log.ErrorContext(ctx, "end of a job's journal not stored", "job", j.ID, "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -92,6 +93,15 @@ func (r *Room) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err err
 	if t.attempts > r.options.Attempts {
 		return reply, fault.New(fault.Internal, "answering was interrupted %d times", t.attempts-1).
 			WithHint("send the message again")
+	}
+	if t.Message.Asker != nil {
+		who := *t.Message.Asker
+		if r.options.Standing != nil {
+			if who, err = r.options.Standing(ctx, who); err != nil {
+				return reply, err
+			}
+		}
+		ctx = access.With(ctx, who)
 	}
 	var request agent.Request
 	err = r.persist(ctx, func() (err error) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
@@ -34,6 +35,9 @@ type Options struct {
 	Depth    int     // messages of one person that may wait; zero means 50
 	Parallel int     // turns at a time; zero means 64
 	Attempts int     // of a turn that crashes keep interrupting; zero means 3
+	// Standing is who somebody is now that sent a message earlier; its error is the
+	// answer. Nil: they are who they were.
+	Standing func(ctx context.Context, was access.Principal) (access.Principal, error)
 	// Node is this process among several on one database; "" is alone on it. Its
 	// messages are its own to answer; whoever knows that a node is gone calls Adopt.
 	Node string

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent"
 )
 
@@ -21,6 +22,8 @@ type Message struct {
 	// Note is the door's own, kept with the message: what it needs to know when
 	// the turn is made again after a restart.
 	Note json.RawMessage `json:"note,omitempty"`
+	// Asker is who sent it, whose rights its turn has; nil is the local owner.
+	Asker *access.Principal `json:"asker,omitempty"`
 }
 
 // Turn is a message and what becomes of it.
