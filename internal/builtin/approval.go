@@ -210,7 +210,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
 	}
 	by := "somebody"
-	if call.Caller != nil && strings.TrimPrefix(call.Caller.ID, "user:") != "" {
+	if call.Caller != nil && call.Caller.ID != "" {
 		by = call.Caller.ID
 	}
 	a, err := t.office.Decide(ctx, ownerOf(call), in.ID, host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, By: by})

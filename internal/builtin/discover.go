@@ -152,7 +152,7 @@ func (d Definitions) Text() string {
 			fmt.Fprintf(&b, "output: %s\n", t.Output)
 		}
 		if t.LearnedFrom > 0 {
-			fmt.Fprintf(&b, "output, learned from %d results: %s\n", t.LearnedFrom, t.Learned)
+			fmt.Fprintf(&b, "output, learned from %s: %s\n", counted(t.LearnedFrom, "result"), t.Learned)
 		}
 		b.WriteByte('\n')
 	}

@@ -127,7 +127,7 @@ func (p Polled) Text() string {
 	if p.TimedOut {
 		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
 	}
-	return fmt.Sprintf("Poll complete. %d jobs finished.", len(p.Completed))
+	return fmt.Sprintf("Poll complete. %s finished.", counted(len(p.Completed), "job"))
 }
 
 // reassure is how often a waiting client is told that all is well.
@@ -148,7 +148,7 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 			return polled(done, pending, !over)
 		}
 		if call.Caller != nil && call.Caller.Progress != nil {
-			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: fmt.Sprintf("%d jobs are not over", len(pending))})
+			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: counted(len(pending), "job")+" not over"})
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (to
 		in.Limit = 200
 	}
 	shown := steps[min(in.From, len(steps)):min(in.From+in.Limit, len(steps))]
-	lines := []string{fmt.Sprintf("%d steps (showing %d)", len(steps), len(shown))}
+	lines := []string{fmt.Sprintf("%s (showing %d)", counted(len(steps), "step"), len(shown))}
 	data := []stepData{}
 	for _, step := range shown {
 		v := stepView(step)
@@ -103,7 +103,7 @@ func (r Replayed) Text() string {
 	case r.Error != nil:
 		return "Replay failed as a script: " + r.Error.Message
 	default:
-		return fmt.Sprintf("Replay complete: %d steps answered from the journal, %d unused", r.Steps-r.Unused, r.Unused)
+		return fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", counted(r.Steps-r.Unused, "step"), r.Unused)
 	}
 }
 

@@ -126,7 +126,7 @@ type JobList struct {
 
 // Text has a line for each.
 func (l JobList) Text() string {
-	lines := []string{fmt.Sprintf("Found %d jobs (showing %d)", l.Total, len(l.Jobs))}
+	lines := []string{fmt.Sprintf("Found %s (showing %d)", counted(l.Total, "job"), len(l.Jobs))}
 	for _, v := range l.Jobs {
 		lines = append(lines, v.Text())
 	}
@@ -160,7 +160,7 @@ type JobCounts struct {
 
 // Text says it in a line.
 func (c JobCounts) Text() string {
-	return fmt.Sprintf("%d jobs: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", c.Total, c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
+	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", counted(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
 }
 
 func (t jobTools) stats(ctx context.Context, _ tool.Call, _ noArguments) (JobCounts, error) {

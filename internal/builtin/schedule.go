@@ -90,7 +90,7 @@ type ScheduleList struct {
 
 // Text has a line for each.
 func (l ScheduleList) Text() string {
-	lines := []string{fmt.Sprintf("Found %d schedules", len(l.Schedules))}
+	lines := []string{"Found " + counted(len(l.Schedules), "schedule")}
 	for _, v := range l.Schedules {
 		lines = append(lines, v.Text())
 	}

@@ -13,7 +13,10 @@ import (
 
 // caller is the client as whoever works on the task sees it.
 func (t *task) caller() *tool.Caller {
-	c := &tool.Caller{ID: "user:" + t.who, User: t.who, Capabilities: t.caps}
+	c := &tool.Caller{User: t.who, Capabilities: t.caps}
+	if t.who != "" {
+		c.ID = "user:" + t.who
+	}
 	if t.session != nil && t.era == wire.Legacy {
 		c.ID = t.session.name()
 	}
