@@ -148,7 +148,7 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 			return polled(done, pending, !over)
 		}
 		if call.Caller != nil && call.Caller.Progress != nil {
-			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: counted(len(pending), "job")+" not over"})
+			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: counted(len(pending), "job") + " not over"})
 		}
 	}
 }
