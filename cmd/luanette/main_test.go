@@ -63,6 +63,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			env.Setenv("NEIGHBOURS", neighbours(t))
 			env.Values[serverKey{}] = &server{}
 			env.Values[modelsKey{}] = &models{}
+			env.Values[siteKey{}] = t
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -72,6 +73,8 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"await":   await,
 			"model":   model,
 			"capture": capture,
+			"site":    site,
+			"agree":   agree,
 		},
 	}
 }

@@ -17,6 +17,8 @@ type upstreamCommand struct {
 	Remove upstreamRemoveCommand `cmd:"" help:"Remove a tool server."`
 	List   upstreamListCommand   `cmd:"" help:"List the tool servers and how they are."`
 	Status upstreamStatusCommand `cmd:"" help:"Show one tool server."`
+	Login  upstreamLoginCommand  `cmd:"" help:"Log in to a tool server that wants it."`
+	Logout upstreamLogoutCommand `cmd:"" help:"Forget the login to a tool server."`
 }
 
 // upstreamAddCommand is `luanette upstream add`.
@@ -127,10 +129,10 @@ func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
 	}
 	var listed struct {
 		Upstreams []struct {
-			Namespace, State, Endpoint, Error string
-			Tools                             int `json:"tool_count"`
-			Calls                             int `json:"call_count"`
-			Warnings                          []string
+			Namespace, State, Endpoint, Error, Hint string
+			Tools                                   int `json:"tool_count"`
+			Calls                                   int `json:"call_count"`
+			Warnings                                []string
 		}
 	}
 	if err := json.Unmarshal(view.Structured, &listed); err != nil {
@@ -138,7 +140,7 @@ func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
 	}
 	var rows [][]string
 	for _, u := range listed.Upstreams {
-		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, trouble(u.Error, u.Warnings)})
+		rows = append(rows, []string{u.Namespace, u.State, strconv.Itoa(u.Tools), strconv.Itoa(u.Calls), u.Endpoint, trouble(u.Error, u.Hint, u.Warnings)})
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(world.Stdout, "no upstreams; add one with `luanette upstream add NAME URL`")
@@ -148,8 +150,10 @@ func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
 }
 
 // trouble is what is wrong with an upstream, in a line.
-func trouble(problem string, warnings []string) string {
+func trouble(problem, hint string, warnings []string) string {
 	switch {
+	case problem != "" && hint != "":
+		return firstLine(problem) + ": " + hint
 	case problem != "":
 		return firstLine(problem)
 	case len(warnings) > 1:

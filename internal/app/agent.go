@@ -18,6 +18,7 @@ type ChatConfig struct {
 	Model       string               `toml:"model" help:"the model to ask; empty means claude-sonnet-5-5 at anthropic"`
 	BaseURL     string               `toml:"base_url" secret:"url" help:"another endpoint than the provider's own, such as http://127.0.0.1:11434/v1 for a local model"`
 	KeyEnv      string               `toml:"key_env" help:"variable that holds the key; empty means ANTHROPIC_API_KEY or OPENAI_API_KEY"`
+	Key         string               `toml:"key" secret:"all" help:"the key, best as a reference: ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}; stands over key_env"`
 	MaxTokens   int                  `toml:"max_tokens" help:"how long one answer of the model may be, in tokens"`
 	Temperature float64              `toml:"temperature" help:"0 to 1 (2 at openai); below zero leaves it to the model, and newer ones accept nothing else"`
 	Offer       string               `toml:"offer" help:"how servers' tools are offered to the model: direct, code (found by search, called from code), or auto: direct for servers with few tools"`
@@ -33,6 +34,7 @@ type ChatConfig struct {
 	Rate        int                  `toml:"rate" help:"how many messages a minute one person may send"`
 	DebugEvents bool                 `toml:"debug_events" alias:"SSE_DEBUG_EVENTS" help:"show tools' arguments and answers in streams"`
 	LogContent  bool                 `toml:"log_content" help:"let messages, arguments and answers into logs and traces"`
+	Callback    string               `toml:"callback_token" secret:"all" alias:"CALLBACK_TOKEN" help:"bearer token that webhooks are called with, best as a reference"`
 	Prompts     map[string]string    `toml:"prompts"`
 	Prices      map[string]llm.Price `toml:"prices"`
 }
@@ -79,12 +81,19 @@ func (c *ChatConfig) prompts() agent.Prompts {
 }
 
 // model opens the model the configuration names.
-func (c *ChatConfig) model(env Environment) (llm.Model, error) {
+func (c *ChatConfig) model(env Environment, secrets secret.Finder) (llm.Model, error) {
 	options := llm.Options{
 		Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, MaxTokens: c.MaxTokens, Prices: c.Prices,
 	}
 	if c.Temperature >= 0 {
 		options.Temperature = &c.Temperature
+	}
+	if c.Key != "" {
+		var err error
+		if options.Key, err = secrets.Find(c.Key); err != nil {
+			return nil, fault.Wrap(fault.Config, err, "chat.key").WithHint("%s", fault.HintOf(err))
+		}
+		return llm.Open(options)
 	}
 	name := c.KeyEnv
 	switch {
@@ -106,7 +115,7 @@ func (c *ChatConfig) model(env Environment) (llm.Model, error) {
 // error says what to set, and everything else goes on.
 func (h *House) openAgent() (*agent.Agent, error) {
 	c := &h.config.Chat
-	model, err := c.model(h.options.Env)
+	model, err := c.model(h.options.Env, h.secrets)
 	if err != nil {
 		return nil, err
 	}

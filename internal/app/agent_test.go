@@ -28,7 +28,7 @@ func TestChatPage(t *testing.T) {
 			t.Errorf("%v in\n%s", err, one[1])
 			continue
 		}
-		if _, err := loaded.Chat.model(env); err != nil {
+		if _, err := loaded.Chat.model(env, loaded.finder(env)); err != nil {
 			t.Errorf("%v with\n%s", err, one[1])
 		}
 	}

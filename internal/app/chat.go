@@ -14,13 +14,16 @@ import (
 	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
-	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
 // openChat makes the room where conversations are kept and the door to it.
 func (h *House) openChat(ctx context.Context) error {
 	c := &h.config.Chat
+	callback, err := h.secrets.Find(c.Callback)
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
+	}
 	assistant := h.assistant()
 	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
 		Standing: h.ring.Standing,
@@ -36,7 +39,7 @@ func (h *House) openChat(ctx context.Context) error {
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 		Webhooks: webhookTransport(h.config.MCP.AllowedHosts),
-		Token:    secret.New(h.options.Env["CALLBACK_TOKEN"]),
+		Token:    callback,
 		Log:      h.log, Version: h.options.Version,
 	})
 	return nil

@@ -43,6 +43,7 @@ type Config struct {
 	Bridge    BridgeConfig              `toml:"bridge"`
 	Hoot      HootConfig                `toml:"hoot"`
 	Chat      ChatConfig                `toml:"chat"`
+	OAuth     OAuthConfig               `toml:"oauth"`
 	Keys      map[string]KeyConfig      `toml:"keys"`
 	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
 
@@ -138,6 +139,7 @@ type UpstreamConfig struct {
 	Aliases   map[string]string `toml:"aliases,omitempty" help:"other names its tools show under: alias = the tool's own name"`
 	Priority  int               `toml:"priority,omitempty" help:"which servers to prefer: tools of higher ones are listed and found first"`
 	Ranks     map[string]int    `toml:"priorities,omitempty" help:"the same for single tools, added to the server's"`
+	OAuth     *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
 	Approve   string            `toml:"approve,omitempty" help:"which of its tools scripts call only after a person said yes: never, writes or all"`
 	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they come, pin holds each definition until somebody approved it"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
@@ -417,6 +419,9 @@ func (c *Config) checkUpstreams() error {
 		if (u.URL == "") == (u.Command == "") {
 			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
 				WithHint("url connects to a running server; command starts one")
+		}
+		if err := u.OAuth.check(name); err != nil {
+			return err
 		}
 		if err := u.rule().Validate(); err != nil {
 			return fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))

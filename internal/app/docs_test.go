@@ -54,6 +54,13 @@ One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace i
 	for i := range upstream.NumField() {
 		field := upstream.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		if inner := field.Type; inner.Kind() == reflect.Pointer && inner.Elem().Kind() == reflect.Struct {
+			for part := range inner.Elem().Fields() {
+				key, _, _ := strings.Cut(part.Tag.Get("toml"), ",")
+				fmt.Fprintf(&out, "| `%s.%s` | %s | %s |\n", name, key, typeName(part.Type), part.Tag.Get("help"))
+			}
+			continue
+		}
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
 	}
 	return out.String()
@@ -132,4 +139,27 @@ func fenced(page, language string) (blocks []string) {
 		}
 	}
 	return blocks
+}
+
+// TestOAuthPage holds docs/oauth.md to what the program understands.
+func TestOAuthPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/oauth.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fenced(string(page), "toml")
+	if len(files) == 0 {
+		t.Fatal("the page shows no configuration")
+	}
+	for _, text := range files {
+		loaded, err := Load(Sources{File: write(t, text)})
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		if _, warnings, err := loaded.specs(Environment{}); err != nil || len(warnings) > 0 {
+			t.Errorf("%s\n%v %q", text, err, warnings)
+		}
+	}
 }

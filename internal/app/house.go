@@ -60,6 +60,8 @@ type House struct {
 	ring      *keyring.Ring
 	gate      *gate.Gate
 	node      *node.Node // nil in a house that is alone on its database and only passing
+	secrets   secret.Finder
+	logins    *logins
 	bus       *event.Bus
 	upstreams *upstreams
 	catalog   *catalog.Catalog
@@ -86,6 +88,8 @@ type House struct {
 
 	stop context.CancelFunc // ends what runs in the background
 	work sync.WaitGroup     // which is waited for here
+
+	spawn func(func(context.Context)) // runs something more there
 }
 
 // Build makes every part and lets upstreams connect in the background.
@@ -109,10 +113,12 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		config: config, options: options,
 		telemetry: tel, log: tel.Logger(),
 		bus:     bus,
+		secrets: config.finder(options.Env),
 		started: time.Now(), settled: make(chan struct{}),
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
+	h.spawn = func(f func(context.Context)) { h.work.Go(func() { f(background) }) }
 	if err := h.furnish(ctx); err != nil {
 		return nil, errors.Join(err, h.Close(ctx))
 	}
@@ -121,6 +127,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	h.work.Go(func() { h.ring.Run(background) })
 	h.work.Go(func() { h.watchApprovals(background) })
 	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
+	h.work.Go(func() { h.watchLogins(background) })
 	h.startScripts(ctx, background)
 	close(h.settled)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
@@ -165,7 +172,7 @@ func (h *House) openStore(ctx context.Context) error {
 	if err := makeDataFolder(h.config.Data); err != nil {
 		return err
 	}
-	store, err := db.Open(ctx, h.config.Database, db.Options{})
+	store, err := openDatabase(ctx, h.config, h.secrets)
 	if err != nil {
 		return err
 	}
@@ -174,6 +181,9 @@ func (h *House) openStore(ctx context.Context) error {
 		return err
 	}
 	if err := h.openKeys(ctx); err != nil {
+		return err
+	}
+	if h.logins, err = openLogins(ctx, store, h.config, h.secrets, h.log); err != nil {
 		return err
 	}
 	h.results, err = results.Open(ctx, store, results.Options{Log: h.log})
@@ -196,6 +206,8 @@ func (h *House) connectRooms(ctx context.Context) error {
 		ClientVersion: h.options.Version,
 		CacheDir:      filepath.Join(h.config.Data, "upstreams"),
 		Getenv:        h.options.Env.Lookup,
+		Secret:        h.secrets.Find,
+		Login:         h.logins,
 		Grace:         graceTime,
 		DialControl:   dialGuard(h.config.MCP.AllowedHosts),
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
@@ -209,7 +221,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Bus:      h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
-	h.upstreams = &upstreams{manager: manager, guard: h.trust, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log}
+	h.upstreams = &upstreams{manager: manager, guard: h.trust, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
 	if err := h.openApprovals(ctx); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ var open = map[string]bool{
 	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true,
 	"GET /api/v1/openapi.json": true, "/api/v1/": true,
 	"/.well-known/": true, "/mcp/.well-known/": true,
+	"GET /oauth/callback": true, "GET /oauth/client.json": true, // browsers and authorization servers have none
 }
 
 // tooSmall is a scope that a route is not opened by.

@@ -17,7 +17,7 @@ func (h *House) routes() []access.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(h.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, hud.PageRoutes(), h.gate.Routes(), h.hub.Routes(), h.hud.Routes(), h.admin().Routes())
+	list = slices.Concat(list, hud.PageRoutes(), h.gate.Routes(), h.hub.Routes(), h.hud.Routes(), h.admin().Routes(), h.loginRoutes())
 	if h.chat != nil {
 		list = append(list, h.chat.Routes()...)
 	}

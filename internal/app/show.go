@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/luanette/luanette/internal/redact"
+	"github.com/luanette/luanette/internal/secret"
 )
 
 // markFileKeys remembers which keys the file gave, for Show.
@@ -88,8 +89,13 @@ func (l *Loaded) origin(key string) string {
 // show writes "name = value" as TOML.
 func (s setting) show(name string) (string, error) {
 	value := s.field.Interface()
-	if text, ok := value.(string); ok && s.secret == "url" {
-		value = hidePassword(text)
+	if text, ok := value.(string); ok {
+		switch s.secret {
+		case "url":
+			value = hidePassword(text)
+		case "all":
+			value = secret.Shown(text)
+		}
 	}
 	text, err := toml.Marshal(map[string]any{name: value})
 	return strings.TrimSpace(string(text)), err
@@ -124,6 +130,7 @@ func (u UpstreamConfig) hidden() UpstreamConfig {
 	u.Args = redact.Args(u.Args)
 	u.Env = hideValues(u.Env)
 	u.Headers = hideValues(u.Headers)
+	u.OAuth = u.OAuth.hidden()
 	return u
 }
 
@@ -136,8 +143,11 @@ func hideQuery(text string) string {
 
 func hideValues(m map[string]string) map[string]string {
 	shown := make(map[string]string, len(m))
-	for key := range m {
+	for key, value := range m {
 		shown[key] = hiddenValue
+		if secret.Refers(value) && secret.Shown(value) == value {
+			shown[key] = value
+		}
 	}
 	return shown
 }

@@ -86,8 +86,8 @@ func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, 
 		Transport: u.Transport, Protocol: u.Protocol, Headers: u.Headers, BearerEnv: u.BearerEnv,
 		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
 		Start: u.Start, Idle: time.Duration(u.Idle),
-		Trusted: true,
-		Expose:  expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
+		Trusted: true, OAuth: u.OAuth.settings(),
+		Expose: expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
 	}.Expand(env.Lookup)
 	if err := spec.Validate(); err != nil {
 		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))

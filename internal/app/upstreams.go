@@ -32,6 +32,7 @@ type upstreams struct {
 	catalog  *catalog.Catalog
 	bus      *event.Bus
 	log      *slog.Logger
+	address  func() string // where our HTTP server is; empty: nowhere
 
 	mu         sync.Mutex
 	configured map[string]upstream.Spec
@@ -155,7 +156,7 @@ func (u *upstreams) status(s upstream.Status) builtin.UpstreamStatus {
 	return builtin.UpstreamStatus{
 		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
 		State: string(s.State), Tools: s.Tools, Stale: s.Stale,
-		Error: s.LastError, Attempt: s.Attempt, NextTry: s.NextTry, Fixed: fixed,
+		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry, Fixed: fixed,
 		Warnings: u.warnings(context.Background(), s), // from memory
 	}
 }

@@ -52,7 +52,9 @@ type UpstreamStatus struct {
 	Tools     int
 	Stale     bool // the list is from before the connection was lost
 	Error     string
-	Attempt   int // failures in a row
+	Hint      string // what a person can do about it
+	Login     string // where a person can log in; empty: that does not help
+	Attempt   int    // failures in a row
 	NextTry   time.Time
 	Fixed     bool     // it comes from configuration, so a tool may not point it elsewhere
 	Warnings  []string // what of its settings makes no sense for its tools

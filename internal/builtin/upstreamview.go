@@ -17,6 +17,8 @@ type UpstreamView struct {
 	ToolCount  int      `json:"tool_count"`
 	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
 	Error      string   `json:"error,omitempty" jsonschema:"what went wrong last"`
+	Hint       string   `json:"hint,omitempty" jsonschema:"what a person can do about it"`
+	Login      string   `json:"login,omitempty" jsonschema:"address to POST to, which answers with a link for a person to log in with"`
 	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
 	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until it is tried again"`
 	Warnings   []string `json:"warnings,omitempty" jsonschema:"what of its settings makes no sense for its tools"`
@@ -34,7 +36,7 @@ func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
 	v := UpstreamView{
 		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
-		Warnings: s.Warnings,
+		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login,
 	}
 	c, ok := counts.Stats(ctx, s.Namespace)
 	if !ok {
@@ -67,6 +69,9 @@ func (v UpstreamView) Text() string {
 	}
 	if v.Error != "" {
 		fmt.Fprintf(&b, "\n  Error: %s", v.Error)
+	}
+	if v.Hint != "" {
+		fmt.Fprintf(&b, "\n  Hint: %s", v.Hint)
 	}
 	for _, warning := range v.Warnings {
 		fmt.Fprintf(&b, "\n  Warning: %s", warning)

@@ -201,6 +201,8 @@ func (k *keeper) judge(ctx context.Context, s *session, err error) again {
 		return never
 	case ctx.Err() != nil:
 		return never
+	case lacksScope(err):
+		return never
 	case errors.As(err, &status) && status.auth():
 		k.fail(s, err)
 		return never

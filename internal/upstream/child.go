@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"github.com/luanette/luanette/internal/fault"
 	"io"
 	"maps"
 	"os"
@@ -37,10 +38,10 @@ func inherited() []string {
 }
 
 // childEnv is a clean environment plus what the spec declares.
-func childEnv(spec Spec, getenv func(string) (string, bool)) ([]string, error) {
+func (o *Options) childEnv(spec Spec) ([]string, error) {
 	vars := map[string]string{}
 	for _, name := range inherited() {
-		if value, ok := getenv(name); ok {
+		if value, ok := o.Getenv(name); ok {
 			vars[name] = value
 		}
 	}
@@ -55,7 +56,13 @@ func childEnv(spec Spec, getenv func(string) (string, bool)) ([]string, error) {
 		}
 		maps.Copy(vars, declared)
 	}
-	maps.Copy(vars, spec.Env)
+	for name, value := range spec.Env {
+		found, err := o.reveal(spec, value)
+		if err != nil {
+			return nil, fault.Wrap(fault.NeedsAuth, err, "variable %s of %s", name, spec.Name).WithHint("%s", fault.HintOf(err))
+		}
+		vars[name] = found
+	}
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])

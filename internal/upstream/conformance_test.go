@@ -30,11 +30,7 @@ func TestConformanceOfTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, scenario := range []string{
-		"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "request-metadata",
-		"sep-2322-client-request-state", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers",
-		"json-schema-ref-no-deref", "json-schema-2020-12-preservation",
-	} {
+	for _, scenario := range conformanceScenarios {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			judge := exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "conformance"), "client", "--command", binary, "--scenario", scenario)
@@ -53,9 +49,14 @@ func playConformance() int {
 	defer cancel()
 	bus := event.New(event.BusOptions{})
 	connected := bus.Subscribe(event.Options{Types: []string{"upstream.connected"}})
-	m := upstream.New(upstream.Options{Events: bus, Getenv: os.LookupEnv})
+	spec := upstream.Spec{Name: "test", URL: os.Args[len(os.Args)-1], Wait: 10 * time.Second, Trusted: true}
+	o := upstream.Options{Events: bus, Getenv: os.LookupEnv}
+	if strings.HasPrefix(os.Getenv("MCP_CONFORMANCE_SCENARIO"), "auth/") {
+		return playLogin(ctx, o, spec)
+	}
+	m := upstream.New(o)
 	defer m.Close()
-	if err := m.Add(upstream.Spec{Name: "test", URL: os.Args[len(os.Args)-1], Wait: 10 * time.Second}); err != nil {
+	if err := m.Add(spec); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -31,6 +31,7 @@ type NeedsAuth struct {
 	Upstream  string `json:"upstream"`
 	Error     string `json:"error"`
 	Challenge string `json:"challenge,omitempty"` // WWW-Authenticate, as the server sent it
+	Hint      string `json:"hint,omitempty"`      // what to do about it
 }
 
 // Asleep says that a lazy server is not running.

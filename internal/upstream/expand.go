@@ -13,13 +13,14 @@ import (
 type expander struct {
 	getenv func(string) (string, bool)
 	warn   func(format string, args ...any)
+	secret bool // references to secrets may stand here; they are looked up when they are used
 }
 
 // Expand fills in ${VAR}, ${VAR:-default} and ${env:VAR} wherever a spec says
 // where a server is, how it is started or what it is sent. Warnings tell what
 // could not be filled in.
 func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warnings []string) {
-	e := expander{getenv, func(format string, args ...any) {
+	e := expander{getenv: getenv, warn: func(format string, args ...any) {
 		warnings = append(warnings, s.Name+": "+fmt.Sprintf(format, args...))
 	}}
 	s = s.clone()
@@ -29,6 +30,7 @@ func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warning
 	for i, arg := range s.Args {
 		s.Args[i] = e.expand(arg)
 	}
+	e.secret = true
 	for _, table := range []map[string]string{s.Env, s.Headers} {
 		for _, key := range slices.Sorted(maps.Keys(table)) {
 			table[key] = e.expand(table[key])
@@ -60,6 +62,9 @@ func (e expander) expand(text string) string {
 // variable is what one form stands for.
 func (e expander) variable(form string) string {
 	inner := form[2 : len(form)-1]
+	if e.secret && (strings.HasPrefix(inner, "file:") || strings.HasPrefix(inner, "keyring:")) {
+		return form
+	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(inner, "env:"), ":-")
 	if !isVariable(name) {
 		e.warn("%s is not a form we know, it stays as it is written", form)

@@ -71,8 +71,11 @@ func (k *keeper) away(since time.Time) error {
 
 // wanting says that the server wants credentials.
 func (k *keeper) wanting(err error, challenge string) error {
-	f := fault.Wrap(fault.NeedsAuth, plain{err}, "upstream %s wants credentials", k.name).
-		WithHint("set a bearer token or headers for upstream %s", k.name)
+	f, cured := cureOf(err)
+	if !cured {
+		f = fault.Wrap(fault.NeedsAuth, plain{err}, "upstream %s wants credentials", k.name).
+			WithHint("set a bearer token or headers for upstream %s", k.name)
+	}
 	if challenge != "" {
 		f = f.WithDetails(map[string]any{"upstream": k.name, "challenge": challenge})
 	}

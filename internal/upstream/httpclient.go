@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/secret"
 )
 
 // client is HTTP to one server, with its credentials, and connections of its own.
@@ -21,6 +22,7 @@ type client struct {
 	headers http.Header
 	http    *http.Client
 	direct  *direct // nil where there is none
+	login   *bearer // nil: credentials, if any, are among the headers
 }
 
 func (o *Options) newClient(spec Spec) (*client, error) {
@@ -53,7 +55,10 @@ func (o *Options) newClient(spec Spec) (*client, error) {
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	c := &client{url: u, headers: headers, http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect}}
+	c := &client{
+		url: u, headers: headers, login: o.bearer(spec, u, headers),
+		http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect},
+	}
 	if u.Scheme == "http" && !o.proxied(u) {
 		c.direct = &direct{address: hostPort(u), dial: dialer.DialContext}
 	}
@@ -80,7 +85,11 @@ func hostPort(u *url.URL) string {
 func (o *Options) headers(spec Spec) (http.Header, error) {
 	headers := http.Header{"User-Agent": {o.ClientName + "/" + o.ClientVersion}}
 	for name, value := range spec.Headers {
-		headers.Set(name, value)
+		found, err := o.reveal(spec, value)
+		if err != nil {
+			return nil, fault.Wrap(fault.NeedsAuth, err, "header %s of %s", name, spec.Name).WithHint("%s", fault.HintOf(err))
+		}
+		headers.Set(name, found)
 	}
 	if spec.BearerEnv != "" {
 		token, ok := o.Getenv(spec.BearerEnv)
@@ -91,6 +100,16 @@ func (o *Options) headers(spec Spec) (http.Header, error) {
 		headers.Set("Authorization", "Bearer "+token)
 	}
 	return headers, nil
+}
+
+// reveal is text with the secrets it refers to. Only the owner's specs refer to
+// any: a model must not have files read to it.
+func (o *Options) reveal(spec Spec, text string) (string, error) {
+	if o.Secret == nil || !spec.Trusted || !secret.Refers(text) {
+		return text, nil
+	}
+	found, err := o.Secret(text)
+	return found.Reveal(), err
 }
 
 // checkRedirect follows only what keeps method and host: credentials must not
@@ -131,6 +150,30 @@ func (c *client) request(ctx context.Context, method string, to *url.URL, body [
 // do sends the request. Its errors tell whether the server can have seen it,
 // and name no more of the URL than its host.
 func (c *client) do(request *http.Request) (*http.Response, error) {
+	token, err := c.login.present(request)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	for renewals := 0; ; renewals++ {
+		response, err := c.once(request)
+		var status *statusError
+		if c.login == nil || renewals == maxRenewals || !errors.As(err, &status) || !status.auth() {
+			return response, err
+		}
+		if token, err = c.login.renew(request, token, status); err != nil {
+			return nil, notSent(err)
+		}
+		if request, err = repeated(request); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// maxRenewals is how often one request may find other credentials.
+const maxRenewals = 2
+
+// once sends the request with what it bears.
+func (c *client) once(request *http.Request) (*http.Response, error) {
 	response, err := c.send(request)
 	if err != nil {
 		if ctx := request.Context(); ctx.Err() != nil {
@@ -162,13 +205,22 @@ func (c *client) send(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	response.Body.Close()
-	again := request.Clone(request.Context())
-	if request.GetBody != nil {
-		if again.Body, err = request.GetBody(); err != nil {
-			return nil, err
-		}
+	again, err := repeated(request)
+	if err != nil {
+		return nil, err
 	}
 	return c.http.Do(again)
+}
+
+// repeated is the request to be sent once more.
+func repeated(request *http.Request) (*http.Request, error) {
+	again := request.Clone(request.Context())
+	if request.GetBody == nil {
+		return again, nil
+	}
+	var err error
+	again.Body, err = request.GetBody()
+	return again, err
 }
 
 func (c *client) roundTrip(request *http.Request) (*http.Response, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -26,6 +27,7 @@ type keeper struct {
 	wake       chan struct{} // somebody needs the server now
 	doubt      chan struct{} // it may be gone
 	changed    chan struct{} // its tools may have changed
+	retry      chan struct{} // there are other credentials
 	gone       chan struct{} // closed when nothing of it is left
 
 	mu        sync.Mutex
@@ -65,6 +67,7 @@ func newKeeper(opts *Options, spec Spec, generation uint64) *keeper {
 		wake:     make(chan struct{}, 1),
 		doubt:    make(chan struct{}, 1),
 		changed:  make(chan struct{}, 1),
+		retry:    make(chan struct{}, 1),
 		gone:     make(chan struct{}),
 		state:    StateConnecting,
 		since:    time.Now(),
@@ -303,7 +306,7 @@ func (k *keeper) await(ctx context.Context, err error, served bool) {
 	})
 	k.log.Log(ctx, level, "away", "attempt", attempt, "retry_in", delay, "error", err)
 	if auth {
-		k.publish(NeedsAuth{Upstream: k.name, Error: err.Error(), Challenge: challenge})
+		k.publish(NeedsAuth{Upstream: k.name, Error: err.Error(), Challenge: challenge, Hint: fault.HintOf(k.wanting(err, challenge))})
 	} else {
 		k.publish(Reconnecting{Upstream: k.name, Attempt: attempt, DelayMS: delay.Milliseconds(), Error: err.Error()})
 	}
@@ -331,6 +334,7 @@ func (k *keeper) rest(ctx context.Context, delay, least time.Duration, deaf bool
 	select {
 	case <-wake:
 		k.change(func() { k.pace = 0 })
+	case <-k.retry:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/backoff"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -34,6 +35,10 @@ type Options struct {
 	// inherit. nil: it is empty.
 	Getenv func(string) (string, bool)
 
+	// Secret finds what the headers and variables of a Trusted spec refer to, when
+	// they are used; nil: they refer to nothing.
+	Secret func(text string) (secret.Text, error)
+
 	// AllowURL may refuse a URL before it is dialled, and where a redirect leads,
 	// for specs that are not Trusted; so may DialControl.
 	AllowURL func(*url.URL) error
@@ -42,6 +47,10 @@ type Options struct {
 	DialControl func(network, address string, conn syscall.RawConn) error
 	// Proxy picks a proxy per request; nil: none.
 	Proxy func(*http.Request) (*url.URL, error)
+
+	// Login gives requests over HTTP their tokens, for specs without credentials of
+	// their own; nil: there are none.
+	Login Login
 
 	// Dialers reach servers by other ways than the built-in ones. The key is the
 	// word of Spec.Transport, or the scheme of Spec.URL.

@@ -91,17 +91,46 @@ func (e entryReader) spec(key string) (spec Spec, on bool) {
 		AllowedTools:  e.list("allowedTools", "includeTools"),
 		DisabledTools: e.list("disabledTools", "excludeTools"),
 		ReadOnly:      wire.GetBool(e.raw, "readOnly"),
+		OAuth:         e.oauth(),
 	}
 	if spec.Command != "" && spec.URL != "" {
 		e.warn("has both command and url, the url is left out")
 		spec.URL = ""
 	}
-	for _, unsupported := range []string{"oauth", "auth", "inputs"} {
+	for _, unsupported := range []string{"auth", "inputs"} {
 		if _, there := wire.Get(e.raw, unsupported); there {
 			e.warn("%s is not supported here", unsupported)
 		}
 	}
 	return spec, true
+}
+
+// oauth is what the entry says of logins.
+func (e entryReader) oauth() OAuth {
+	_, raw := e.find("oauth")
+	if raw == nil {
+		return OAuth{}
+	}
+	e.raw, e.secret = raw, true
+	o := OAuth{ClientID: e.text("clientId", "client_id"), ClientSecret: e.text("clientSecret", "client_secret"), Issuer: e.text("issuer")}
+	if _, scopes := e.find("scopes", "scope"); scopes != nil {
+		if text, ok := wire.Text(scopes); ok {
+			o.Scopes = strings.Fields(text)
+		} else {
+			o.Scopes = e.list("scopes", "scope")
+		}
+	}
+	if _, port := e.find("callbackPort"); port != nil {
+		if n, ok := wire.Number(port); ok && n > 0 && n < 65536 {
+			o.RedirectPort = int(n)
+		} else {
+			e.warn("callbackPort is not a port")
+		}
+	}
+	if _, page := e.find("authServerMetadataUrl"); page != nil {
+		e.warn("authServerMetadataUrl is not supported here; give the issuer")
+	}
+	return o
 }
 
 // name is the namespace: what the file says, or the key made fit for one.
@@ -201,6 +230,7 @@ func (e entryReader) table(key string) map[string]string {
 		e.warn("%s is not an object", key)
 		return nil
 	}
+	e.secret = true
 	table := map[string]string{}
 	wire.Each(raw, func(name string, value json.RawMessage) bool {
 		if text, ok := e.scalar(key+"."+name, value); ok {

@@ -68,6 +68,8 @@ type Spec struct {
 	Headers map[string]string
 	// BearerEnv names the environment variable that holds a bearer token.
 	BearerEnv string
+	// OAuth is what the owner says of logins to this server; see Options.Login.
+	OAuth OAuth
 
 	// Timeout bounds a call from its start or its last sign of progress; zero means
 	// DefaultTimeout. Time spent waiting for the caller's answer does not count.
@@ -221,7 +223,7 @@ func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 func (s Spec) sameConnection(other Spec) bool {
 	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
 		maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
-		s.lazy() == other.lazy()
+		s.OAuth.equal(other.OAuth) && s.lazy() == other.lazy()
 }
 
 // sameServer tells whether both mean the same server, whatever they know of
@@ -250,6 +252,7 @@ func (s Spec) equal(other Spec) bool {
 func (s Spec) clone() Spec {
 	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
 	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
+	s.OAuth.Scopes = slices.Clone(s.OAuth.Scopes)
 	return s
 }
 

@@ -30,6 +30,7 @@ type Status struct {
 	LastError string    `json:"last_error,omitempty"` // of the last attempt or loss; empty when connected
 	NextTry   time.Time `json:"next_try,omitzero"`
 	Challenge string    `json:"challenge,omitempty"` // WWW-Authenticate, in StateNeedsAuth
+	Hint      string    `json:"hint,omitempty"`      // what to do about it
 
 	Transport  string          `json:"transport,omitempty"`
 	Era        string          `json:"era,omitempty"`

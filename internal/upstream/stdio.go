@@ -22,7 +22,7 @@ type stdioLink struct {
 
 // dialStdio starts the process of a spec.
 func (o *Options) dialStdio(spec Spec, hooks Hooks) (Link, error) {
-	env, err := childEnv(spec, o.Getenv)
+	env, err := o.childEnv(spec)
 	if err != nil {
 		return nil, notSent(err)
 	}

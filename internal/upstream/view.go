@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -34,6 +35,7 @@ func (k *keeper) status() Status {
 	}
 	if k.state == StateNeedsAuth {
 		st.Challenge = k.challenge
+		st.Hint = fault.HintOf(k.wanting(k.err, k.challenge))
 	}
 	return st
 }

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/oskeyring"
+	"github.com/luanette/luanette/internal/secret"
+)
+
+// finder looks up what the configuration refers to. Files are beside it.
+func (l *Loaded) finder(env Environment) secret.Finder {
+	folder := ""
+	if l.File != "" {
+		folder = filepath.Dir(l.File)
+	}
+	return secret.Finder{
+		Getenv: env.Lookup, Folder: folder, Keyring: oskeyring.Get,
+		Problem: func(reference string, cause error) error {
+			f := fault.Wrap(fault.Config, cause, "find %s", reference)
+			if hint := fault.HintOf(cause); hint != "" {
+				return f.WithHint("%s", hint)
+			}
+			return f.WithHint("a secret is ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}")
+		},
+	}
+}
+
+// openDatabase opens what the configuration names, which may refer to a password.
+func openDatabase(ctx context.Context, config *Loaded, secrets secret.Finder) (*db.DB, error) {
+	url, err := secrets.Find(config.Database)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "database").WithHint("%s", fault.HintOf(err))
+	}
+	return db.Open(ctx, url.Reveal(), db.Options{})
+}
+
+// ownDatabase tells that nobody but this machine uses the database.
+func (l *Loaded) ownDatabase() bool { return strings.HasPrefix(l.Database, "sqlite:") }

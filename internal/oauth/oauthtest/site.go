@@ -1,0 +1,386 @@
+// Package oauthtest is a tool server behind a login, with the authorization
+// server that gives it: a strict one, which notes every mistake of its clients.
+package oauthtest
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Site is both servers. Its fields are set before it is used, or under Change.
+type Site struct {
+	Resource *httptest.Server // the tool server, at /mcp
+	Issuer   *httptest.Server
+
+	Inner     http.Handler // behind the login
+	Scopes    []string     // that a request needs
+	ExpiresIn int          // seconds; 0 says nothing
+	Iss       string       // in the answer of the browser; "-" leaves it out
+	// Metadata may change what the authorization server says of itself; Protected
+	// what the tool server does.
+	Metadata  func(map[string]any)
+	Protected func(map[string]any)
+	// Secret, when set, is what a client has to know; then nobody is registered.
+	Secret string
+
+	mu        sync.Mutex
+	mistakes  []string
+	clients   map[string][]string // with their redirect URIs
+	codes     map[string]request
+	access    map[string]grant
+	refresh   map[string]grant
+	spent     map[string]bool // refresh tokens that were used
+	devices   map[string]bool // whether somebody agreed
+	refreshes int
+	Bearers   []string // of all requests at the tool server
+}
+
+type request struct{ client, redirect, challenge, resource, scope string }
+type grant struct {
+	client, scope string
+	family        string
+}
+
+// New starts a site that is closed with the test.
+func New(t testing.TB, inner http.Handler) *Site {
+	s := &Site{
+		Inner: inner, ExpiresIn: 3600,
+		clients: map[string][]string{}, codes: map[string]request{}, access: map[string]grant{}, refresh: map[string]grant{},
+		spent: map[string]bool{}, devices: map[string]bool{},
+	}
+	issuer := http.NewServeMux()
+	issuer.HandleFunc("GET /.well-known/oauth-authorization-server", s.describe)
+	issuer.HandleFunc("POST /register", s.register)
+	issuer.HandleFunc("GET /authorize", s.authorize)
+	issuer.HandleFunc("POST /token", s.token)
+	issuer.HandleFunc("POST /device", s.device)
+	s.Issuer = httptest.NewServer(issuer)
+	resource := http.NewServeMux()
+	resource.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", s.protected)
+	resource.HandleFunc("/mcp", s.guard)
+	s.Resource = httptest.NewServer(resource)
+	t.Cleanup(func() {
+		s.Resource.Close()
+		s.Issuer.Close()
+	})
+	return s
+}
+
+// URL is the tool server's.
+func (s *Site) URL() string { return s.Resource.URL + "/mcp" }
+
+// Change alters the site while it runs.
+func (s *Site) Change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// Mistakes are those of its clients so far.
+func (s *Site) Mistakes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.mistakes)
+}
+
+// Refreshes is how often a refresh token was taken.
+func (s *Site) Refreshes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refreshes
+}
+
+// Seen is the bearer tokens of all requests at the tool server.
+func (s *Site) Seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.Bearers)
+}
+
+// Expire ends all access tokens; Revoke the refresh tokens too.
+func (s *Site) Expire() { s.Change(func() { clear(s.access) }) }
+
+// Revoke ends all tokens.
+func (s *Site) Revoke() { s.Change(func() { clear(s.access); clear(s.refresh) }) }
+
+// Agree is a person who follows the link in a browser; it returns where the
+// browser is sent to.
+func (s *Site) Agree(t testing.TB, link string) *url.URL {
+	t.Helper()
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(get(t, link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusFound {
+		t.Fatalf("the login page answered %s; mistakes: %v", response.Status, s.Mistakes())
+	}
+	back, err := response.Location()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// AgreeOnDevice is a person who types in the code.
+func (s *Site) AgreeOnDevice() {
+	s.Change(func() {
+		for code := range s.devices {
+			s.devices[code] = true
+		}
+	})
+}
+
+func get(t testing.TB, link string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (s *Site) mistake(w http.ResponseWriter, code, format string, args ...any) {
+	s.mistakes = append(s.mistakes, fmt.Sprintf(format, args...))
+	s.refuse(w, code)
+}
+
+func (s *Site) refuse(w http.ResponseWriter, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": code})
+}
+
+func reply(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (s *Site) describe(w http.ResponseWriter, _ *http.Request) {
+	base := s.Issuer.URL
+	said := map[string]any{
+		"issuer": base, "authorization_endpoint": base + "/authorize", "token_endpoint": base + "/token",
+		"device_authorization_endpoint": base + "/device", "code_challenge_methods_supported": []string{"S256"},
+		"token_endpoint_auth_methods_supported":          []string{"none"},
+		"authorization_response_iss_parameter_supported": true,
+	}
+	if s.Secret == "" {
+		said["registration_endpoint"] = base + "/register"
+	} else {
+		said["token_endpoint_auth_methods_supported"] = []string{"client_secret_basic"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Metadata != nil {
+		s.Metadata(said)
+	}
+	reply(w, said)
+}
+
+func (s *Site) protected(w http.ResponseWriter, _ *http.Request) {
+	said := map[string]any{"resource": s.URL(), "authorization_servers": []string{s.Issuer.URL}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Protected != nil {
+		s.Protected(said)
+	}
+	reply(w, said)
+}
+
+func (s *Site) register(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Redirects []string `json:"redirect_uris"`
+		Kind      string   `json:"application_type"`
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if json.NewDecoder(r.Body).Decode(&asked) != nil || asked.Kind != "native" {
+		s.mistake(w, "invalid_client_metadata", "registered as %q", asked.Kind)
+		return
+	}
+	id := "client-" + rand.Text()
+	s.clients[id] = asked.Redirects
+	w.WriteHeader(http.StatusCreated)
+	reply(w, map[string]any{"client_id": id, "token_endpoint_auth_method": "none"})
+}
+
+func (s *Site) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	redirects, known := s.clients[q.Get("client_id")]
+	switch {
+	case s.Secret == "" && !known:
+		s.mistake(w, "invalid_client", "unknown client %q", q.Get("client_id"))
+	case s.Secret == "" && !slices.Contains(redirects, q.Get("redirect_uri")):
+		s.mistake(w, "invalid_request", "redirect_uri %q was not registered", q.Get("redirect_uri"))
+	case q.Get("response_type") != "code":
+		s.mistake(w, "unsupported_response_type", "response_type %q", q.Get("response_type"))
+	case q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "":
+		s.mistake(w, "invalid_request", "no PKCE")
+	case len(q.Get("state")) < 20:
+		s.mistake(w, "invalid_request", "state %q can be guessed", q.Get("state"))
+	case q.Get("resource") != s.URL():
+		s.mistake(w, "invalid_target", "resource %q", q.Get("resource"))
+	default:
+		code := rand.Text()
+		s.codes[code] = request{q.Get("client_id"), q.Get("redirect_uri"), q.Get("code_challenge"), q.Get("resource"), q.Get("scope")}
+		back, _ := url.Parse(q.Get("redirect_uri"))
+		answer := url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {s.Issuer.URL}}
+		if s.Iss != "" {
+			answer.Set("iss", s.Iss)
+		}
+		if s.Iss == "-" {
+			answer.Del("iss")
+		}
+		back.RawQuery = answer.Encode()
+		http.Redirect(w, r, back.String(), http.StatusFound)
+	}
+}
+
+// client is who asks for a token; "" when he did not prove it.
+func (s *Site) client(r *http.Request) string {
+	if s.Secret == "" {
+		return r.PostForm.Get("client_id")
+	}
+	id, given, _ := r.BasicAuth()
+	if given != s.Secret {
+		return ""
+	}
+	return id
+}
+
+func (s *Site) token(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = r.ParseForm()
+	form := r.PostForm
+	client := s.client(r)
+	switch {
+	case client == "":
+		s.mistake(w, "invalid_client", "a client did not prove who it is")
+	case form.Get("resource") != s.URL():
+		s.mistake(w, "invalid_target", "resource %q at the token endpoint", form.Get("resource"))
+	case form.Get("grant_type") == "authorization_code":
+		s.byCode(w, client, form)
+	case form.Get("grant_type") == "refresh_token":
+		s.byRefresh(w, client, form.Get("refresh_token"))
+	case form.Get("grant_type") == "urn:ietf:params:oauth:grant-type:device_code":
+		if agreed, known := s.devices[form.Get("device_code")]; !known {
+			s.mistake(w, "invalid_grant", "unknown device code")
+		} else if !agreed {
+			s.refuse(w, "authorization_pending")
+		} else {
+			s.give(w, grant{client, "", rand.Text()})
+		}
+	case form.Get("grant_type") == "client_credentials" && s.Secret != "":
+		s.give(w, grant{client, form.Get("scope"), ""})
+	default:
+		s.mistake(w, "unsupported_grant_type", "grant_type %q", form.Get("grant_type"))
+	}
+}
+
+func (s *Site) byCode(w http.ResponseWriter, client string, form url.Values) {
+	asked, known := s.codes[form.Get("code")]
+	delete(s.codes, form.Get("code"))
+	sum := sha256.Sum256([]byte(form.Get("code_verifier")))
+	switch {
+	case !known:
+		s.mistake(w, "invalid_grant", "unknown or used code")
+	case asked.client != client:
+		s.mistake(w, "invalid_grant", "code of another client")
+	case asked.redirect != form.Get("redirect_uri"):
+		s.mistake(w, "invalid_grant", "redirect_uri %q, was %q", form.Get("redirect_uri"), asked.redirect)
+	case base64.RawURLEncoding.EncodeToString(sum[:]) != asked.challenge:
+		s.mistake(w, "invalid_grant", "the verifier does not fit")
+	default:
+		s.give(w, grant{client, asked.scope, rand.Text()})
+	}
+}
+
+// byRefresh takes each refresh token once. The second use ends the whole family,
+// for somebody must have stolen it.
+func (s *Site) byRefresh(w http.ResponseWriter, client, token string) {
+	had, known := s.refresh[token]
+	delete(s.refresh, token)
+	switch {
+	case s.spent[token]:
+		for _, tokens := range []map[string]grant{s.access, s.refresh} {
+			for t := range tokens {
+				delete(tokens, t)
+			}
+		}
+		s.mistake(w, "invalid_grant", "a refresh token was used twice")
+	case !known:
+		s.refuse(w, "invalid_grant")
+	case had.client != client:
+		s.mistake(w, "invalid_grant", "refresh token of another client")
+	default:
+		s.spent[token] = true
+		s.refreshes++
+		s.give(w, had)
+	}
+}
+
+func (s *Site) give(w http.ResponseWriter, g grant) {
+	access := "access-" + rand.Text()
+	s.access[access] = g
+	said := map[string]any{"access_token": access, "token_type": "Bearer"}
+	if g.family != "" {
+		refresh := "refresh-" + rand.Text()
+		s.refresh[refresh] = g
+		said["refresh_token"] = refresh
+	}
+	if s.ExpiresIn > 0 {
+		said["expires_in"] = s.ExpiresIn
+	}
+	if g.scope != "" {
+		said["scope"] = g.scope
+	}
+	reply(w, said)
+}
+
+func (s *Site) device(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := rand.Text()
+	s.devices[code] = false
+	reply(w, map[string]any{
+		"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": s.Issuer.URL + "/activate", "expires_in": 600, "interval": 1,
+	})
+}
+
+// guard lets requests with a good token through.
+func (s *Site) guard(w http.ResponseWriter, r *http.Request) {
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	s.mu.Lock()
+	s.Bearers = append(s.Bearers, token)
+	had, known := s.access[token]
+	wanted := s.Scopes
+	s.mu.Unlock()
+	challenge := fmt.Sprintf(`Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp"`, s.Resource.URL)
+	if len(wanted) > 0 {
+		challenge += fmt.Sprintf(`, scope="%s"`, strings.Join(wanted, " "))
+	}
+	lacks := slices.ContainsFunc(wanted, func(scope string) bool { return !slices.Contains(strings.Fields(had.scope), scope) })
+	switch {
+	case !known:
+		w.Header().Set("WWW-Authenticate", challenge)
+		http.Error(w, "log in first", http.StatusUnauthorized)
+	case lacks:
+		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`)
+		http.Error(w, "ask for more", http.StatusForbidden)
+	default:
+		s.Inner.ServeHTTP(w, r)
+	}
+}
