@@ -81,10 +81,18 @@ func (e *Error) locate(q Request) {
 	if e.Line == 0 && len(e.Stack) > 0 {
 		e.Line = e.Stack[0].Line
 	}
-	lines := strings.Split(q.Source, "\n")
-	if e.Line >= 1 && e.Line <= len(lines) {
-		e.SourceLine = shorten(strings.TrimRight(lines[e.Line-1], " \t\r"), 160)
+	if line := lineAt(q.Source, e.Line); line != "" {
+		e.SourceLine = shorten(line, 160)
 	}
+}
+
+// lineAt is a line of a source, "" when there is no such line.
+func lineAt(source string, number int) string {
+	lines := strings.Split(source, "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return strings.TrimRight(lines[number-1], " \t\r")
 }
 
 var atLine = regexp.MustCompile(`^([^\s:]+):(\d+): `)
