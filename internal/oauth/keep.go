@@ -34,13 +34,13 @@ func (l *Logins) keep(ctx context.Context, p flow, got tokens) error {
 }
 
 func (l *Logins) save(ctx context.Context, s Server, have *login) error {
-	sealed, err := l.box.seal(sealedLogin{*have, have.at}, "login", s.Name, have.Issuer, s.URL)
+	sealed, err := l.box.seal(sealedLogin{*have, have.at}, "login", s.Name, have.Issuer, s.address())
 	if err != nil {
 		return err
 	}
 	now := l.options.Clock.Now().UnixMicro()
 	err = l.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND NOT (server = $2 AND issuer = $3)`, s.Name, s.URL, have.Issuer); err != nil {
+		if _, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND NOT (server = $2 AND issuer = $3)`, s.Name, s.address(), have.Issuer); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM oauth_challenges WHERE upstream = $1`, s.Name); err != nil {
@@ -51,7 +51,7 @@ func (l *Logins) save(ctx context.Context, s Server, have *login) error {
 			ON CONFLICT (upstream, server, issuer) DO UPDATE SET scopes = excluded.scopes, expires = excluded.expires, updated = excluded.updated,
 				version = oauth_logins.version + 1, claimed_until = 0, sealed = excluded.sealed
 			RETURNING version`,
-			s.Name, s.URL, have.Issuer, strings.Join(have.Scopes, " "), micros(have.Expires), now, now, sealed).Scan(&have.version)
+			s.Name, s.address(), have.Issuer, strings.Join(have.Scopes, " "), micros(have.Expires), now, now, sealed).Scan(&have.version)
 	})
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 	var sealed []byte
 	err := l.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT issuer, version, updated, sealed FROM oauth_logins WHERE upstream = $1 AND server = $2 ORDER BY updated DESC LIMIT 1`,
-			s.Name, s.URL).Scan(&issuer, &version, &updated, &sealed)
+			s.Name, s.address()).Scan(&issuer, &version, &updated, &sealed)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		l.remember(s, login{})
@@ -89,7 +89,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 		return login{}, err
 	}
 	var kept sealedLogin
-	if err := l.box.open(sealed, &kept, "login", s.Name, issuer, s.URL); err != nil {
+	if err := l.box.open(sealed, &kept, "login", s.Name, issuer, s.address()); err != nil {
 		return login{}, err
 	}
 	if want := s.Settings.Issuer; want != "" && want != issuer {
@@ -105,7 +105,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 func (l *Logins) forget(ctx context.Context, s Server, have login) error {
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM oauth_logins WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4`,
-			s.Name, s.URL, have.Issuer, have.version)
+			s.Name, s.address(), have.Issuer, have.version)
 		return err
 	})
 	l.mu.Lock()
@@ -120,7 +120,7 @@ func (l *Logins) hear(ctx context.Context, s Server, c Challenge) error {
 	return l.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO oauth_challenges (upstream, server, metadata, scopes, error) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (upstream, server) DO UPDATE SET metadata = excluded.metadata, scopes = excluded.scopes, error = excluded.error`,
-			s.Name, s.URL, c.Metadata, strings.Join(c.Scopes, " "), c.Error)
+			s.Name, s.address(), c.Metadata, strings.Join(c.Scopes, " "), c.Error)
 		return err
 	})
 }
@@ -129,7 +129,7 @@ func (l *Logins) hear(ctx context.Context, s Server, c Challenge) error {
 func (l *Logins) heard(ctx context.Context, s Server) (c Challenge, ok bool, err error) {
 	var scopes string
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
-		return tx.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND server = $2`, s.Name, s.URL).
+		return tx.QueryRow(ctx, `SELECT metadata, scopes, error FROM oauth_challenges WHERE upstream = $1 AND server = $2`, s.Name, s.address()).
 			Scan(&c.Metadata, &scopes, &c.Error)
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -12,6 +12,7 @@ import (
 	"embed"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +85,13 @@ type Logins struct {
 // Key names a login: the upstream, and the URL its tokens are for.
 type Key struct{ Upstream, Server string }
 
-func (s Server) key() Key { return Key{s.Name, s.URL} }
+// address is the URL without its query, in which people put secrets.
+func (s Server) address() string {
+	address, _, _ := strings.Cut(s.URL, "?")
+	return address
+}
+
+func (s Server) key() Key { return Key{s.Name, s.address()} }
 
 // Open finds what is in the database, whose tables it brings up to date.
 func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {

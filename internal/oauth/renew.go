@@ -217,7 +217,7 @@ func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) 
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = $5
 			WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4 AND claimed_until < $6`,
-			s.Name, s.URL, have.Issuer, have.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
+			s.Name, s.address(), have.Issuer, have.version, now.Add(claimTime).UnixMicro(), now.UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (l *Logins) claim(ctx context.Context, s Server, have login) (bool, error) 
 func (l *Logins) unclaim(ctx context.Context, s Server, have login) {
 	err := l.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE oauth_logins SET claimed_until = 0 WHERE upstream = $1 AND server = $2 AND issuer = $3 AND version = $4`,
-			s.Name, s.URL, have.Issuer, have.version)
+			s.Name, s.address(), have.Issuer, have.version)
 		return err
 	})
 	if err != nil {

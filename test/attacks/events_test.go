@@ -1,0 +1,41 @@
+package attacks
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+)
+
+// events is what the stream of events tells those who come late: all that is
+// remembered. It never ends, so it is read until it falls silent.
+func events(h *house, headers map[string]string) string {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/api/v1/events?since=0", nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	silence := time.AfterFunc(2*time.Second, cancel)
+	var all []byte
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := response.Body.Read(piece)
+		all = append(all, piece[:n]...)
+		if err != nil {
+			if err != io.EOF && ctx.Err() == nil {
+				h.t.Fatal(err)
+			}
+			return string(all)
+		}
+		silence.Reset(300 * time.Millisecond)
+	}
+}

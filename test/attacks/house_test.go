@@ -1,0 +1,191 @@
+// Package attacks plays the attacks of docs/security-attacks.md against the
+// program as it really is, one test per row. Rows whose defence is a package's
+// own are played there; page_test.go holds the table to all of them.
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/luanette/luanette/internal/app"
+)
+
+// house is the whole program, serving.
+type house struct {
+	t    *testing.T
+	url  string
+	data string
+	log  *log
+}
+
+// log collects standard error and tells where the server is.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	at   chan string
+	once sync.Once
+}
+
+var listening = regexp.MustCompile(`is listening on (\S+)`)
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	if m := listening.FindSubmatch(l.text.Bytes()); m != nil {
+		l.once.Do(func() { l.at <- string(m[1]) })
+	}
+	return len(p), nil
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// serve starts the program with a configuration. What it returns ends it early.
+func serve(t *testing.T, config string, env app.Environment) (h *house, end func()) {
+	t.Helper()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "luanette.toml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1)}}
+	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := app.Build(t.Context(), loaded, app.Options{Version: "test", Stderr: h.log, Env: env, Jobs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- built.Serve(ctx) }()
+	end = sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	t.Cleanup(end)
+	select {
+	case h.url = <-h.log.at:
+	case err := <-ended:
+		t.Fatalf("it did not listen: %v\n%s", err, h.log)
+	}
+	return h, end
+}
+
+// ask makes a request and returns status and body.
+func (h *house) ask(method, path, body string, headers map[string]string) (int, string) {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// call calls one of our tools as a client does, and returns all it answers.
+func (h *house) call(tool string, args any, headers map[string]string) string {
+	h.t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	all := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": tool}
+	for name, value := range headers {
+		all[name] = value
+	}
+	_, text := h.ask(http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+string(raw)+
+		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}`, all)
+	return text
+}
+
+// await calls a tool until its answer holds a text.
+func (h *house) await(tool string, args any, want string) string {
+	h.t.Helper()
+	return h.awaitAs(nil, tool, args, want)
+}
+
+// awaitAs does so with headers of its own.
+func (h *house) awaitAs(headers map[string]string, tool string, args any, want string) string {
+	h.t.Helper()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		text := h.call(tool, args, headers)
+		if strings.Contains(text, want) {
+			return text
+		}
+		if time.Now().After(until) {
+			h.t.Fatalf("%s never answered %s: %s", tool, want, text)
+		}
+	}
+}
+
+// neighbour is a tool server that notes what it is sent.
+type neighbour struct {
+	*httptest.Server
+	mu   sync.Mutex
+	seen []http.Header
+}
+
+func newNeighbour(t *testing.T) *neighbour {
+	tools := mcp.NewServer(&mcp.Implementation{Name: "neighbour", Version: "1"}, nil)
+	type said struct {
+		Text string `json:"text"`
+	}
+	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, said, error) {
+		return nil, in, nil
+	})
+	n := &neighbour{}
+	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true})
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		n.seen = append(n.seen, r.Header.Clone())
+		n.mu.Unlock()
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(n.Close)
+	return n
+}
+
+// headers is all it was sent, as text.
+func (n *neighbour) headers() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all bytes.Buffer
+	for _, header := range n.seen {
+		_ = header.Write(&all)
+	}
+	return all.String()
+}

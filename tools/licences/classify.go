@@ -1,0 +1,51 @@
+package main
+
+import "strings"
+
+// mark is words that only one kind of licence has, spaces and case aside.
+type mark struct {
+	kind  string
+	words []string
+	not   string // but then it is another kind
+}
+
+// marks tell licences apart by what they say, not by what they are called.
+// Copyleft comes first: a text with any of it is never taken for another.
+var marks = []mark{
+	{kind: "AGPL", words: []string{"gnu affero general public license"}},
+	{kind: "LGPL", words: []string{"gnu lesser general public license"}, not: "gnu affero"},
+	{kind: "GPL", words: []string{"gnu general public license"}, not: "gnu lesser"},
+	{kind: "SSPL", words: []string{"server side public license"}},
+	{kind: "BUSL", words: []string{"business source license"}},
+	{kind: "MPL-2.0", words: []string{"mozilla public license", "2.0"}},
+	{kind: "Apache-2.0", words: []string{"apache license", "version 2.0"}},
+	{kind: "BSD-3-Clause", words: []string{"redistribution and use in source and binary forms", "endorse or promote"}},
+	{kind: "BSD-2-Clause", words: []string{"redistribution and use in source and binary forms"}, not: "endorse or promote"},
+	{kind: "ISC", words: []string{"permission to use, copy, modify, and/or distribute this software for any purpose", "copyright notice and this permission notice appear"}},
+	{kind: "ISC", words: []string{"permission to use, copy, modify, and distribute this software for any purpose", "copyright notice and this permission notice appear"}},
+	{kind: "MIT", words: []string{"permission is hereby granted, free of charge", "the above copyright notice and this permission notice"}},
+	{kind: "Unlicense", words: []string{"this is free and unencumbered software released into the public domain"}},
+	{kind: "CC0-1.0", words: []string{"cc0 1.0 universal"}},
+	{kind: "Zlib", words: []string{"altered source versions must be plainly marked"}},
+}
+
+// secondary is where the Mozilla licence names those of GNU, without being one.
+const secondary = "means either the gnu general public license, version 2.0, the gnu lesser general public license, " +
+	"version 2.1, the gnu affero general public license, version 3.0, or any later versions of those licenses."
+
+// classify is the kinds of licence that a text is; none when it is not known.
+func classify(text string) []string {
+	plain := strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	plain = strings.ReplaceAll(plain, secondary, "")
+	var kinds []string
+	for _, m := range marks {
+		fits := m.not == "" || !strings.Contains(plain, m.not)
+		for _, words := range m.words {
+			fits = fits && strings.Contains(plain, words)
+		}
+		if fits {
+			kinds = append(kinds, m.kind)
+		}
+	}
+	return kinds
+}

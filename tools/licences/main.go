@@ -1,0 +1,209 @@
+// Command licences lists every dependency that ends up in the program or in its
+// web page, with its licence, and fails when one is unknown or not allowed. It
+// reads the licence files in the module cache and npm's lock file, and writes
+// docs/licences.md. Run it from the module's root: `go run ./tools/licences`.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// allowed are licences whose conditions we meet by naming them.
+var allowed = []string{"MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC", "MPL-2.0", "0BSD", "Zlib", "Unlicense", "CC0-1.0", "BlueOak-1.0.0"}
+
+// dependency is one library that we ship.
+type dependency struct {
+	Kind, Name, Version, Licence string
+}
+
+func main() {
+	out := flag.String("out", "docs/licences.md", "where to write the list")
+	lock := flag.String("npm", "internal/hud/web/package-lock.json", "lock file of the web page")
+	flag.Parse()
+	if err := run(*out, *lock); err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, lock string) error {
+	modules, err := goModules("./cmd/luanette")
+	if err != nil {
+		return err
+	}
+	packages, err := npmPackages(lock)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(modules, packages)
+	if err := os.WriteFile(out, report(all), 0o644); err != nil {
+		return err
+	}
+	return refused(all)
+}
+
+// refused is an error that names what may not be shipped.
+func refused(all []dependency) error {
+	var bad []error
+	for _, d := range all {
+		if !permitted(d.Licence) {
+			bad = append(bad, fmt.Errorf("%s %s has the licence %s, which is not allowed", d.Name, d.Version, d.Licence))
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// permitted understands npm's "(MIT OR Apache-2.0)" and "MIT AND ISC", and
+// several licences of one Go module, which all count.
+func permitted(licence string) bool {
+	licence = strings.Trim(licence, "()")
+	if choices := strings.Split(licence, " OR "); len(choices) > 1 {
+		return slices.ContainsFunc(choices, permitted)
+	}
+	for part := range strings.SplitSeq(licence, " AND ") {
+		if !slices.Contains(allowed, strings.TrimSpace(part)) {
+			return false
+		}
+	}
+	return true
+}
+
+// goModules are the modules that the program is built of.
+func goModules(program string) ([]dependency, error) {
+	text, err := exec.Command("go", "list", "-deps", "-json=Module", program).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	found := map[string]dependency{}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var p struct {
+			Module *struct {
+				Path, Version, Dir string
+				Main               bool
+			}
+		}
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("read go list: %w", err)
+		}
+		if m := p.Module; m != nil && !m.Main && found[m.Path].Name == "" {
+			licence, err := licenceOf(m.Dir)
+			if err != nil {
+				return nil, err
+			}
+			found[m.Path] = dependency{"Go", m.Path, m.Version, licence}
+		}
+	}
+	return sorted(found), nil
+}
+
+// licenceOf classifies the licence files of a folder. Files of several kinds all
+// count; a notice about somebody else's licence in a file of its own does too.
+func licenceOf(folder string) (string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	var kinds []string
+	for _, entry := range entries {
+		if entry.IsDir() || !isLicence(entry.Name()) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return "", err
+		}
+		for _, kind := range classify(string(text)) {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	if len(kinds) == 0 {
+		return "unknown", nil
+	}
+	return strings.Join(kinds, " AND "), nil
+}
+
+func isLicence(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "UNLICENSE"}, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// npmPackages are those that are bundled into the page: all that are not for
+// building it.
+func npmPackages(lock string) ([]dependency, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return nil, err
+	}
+	var locked struct {
+		Packages map[string]struct {
+			Version, License string
+			Dev              bool
+		}
+	}
+	if err := json.Unmarshal(text, &locked); err != nil {
+		return nil, fmt.Errorf("read %s: %w", lock, err)
+	}
+	found := map[string]dependency{}
+	for path, p := range locked.Packages {
+		if path == "" || p.Dev {
+			continue
+		}
+		name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
+		licence := p.License
+		if licence == "" {
+			licence = "unknown"
+		}
+		found[path] = dependency{"npm", name, p.Version, licence}
+	}
+	return sorted(found), nil
+}
+
+func sorted(found map[string]dependency) []dependency {
+	var list []dependency
+	for _, d := range found {
+		list = append(list, d)
+	}
+	slices.SortFunc(list, func(a, b dependency) int { return strings.Compare(a.Name+a.Version, b.Name+b.Version) })
+	return list
+}
+
+func report(all []dependency) []byte {
+	var out bytes.Buffer
+	counts := map[string]int{}
+	for _, d := range all {
+		counts[d.Licence]++
+	}
+	var kinds []string
+	for kind, n := range counts {
+		kinds = append(kinds, fmt.Sprintf("%s: %d", kind, n))
+	}
+	slices.Sort(kinds)
+	fmt.Fprintf(&out, `# Licences of what we ship
+
+Made by `+"`make licences`"+` from the licence files of the Go modules that the program is built of, and from the lock file of the packages that are bundled into the web page. It fails on a licence that is unknown or not among %s.
+
+%s.
+
+| | library | version | licence |
+|---|---|---|---|
+`, strings.Join(allowed, ", "), strings.Join(kinds, "; "))
+	for _, d := range all {
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", d.Kind, d.Name, d.Version, d.Licence)
+	}
+	return out.Bytes()
+}
