@@ -63,10 +63,8 @@ func Moment(text string, now time.Time) (time.Time, error) {
 	if text == "" || text == "never" {
 		return time.Time{}, nil
 	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= 36_500 {
-			return now.AddDate(0, 0, n), nil
-		}
+	if n, ok := daysOf(text); ok {
+		return now.AddDate(0, 0, n), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return now.Add(d), nil
@@ -78,6 +76,13 @@ func Moment(text string, now time.Time) (time.Time, error) {
 	}
 	return time.Time{}, fault.New(fault.InvalidParams, "%q is not a time at which a key can expire", text).
 		WithHint("write 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z")
+}
+
+// daysOf reads a number of days, at most a hundred years.
+func daysOf(text string) (n int, ok bool) {
+	days, ok := strings.CutSuffix(text, "d")
+	n, err := strconv.Atoi(days)
+	return n, ok && err == nil && n > 0 && n <= 36_500
 }
 
 func (g *Gate) keys(w http.ResponseWriter, r *http.Request) error {

@@ -156,14 +156,14 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	if err == nil {
 		outcome, err = q.runner.RunJob(running, task)
 	}
-	if errors.Is(journal.Err(), durable.ErrClosing) { // also when the script made something of the refusal
+	switch stopped := journal.Err(); { // also when the script made something of the refusal
+	case errors.Is(stopped, durable.ErrClosing):
 		if err := journal.Flush(); err != nil {
 			q.options.Log.ErrorContext(ctx, "end of a job's journal not stored", "job", j.ID, "error", err)
 		}
 		<-ctx.Done() // the engine closes next
 		return true, durable.ErrClosing
-	}
-	if errors.Is(journal.Err(), durable.ErrTaken) {
+	case errors.Is(stopped, durable.ErrTaken):
 		q.leave(j.ID)
 		return true, durable.ErrTaken
 	}

@@ -83,16 +83,8 @@ func (k *Key) Check() error {
 	if !keyName.MatchString(k.Name) {
 		return bad("%q is not a name for a key", k.Name).WithHint("take up to 64 letters, digits and . _ @ -, such as laptop or ci@build")
 	}
-	if len(k.Scopes) == 0 {
-		return bad("the key %s opens nothing: it has no scope", k.Name).WithHint("there are %s", scopeNames())
-	}
-	for _, scope := range k.Scopes {
-		if !slices.Contains(access.Scopes, scope) {
-			return bad("no scope %q", scope).WithHint("there are %s", scopeNames())
-		}
-	}
-	if slices.Contains(k.Scopes, access.Org) && k.Org == "" {
-		return bad("the scope org takes an organisation").WithHint("say which one: --org NAME, or org in luanette.toml")
+	if err := k.checkScopes(); err != nil {
+		return err
 	}
 	if k.Rate < 0 || k.Concurrent < 0 || k.Budget < 0 {
 		return bad("the limits of a key are numbers above zero").WithHint("leave them away for none")
@@ -101,6 +93,21 @@ func (k *Key) Check() error {
 		if strings.TrimSpace(pattern) == "" {
 			return bad("an empty name of a namespace or tool").WithHint("use * for all")
 		}
+	}
+	return nil
+}
+
+func (k *Key) checkScopes() error {
+	if len(k.Scopes) == 0 {
+		return fault.New(fault.InvalidParams, "the key %s opens nothing: it has no scope", k.Name).WithHint("there are %s", scopeNames())
+	}
+	for _, scope := range k.Scopes {
+		if !slices.Contains(access.Scopes, scope) {
+			return fault.New(fault.InvalidParams, "no scope %q", scope).WithHint("there are %s", scopeNames())
+		}
+	}
+	if slices.Contains(k.Scopes, access.Org) && k.Org == "" {
+		return fault.New(fault.InvalidParams, "the scope org takes an organisation").WithHint("say which one: --org NAME, or org in luanette.toml")
 	}
 	return nil
 }

@@ -174,15 +174,8 @@ func (n *Node) reap(ctx context.Context) error {
 	n.mu.Lock()
 	mine, heard := n.slot, time.Since(n.since)
 	n.mu.Unlock()
-	watched := false
-	holders := map[int]bool{mine: true} // claims that somebody is known to hold
-	for _, i := range all {
-		if i.ID != n.ID && now.Sub(i.Heard) < n.options.Silence {
-			holders[i.slot] = true
-			watched = watched || i.Watches
-		}
-	}
-	n.watched.Store(watched)
+	holders := n.others(all, now)
+	holders[mine] = true
 	if n.options.Silence > 0 && heard < n.options.Silence+beatTime {
 		return nil // the database was away, for the others too
 	}
@@ -192,20 +185,41 @@ func (n *Node) reap(ctx context.Context) error {
 		if i.ID == n.ID || silent < n.options.Silence {
 			continue
 		}
-		if !holders[i.slot] {
-			release, err := n.db.Claim(ctx, claimName(i.slot))
-			if fault.CodeOf(err) == fault.Conflict {
-				continue // slow, and alive
-			}
-			if err != nil {
-				return err
-			}
-			failed = append(failed, n.bury(ctx, i, silent), release())
-			continue
+		if holders[i.slot] { // another has its claim now
+			failed = append(failed, n.bury(ctx, i, silent))
+		} else {
+			failed = append(failed, n.buryUnclaimed(ctx, i, silent))
 		}
-		failed = append(failed, n.bury(ctx, i, silent)) // another has its claim now
 	}
 	return errors.Join(failed...)
+}
+
+// others gives the claims that other nodes are known to hold, and notes whether one
+// of them is being watched.
+func (n *Node) others(all []Info, now time.Time) map[int]bool {
+	watched := false
+	holders := map[int]bool{}
+	for _, i := range all {
+		if i.ID != n.ID && now.Sub(i.Heard) < n.options.Silence {
+			holders[i.slot] = true
+			watched = watched || i.Watches
+		}
+	}
+	n.watched.Store(watched)
+	return holders
+}
+
+// buryUnclaimed removes the row of a silent node if nobody holds its claim; one
+// that does is slow, and alive.
+func (n *Node) buryUnclaimed(ctx context.Context, i Info, silent time.Duration) error {
+	release, err := n.db.Claim(ctx, claimName(i.slot))
+	if fault.CodeOf(err) == fault.Conflict {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(n.bury(ctx, i, silent), release())
 }
 
 // bury removes the row of a node that is dead, unless it was heard of meanwhile.

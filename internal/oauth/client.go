@@ -116,13 +116,7 @@ func asking(name string, redirects []string, auth string) registration {
 
 // register makes us known to a server that lets anybody in.
 func (l *Logins) register(ctx context.Context, f *fetcher, at description, redirect string) (client, error) {
-	auth := authNone
-	if len(at.TokenAuth) > 0 && !slices.Contains(at.TokenAuth, authNone) {
-		auth = authBasic
-		if !slices.Contains(at.TokenAuth, authBasic) {
-			auth = authPost
-		}
-	}
+	auth := proofFor(at.TokenAuth)
 	var redirects []string
 	if redirect != "" {
 		redirects = []string{redirect}
@@ -144,15 +138,35 @@ func (l *Logins) register(ctx context.Context, f *fetcher, at description, redir
 	if status != http.StatusOK && status != http.StatusCreated {
 		return client{}, refusal(request.URL.Host, status, answer)
 	}
-	var made struct {
-		ID      string `json:"client_id"`
-		Secret  string `json:"client_secret"`
-		Auth    string `json:"token_endpoint_auth_method"`
-		Expires int64  `json:"client_secret_expires_at"`
-	}
+	var made registered
 	if err := json.Unmarshal(answer, &made); err != nil || made.ID == "" {
 		return client{}, fault.New(fault.Upstream, "%s registered us without an id", request.URL.Host)
 	}
+	return made.client(auth), nil
+}
+
+// proofFor is how we prove who we are to a server that takes some ways of doing so.
+func proofFor(taken []string) string {
+	switch {
+	case len(taken) == 0 || slices.Contains(taken, authNone):
+		return authNone
+	case slices.Contains(taken, authBasic):
+		return authBasic
+	default:
+		return authPost
+	}
+}
+
+// registered is what a server answers to a registration.
+type registered struct {
+	ID      string `json:"client_id"`
+	Secret  string `json:"client_secret"`
+	Auth    string `json:"token_endpoint_auth_method"`
+	Expires int64  `json:"client_secret_expires_at"`
+}
+
+// client is who we are then; auth is what we had asked for.
+func (made registered) client(auth string) client {
 	c := client{ID: made.ID, Secret: made.Secret, Auth: made.Auth}
 	if made.Expires > 0 {
 		c.Expires = time.Unix(made.Expires, 0)
@@ -166,7 +180,7 @@ func (l *Logins) register(ctx context.Context, f *fetcher, at description, redir
 			c.Auth = authBasic
 		}
 	}
-	return c, nil
+	return c
 }
 
 func (l *Logins) loadClient(ctx context.Context, upstream, issuer, redirect string) (client, error) {

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,39 +29,11 @@ func (l *Logins) Device(ctx context.Context, s Server) (begun Begun, wait func(c
 		return begun, nil, fault.New(fault.Upstream, "%s does not offer logins by device", p.At.Issuer).
 			WithHint("use the browser: leave --device away")
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.At.Device, nil)
+	got, err := l.deviceCode(ctx, f, p)
 	if err != nil {
 		return begun, nil, err
 	}
-	form := p.form(url.Values{})
-	if len(p.Scopes) > 0 {
-		form.Set("scope", strings.Join(p.Scopes, " "))
-	}
-	if err := l.prove(request, s, p.At, p.Client, form); err != nil {
-		return begun, nil, err
-	}
-	status, answer, err := f.post(request, form)
-	if err != nil {
-		return begun, nil, err
-	}
-	if status != http.StatusOK {
-		return begun, nil, refusal(request.URL.Host, status, answer)
-	}
-	var got struct {
-		Device   string  `json:"device_code"`
-		Code     string  `json:"user_code"`
-		Page     string  `json:"verification_uri"`
-		Whole    string  `json:"verification_uri_complete"`
-		Seconds  float64 `json:"expires_in"`
-		Interval float64 `json:"interval"`
-	}
-	if json.Unmarshal(answer, &got) != nil || got.Device == "" || got.Code == "" {
-		return begun, nil, fault.New(fault.Upstream, "%s answered without a code", p.At.Issuer)
-	}
-	page := got.Page
-	if got.Whole != "" {
-		page = got.Whole
-	}
+	page := cmp.Or(got.Whole, got.Page)
 	if _, err := f.parse(page); err != nil {
 		return begun, nil, err
 	}
@@ -74,6 +47,41 @@ func (l *Logins) Device(ctx context.Context, s Server) (begun Begun, wait func(c
 		every = time.Duration(min(got.Interval, 60) * float64(time.Second))
 	}
 	return begun, func(ctx context.Context) error { return l.poll(ctx, f, p, got.Device, every, begun.Expires) }, nil
+}
+
+// deviceCode is what a server answers to the beginning of a login by device.
+type deviceCode struct {
+	Device   string  `json:"device_code"`
+	Code     string  `json:"user_code"`
+	Page     string  `json:"verification_uri"`
+	Whole    string  `json:"verification_uri_complete"`
+	Seconds  float64 `json:"expires_in"`
+	Interval float64 `json:"interval"`
+}
+
+func (l *Logins) deviceCode(ctx context.Context, f *fetcher, p flow) (got deviceCode, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.At.Device, nil)
+	if err != nil {
+		return got, err
+	}
+	form := p.form(url.Values{})
+	if len(p.Scopes) > 0 {
+		form.Set("scope", strings.Join(p.Scopes, " "))
+	}
+	if err := l.prove(request, p.Server, p.At, p.Client, form); err != nil {
+		return got, err
+	}
+	status, answer, err := f.post(request, form)
+	if err != nil {
+		return got, err
+	}
+	if status != http.StatusOK {
+		return got, refusal(request.URL.Host, status, answer)
+	}
+	if json.Unmarshal(answer, &got) != nil || got.Device == "" || got.Code == "" {
+		return got, fault.New(fault.Upstream, "%s answered without a code", p.At.Issuer)
+	}
+	return got, nil
 }
 
 // poll asks for the tokens until the person has agreed or not.

@@ -71,7 +71,7 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 	if have.Access != "" && have.Access != r.Token {
 		return have.Access, nil
 	}
-	if c.Error == InsufficientScope && len(c.Scopes) > 0 && len(union(have.Scopes, c.Scopes)) == len(have.Scopes) {
+	if c.wantsNoMoreThan(have.Scopes) {
 		return "", fault.New(fault.Denied, "upstream %s wants %s, which it was granted already", s.Name, harmless(strings.Join(c.Scopes, " "))).
 			WithHint("another login does not help; ask whoever runs the server")
 	}
@@ -85,6 +85,11 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 		return "", err
 	}
 	return "", l.wanting(s, c)
+}
+
+// wantsNoMoreThan tells whether a server asks for scopes that it has granted.
+func (c Challenge) wantsNoMoreThan(granted []string) bool {
+	return c.Error == InsufficientScope && len(c.Scopes) > 0 && len(union(granted, c.Scopes)) == len(granted)
 }
 
 // wanting says that a person has to log in.

@@ -34,21 +34,11 @@ func differences(path string, before, after json.RawMessage) []Change {
 		return nil
 	}
 	old, fresh := parts(before), parts(after)
-	whole := []Change{{orWhole(path), shown(before), shown(after)}}
-	switch {
-	case old == nil && fresh == nil, old != nil && fresh != nil && old.list != fresh.list:
-		return whole
-	case old == nil && len(before) > 0, fresh == nil && len(after) > 0:
-		return whole
-	case old != nil && fresh != nil && old.list && len(old.names) != len(fresh.names):
-		return whole
-	case old == nil:
-		if path != "" {
-			return whole
-		}
+	if old == nil && path == "" && len(before) == 0 { // it is new: all of it is shown
 		old = &taken{}
-	case fresh == nil:
-		return whole
+	}
+	if !old.comparable(fresh) {
+		return []Change{{orWhole(path), shown(before), shown(after)}}
 	}
 	var changes []Change
 	names := slices.Clone(fresh.names)
@@ -71,6 +61,15 @@ type taken struct {
 	list   bool
 	names  []string
 	values map[string]json.RawMessage
+}
+
+// comparable tells whether two values can be compared part by part: two objects,
+// or two lists of one length.
+func (t *taken) comparable(other *taken) bool {
+	if t == nil || other == nil || t.list != other.list {
+		return false
+	}
+	return !t.list || len(t.names) == len(other.names)
 }
 
 // parts takes a value apart, or is nil for one that has no parts.

@@ -142,7 +142,7 @@ func asRead(text string) string {
 		switch {
 		case hidden(r) != "" || r == '*' || r == '`':
 			continue
-		case r == ' ' || r == '\n' || r == '\t' || r == '\r' || r == 0xa0:
+		case strings.ContainsRune(" \n\t\r\u00a0", r):
 			blank = b.Len() > 0
 			continue
 		}
@@ -150,19 +150,22 @@ func asRead(text string) string {
 			b.WriteByte(' ')
 			blank = false
 		}
-		if r >= 0x80 {
-			if r >= 0xff01 && r <= 0xff5e {
-				r -= 0xfee0
-			} else if like, ok := lookalikes[r]; ok {
-				r = like
-			}
-		}
-		if r >= 'A' && r <= 'Z' {
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
+		b.WriteRune(letterOf(r))
 	}
 	return b.String()
+}
+
+// letterOf is the small letter of ours that a character passes for.
+func letterOf(r rune) rune {
+	if r >= 0xff01 && r <= 0xff5e { // full width
+		r -= 0xfee0
+	} else if like, ok := lookalikes[r]; ok && r >= 0x80 {
+		r = like
+	}
+	if r >= 'A' && r <= 'Z' {
+		r += 'a' - 'A'
+	}
+	return r
 }
 
 // patterns are looked for in texts as they are read.

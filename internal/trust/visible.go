@@ -2,32 +2,49 @@ package trust
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
 
 // hidden names what a character does that a reader cannot see, or is "".
 func hidden(r rune) string {
-	switch {
-	case r == '\n' || r == '\t' || r == '\r':
-		return ""
-	case r == 0x1b || r == 0x9b:
-		return "terminal escape"
-	case r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0:
-		return "control character"
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c:
-		return "text direction"
-	case r >= 0xe0000 && r <= 0xe007f:
-		return "tag character"
-	case r >= 0xfe00 && r <= 0xfe0f && r != 0xfe0f, r >= 0xe0100 && r <= 0xe01ef:
-		return "variation selector" // U+FE0F makes an emoji colourful and is everywhere
-	case r >= 0x200b && r <= 0x200d, r == 0x2060, r == 0xfeff, r == 0x00ad, r == 0x034f, r == 0x180e, r == 0x115f, r == 0x1160, r == 0x3164, r == 0xffa0, r == 0x2800:
-		return "invisible character"
-	case r >= 0x2061 && r <= 0x2064, r >= 0x206a && r <= 0x206f, unicode.Is(unicode.Co, r), unicode.Is(unicode.Cf, r):
-		return "invisible character"
-	default:
+	if r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f {
 		return ""
 	}
+	for _, kind := range unseen {
+		if kind.has(r) {
+			return kind.name
+		}
+	}
+	if unicode.Is(unicode.Co, r) || unicode.Is(unicode.Cf, r) {
+		return "invisible character"
+	}
+	return ""
+}
+
+// characters are some of a kind.
+type characters struct {
+	name  string
+	spans [][2]rune
+}
+
+func (c characters) has(r rune) bool {
+	return slices.ContainsFunc(c.spans, func(span [2]rune) bool { return r >= span[0] && r <= span[1] })
+}
+
+// unseen are characters that cannot be seen, by what they do; the first that fits
+// counts.
+var unseen = []characters{
+	{"terminal escape", [][2]rune{{0x1b, 0x1b}, {0x9b, 0x9b}}},
+	{"control character", [][2]rune{{0, 0x1f}, {0x7f, 0x9f}}},
+	{"text direction", [][2]rune{{0x202a, 0x202e}, {0x2066, 0x2069}, {0x200e, 0x200f}, {0x061c, 0x061c}}},
+	{"tag character", [][2]rune{{0xe0000, 0xe007f}}},
+	{"variation selector", [][2]rune{{0xfe00, 0xfe0e}, {0xe0100, 0xe01ef}}}, // U+FE0F makes an emoji colourful and is everywhere
+	{"invisible character", [][2]rune{
+		{0x200b, 0x200d}, {0x2060, 0x2064}, {0x206a, 0x206f}, {0xfeff, 0xfeff}, {0x00ad, 0x00ad}, {0x034f, 0x034f}, {0x180e, 0x180e},
+		{0x115f, 0x1160}, {0x3164, 0x3164}, {0xffa0, 0xffa0}, {0x2800, 0x2800},
+	}},
 }
 
 // Visible writes hidden characters as \u{…}, so that a text reads as it is.
