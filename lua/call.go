@@ -80,6 +80,22 @@ func (c *Call) Thread() *Thread { return c.thread }
 // errYield is what Yield returns for the machine to see.
 var errYield = errors.New("yield")
 
+// Line is the line of the nearest Lua function among the callers whose chunk is
+// wanted, or 0.
+func (c *Call) Line(wanted func(chunk string) bool) int {
+	frames := c.thread.frames
+	for i := len(frames) - 2; i >= 0; i-- {
+		f := &frames[i]
+		if f.flags&frameHost != 0 {
+			continue
+		}
+		if p := c.thread.function(f).proto; wanted(chunkID(p.source)) {
+			return max(p.lineAt(int(f.pc)-1), 0)
+		}
+	}
+	return 0
+}
+
 // Push adds one result.
 func (c *Call) Push(v Value) { c.rets = append(c.rets, v) }
 

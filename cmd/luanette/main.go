@@ -48,6 +48,8 @@ type cli struct {
 	Approval approvalCommand `cmd:"" help:"Decide what scripts may do that wait for approval."`
 	Pin      pinCommand      `cmd:"" help:"Approve or refuse what upstreams say of their tools."`
 	Key      keyCommand      `cmd:"" help:"Make, list and revoke the keys that open a server."`
+	Policy   policyCommand   `cmd:"" help:"Explain who may call what."`
+	Audit    auditCommand    `cmd:"" help:"Look at who did what."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Backup   backupCommand   `cmd:"" help:"Write everything that is kept to one file, while servers go on."`

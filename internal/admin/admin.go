@@ -1,9 +1,10 @@
 // Package admin is the door for those who run the house: what upstreams say of
-// their tools, to be approved or refused. It takes an administrator's key; neither
-// tools nor scripts come in here.
+// their tools, to be approved or refused, what the policy says, and who did what.
+// It takes an administrator's key; neither tools nor scripts come in here.
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -15,10 +16,12 @@ import (
 // Options are the rooms behind the door.
 type Options struct {
 	Pins     Pins
+	Policy   func(ctx context.Context, tool, key string) (Explained, error)
+	Audit    func() (Audit, error)
 	Browsers inet.Browsers // whose pages may come in
 }
 
-// Door answers /api/v1/pins.
+// Door answers /api/v1/pins, /api/v1/policy and /api/v1/audit.
 type Door struct {
 	options  Options
 	mux      *http.ServeMux
@@ -36,6 +39,10 @@ func (d *Door) Routes() (list []access.Route) {
 // New makes the door.
 func New(o Options) *Door {
 	d := &Door{options: o, mux: http.NewServeMux()}
+	d.handle("GET /api/v1/policy/check", d.checkPolicy)
+	d.handle("GET /api/v1/audit", d.listAudit)
+	d.handle("GET /api/v1/audit/chains", d.listChains)
+	d.handle("GET /api/v1/audit/verify", d.verifyAudit)
 	d.handle("GET /api/v1/pins", d.listPins)
 	d.handle("POST /api/v1/pins/approve", d.approvePins)
 	d.handle("GET /api/v1/pins/{id}", d.showPin)

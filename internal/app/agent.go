@@ -8,6 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/secret"
 )
@@ -139,11 +140,12 @@ func (h *House) isScript(name string) bool { return h.own != nil && !h.own.Has(n
 type assistant struct {
 	agent  *agent.Agent
 	absent error
+	flow   host.Flow // what was read in a conversation is followed from turn to turn
 }
 
 func (h *House) assistant() assistant {
 	a, err := h.openAgent()
-	return assistant{a, err}
+	return assistant{a, err, h.policy}
 }
 
 // forget takes away what a person's conversations have left beside their history.
@@ -159,5 +161,14 @@ func (a assistant) Turn(ctx context.Context, r agent.Request, emit func(agent.Ev
 	if a.agent == nil {
 		return agent.Reply{RequestID: r.ID}, a.absent
 	}
-	return a.agent.Turn(ctx, r, emit)
+	ctx = a.flow.Begin(ctx)
+	record := "talk:" + r.Org + "/" + r.User + "/" + r.Conversation
+	if err := a.flow.Recall(ctx, record); err != nil {
+		return agent.Reply{RequestID: r.ID}, err
+	}
+	reply, err := a.agent.Turn(ctx, r, emit)
+	if problem := a.flow.Remember(context.WithoutCancel(ctx), record); err == nil {
+		err = problem
+	}
+	return reply, err
 }

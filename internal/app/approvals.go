@@ -14,7 +14,7 @@ import (
 // openApprovals opens the office where people decide what scripts may do.
 func (h *House) openApprovals(ctx context.Context) (err error) {
 	h.approvals, err = approval.Open(ctx, h.store, approval.Options{
-		Policy: h.config.policy(), Expire: time.Duration(h.config.ApproveExpire), Events: h.bus, Log: h.log,
+		Policy: h.approvalPolicy(&h.config.Config), Expire: time.Duration(h.config.ApproveExpire), Events: h.bus, Log: h.log,
 	})
 	return err
 }

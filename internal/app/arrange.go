@@ -108,6 +108,28 @@ type watchedPeer struct {
 
 // Request relays a request; without hooks as it is.
 func (p watchedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	if method == wire.MethodToolsCall {
+		return p.pass(ctx, params, caller)
+	}
+	return p.relay(ctx, method, params, caller)
+}
+
+// pass has a call decided about like every other.
+func (p watchedPeer) pass(ctx context.Context, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	name, _ := wire.GetText(params, "name")
+	args, _ := wire.Get(params, "arguments")
+	info, ok := p.all.arranged.Shown(ctx, p.name, name)
+	if info.Ref = (tool.Ref{Space: p.name, Name: name}); !ok {
+		info = tool.Info{Ref: info.Ref}
+	}
+	result, err := p.all.pass(ctx, &info, tool.Call{Ref: info.Ref, Args: args, Caller: caller}, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		raw, err := p.relay(ctx, wire.MethodToolsCall, params, caller)
+		return tool.Result{Raw: raw}, err
+	})
+	return result.Raw, err
+}
+
+func (p watchedPeer) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	hooks := p.all.hooks.Load()
 	switch {
 	case hooks == nil:

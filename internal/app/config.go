@@ -52,6 +52,12 @@ type Config struct {
 	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
 	Approvals     map[string]string `toml:"approvals"`
 
+	ReadOnly bool                `toml:"read_only" help:"let nobody call a tool that may change something; docs/policy.md"`
+	Readers  []string            `toml:"read_only_tools" help:"tools known to change nothing, as namespace.tool or namespace.*; of namespaces named here, what tools say of themselves does not count"`
+	Policy   []PolicyConfig      `toml:"policy"`
+	Accepts  map[string][]string `toml:"accepts"`
+	Audit    AuditConfig         `toml:"audit"`
+
 	Trust string `toml:"trust" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
 }
 
@@ -142,6 +148,8 @@ type UpstreamConfig struct {
 	OAuth     *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
 	Approve   string            `toml:"approve,omitempty" help:"which of its tools scripts call only after a person said yes: never, writes or all"`
 	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they come, pin holds each definition until somebody approved it"`
+	Labels    []string          `toml:"labels,omitempty" help:"what is read from it bears these labels, and goes only where they are accepted; docs/policy.md"`
+	Accepts   []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
 }
 
@@ -165,7 +173,7 @@ func defaults(env Environment) Config {
 		Hoot:     defaultHoot(),
 		Sessions: defaultSessions(),
 		Approve:  "never", ApproveExpire: Duration(7 * 24 * time.Hour),
-		Trust: string(trust.Open),
+		Trust: string(trust.Open), Audit: defaultAudit(),
 	}
 }
 
@@ -306,6 +314,9 @@ func nearestKey(key string) string {
 	if len(parts) == 3 && parts[0] == "upstreams" {
 		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], upstreamKeys()
 	}
+	if len(parts) == 2 && parts[0] == "policy" {
+		prefix, key, known = "policy.", parts[1], []string{"key", "tool", "do", "reason"}
+	}
 	if near := nearest.Names(key, known, 1); len(near) > 0 {
 		return prefix + near[0]
 	}
@@ -385,7 +396,7 @@ func (c *Config) check() error {
 		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
 	for _, check := range []func() error{
-		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.Chat.check, c.checkUpstreams,
+		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkUpstreams,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/wire"
@@ -105,7 +106,7 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 			WithHint("start it with `luanette serve`, or leave --server away to work without one")
 	}
 	peer, _ := manager.Peer(spec.Name)
-	return &remoteDesk{manager, peer, wholeResults, address}, nil
+	return &remoteDesk{manager, peer, wholeResults, address, options.Key}, nil
 }
 
 // reached waits for the first attempt. One that failed will not do better while
@@ -153,10 +154,11 @@ type remoteDesk struct {
 	peer    *upstream.Peer
 	meta    json.RawMessage
 	address string
+	key     secret.Text
 }
 
 func (d *remoteDesk) With(notes map[string]any) Desk {
-	return &remoteDesk{d.manager, d.peer, noted(d.meta, notes), d.address}
+	return &remoteDesk{d.manager, d.peer, noted(d.meta, notes), d.address, d.key}
 }
 
 func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {

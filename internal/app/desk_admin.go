@@ -37,6 +37,9 @@ func (d *remoteDesk) Admin(ctx context.Context, method, path string, body any) (
 	if err != nil {
 		return nil, err
 	}
+	if !d.key.IsZero() {
+		request.Header.Set("Authorization", "Bearer "+d.key.Reveal())
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", d.address)

@@ -17,6 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/arrange"
+	"github.com/luanette/luanette/internal/audit"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/chat"
@@ -31,6 +32,7 @@ import (
 	"github.com/luanette/luanette/internal/job"
 	"github.com/luanette/luanette/internal/keyring"
 	"github.com/luanette/luanette/internal/node"
+	"github.com/luanette/luanette/internal/policy"
 	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/telemetry"
@@ -71,6 +73,8 @@ type House struct {
 	hoot      *hoot.Hoot // nil when it is switched off or elsewhere
 	approvals *approval.Office
 	trust     *trust.Guard
+	policy    *policy.Policy
+	audit     *audit.Log // nil in a house that keeps no log
 	jobs      *job.Queue // nil in a house that has no business with them
 	own       *builtin.Set
 	menu      *builtin.Menu
@@ -126,6 +130,10 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	h.work.Go(func() { h.upstreams.follow(background) })
 	h.work.Go(func() { h.ring.Run(background) })
 	h.work.Go(func() { h.watchApprovals(background) })
+	if h.audit != nil {
+		h.work.Go(func() { h.audit.Tidy(background) })
+		h.work.Go(func() { h.auditEvents(background) })
+	}
 	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
 	h.work.Go(func() { h.watchLogins(background) })
 	h.startScripts(ctx, background)
@@ -186,7 +194,10 @@ func (h *House) openStore(ctx context.Context) error {
 	if h.logins, err = openLogins(ctx, store, h.config, h.secrets, h.log); err != nil {
 		return err
 	}
-	h.results, err = results.Open(ctx, store, results.Options{Log: h.log})
+	if err := h.openPolicy(ctx); err != nil {
+		return err
+	}
+	h.results, err = results.Open(ctx, store, results.Options{Log: h.log, Flow: h.policy})
 	return err
 }
 
@@ -217,11 +228,11 @@ func (h *House) connectRooms(ctx context.Context) error {
 		return err
 	}
 	h.catalog = catalog.New(catalog.Options{
-		Withheld: h.trust.Withheld,
-		Bus:      h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved,
+		Withheld: h.trust.Withheld, Pass: h.pass,
+		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
-	h.upstreams = &upstreams{manager: manager, guard: h.trust, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
+	h.upstreams = &upstreams{manager: manager, guard: h.trust, pass: h.pass, did: h.did, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
 	if err := h.openApprovals(ctx); err != nil {
 		return err
 	}
@@ -327,6 +338,9 @@ func (h *House) Close(ctx context.Context) error {
 	h.work.Wait()
 	failed = append(failed, h.closeRooms(ctx))
 	h.bus.Close()
+	if h.audit != nil {
+		failed = append(failed, inTime(ctx, h.audit.Close))
+	}
 	if h.results != nil {
 		h.results.Close()
 	}

@@ -39,6 +39,7 @@ func (h *House) reload(ctx context.Context) error {
 		return err
 	}
 	h.watching.want(fresh.watched()) // before they are read: what is wrong with them will be mended there
+	h.did(ctx, "config.reload", fresh.File, nil)
 	return h.adopt(ctx, fresh)
 }
 
@@ -51,11 +52,12 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	for _, warning := range warnings {
 		h.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
 	}
+	h.policy.Set(config.policySettings()) // before there is anything it is about
+	h.approvals.SetPolicy(h.approvalPolicy(&config.Config))
+	h.trust.Set(config.trustSettings())
 	if err := h.upstreams.configure(specs, config.rules()); err != nil {
 		return err
 	}
-	h.approvals.SetPolicy(config.policy())
-	h.trust.Set(config.trustSettings())
 	h.catalog.Refresh(ctx)
 	h.tellChanges(config)
 	return nil

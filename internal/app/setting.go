@@ -99,6 +99,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 		switch {
 		case field.Type.Kind() == reflect.Struct:
 			found = append(found, walkSettings(v.Field(i), prefix+name+".")...)
+		case field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct: // a table of its own
 		case field.Type.Kind() != reflect.Map:
 			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), field.Tag.Get("alias"), v.Field(i)})
 		}
@@ -108,7 +109,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 
 // settingKeys lists every key a file may have at its top, sections included.
 func settingKeys() []string {
-	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "keys", "upstreams"}
+	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "policy", "accepts", "audit"}
 	for _, s := range settingsOf(new(Config)) {
 		keys = append(keys, s.key)
 	}

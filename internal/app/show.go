@@ -68,6 +68,9 @@ func (l *Loaded) Show(w io.Writer) error {
 		}
 		fmt.Fprintf(&out, "\n[approvals]\n%s", text)
 	}
+	if err := l.showPolicy(&out); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(mapKeys(l.Upstreams)) {
 		text, err := toml.Marshal(l.Upstreams[name].hidden())
 		if err != nil {

@@ -178,7 +178,7 @@ func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, in
 // admin makes the door for those who run the house.
 func (h *House) admin() *admin.Door {
 	return admin.New(admin.Options{
-		Pins: pinRoom{h}, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
+		Pins: pinRoom{h}, Policy: h.explainPolicy, Audit: h.auditStore, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 	})
 }
 
@@ -193,10 +193,18 @@ func (r pinRoom) Get(id string) (*trust.Pin, error) { return r.house.trust.Get(i
 
 func (r pinRoom) Decide(ctx context.Context, id string, d trust.Decision) (*trust.Pin, error) {
 	defer r.house.catalog.Refresh(ctx)
-	return r.house.trust.Decide(ctx, id, d)
+	p, err := r.house.trust.Decide(ctx, id, d)
+	if err == nil {
+		r.house.did(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+	}
+	return p, err
 }
 
 func (r pinRoom) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*trust.Pin, err error) {
 	defer r.house.catalog.Refresh(ctx)
-	return r.house.trust.ApproveAll(ctx, upstream, by, withFlags)
+	approved, left, err = r.house.trust.ApproveAll(ctx, upstream, by, withFlags)
+	for _, p := range approved {
+		r.house.did(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+	}
+	return approved, left, err
 }

@@ -27,7 +27,9 @@ import (
 // a change of the one leaves the other alone.
 type upstreams struct {
 	manager  *upstream.Manager
-	guard    *trust.Guard    // between the manager and whoever uses its tools
+	guard    *trust.Guard // between the manager and whoever uses its tools
+	pass     catalog.Pass // what every call passes first
+	did      func(ctx context.Context, action, subject string, detail []byte)
 	arranged *arrange.Source // the manager's tools as the owner wants them
 	catalog  *catalog.Catalog
 	bus      *event.Bus
@@ -84,7 +86,8 @@ func exposure(spec upstream.Spec) catalog.Exposure {
 }
 
 // Add connects an upstream at somebody's wish.
-func (u *upstreams) Add(_ context.Context, want builtin.Upstream) error {
+func (u *upstreams) Add(ctx context.Context, want builtin.Upstream) error {
+	u.did(ctx, "upstream.add", want.Namespace, []byte(want.URL))
 	return u.want(upstream.Spec{
 		Name: want.Namespace, URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
 	})
@@ -122,7 +125,8 @@ func (u *upstreams) allowed(ctx context.Context, policy builtin.Policy, name, ad
 }
 
 // Remove disconnects an upstream until it is added again or the server restarts.
-func (u *upstreams) Remove(_ context.Context, name string) (bool, error) {
+func (u *upstreams) Remove(ctx context.Context, name string) (bool, error) {
+	u.did(ctx, "upstream.remove", name, nil)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.added, name)

@@ -63,7 +63,7 @@ func (j *judge) spend(step host.Step) {
 
 // Judge answers for one effect.
 func (j *judge) Judge(ctx context.Context, e host.Effect) (host.Verdict, error) {
-	if !j.policy.asks(e) {
+	if !j.policy.asks(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
 		return host.Allow, nil
 	}
 	if verdict := j.spokenOf(e.Digest()); verdict != host.Ask {

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"context"
 	"slices"
 
 	"github.com/luanette/luanette/internal/host"
@@ -29,6 +30,8 @@ func (m Mode) Known() bool { return slices.Contains(Modes(), m) }
 type Policy struct {
 	Default Mode
 	Rules   map[string]Mode
+	// Also says what needs approval besides; nil is nothing.
+	Also func(ctx context.Context, e host.Effect) bool
 }
 
 // Idle tells that nothing ever needs approval.
@@ -38,7 +41,7 @@ func (p Policy) Idle() bool {
 			return false
 		}
 	}
-	return p.Default == "" || p.Default == Never
+	return p.Also == nil && (p.Default == "" || p.Default == Never)
 }
 
 // asks tells whether an effect needs approval.

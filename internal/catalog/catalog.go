@@ -60,7 +60,13 @@ type Options struct {
 	// Withheld says why there is no tool of a name that somebody does offer, written
 	// as "space.tool" or "space__tool"; nil knows of none.
 	Withheld func(name string) error
+	// Pass is what every call passes before anything else has a say: it decides,
+	// and calls next or not. nil calls next.
+	Pass Pass
 }
+
+// Pass stands between a caller and a tool.
+type Pass func(ctx context.Context, info *tool.Info, call tool.Call, next func(context.Context, tool.Call) (tool.Result, error)) (tool.Result, error)
 
 // Catalog is all tools as one source. It is safe for concurrent use and starts
 // no goroutines.
@@ -109,7 +115,7 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), admitted, c.hooked, learned(o.Learner), c.checked, guarded)
+	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), c.hooked, learned(o.Learner), c.checked, guarded)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}

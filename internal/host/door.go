@@ -15,6 +15,7 @@ type Effect struct {
 	Kind Kind
 	Args []Value
 
+	Line  int  // of the script, where that is known
 	Own   bool // it changes nothing but the run's own folder, which goes with the run
 	aside bool // it changes only what can be kept aside: a file, a content
 }

@@ -13,6 +13,7 @@ type Env struct {
 	door    Door
 	world   *World
 	numbers numbering
+	line    int // of the script just now, told by the engine in its own goroutine
 
 	pretended func() *World // the world of what is only rehearsed, made when it is needed
 }
@@ -27,6 +28,15 @@ func NewEnv(modules []Module, door Door, world *World) *Env {
 func (e *Env) Inside(outer *Outer) {
 	e.numbers.parent, e.numbers.run = outer.seq, outer.runs.Add(1)
 }
+
+// Follows tells whether somebody wants to know the lines.
+func (e *Env) Follows() bool {
+	_, ok := e.door.(followed)
+	return ok
+}
+
+// At tells which line of the script asks next.
+func (e *Env) At(line int) { e.line = line }
 
 // Call runs a host function for a script: a pure one directly, an effect through
 // the door. module is the global it was reached by, for messages.
@@ -43,6 +53,7 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 		return func(context.Context) ([]Value, error) { return f.Pure(args) }
 	}
 	effect := e.effect(args.Func, e.kind(f, args), values)
+	effect.Line = e.line
 	effect.aside = f.Path > 0 || f.Aside
 	if path, ok := args.At(f.Path).(string); ok && e.world.Files != nil {
 		effect.Own = e.world.Files.InTemp(path)
@@ -63,7 +74,7 @@ func (e *Env) pass(ctx context.Context, f *Func, effect Effect, args Args) ([]Va
 		if pretending(ctx) {
 			world = e.pretended()
 		}
-		return f.Effect(withOuter(ctx, e.door, effect.Seq), world, args)
+		return f.Effect(withOuter(ctx, e.door, effect), world, args)
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"sync/atomic"
+
+	"github.com/luanette/luanette/internal/tool"
 )
 
 // Outer is the run that asked for the one about to start: a script that calls
@@ -13,14 +15,23 @@ import (
 type Outer struct {
 	Door Door
 	seq  int64 // of the effect that asked
+	tool tool.Ref
+	line int
 	runs atomic.Int64
 }
 
 type outerKey struct{}
 
-func withOuter(ctx context.Context, door Door, seq int64) context.Context {
-	return context.WithValue(ctx, outerKey{}, &Outer{Door: door, seq: seq})
+func withOuter(ctx context.Context, door Door, e Effect) context.Context {
+	ref, _ := e.Tool()
+	return context.WithValue(ctx, outerKey{}, &Outer{Door: door, seq: e.Seq, tool: ref, line: e.Line})
 }
+
+// Tool is the tool the script calls, which may be one of ours that calls others.
+func (o *Outer) Tool() tool.Ref { return o.tool }
+
+// Line is where in the script it does; 0 when that is not known.
+func (o *Outer) Line() int { return o.line }
 
 // OuterOf is the run that ctx belongs to, or nil when no script asked.
 func OuterOf(ctx context.Context) *Outer {

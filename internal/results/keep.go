@@ -52,8 +52,14 @@ func (s *Store) Keep(ctx context.Context, owner, source string, value json.RawMe
 		}
 		return s.forget(ctx, tx, owner, now)
 	})
+	if err == nil && s.options.Flow != nil {
+		err = s.options.Flow.Remember(ctx, flowName(owner, kept.Handle))
+	}
 	return kept, err
 }
+
+// flowName is under which it is remembered what a result was made of.
+func flowName(owner, handle string) string { return "result:" + owner + "/" + handle }
 
 // number is the owner's next one.
 func (s *Store) number(ctx context.Context, tx *db.Tx, owner string) (number int64, err error) {
@@ -114,6 +120,11 @@ func (s *Store) get(ctx context.Context, owner, handle string) (value json.RawMe
 	number, wrong := strconv.ParseInt(digits, 10, 64)
 	if !ok || wrong != nil {
 		return nil, fault.New(fault.InvalidParams, "%q is no handle of a result", cut(handle, 40)).WithHint("handles look like $r12")
+	}
+	if s.options.Flow != nil {
+		if err := s.options.Flow.Recall(ctx, flowName(owner, handlePrefix+strconv.FormatInt(number, 10))); err != nil {
+			return nil, err
+		}
 	}
 	now := s.options.Clock.Now()
 	err = s.db.Read(ctx, func(tx *db.Tx) error {

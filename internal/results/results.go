@@ -24,6 +24,13 @@ type Options struct {
 	Tools int           // whose shapes are kept: 2,000
 	Clock clock.Clock   // the machine's
 	Log   *slog.Logger  // silent
+	Flow  Flow          // nothing
+}
+
+// Flow follows what results were made of.
+type Flow interface {
+	Recall(ctx context.Context, name string) error
+	Remember(ctx context.Context, name string) error
 }
 
 func (o Options) orDefault() Options {

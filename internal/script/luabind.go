@@ -80,6 +80,9 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 			return c.ArgError(i-len(lead)+1, err.Error())
 		}
 	}
+	if env.Follows() {
+		env.At(c.Line(ofScript))
+	}
 	if f.Waits && c.Yieldable() {
 		if flights := flightsOf(c.State()); flights != nil && flights.tasks[c.Thread()] {
 			flights.start(c.Context(), c.Thread(), env.Start(module, f, values))
@@ -89,6 +92,9 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 	results, err := env.Call(c.Context(), module, f, values)
 	return answer(c, results, err)
 }
+
+// ofScript tells the chunks of scripts from our preludes.
+func ofScript(chunk string) bool { return !strings.HasPrefix(chunk, preludeName) }
 
 // toolFault is the cause of an error that a tool or its upstream raised, in
 // contrast to our own functions'.

@@ -87,6 +87,7 @@ type Options struct {
 	Language  func(ctx context.Context, hash cas.Ref) string
 	Random    func() uint64 // seeds; nil draws from the system
 	Approvals Approvals     // who decides what scripts may do; nil lets them do all
+	Flow      host.Flow     // follows what runs have read; nil follows nothing
 	// Fields are the names of the fields a tool's results have, at any depth, as
 	// far as they are known; may be nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
@@ -133,6 +134,7 @@ type Request struct {
 	Watch  func(host.Line) // sees output as it is said; must not block; nil tells the caller
 
 	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
+	Record    string         // under which what it has read is remembered, such as "job:…"; "" is not
 
 	entry *entry // another function than main; nil otherwise
 	turn  turn   // of a session; nil runs in a fresh state
@@ -187,6 +189,47 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 // run runs a script once, by its own door or that of the script that asked.
 func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 	q = r.inLanguage(ctx, q)
+	ctx, remember, err := r.follow(ctx, q.Record)
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := r.runOnce(ctx, q)
+	if problem := remember(); problem != nil { // what is not remembered must not be seen either
+		return Outcome{}, problem
+	}
+	return outcome, err
+}
+
+// follow begins to follow what a run reads, and what it had read before. What it
+// returns keeps that.
+func (r *Runner) follow(ctx context.Context, record string) (_ context.Context, remember func() error, err error) {
+	flow := r.options.Flow
+	if flow == nil {
+		return ctx, func() error { return nil }, nil
+	}
+	ctx = flow.Begin(ctx)
+	if record == "" {
+		return ctx, func() error { return nil }, nil
+	}
+	remember = func() error { return flow.Remember(context.WithoutCancel(ctx), record) }
+	return ctx, remember, flow.Recall(ctx, record)
+}
+
+// inherit has what was read under one name remembered under another as well.
+func (r *Runner) inherit(ctx context.Context, from, to string) error {
+	flow := r.options.Flow
+	if flow == nil {
+		return nil
+	}
+	ctx = flow.Begin(ctx)
+	if err := flow.Recall(ctx, from); err != nil {
+		return err
+	}
+	return flow.Remember(ctx, to)
+}
+
+// runOnce runs the script in its own world.
+func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	limits := q.Limits.orDefault(r.options.Limits)
 	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
 	defer span.End()
@@ -261,7 +304,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 	if q.Upstreams != nil {
 		o.Upstreams = q.Upstreams
 	}
-	env := host.NewEnv(r.lua.modules, host.Counted(own.tools.Door(door), limits.Calls), &host.World{
+	env := host.NewEnv(r.lua.modules, host.Followed(host.Counted(own.tools.Door(door), limits.Calls), o.Flow), &host.World{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,

@@ -118,8 +118,10 @@ func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Ses
 		if name != "" {
 			row.Name = name
 		}
-		forked, err = s.insert(ctx, row)
-		return err
+		if forked, err = s.insert(ctx, row); err != nil {
+			return err
+		}
+		return s.runner.inherit(ctx, "session:"+id, "session:"+forked.ID)
 	})
 	if err == nil {
 		s.tell("forked", forked, false)

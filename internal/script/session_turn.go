@@ -148,7 +148,7 @@ func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Reques
 	if err != nil {
 		return q, err
 	}
-	q.turn = engine.turn(row.state)
+	q.turn, q.Record = engine.turn(row.state), "session:"+row.ID
 	if ready, ok := q.turn.(readyTurn); ok && live != nil {
 		ready.adopt(live.state)
 	}

@@ -10,7 +10,7 @@ func House() Plan {
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
 				"internal/node", "internal/script", "internal/upstream", "internal/job", "internal/approval", "internal/artifact",
-				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/arrange", "internal/catalog", "internal/hoot", "internal/oauth",
+				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/policy", "internal/audit", "internal/arrange", "internal/catalog", "internal/hoot", "internal/oauth",
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/declare", "internal/shape", // of tools and of what they answer

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/luanette/luanette/internal/admin"
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// auditCommand is `luanette audit`: who did what.
+type auditCommand struct {
+	List   auditListCommand   `cmd:"" default:"withargs" help:"List entries, the newest last."`
+	Verify auditVerifyCommand `cmd:"" help:"Look for entries that were changed, taken out or moved."`
+	Export auditExportCommand `cmd:"" help:"Write all entries to a file as JSON lines, chain included."`
+}
+
+type auditListCommand struct {
+	deskFlags
+	Since    time.Duration `placeholder:"1h" help:"Only the last so long."`
+	Who      string        `placeholder:"KEY" help:"Only what this key did, by its id or name."`
+	Tool     string        `placeholder:"NS.TOOL" help:"Only this tool; * for any letters."`
+	Decision string        `enum:",allow,deny" default:"" placeholder:"allow|deny" help:"Only what was allowed, or refused."`
+	Limit    int           `default:"100" help:"How many at most."`
+}
+
+// Run lists entries.
+func (c *auditListCommand) Run(ctx context.Context, world *process) error {
+	query := url.Values{"who": {c.Who}, "tool": {c.Tool}, "decision": {c.Decision}, "limit": {strconv.Itoa(c.Limit)}}
+	if c.Since > 0 {
+		query.Set("since", time.Now().Add(-c.Since).UTC().Format(time.RFC3339Nano))
+	}
+	var list admin.AuditList
+	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, raw)
+	}
+	if len(list.Entries) == 0 {
+		_, err := fmt.Fprintln(world.Stdout, "no entries")
+		return err
+	}
+	var rows [][]string
+	for i := len(list.Entries) - 1; i >= 0; i-- {
+		e := list.Entries[i]
+		rows = append(rows, []string{
+			e.At.Local().Format("2006-01-02 15:04:05.000"), e.Name, e.Action, e.Subject, e.Decision, e.Error,
+			strconv.FormatInt(e.Size, 10), time.Duration(e.Took * 1000).Round(10 * time.Microsecond).String(), e.Rule,
+		})
+	}
+	return table(world, []string{"TIME", "WHO", "ACTION", "WHAT", "DECISION", "ERROR", "BYTES", "TOOK", "RULE"}, rows)
+}
+
+type auditVerifyCommand struct{ deskFlags }
+
+// Run verifies every chain; the exit code tells whether all are sound.
+func (c *auditVerifyCommand) Run(ctx context.Context, world *process) error {
+	var v admin.AuditVerified
+	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit/verify", nil, &v)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = printJSON(world.Stdout, raw)
+	} else {
+		for _, n := range v.Chains {
+			fmt.Fprintf(world.Stdout, "%s: %d entries, up to %d, head %s\n", n.Node, n.Entries, n.Seq, n.Hash)
+			for _, problem := range n.Problems {
+				fmt.Fprintf(world.Stdout, "  %s\n", problem)
+			}
+		}
+	}
+	if err == nil && !v.Sound {
+		return fault.New(fault.Conflict, "the audit log was tampered with").
+			WithHint("compare it with an export, or with a head that was noted elsewhere")
+	}
+	return err
+}
+
+type auditExportCommand struct {
+	deskFlags
+	File string `arg:"" help:"Where to; it must not exist."`
+}
+
+// Run writes every chain in its order.
+func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
+	return c.at(ctx, world, func(desk app.Desk) error {
+		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fault.Wrap(fault.Config, err, "export the audit log").WithHint("give a file that does not exist")
+		}
+		out := bufio.NewWriter(file)
+		count, err := exportAll(ctx, desk, json.NewEncoder(out))
+		if err = errors.Join(err, out.Flush(), file.Close()); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(world.Stdout, "exported %d entries to %s\n", count, c.File)
+		return err
+	})
+}
+
+func exportAll(ctx context.Context, desk app.Desk, out *json.Encoder) (count int, err error) {
+	var chains admin.AuditChains
+	if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/audit/chains", nil, &chains); err != nil {
+		return 0, err
+	}
+	for _, chain := range chains.Chains {
+		for last := chain.Cut; ; {
+			query := url.Values{"node": {chain.Node}, "after": {strconv.FormatInt(last, 10)}, "limit": {"5000"}}
+			var list admin.AuditList
+			if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
+				return count, err
+			}
+			if len(list.Entries) == 0 {
+				break
+			}
+			for i := range list.Entries {
+				if err := out.Encode(&list.Entries[i]); err != nil {
+					return count, err
+				}
+			}
+			count += len(list.Entries)
+			last = list.Entries[len(list.Entries)-1].Seq
+		}
+	}
+	return count, nil
+}

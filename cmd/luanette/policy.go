@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/luanette/luanette/internal/admin"
+)
+
+// policyCommand is `luanette policy`.
+type policyCommand struct {
+	Check policyCheckCommand `cmd:"" help:"Explain whether a key may call a tool, and which rule says so."`
+}
+
+type policyCheckCommand struct {
+	deskFlags
+	Tool string `arg:"" help:"The tool, as namespace.tool, or a function of scripts such as http.request."`
+	Key  string `placeholder:"NAME" help:"The key's name; the local owner when left away."`
+}
+
+// Run explains the decision.
+func (c *policyCheckCommand) Run(ctx context.Context, world *process) error {
+	query := url.Values{"tool": {c.Tool}, "key": {c.Key}}
+	var e admin.Explained
+	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, raw)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s for %s\n", e.Verdict, e.Tool, e.Key)
+	switch {
+	case e.Rule == "":
+		fmt.Fprintln(&b, "  no rule speaks of it")
+	default:
+		fmt.Fprintf(&b, "  by %s\n", e.Rule)
+	}
+	if e.Reason != "" {
+		fmt.Fprintf(&b, "  %s\n", e.Reason)
+	}
+	if !e.Known {
+		fmt.Fprintln(&b, "  there is no such tool now")
+	} else if e.ReadOnlyHint {
+		fmt.Fprintln(&b, "  it says that it changes nothing")
+	}
+	if len(e.Labels) > 0 {
+		fmt.Fprintf(&b, "  what is read from it bears %s\n", strings.Join(e.Labels, ", "))
+	}
+	if len(e.Accepts) > 0 {
+		fmt.Fprintf(&b, "  it accepts %s\n", strings.Join(e.Accepts, ", "))
+	}
+	_, err = fmt.Fprint(world.Stdout, b.String())
+	return err
+}

@@ -1,0 +1,207 @@
+// Package audit keeps who did what. Entries are handed over in passing and written
+// in batches by one goroutine; when it cannot keep up, callers wait rather than
+// entries being lost. Each node's entries form a chain: every entry holds the hash
+// of the one before, so that one which was changed, taken out or moved is found.
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Entry is one thing that somebody did, or was kept from doing.
+type Entry struct {
+	Node string    `json:"node"`
+	Seq  int64     `json:"seq"`
+	At   time.Time `json:"at"`
+
+	Who     string `json:"who"`               // the principal's id
+	Name    string `json:"name,omitempty"`    // and name
+	Client  string `json:"client,omitempty"`  // the connection or user behind it
+	Trace   string `json:"trace,omitempty"`   // trace id
+	Request string `json:"request,omitempty"` // the call within it
+
+	Action   string `json:"action"`             // Call, or what an administrator did
+	Subject  string `json:"subject"`            // the tool, or what the action was about
+	Args     string `json:"args,omitempty"`     // SHA-256 of the arguments
+	Decision string `json:"decision,omitempty"` // allow or deny
+	Rule     string `json:"rule,omitempty"`     // the rule that decided
+
+	Size  int64  `json:"size"`            // of the result, in bytes
+	Error string `json:"error,omitempty"` // its code
+	Took  int64  `json:"took_us"`
+
+	Prev string `json:"prev"` // hash of the entry before
+	Hash string `json:"hash"`
+}
+
+// Call is the action of an entry about a tool.
+const Call = "call"
+
+// Digest is how arguments stand in an entry.
+func Digest(args []byte) string {
+	sum := sha256.Sum256(args)
+	return hex.EncodeToString(sum[:])
+}
+
+// sum is the hash of an entry: over all it holds, the hash before it included.
+func (e Entry) sum() string {
+	e.Hash, e.At = "", e.At.UTC()
+	raw, err := json.Marshal(e)
+	if err != nil { // texts, numbers and a time always encode
+		panic(err)
+	}
+	return Digest(raw)
+}
+
+// Options are a log's choices.
+type Options struct {
+	Node  string        // whose chain this process adds to; "" is "local"
+	Keep  time.Duration // how long entries are kept; 0 is for ever
+	Queue int           // how many may wait to be written before callers wait; 0 is 8192
+	Clock clock.Clock   // nil is the machine's
+	Log   *slog.Logger  // nil is nobody
+}
+
+// Log takes entries. It is safe for concurrent use; whoever opened it closes it.
+type Log struct {
+	Store
+	options Options
+	queue   chan Entry
+	written chan struct{} // closed when the last entry is
+
+	mu     sync.RWMutex
+	closed bool
+}
+
+// Open begins to take entries.
+func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
+	store, err := OpenStore(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	if o.Node == "" {
+		o.Node = "local"
+	}
+	if o.Queue <= 0 {
+		o.Queue = 8192
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	l := &Log{Store: *store, options: o, queue: make(chan Entry, o.Queue), written: make(chan struct{})}
+	go l.write()
+	return l, nil
+}
+
+// Record takes an entry. It waits only while too many others are to be written.
+func (l *Log) Record(e Entry) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		l.options.Log.Warn("an entry came after the audit log was closed", "action", e.Action, "subject", e.Subject)
+		return
+	}
+	if e.At.IsZero() {
+		e.At = l.options.Clock.Now()
+	}
+	e.Node, e.At = l.options.Node, e.At.UTC().Truncate(time.Microsecond)
+	l.queue <- e
+}
+
+// Close writes what still waits, unless ctx ends first.
+func (l *Log) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.queue)
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.written:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// most is how many entries share a transaction.
+const most = 512
+
+// write keeps entries until the queue is closed and empty.
+func (l *Log) write() {
+	defer close(l.written)
+	ctx := context.Background()
+	for first := range l.queue {
+		batch := []Entry{first}
+		for more := true; more && len(batch) < most; {
+			select {
+			case e, open := <-l.queue:
+				if more = open; open {
+					batch = append(batch, e)
+				}
+			default:
+				more = false
+			}
+		}
+		l.persist(ctx, batch)
+	}
+}
+
+// patience is how many times a batch is tried: while the database is away for a
+// moment callers wait; one that stays away must not hold up the end of the program.
+const patience = 8
+
+func (l *Log) persist(ctx context.Context, batch []Entry) {
+	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
+	for try := 1; ; try++ {
+		err := l.add(ctx, l.options.Node, batch)
+		if err == nil {
+			return
+		}
+		if try >= patience && l.isClosed() {
+			l.options.Log.ErrorContext(ctx, "audit entries are lost", "entries", len(batch), "error", err)
+			return
+		}
+		l.options.Log.WarnContext(ctx, "audit entries not written", "entries", len(batch), "error", err)
+		_ = l.options.Clock.Sleep(ctx, wait.Delay(try)) // ctx never ends
+	}
+}
+
+func (l *Log) isClosed() bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.closed
+}
+
+// sweep is how often old entries are let go.
+const sweep = time.Hour
+
+// Tidy lets entries go that are older than they are kept, now and every hour until
+// ctx ends.
+func (l *Log) Tidy(ctx context.Context) {
+	for l.options.Keep > 0 {
+		if err := l.Cut(ctx, l.options.Clock.Now().Add(-l.options.Keep)); err != nil && ctx.Err() == nil {
+			l.options.Log.WarnContext(ctx, "old audit entries not let go", "error", err)
+		}
+		if l.options.Clock.Sleep(ctx, sweep) != nil {
+			return
+		}
+	}
+}

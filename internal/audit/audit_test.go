@@ -1,0 +1,170 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/audit"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
+)
+
+func opened(t *testing.T, d *db.DB, o audit.Options) *audit.Log {
+	t.Helper()
+	l, err := audit.Open(t.Context(), d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	return l
+}
+
+func fill(t *testing.T, d *db.DB, n int) *audit.Log {
+	t.Helper()
+	l := opened(t, d, audit.Options{Node: "a"})
+	for i := range n {
+		l.Record(audit.Entry{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func problems(t *testing.T, l *audit.Log) string {
+	t.Helper()
+	found, err := l.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, v := range found {
+		all = append(all, v.Problems...)
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestChainIsSound(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		l := fill(t, d, 1500)
+		if got := problems(t, l); got != "" {
+			t.Error(got)
+		}
+		entries, err := l.Find(t.Context(), audit.Filter{Who: "web", Tool: "git.tool_149*", Limit: 20})
+		if err != nil || len(entries) != 11 || entries[0].Seq <= entries[10].Seq {
+			t.Errorf("%d entries, %v", len(entries), err)
+		}
+	})
+}
+
+// What was done to the table behind our back is found.
+func TestTampering(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ query, want string }{
+		"changed":      {`UPDATE audit_entries SET subject = 'git.innocent' WHERE seq = 5`, "entry 5 was changed"},
+		"allowed":      {`UPDATE audit_entries SET decision = 'deny' WHERE seq = 7`, "entry 7 was changed"},
+		"taken out":    {`DELETE FROM audit_entries WHERE seq IN (5, 6)`, "entries 5 to 6 are missing"},
+		"the first":    {`DELETE FROM audit_entries WHERE seq = 1`, "entries 1 to 1 are missing"},
+		"the last":     {`DELETE FROM audit_entries WHERE seq > 8`, "entries 9 to 10 are missing at the end"},
+		"moved":        {`UPDATE audit_entries SET seq = CASE seq WHEN 103 THEN 4 ELSE 3 END WHERE seq IN (103, 104)`, "does not follow"},
+		"chained anew": {`UPDATE audit_entries SET hash = 'x' WHERE seq = 10`, "entry 10 was changed"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dbtest.Open(t, dbtest.SQLite(t))
+			l := fill(t, d, 10)
+			err := d.Write(t.Context(), func(tx *db.Tx) error {
+				if name == "moved" {
+					if _, err := tx.Exec(t.Context(), `UPDATE audit_entries SET seq = seq + 100 WHERE seq IN (3, 4)`); err != nil {
+						return err
+					}
+				}
+				_, err := tx.Exec(t.Context(), tt.query)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := problems(t, l); !strings.Contains(got, tt.want) {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Entries go when they are old; what is left is still sound.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		l := opened(t, d, audit.Options{Node: "a"})
+		now := time.Now()
+		for i := range 10 {
+			l.Record(audit.Entry{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Cut(t.Context(), now.Add(-5*time.Hour-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		found, err := l.Verify(t.Context())
+		if err != nil || len(found) != 1 || found[0].Entries != 5 || found[0].Cut != 5 || len(found[0].Problems) > 0 {
+			t.Errorf("%+v %v", found, err)
+		}
+	})
+}
+
+// Several processes of one node add to one chain; none of their entries is lost.
+func TestManyWriters(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		var work sync.WaitGroup
+		const logs, each = 3, 200
+		for range logs {
+			l := opened(t, d, audit.Options{Node: "a", Queue: 4}) // so small that callers wait
+			work.Go(func() {
+				var callers sync.WaitGroup
+				for range 4 {
+					callers.Go(func() {
+						for range each / 4 {
+							l.Record(audit.Entry{Action: audit.Call, Subject: "x"})
+						}
+					})
+				}
+				callers.Wait()
+				if err := l.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		work.Wait()
+		found, err := opened(t, d, audit.Options{}).Verify(t.Context())
+		if err != nil || len(found) != 1 || found[0].Entries != logs*each || len(found[0].Problems) > 0 {
+			t.Errorf("%+v %v", found, err)
+		}
+	})
+}
+
+// An export can be verified by anybody who knows how an entry is hashed.
+func TestHashIsOfTheEntry(t *testing.T) {
+	t.Parallel()
+	l := fill(t, dbtest.Open(t, dbtest.SQLite(t)), 2)
+	entries, err := l.Find(t.Context(), audit.Filter{Node: "a"})
+	if err != nil || len(entries) != 2 {
+		t.Fatal(entries, err)
+	}
+	second := entries[1]
+	want := second.Hash
+	second.Hash = ""
+	raw, err := json.Marshal(second)
+	if err != nil || audit.Digest(raw) != want || second.Prev != entries[0].Hash {
+		t.Errorf("%s is not the hash of %s", want, raw)
+	}
+}

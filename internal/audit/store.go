@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// Store is what is kept: it can be read by processes that add nothing.
+type Store struct{ db *db.DB }
+
+// OpenStore brings the tables up to date.
+func OpenStore(ctx context.Context, database *db.DB) (*Store, error) {
+	if err := database.Migrate(ctx, "audit", migrations); err != nil {
+		return nil, err
+	}
+	return &Store{database}, nil
+}
+
+const columns = `node, seq, at, who, name, client, trace, request, action, subject, args, decision, rule, size, error, took, prev, hash`
+
+func scan(row db.Scanner) (e Entry, err error) {
+	var at int64
+	err = row.Scan(&e.Node, &e.Seq, &at, &e.Who, &e.Name, &e.Client, &e.Trace, &e.Request, &e.Action, &e.Subject, &e.Args,
+		&e.Decision, &e.Rule, &e.Size, &e.Error, &e.Took, &e.Prev, &e.Hash)
+	e.At = time.UnixMicro(at).UTC()
+	return e, err
+}
+
+// Chain is how far a node's entries go.
+type Chain struct {
+	Node    string `json:"node"`
+	Seq     int64  `json:"seq"`
+	Hash    string `json:"hash"`
+	Cut     int64  `json:"cut"` // up to here entries were let go
+	CutHash string `json:"cut_hash"`
+}
+
+func scanChain(row db.Scanner) (c Chain, err error) {
+	return c, row.Scan(&c.Node, &c.Seq, &c.Hash, &c.Cut, &c.CutHash)
+}
+
+const chainColumns = `node, seq, hash, cut, cut_hash`
+
+// add puts entries at the end of a node's chain, which other processes of the node
+// may add to as well.
+func (s *Store) add(ctx context.Context, node string, entries []Entry) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		last, err := scanChain(tx.QueryRow(ctx, `SELECT `+chainColumns+` FROM audit_chains WHERE node = $1`, node))
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		for _, e := range entries {
+			e.Node, e.Seq, e.Prev = node, last.Seq+1, last.Hash
+			e.Hash = e.sum()
+			if _, err := tx.Exec(ctx, `INSERT INTO audit_entries (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+				e.Node, e.Seq, e.At.UnixMicro(), e.Who, e.Name, e.Client, e.Trace, e.Request, e.Action, e.Subject, e.Args,
+				e.Decision, e.Rule, e.Size, e.Error, e.Took, e.Prev, e.Hash); err != nil {
+				return err
+			}
+			last.Seq, last.Hash = e.Seq, e.Hash
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO audit_chains (`+chainColumns+`) VALUES ($1, $2, $3, 0, '')
+			ON CONFLICT (node) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, node, last.Seq, last.Hash)
+		return err
+	})
+}
+
+// Filter picks entries. Zero fields pick all.
+type Filter struct {
+	Since, Until time.Time
+	Who          string // id or name
+	Tool         string // the subject; * stands for any letters
+	Decision     string
+	Node         string
+	After        int64 // with Node: entries after this one, in the order of the chain
+	Limit        int   // 0 is 100
+}
+
+// Find lists entries, the newest first; with Node and without a Limit in the past
+// of time, in the order of the node's chain.
+func (s *Store) Find(ctx context.Context, f Filter) (list []Entry, err error) {
+	var where []string
+	var args []any
+	with := func(condition string, values ...any) {
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		where = append(where, condition)
+	}
+	if !f.Since.IsZero() {
+		with("at >= ?", f.Since.UnixMicro())
+	}
+	if !f.Until.IsZero() {
+		with("at < ?", f.Until.UnixMicro())
+	}
+	if f.Who != "" {
+		with("(who = ? OR name = ?)", f.Who, f.Who)
+	}
+	if f.Tool != "" {
+		with("subject LIKE ?", strings.ReplaceAll(f.Tool, "*", "%"))
+	}
+	if f.Decision != "" {
+		with("decision = ?", f.Decision)
+	}
+	order := "at DESC, node, seq DESC"
+	if f.Node != "" {
+		with("node = ? AND seq > ?", f.Node, f.After)
+		order = "seq"
+	}
+	query := `SELECT ` + columns + ` FROM audit_entries`
+	if len(where) > 0 {
+		query += ` WHERE ` + strings.Join(where, " AND ")
+	}
+	if f.Limit <= 0 {
+		f.Limit = 100
+	}
+	query += fmt.Sprintf(" ORDER BY %s LIMIT %d", order, f.Limit)
+	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		list, err = db.All(ctx, tx, scan, query, args...)
+		return err
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "read the audit log")
+	}
+	return list, nil
+}
+
+// Chains are those of all nodes.
+func (s *Store) Chains(ctx context.Context) (list []Chain, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		list, err = db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains ORDER BY node`)
+		return err
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "read the audit log")
+	}
+	return list, nil
+}
+
+// Cut lets entries go that are older than before. Where each chain was cut is kept,
+// with the hash of the last entry that went.
+func (s *Store) Cut(ctx context.Context, before time.Time) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		chains, err := db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains`)
+		if err != nil {
+			return err
+		}
+		for _, c := range chains {
+			var seq int64
+			var hash string
+			err := tx.QueryRow(ctx, `SELECT seq, hash FROM audit_entries WHERE node = $1 AND at < $2 ORDER BY seq DESC LIMIT 1`, c.Node, before.UnixMicro()).Scan(&seq, &hash)
+			if errors.Is(err, sql.ErrNoRows) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `DELETE FROM audit_entries WHERE node = $1 AND seq <= $2`, c.Node, seq); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `UPDATE audit_chains SET cut = $1, cut_hash = $2 WHERE node = $3`, seq, hash, c.Node); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

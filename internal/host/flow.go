@@ -1,0 +1,44 @@
+package host
+
+import "context"
+
+// Flow follows what a run has read, and decides where that may go. It is safe for
+// concurrent use.
+type Flow interface {
+	// Begin gives ctx a record of what is read from here on, unless it has one: a
+	// script that another one asked for is a part of that.
+	Begin(ctx context.Context) context.Context
+	// Recall adds to the record what was remembered under a name, such as "job:…".
+	Recall(ctx context.Context, name string) error
+	// Remember keeps under a name what the record has.
+	Remember(ctx context.Context, name string) error
+	// Pass is asked before an effect happens; its error refuses it.
+	Pass(ctx context.Context, e Effect) error
+	// Heard is told that an effect was answered, also when the answer came from a
+	// journal.
+	Heard(ctx context.Context, e Effect)
+}
+
+// Followed asks flow about every effect before inner gets it.
+func Followed(inner Door, flow Flow) Door {
+	if flow == nil {
+		return inner
+	}
+	return followed{inner, flow}
+}
+
+type followed struct {
+	inner Door
+	flow  Flow
+}
+
+// Rehearsing is what the door behind does.
+func (d followed) Rehearsing() bool { return Rehearsing(d.inner) }
+
+func (d followed) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if err := d.flow.Pass(ctx, e); err != nil {
+		return nil, err
+	}
+	defer d.flow.Heard(ctx, e)
+	return d.inner.Pass(ctx, e, live)
+}
