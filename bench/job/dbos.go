@@ -11,22 +11,26 @@ import (
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // teaches DBOS to read SQLite's errors
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite"
 )
 
 // alone runs f with DBOS as anybody would set it up, with our promise: every
 // commit is on disk. steps is how many steps its one workflow has.
-func alone(ctx context.Context, folder string, steps int, f func(dbos.Context, dbos.Workflow[string, string]) error) (err error) {
-	pool, err := sql.Open("sqlite", "file:"+filepath.Join(folder, "dbos.db")+
-		"?_txlock=immediate&_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1")
+func (b bench) alone(ctx context.Context, folder string, steps int, f func(dbos.Context, dbos.Workflow[string, string]) error) (err error) {
+	config := dbos.Config{AppName: "alone", ApplicationVersion: "1", Logger: slog.New(slog.DiscardHandler)}
+	if b.postgres != "" {
+		config.DatabaseSchema = schema(folder)
+		config.SystemDBPool, err = pgxpool.New(ctx, b.postgres)
+	} else if config.SQLiteSystemDB, err = sql.Open("sqlite", "file:"+filepath.Join(folder, "dbos.db")+
+		"?_txlock=immediate&_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1"); err == nil {
+		config.SQLiteSystemDB.SetMaxOpenConns(8)
+		defer func() { err = errors.Join(err, config.SQLiteSystemDB.Close()) }()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	pool.SetMaxOpenConns(8)
-	inner, err := dbos.NewContext(ctx, dbos.Config{
-		AppName: "alone", SQLiteSystemDB: pool, ApplicationVersion: "1", Logger: slog.New(slog.DiscardHandler),
-	})
+	inner, err := dbos.NewContext(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -48,7 +52,7 @@ func alone(ctx context.Context, folder string, steps int, f func(dbos.Context, d
 
 // dbosRuns are workflows that do nothing.
 func (b bench) dbosRuns(ctx context.Context, folder string, r round) error {
-	return alone(ctx, folder, 0, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
+	return b.alone(ctx, folder, 0, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
 		return r.timed(func() error {
 			return atOnce(b.atOnce, r.times, func(i int) error { return runWorkflow(inner, workflow, i) })
 		})
@@ -57,7 +61,7 @@ func (b bench) dbosRuns(ctx context.Context, folder string, r round) error {
 
 // dbosSteps are steps of one workflow.
 func (b bench) dbosSteps(ctx context.Context, folder string, r round) error {
-	return alone(ctx, folder, r.times, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
+	return b.alone(ctx, folder, r.times, func(inner dbos.Context, workflow dbos.Workflow[string, string]) error {
 		return r.timed(func() error { return runWorkflow(inner, workflow, 0) })
 	})
 }

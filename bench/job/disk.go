@@ -11,8 +11,8 @@ import (
 
 // commits are rows that our database stores one by one, each on disk before the
 // next: what nothing that is durable can be cheaper than.
-func commits(ctx context.Context, folder string, r round) error {
-	return store(ctx, folder, func(d *db.DB) error {
+func (b bench) commits(ctx context.Context, folder string, r round) error {
+	return b.store(ctx, folder, func(d *db.DB) error {
 		write := func(statement string, args ...any) error {
 			return d.Write(ctx, func(tx *db.Tx) error {
 				_, err := tx.Exec(ctx, statement, args...)

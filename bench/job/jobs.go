@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,17 +42,26 @@ func atOnce(limit, times int, do func(i int) error) error {
 }
 
 // store opens a database for f.
-func store(ctx context.Context, folder string, f func(*db.DB) error) error {
-	d, err := db.Open(ctx, "sqlite:"+filepath.Join(folder, "job.db"), db.Options{})
+func (b bench) store(ctx context.Context, folder string, f func(*db.DB) error) error {
+	url := "sqlite:" + filepath.Join(folder, "job.db")
+	if b.postgres != "" {
+		url = b.postgres + "&search_path=" + schema(folder)
+	}
+	d, err := db.Open(ctx, url, db.Options{})
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(d), d.Close())
 }
 
+// schema is where a round keeps its tables on Postgres.
+func schema(folder string) string {
+	return "b_" + strings.ReplaceAll(filepath.Base(folder), "-", "_")
+}
+
 // engineRuns are runs of our engine that do nothing.
 func (b bench) engineRuns(ctx context.Context, folder string, r round) error {
-	return store(ctx, folder, func(d *db.DB) error {
+	return b.store(ctx, folder, func(d *db.DB) error {
 		var all sync.WaitGroup
 		all.Add(r.times)
 		e, err := durable.Open(ctx, d, func(context.Context, *durable.Run) error { all.Done(); return nil }, durable.Options{})
@@ -79,7 +89,7 @@ func (r runner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) 
 
 // runJobs runs jobs with a runner, from being submitted to their stored end.
 func (b bench) runJobs(ctx context.Context, folder, source string, r round, does job.Runner) error {
-	return store(ctx, folder, func(d *db.DB) error {
+	return b.store(ctx, folder, func(d *db.DB) error {
 		q, err := job.Open(ctx, d, does, job.Options{Workers: b.atOnce, KeepComplete: time.Hour})
 		if err != nil {
 			return err
@@ -98,7 +108,7 @@ func runJob(ctx context.Context, q *job.Queue, source string) error {
 	}
 	done, _, err := q.Poll(ctx, []string{j.ID}, time.Minute, true)
 	if err == nil && (len(done) != 1 || done[0].State != job.Complete) {
-		err = fmt.Errorf("job %s did not complete", j.ID)
+		err = fmt.Errorf("job %s did not complete: %+v", j.ID, done)
 	}
 	return err
 }

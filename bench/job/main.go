@@ -1,8 +1,9 @@
-// Command job measures what durable jobs cost on SQLite with every commit on
-// disk: jobs from being submitted to their stored end, and what the journal adds
-// to one effect. Beside them stand, from the same run, DBOS alone and what a bare
-// commit and the disk itself need. Opening and closing the database is not
-// counted.
+// Command job measures what durable jobs cost on SQLite, and on a Postgres server
+// of its own where one is installed, with every commit on disk: jobs from being
+// submitted to their stored end, and what the journal adds to one effect. Beside
+// them stand, from the same run, DBOS alone and what a bare commit and the disk
+// itself need. Opening and closing the database is not counted; the processor
+// time is this process's, without the Postgres server's.
 //
 //	go run ./bench/job [-jobs 2000] [-effects 2000] [-at-once 64] [-rounds 3]
 //
@@ -12,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/luanette/luanette/internal/db/dbtest"
 )
 
 func main() {
@@ -30,13 +34,34 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := b.report(ctx); err != nil {
+	if err := b.everywhere(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/job:", err)
 		os.Exit(1)
 	}
 }
 
-type bench struct{ jobs, effects, atOnce, rounds int }
+type bench struct {
+	jobs, effects, atOnce, rounds int
+	postgres                      string           // where it is; "" means SQLite
+	sqlite                        map[string]spent // what subjects took there
+}
+
+// everywhere measures on SQLite and, where it is installed, on Postgres.
+func (b bench) everywhere(ctx context.Context) error {
+	b.sqlite = map[string]spent{}
+	if err := b.report(ctx); err != nil {
+		return err
+	}
+	server, stop, err := dbtest.StartDurable()
+	if err != nil {
+		fmt.Println("\n" + err.Error())
+		return nil
+	}
+	b.postgres = server
+	fmt.Println("\nThe same on Postgres:")
+	fmt.Println()
+	return errors.Join(b.report(ctx), stop())
+}
 
 // subject is a row: run does something so many times in a fresh folder, and has
 // the part timed that counts.
@@ -57,7 +82,7 @@ type round struct {
 type spent struct{ wall, cpu time.Duration }
 
 func (b bench) report(ctx context.Context) error {
-	head("jobs, enqueue to complete", "per second", "CPU each", "of DBOS alone")
+	head("jobs, enqueue to complete", "per second", "CPU each", "of DBOS alone", "of SQLite")
 	err := b.rows(ctx, func(first, s spent) string { return fmt.Sprintf("%.2f", float64(first.wall)/float64(s.wall)) }, perSecond,
 		subject{"DBOS alone: an empty workflow", b.jobs, b.dbosRuns},
 		subject{"our engine over it: an empty run", b.jobs, b.engineRuns},
@@ -68,9 +93,9 @@ func (b bench) report(ctx context.Context) error {
 		return err
 	}
 	fmt.Println()
-	head("one effect of a job", "time", "CPU each", "of one commit")
+	head("one effect of a job", "time", "CPU each", "of one commit", "of SQLite")
 	return b.rows(ctx, func(first, s spent) string { return fmt.Sprintf("%.2f", float64(s.wall)/float64(first.wall)) }, perTime,
-		subject{"SQLite: one row inserted and committed", b.effects, commits},
+		subject{"one row inserted and committed", b.effects, b.commits},
 		subject{"the disk: one page written and synced", b.effects, syncs},
 		subject{"DBOS alone: one step", b.effects, b.dbosSteps},
 		subject{"journal of a read", b.effects, b.effectsOf("read")},
@@ -90,9 +115,18 @@ func (b bench) rows(ctx context.Context, ratio func(first, s spent) string, figu
 		if i == 0 {
 			first = best
 		}
-		fmt.Printf("| %s | %s | %s | %s |\n", s.name, figure(best), micros(best.cpu), ratio(first, best))
+		fmt.Printf("| %s | %s | %s | %s | %s |\n", s.name, figure(best), micros(best.cpu), ratio(first, best), b.beside(s.name, best, ratio))
 	}
 	return nil
+}
+
+// beside compares with SQLite.
+func (b bench) beside(name string, s spent, ratio func(first, s spent) string) string {
+	if b.postgres == "" {
+		b.sqlite[name] = s
+		return "1.00"
+	}
+	return ratio(b.sqlite[name], s)
 }
 
 // measure is the best round.

@@ -59,9 +59,12 @@ func (o *Office) insert(ctx context.Context, a Approval) (before *Approval, err 
 		digests[i] = p.Digest
 	}
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
+		before = nil
 		found, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state = 'pending'`, a.Key))
-		if !errors.Is(err, sql.ErrNoRows) {
+		if err == nil {
 			before = &found
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`)

@@ -34,20 +34,22 @@ import (
 type Options struct {
 	// Readers is how many Reads may run at once; zero or less means 8. More wait.
 	Readers int
-	// Twice runs the function of every Write twice and keeps what the second did,
-	// as a Write may that got in another's way: for tests.
-	Twice bool
+	// Hardship runs the function of every Write again and again, with an error of
+	// its first statement, of its second and so on, and keeps only what it does
+	// when none fails: as may happen to a Write that gets in others' way. For
+	// tests.
+	Hardship bool
 }
 
 // DB is an open database. It is safe for concurrent use; whoever opened it
 // closes it.
 type DB struct {
-	dialect dialect
-	writer  writer
-	readers *sql.DB
-	air     *air
-	twice   bool
-	closed  atomic.Bool
+	dialect  dialect
+	writer   writer
+	readers  *sql.DB
+	air      *air
+	hardship bool
+	closed   atomic.Bool
 }
 
 // Open opens the database that url names: "sqlite:PATH", a file that is made
@@ -66,7 +68,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), twice: o.Twice}, nil
+	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), hardship: o.Hardship}, nil
 }
 
 // Kind is which database it is, for the few who have a better way with one.
@@ -105,8 +107,8 @@ func (d *DB) Write(ctx context.Context, f func(tx *Tx) error) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	if d.twice {
-		if err := d.rehearse(ctx, f); err != nil {
+	if d.hardship {
+		if err := d.undergo(ctx, f); err != nil {
 			return err
 		}
 	}
@@ -123,17 +125,27 @@ func (d *DB) Write(ctx context.Context, f func(tx *Tx) error) error {
 	return nil
 }
 
-// errRehearsed undoes what was only tried.
-var errRehearsed = errors.New("only tried")
+// errTried undoes what was only tried, and is what statements fail with.
+var errTried = errors.New("only tried")
 
-// rehearse runs f and undoes it. What f itself answers counts the second time.
-func (d *DB) rehearse(ctx context.Context, f func(tx *Tx) error) error {
-	err := d.writer.write(ctx, func(tx *Tx) error {
-		_ = f(tx)
-		return errRehearsed
-	})
-	if !errors.Is(err, errRehearsed) {
-		return d.dialect.explain(err)
+// undergo runs f with one statement failing after the other, and once with none.
+// What f itself answers does not count yet.
+func (d *DB) undergo(ctx context.Context, f func(tx *Tx) error) error {
+	const most = 10 // statements of one f
+	for failing := 1; failing <= most; failing++ {
+		count := 0
+		err := d.writer.write(ctx, func(tx *Tx) error {
+			tx.failing = failing
+			_ = f(tx)
+			count = tx.statements
+			return errTried
+		})
+		if !errors.Is(err, errTried) {
+			return d.dialect.explain(err)
+		}
+		if count < failing {
+			break
+		}
 	}
 	return nil
 }

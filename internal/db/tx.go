@@ -17,6 +17,8 @@ type Tx struct {
 	shared bool
 	notes  []note // to be said when all of it is on disk
 	hurt   error  // the first error of a statement, whatever became of it
+
+	statements, failing int // Options.Hardship: how many there were, and which is to fail
 }
 
 // Now is the time, the same for all nodes that share the database: leases and
@@ -59,6 +61,9 @@ func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *Row {
 func (t *Tx) statement(ctx context.Context) (context.Context, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if t.statements++; t.statements == t.failing {
+		return nil, errTried
 	}
 	if t.shared {
 		return context.WithoutCancel(ctx), nil

@@ -52,8 +52,8 @@ func Fresh(t testing.TB) string {
 // SQLite is the address of an empty file that is removed when the test is over.
 func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "test.db") }
 
-// Open opens a database and closes it when the test is over. On Postgres the
-// functions of Writes are run twice, as they may be when several nodes write.
+// Open opens a database and closes it when the test is over. On Postgres it gives
+// the functions of Writes a hard time, as several nodes that write may.
 func Open(t testing.TB, url string) *db.DB {
 	t.Helper()
 	d, err := db.Open(context.WithoutCancel(t.Context()), url, Options(url))
@@ -90,4 +90,4 @@ var places = struct {
 }{urls: map[string]string{}}
 
 // Options are how a test opens a database: those of Open.
-func Options(url string) db.Options { return db.Options{Twice: strings.HasPrefix(url, "postgres:")} }
+func Options(url string) db.Options { return db.Options{Hardship: strings.HasPrefix(url, "postgres:")} }

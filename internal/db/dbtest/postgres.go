@@ -83,6 +83,27 @@ func (c *cluster) remove(t testing.TB, schemas ...string) {
 	}
 }
 
+// StartDurable starts a server whose commits are on disk, for measurements, and
+// tells where it is and how it is stopped.
+func StartDurable() (url string, stop func() error, err error) {
+	dir, err := os.MkdirTemp("", "luanette-pg-")
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := newCluster(dir)
+	if err == nil {
+		err = c.furnish()
+	}
+	if err == nil {
+		err = c.start("fsync=on", "full_page_writes=on", "autovacuum=on", "max_wal_size=1GB", "shared_buffers=128MB")
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	url, _, _ = strings.Cut(c.url(""), "&search_path=")
+	return url, func() error { return errors.Join(c.stop("fast"), os.RemoveAll(dir)) }, nil
+}
+
 // Server is a Postgres server of a test's own, which it may stop and start.
 type Server struct {
 	URL string
@@ -137,10 +158,14 @@ func (s *Server) Start(t testing.TB) {
 // crash. A server that does not run is left alone.
 func (s *Server) Stop(t testing.TB, how string) {
 	t.Helper()
-	if _, err := os.Stat(s.c.path("data/postmaster.pid")); err != nil {
-		return
-	}
-	if err := s.c.run(filepath.Join(s.c.bin, "pg_ctl"), "stop", "-D", s.c.path("data"), "-m", how, "-w"); err != nil {
+	if err := s.c.stop(how); err != nil {
 		t.Error(err)
 	}
+}
+
+func (c *cluster) stop(how string) error {
+	if _, err := os.Stat(c.path("data/postmaster.pid")); err != nil {
+		return nil //nolint:nilerr // it does not run
+	}
+	return c.run(filepath.Join(c.bin, "pg_ctl"), "stop", "-D", c.path("data"), "-m", how, "-w")
 }

@@ -128,9 +128,9 @@ func (c *cluster) furnish() error {
 }
 
 // start starts the server on its data, and returns when it answers.
-func (c *cluster) start() error {
+func (c *cluster) start(more ...string) error {
 	options := "-c unix_socket_directories=" + c.dir
-	for _, setting := range settings {
+	for _, setting := range append(slices.Clone(settings), more...) {
 		options += " -c " + setting
 	}
 	return c.run(filepath.Join(c.bin, "pg_ctl"), "start", "-w", "-t", "120", "-D", c.path("data"), "-o", options)
