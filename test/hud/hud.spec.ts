@@ -134,7 +134,7 @@ test('traces are a waterfall', async ({ page }) => {
 
 test('settings show the configuration and change upstreams', async ({ page }) => {
   await open(page, 'settings')
-  await page.getByLabel('Name').fill('again')
+  await page.getByLabel('Name', { exact: true }).fill('again')
   await page.getByLabel('URL').fill(`${behind.address}/mcp`)
   await page.getByRole('button', { name: 'Connect' }).click()
   const row = page.getByRole('row').filter({ hasText: 'again' })

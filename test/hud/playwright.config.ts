@@ -10,7 +10,11 @@ export default defineConfig({
   reporter: [['list']],
   outputDir: '../../.cache/hud/results',
   use: {
-    launchOptions: { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] },
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      // Without a screen, what waits for the next picture after a key was pressed may wait for ever.
+      args: ['--no-sandbox', '--disable-features=DeferRendererTasksAfterInput'],
+    },
     screenshot: 'only-on-failure',
     viewport: { width: 1200, height: 800 },
   },
