@@ -1,5 +1,5 @@
 import { AxeBuilder } from '@axe-core/playwright'
-import { expect, test, type Page } from '@playwright/test'
+import { expect, test, type Locator, type Page } from '@playwright/test'
 import { guard, open as openAt, shots, write } from './guard'
 import { House } from './house'
 import { standIn, type Model } from './model'
@@ -114,6 +114,26 @@ test('a person allows what a script wants to do', async ({ page }) => {
   await expect.poll(async () => (await front.call('job_status', { job_id: id })).status).toBe('complete')
 })
 
+test('an answer that is remembered holds from then on, until it is forgotten', async ({ page }) => {
+  const { hash } = await front.call('script_store', { content: 'function main() return mcp.far.script_store{content = "return 2"}.hash end' })
+  const run = async () => (await front.call('lua_execute', { script_hash: hash })).job_id
+  const ended = (id: unknown) => expect.poll(async () => (await front.call('job_status', { job_id: id })).status).toBe('complete')
+  const first = await run()
+  await open(page, 'approvals')
+  const card = page.getByRole('article', { name: 'approval of far.script_store' })
+  await card.getByLabel('and remember for').selectOption('tool')
+  await card.getByRole('button', { name: 'Allow' }).click()
+  await ended(first)
+  const rule = page.getByRole('listitem').filter({ hasText: 'far.script_store' })
+  await expect(rule).toContainText('allow')
+  await ended(await run()) // nobody was asked
+  await rule.getByRole('button', { name: 'Forget' }).click()
+  await expect(rule).toHaveCount(0)
+  await run()
+  await card.getByRole('button', { name: 'Deny' }).click()
+  await expect(card).toHaveCount(0)
+})
+
 test('chat streams, with the tools folded in', async ({ page }) => {
   await open(page, 'chat')
   await page.getByLabel('Message').fill('what is six times seven?')
@@ -155,6 +175,28 @@ test('everything is reached by keyboard', async ({ page }) => {
   }
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Tools' })).toBeVisible()
+  const tabTo = async (where: Locator) => {
+    for (let i = 0; i < 250 && !(await where.evaluate((e) => e === document.activeElement)); i++) await page.keyboard.press('Tab')
+    await expect(where).toBeFocused()
+  }
+  await tabTo(page.getByLabel('Search by name'))
+  await page.keyboard.type('job_stats')
+  const found = page.getByRole('link', { name: 'far.job_stats' })
+  await expect(page.getByRole('region', { name: 'Search' }).getByRole('link').first()).toHaveText(/job_stats/) // the list has settled
+  await tabTo(found)
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('region', { name: 'Tool', exact: true })).toContainText('far.job_stats')
+  await tabTo(page.getByRole('button', { name: 'Try it' }))
+  await page.keyboard.press('Enter')
+  await expect(page.getByRole('region', { name: 'Result' })).toContainText('total')
+  await page.goto(`${front.address}/#/playground`)
+  await tabTo(page.getByRole('textbox', { name: 'script' }))
+  await page.keyboard.press('Control+a')
+  await page.keyboard.type('return 20 + 3')
+  await page.keyboard.press('Control+Enter')
+  await expect(page.getByRole('region', { name: 'Outcome' })).toContainText('23')
+  await page.keyboard.press('Tab') // leaves the editor
+  await expect(page.getByRole('button', { name: 'Run', exact: true })).toBeFocused()
 })
 
 const everyPage = ['overview', 'tools', 'tools/evil', 'playground', 'jobs', 'scripts', 'artifacts', 'approvals', 'chat', 'traces', 'settings']
@@ -187,4 +229,5 @@ test('a thousand events a second leave the page responsive', async ({ page }) =>
   await flood
   await page.getByRole('navigation').getByRole('link', { name: 'Overview' }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Overview' })).toBeVisible()
+  await expect(page.getByRole('cell', { name: 'event 3000' })).toBeVisible() // all of it has arrived
 })

@@ -1,5 +1,5 @@
 // A stand-in for an MCP server whose tools answer with everything a page can show.
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -45,11 +45,44 @@ export interface Upstream {
   close: () => void
 }
 
-export async function upstream(): Promise<Upstream> {
+/** The answers of an authorization server that agrees to everything, by path; `wanted` is the token it gives. */
+function authorizes(url: URL, address: string, wanted: string, answer: ServerResponse): boolean {
+  const say = (status: number, body: object) => void answer.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+  switch (url.pathname) {
+    case '/.well-known/oauth-protected-resource':
+    case '/.well-known/oauth-protected-resource/mcp':
+      say(200, { resource: `${address}/mcp`, authorization_servers: [address], scopes_supported: ['look'] })
+      return true
+    case '/.well-known/oauth-authorization-server':
+      say(200, { issuer: address, authorization_endpoint: `${address}/authorize`, token_endpoint: `${address}/token`, registration_endpoint: `${address}/register`, response_types_supported: ['code'], grant_types_supported: ['authorization_code'], code_challenge_methods_supported: ['S256'], token_endpoint_auth_methods_supported: ['none'], authorization_response_iss_parameter_supported: true })
+      return true
+    case '/register':
+      say(201, { client_id: 'hud', redirect_uris: [], token_endpoint_auth_method: 'none' })
+      return true
+    case '/authorize': {
+      const back = new URL(url.searchParams.get('redirect_uri')!)
+      back.search = new URLSearchParams({ code: 'agreed', state: url.searchParams.get('state')!, iss: address }).toString()
+      answer.writeHead(302, { Location: back.toString() }).end()
+      return true
+    }
+    case '/token':
+      say(200, { access_token: wanted, token_type: 'Bearer', expires_in: 3600, scope: 'look' })
+      return true
+  }
+  return false
+}
+
+/** Starts it; with a token it wants people to log in first. */
+export async function upstream(token = ''): Promise<Upstream> {
   const server = createServer((request, answer) => {
     let body = ''
     request.on('data', (data: Buffer) => (body += data.toString()))
     request.on('end', () => {
+      const address = `http://${request.headers.host}`
+      if (token && authorizes(new URL(request.url!, address), address, token, answer)) return
+      if (token && request.headers.authorization !== `Bearer ${token}`) {
+        return void answer.writeHead(401, { 'WWW-Authenticate': `Bearer resource_metadata="${address}/.well-known/oauth-protected-resource"` }).end()
+      }
       if (request.method !== 'POST') return void answer.writeHead(405).end()
       const message = JSON.parse(body) as { id?: number; method: string; params?: { name?: string; protocolVersion?: string } }
       if (message.id === undefined) return void answer.writeHead(202).end()

@@ -10,10 +10,12 @@ import { midi, png, upstream, wav, type Upstream } from './upstream'
 
 let front: House
 let gallery: Upstream
+let vault: Upstream
 
 test.beforeAll(async () => {
   gallery = await upstream()
-  front = new House(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n`)
+  vault = await upstream('let-me-in')
+  front = new House(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[upstreams.vault]\nurl = "${vault.address}/mcp"\n`)
   await front.start()
   await expect.poll(async () => JSON.stringify(await front.call('mcp_list_upstreams', {}))).toContain('"state":"connected"')
 })
@@ -21,6 +23,7 @@ test.beforeAll(async () => {
 test.afterAll(async () => {
   await front?.remove()
   gallery?.close()
+  vault?.close()
 })
 
 guard(() => front)
@@ -40,6 +43,18 @@ test('the first paint is small', async ({ page }) => {
   expect(seen.filter((p) => p.includes('editor'))).toEqual([])
   expect(compressed).toBeGreaterThan(10_000)
   expect(compressed).toBeLessThan(150_000)
+})
+
+test('an upstream that wants a login is logged in to from the page', async ({ page, context }) => {
+  await open(page, front, 'overview')
+  const card = page.getByRole('article', { name: 'upstream vault' })
+  await expect(card).toContainText('needs_auth')
+  await page.screenshot({ path: `${shots}/upstream-login.png`, fullPage: true })
+  await card.getByRole('button', { name: 'Log in to vault' }).click()
+  await expect(card).toContainText('look')
+  const [other] = await Promise.all([context.waitForEvent('page'), card.getByRole('link', { name: 'Log in at' }).click()])
+  await other.waitForURL(/oauth\/callback/)
+  await expect(card.getByText('connected', { exact: true })).toBeVisible()
 })
 
 test('what a tool answers is shown as what it is', async ({ page }) => {

@@ -132,6 +132,21 @@ func phrase(kind plain, f facts) (level, text plain) {
 		return say(bad, "approval wanted: %s", f["subject"])
 	case "approval.settled":
 		return say(news, "approval of %s: %s", f["subject"], f["status"])
+	case "tool.held":
+		return say(bad, "%s.%s: held until somebody approves its definition", f["upstream"], f["name"])
+	case "tool.changed":
+		return say(bad, "%s.%s: held, its definition has changed", f["upstream"], f["name"])
+	case "tool.shadowed":
+		return say(bad, "%s.%s: refused, its name passes for another's", f["upstream"], f["name"])
+	case "pin.decided":
+		return say(news, "%s.%s: %s by %s", f["upstream"], f["name"], f["state"], f["by"])
+	case "key.created", "key.revoked":
+		_, what, _ := strings.Cut(string(kind), ".")
+		return say(news, "key %s: %s", f["name"], what)
+	case "node.joined":
+		return say(news, "node %s: joined", f["name"])
+	case "node.gone":
+		return say(bad, "node %s: gone", f["name"])
 	case "script.published":
 		return say(good, "script %s: published", f["name"])
 	case "session.created", "session.forked", "session.used", "session.reset", "session.closed":

@@ -1,9 +1,11 @@
 import { useEffect, useMemo, useState } from 'preact/hooks'
+import { get, may } from '../api'
 import { call } from '../mcp'
 import { recent, type ServerEvent } from '../events'
 import { useData } from '../resource'
 import { clock, count, duration } from '../format'
 import { Sparkline } from '../parts/sparkline'
+import { UpstreamLogin } from '../parts/upstreamlogin'
 
 interface Upstream {
   namespace: string
@@ -13,6 +15,7 @@ interface Upstream {
   error?: string
   next_try_ms?: number
   attempt?: number
+  login?: string
   call_count: number
   error_count: number
   last_tool?: string
@@ -22,6 +25,8 @@ interface Upstream {
 export function Overview() {
   const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), asked: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
   const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running' }, s), [], ['job.'])
+  const approvals = useData((s) => call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
+  const held = useData((s) => (may('admin') ? waiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
   const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended' && toUpstream(e)), [recent.value])
   const failures = calls.filter((e) => e.data.error).slice(-8).reverse()
   return (
@@ -30,6 +35,8 @@ export function Overview() {
         <li><b>{perSecond(calls)}</b> calls per second</li>
         <li><b>{upstreams.data?.upstreams.length ?? '…'}</b> upstreams</li>
         <li><b>{jobs.data?.total ?? '…'}</b> running jobs</li>
+        <li><b class={approvals.data?.approvals.length ? 'warn' : ''}>{approvals.data?.approvals.length ?? '…'}</b> <a href="#/approvals">approvals</a> waiting</li>
+        {(held.data ?? 0) > 0 && <li><b class="warn">{held.data}</b> <a href="#/approvals">definitions</a> held</li>}
         <li><b class={failures.length ? 'bad' : ''}>{calls.filter((e) => e.data.error).length}</b> recent errors</li>
       </ul>
       <h2>Upstreams</h2>
@@ -46,6 +53,12 @@ export function Overview() {
       <Feed />
     </>
   )
+}
+
+/** How many definitions wait for somebody to look at them. */
+async function waiting(signal: AbortSignal): Promise<number> {
+  const [held, changed] = await Promise.all(['held', 'changed'].map((state) => get<{ total: number }>(`/api/v1/pins?state=${state}`, signal)))
+  return held.total + changed.total
 }
 
 /** Our own tools are left out: this page calls them, and would watch itself for ever. */
@@ -90,6 +103,7 @@ function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number
         {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={asked + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
       </dl>
       {!good && u.error && <p class="bad">{u.error}</p>}
+      {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
       {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, ${duration(times[times.length - 1])} at last`} />}
     </article>
   )

@@ -39,6 +39,10 @@ function worth(e: ServerEvent): [Notice['kind'], string] | undefined {
       return ['bad', `${String(d.upstream ?? d.namespace)}.${String(d.name ?? d.tool)} is held: its definition has changed`]
     case 'tool.shadowed':
       return ['bad', `${String(d.upstream ?? d.namespace)}.${String(d.name ?? d.tool)} is refused: its name passes for another's`]
+    case 'node.gone':
+      return ['bad', `node ${String(d.name)} is gone`]
+    case 'node.joined':
+      return ['plain', `node ${String(d.name)} has joined`]
     case 'job.finished':
       return d.status === 'failed' ? ['bad', `job ${String(d.name ?? d.job_id)} failed`] : undefined
   }
