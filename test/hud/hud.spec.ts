@@ -176,7 +176,7 @@ test('everything is reached by keyboard', async ({ page }) => {
   await page.keyboard.press('Enter')
   await expect(page.getByRole('heading', { level: 1, name: 'Tools' })).toBeVisible()
   const tabTo = async (where: Locator) => {
-    for (let i = 0; i < 250 && !(await where.evaluate((e) => e === document.activeElement)); i++) await page.keyboard.press('Tab')
+    for (let i = 0; i < 250 && !(await where.evaluate((e) => e.matches(':focus'))); i++) await page.keyboard.press('Tab')
     await expect(where).toBeFocused()
   }
   await tabTo(page.getByLabel('Search by name'))
