@@ -7,10 +7,13 @@
 // its place could cost in Go: the standard library's reverse proxy, which copies
 // bytes and looks at nothing. It also tells what open sessions hold in memory.
 //
-//	go run ./bench/hub [-for 1s] [-clients 1,16,64] [-rounds 3]
+//	go run ./bench/hub [-for 1s] [-clients 1,16,64] [-rounds 3] [-guards]
 //
 // Other users of a machine make it slower, never faster, so of several rounds the
 // one counts in which a call took the least processor time.
+//
+// With -guards it measures instead what pins, policy, labels and the audit log cost:
+// a hub with all of them on beside one with all off.
 //
 // With -profile FILE the hub's processor time with the first number of clients, in
 // the newer era, is profiled instead.
@@ -39,6 +42,8 @@ func main() {
 		rounds   = flag.Int("rounds", 3, "rounds, of which the best counts")
 		clients  = flag.String("clients", "1,16,64", "how many clients at a time")
 		door     = flag.String("door", "", "where the hub listens; used by the program itself")
+		guards   = flag.Bool("guards", false, "measure pins, policy and audit, all on against all off")
+		guarded  = flag.String("guarded", "", "on or off; used by the program itself")
 		profile  = flag.String("profile", "", "write a profile of the hub here, and measure nothing else")
 	)
 	flag.Parse()
@@ -49,10 +54,14 @@ func main() {
 	case "upstream":
 		err = serveUpstream(ctx, *listen)
 	case "hub":
-		err = serveHub(ctx, *listen, *door, *upstream)
+		err = serveHub(ctx, *listen, *door, *upstream, *guarded)
 	case "proxy":
 		err = serveProxy(ctx, *listen, *upstream)
-	default:
+	case "":
+		if *guards {
+			err = measureGuards(ctx, load{*length, *rounds}, *clients)
+			break
+		}
 		err = measure(ctx, load{*length, *rounds}, *clients, *profile)
 	}
 	if err != nil {

@@ -44,14 +44,14 @@ func serveUpstream(ctx context.Context, address string) error {
 }
 
 // serveHub is luanette serve in front of an upstream twice, once in each era.
-func serveHub(ctx context.Context, address, door, upstream string) error {
+func serveHub(ctx context.Context, address, door, upstream, guarded string) error {
 	data, err := os.MkdirTemp("", "luanette-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(data) }() // the folder is temporary anyhow
 	var text strings.Builder
-	fmt.Fprintf(&text, "listen = %q\ndata = %q\n[log]\nlevel = \"error\"\n", door, data)
+	fmt.Fprintf(&text, "listen = %q\ndata = %q\n%s[log]\nlevel = \"error\"\n", door, data, guardSettings[guarded])
 	for _, era := range eras {
 		fmt.Fprintf(&text, "[upstreams.%s]\nurl = %q\nprotocol = %q\nexpose = \"all\"\n", era, upstream, era)
 	}
@@ -72,6 +72,28 @@ func serveHub(ctx context.Context, address, door, upstream string) error {
 	ready := make(chan error, 1)
 	go func() { ready <- house.Serve(ctx) }()
 	return errors.Join(serve(ctx, address, http.NotFoundHandler()), <-ready)
+}
+
+// guardSettings are what stands between callers and tools; without a word it is
+// what somebody has who configured nothing.
+var guardSettings = map[string]string{
+	"off": "[audit]\nenabled = false\n",
+	"on": `trust = "pin"
+[[policy]]
+key = "guest*"
+tool = "*"
+do = "read_only"
+[[policy]]
+tool = "*.erase"
+do = "deny"
+[accepts]
+http = ["secret"]
+[upstreams.labelled]
+url = "http://127.0.0.1:1/mcp"
+labels = ["secret"]
+[audit]
+enabled = true
+`,
 }
 
 // serveProxy passes on what comes, as it comes.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// measureGuards puts a hub with all its guards beside one with none.
+func measureGuards(ctx context.Context, l load, clients string) error {
+	counts, err := parseCounts(clients)
+	if err != nil {
+		return err
+	}
+	far, err := start(ctx, "upstream")
+	if err != nil {
+		return err
+	}
+	defer far.stop()
+	if err := row("guards", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
+		return err
+	}
+	hubs := map[string]*process{}
+	for _, guarded := range []string{"off", "on"} {
+		door, err := freeAddress()
+		if err != nil {
+			return err
+		}
+		near, err := start(ctx, "hub", "-upstream", far.url+"/mcp", "-door", door, "-guarded", guarded)
+		if err != nil {
+			return err
+		}
+		defer near.stop()
+		near.mcp = "http://" + door
+		hubs[guarded] = near
+	}
+	if err := approveAll(ctx, hubs["on"]); err != nil {
+		return err
+	}
+	for _, n := range counts {
+		for _, guarded := range []string{"off", "on"} {
+			if err := (way{guarded + ", one server's endpoint", hubs[guarded], "/mcp/modern", "modern"}).report(ctx, n, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// approveAll approves what the hub holds, once it has seen it.
+func approveAll(ctx context.Context, hub *process) error {
+	for _, era := range eras {
+		for try := 0; ; try++ {
+			body := strings.NewReader(fmt.Sprintf(`{"upstream":%q,"flagged":true}`, era))
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, hub.mcp+"/api/v1/pins/approve", body)
+			if err != nil {
+				return err
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err == nil {
+				_ = answer.Body.Close()
+				if answer.StatusCode == http.StatusOK {
+					break
+				}
+			}
+			if try > 100 {
+				return fmt.Errorf("nothing of %s came to be approved: %v", era, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	return nil
+}
