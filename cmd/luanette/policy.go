@@ -18,12 +18,12 @@ type policyCommand struct {
 type policyCheckCommand struct {
 	deskFlags
 	Tool string `arg:"" help:"The tool, as namespace.tool, or a function of scripts such as http.request."`
-	Key  string `placeholder:"NAME" help:"The key's name; the local owner when left away."`
+	For  string `placeholder:"KEY" help:"The name of the key that asks; the local owner when left away."`
 }
 
 // Run explains the decision.
 func (c *policyCheckCommand) Run(ctx context.Context, world *process) error {
-	query := url.Values{"tool": {c.Tool}, "key": {c.Key}}
+	query := url.Values{"tool": {c.Tool}, "key": {c.For}}
 	var e admin.Explained
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
 	if err != nil {
