@@ -52,6 +52,7 @@ type cli struct {
 	Audit    auditCommand    `cmd:"" help:"Look at who did what."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
+	Nodes    nodesCommand    `cmd:"" help:"List the servers that share a database."`
 	Backup   backupCommand   `cmd:"" help:"Write everything that is kept to one file, while servers go on."`
 	Restore  restoreCommand  `cmd:"" help:"Make the data folder what a backup holds."`
 	Config   configCommand   `cmd:"" help:"Look at the configuration."`

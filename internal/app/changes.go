@@ -21,7 +21,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
 			"upstream.tools_refreshed", "upstream.removed", "job.*",
-		}, Mode: event.Latest})
+		}, Mode: event.Latest, Elsewhere: true})
 		var work sync.WaitGroup
 		work.Go(func() {
 			for e := range sub.All(ctx) {
@@ -46,7 +46,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 // outdated.
 func resourcesAbout(e event.Event) []string {
 	about, ok := e.Data.(event.Keyed)
-	if !ok {
+	if !ok || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
 		return nil
 	}
 	name := about.EventKey()

@@ -38,6 +38,7 @@ import (
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/trust"
 	"github.com/luanette/luanette/internal/upstream"
+	guestbook "github.com/luanette/luanette/internal/visitor"
 )
 
 // Options is what the process hands to the house beside its configuration.
@@ -61,6 +62,8 @@ type House struct {
 	store     *db.DB
 	ring      *keyring.Ring
 	gate      *gate.Gate
+	book      *guestbook.Book
+	visits    hub.Visits // nil where no other node goes on with sessions
 	node      *node.Node // nil in a house that is alone on its database and only passing
 	secrets   secret.Finder
 	logins    *logins
@@ -279,6 +282,7 @@ func (h *House) hangDoors() {
 		Completer: h.completions(),
 		Tasks:     h.tasks(),
 		Upstreams: h.upstreams,
+		Visits:    h.visits,
 		Changes:   changes(exposed, h.bus),
 		Principal: caller,
 		Origins:   h.config.MCP.AllowedOrigins,

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/node"
+	"github.com/luanette/luanette/internal/script"
+	guestbook "github.com/luanette/luanette/internal/visitor"
 )
 
 // nodeSilence is how long nothing must be heard of a node whose connection to
@@ -37,8 +40,24 @@ func (h *House) joinNodes(ctx context.Context) (err error) {
 	if h.isShared() {
 		options.Silence = nodeSilence
 	}
-	h.node, err = node.Join(ctx, h.store, options)
+	if h.node, err = node.Join(ctx, h.store, options); err != nil || !h.isShared() {
+		return err
+	}
+	h.book, err = guestbook.Open(ctx, h.store, time.Duration(h.config.MCP.SessionIdle))
+	h.visits = visits{h.book}
 	return err
+}
+
+// visits is the book of clients' sessions as the hub sees it.
+type visits struct{ *guestbook.Book }
+
+func (v visits) Keep(ctx context.Context, id string, one hub.Visit) error {
+	return v.Book.Keep(ctx, id, guestbook.Visit{Place: one.Place, Who: one.Who, Version: one.Version, Caps: one.Caps, Level: one.Level})
+}
+
+func (v visits) Find(ctx context.Context, id string) (hub.Visit, bool, error) {
+	one, ok, err := v.Book.Find(ctx, id)
+	return hub.Visit{Place: one.Place, Who: one.Who, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
 }
 
 // nodeID is this house among those that share the database; "" when it is alone.
@@ -70,6 +89,17 @@ func (h *House) liveAsNode(ctx context.Context) {
 	}
 	if h.jobs != nil && h.jobNode() != "" {
 		estates = append(estates, h.jobs)
+	}
+	if h.isShared() {
+		estates = append(estates, h.scripts.sessions)
+		h.hear(ctx, script.Topic, func(string) {
+			if err := h.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
+				h.log.WarnContext(ctx, "scripts of other nodes not taken over", "error", err)
+			}
+		})
+		h.work.Go(func() { h.book.Tidy(ctx) })
+		h.work.Go(func() { h.relayEvents(ctx) })
+		h.hear(ctx, eventTopic, h.heardEvents)
 	}
 	h.node.Run(ctx, estates...)
 }

@@ -52,13 +52,13 @@ func (h *House) openScripts(ctx context.Context) error {
 	}
 	store := kept.store
 	published, err := script.OpenPublished(ctx, h.store, runner, store, script.PublishedOptions{
-		Reserved: h.reserved, Changed: h.catalog.Refresh, Events: h.bus, Log: h.log,
+		Reserved: h.reserved, Shared: h.isShared(), Changed: h.catalog.Refresh, Events: h.bus, Log: h.log,
 	})
 	if err != nil {
 		return err
 	}
 	sessionOptions := h.config.Sessions.options()
-	sessionOptions.Events = h.bus
+	sessionOptions.Events, sessionOptions.Node = h.bus, h.jobNode()
 	sessions, err := script.OpenSessions(ctx, h.store, runner, sessionOptions)
 	if err != nil {
 		return err

@@ -42,10 +42,17 @@ func New(o BusOptions) *Bus {
 // Publish gives p the next sequence number and hands it to everybody who asked
 // for its type. It never waits for them. A nil or closed bus drops p.
 func (b *Bus) Publish(p Payload) {
-	if b == nil {
-		return
+	if b != nil {
+		b.publish(Event{Type: p.EventType(), Data: p})
 	}
-	e := Event{Type: p.EventType(), Data: p}
+}
+
+// Relay publishes what another node did, for those who asked for that too.
+func (b *Bus) Relay(node string, p Remote) {
+	b.publish(Event{Type: p.Type, Data: p, Node: node})
+}
+
+func (b *Bus) publish(e Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {

@@ -22,6 +22,7 @@ package event
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"time"
 )
@@ -47,7 +48,25 @@ type Event struct {
 	Time time.Time `json:"time"`
 	Type string    `json:"type"`
 	Data any       `json:"data"` // the Payload as it was published
+	// Node is where it happened, when that is another node than this.
+	Node string `json:"node,omitempty"`
 }
+
+// Remote is a payload that another node published, as it came over the wire.
+type Remote struct {
+	Type string
+	Key  string
+	Data json.RawMessage
+}
+
+// EventType is that of the payload.
+func (r Remote) EventType() string { return r.Type }
+
+// EventKey is that of the payload.
+func (r Remote) EventKey() string { return r.Key }
+
+// MarshalJSON gives the payload as its node wrote it.
+func (r Remote) MarshalJSON() ([]byte, error) { return r.Data, nil }
 
 // Missed stands in place of events that a subscription could not keep. Its
 // event bears the sequence number of the newest of them.

@@ -43,6 +43,9 @@ type Options struct {
 	// so it is for a number this bus has not reached, which some earlier bus gave
 	// out, and then all that is kept follows.
 	After uint64
+	// Elsewhere also gives what happens on other nodes. Those who act on events
+	// leave it: every node acts on its own.
+	Elsewhere bool
 }
 
 // Subscription is one reader's place on the bus. Several goroutines may read it;
@@ -50,6 +53,7 @@ type Options struct {
 type Subscription struct {
 	bus   *Bus
 	types []string
+	all   bool          // other nodes' too
 	wake  chan struct{} // holds a token while something may be waiting to be read
 	done  chan struct{} // closed when nothing more will come
 
@@ -66,7 +70,7 @@ func newSubscription(b *Bus, o Options) *Subscription {
 		o.Buffer = DefaultBuffer
 	}
 	s := &Subscription{
-		bus: b, types: o.Types,
+		bus: b, types: o.Types, all: o.Elsewhere,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if o.Mode == Latest {
@@ -153,7 +157,7 @@ func (s *Subscription) end() {
 
 // offer queues e if its type is wanted.
 func (s *Subscription) offer(e Event) {
-	if !s.wants(e.Type) {
+	if !s.wants(e.Type) || e.Node != "" && !s.all {
 		return
 	}
 	s.mu.Lock()

@@ -219,6 +219,7 @@ func (e *endpoint) setLevel(ctx context.Context, t *task) (json.RawMessage, erro
 		return nil, err
 	}
 	t.session.level.Store(int32(want))
+	e.share(ctx, t.session)
 	return json.RawMessage("{}"), nil
 }
 

@@ -38,7 +38,11 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 		refuse(w, http.StatusBadRequest, id, wire.Errorf(wire.CodeInvalidRequest, "header %s is missing: begin with initialize", wire.HeaderSession))
 		return nil, false
 	}
-	s := e.sessions.find(name, e.hub.principal(r))
+	who := e.hub.principal(r)
+	s := e.sessions.find(name, who)
+	if s == nil {
+		s = e.adopt(r.Context(), name, who)
+	}
 	if s == nil || s.shared {
 		refuse(w, http.StatusNotFound, id, wire.Errorf(wire.CodeInvalidRequest, "no such session: begin again with initialize"))
 		return nil, false
@@ -65,6 +69,7 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 			refuse(w, http.StatusServiceUnavailable, m.ID, err)
 			return
 		}
+		e.share(r.Context(), s)
 		w.Header().Set(wire.HeaderSession, s.id)
 	}
 	writeJSON(w, rd.status, rd.answer)
@@ -152,7 +157,7 @@ func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 // reopen finds the stream to read: the session's own, or the one an event id
 // belongs to, after that event.
 func (s *session) reopen(last string) (*stream, reader, error) {
-	if last == "" {
+	if last == "" || s.eventsElsewhere(last) {
 		return s.main, s.main.attach(), nil
 	}
 	gone := wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last)
@@ -174,6 +179,7 @@ func (e *endpoint) delete(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	e.forget(r.Context(), s)
 	e.sessions.remove(r.Context(), s)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -41,8 +41,11 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	options.Elsewhere = true
 	sub := h.options.Bus.Subscribe(options)
 	defer sub.Close()
+	h.readers.Add(1)
+	defer h.readers.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
@@ -31,7 +32,13 @@ type Options struct {
 
 // HUD answers the paths under /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
 // their requests' contexts.
-type HUD struct{ options Options }
+type HUD struct {
+	options Options
+	readers atomic.Int64 // who looks on now
+}
+
+// Watched tells whether somebody looks on.
+func (h *HUD) Watched() bool { return h.readers.Load() > 0 }
 
 // New makes the door.
 func New(o Options) *HUD {

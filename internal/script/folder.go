@@ -53,7 +53,10 @@ func (f *Folder) Sync(ctx context.Context) error {
 		f.offer(ctx, file, content, known[file])
 	}
 	for file, one := range known {
-		if _, there := files[file]; !there {
+		if _, there := files[file]; there {
+			continue
+		}
+		if _, seen := f.seen[file]; seen || !f.published.options.Shared { // else it is in another node's folder
 			f.withdraw(ctx, file, one)
 		}
 	}

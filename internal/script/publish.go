@@ -34,6 +34,7 @@ const MaxSource = 1 << 20
 // PublishedOptions are the choices of Published.
 type PublishedOptions struct {
 	Reserved func(name string) bool    // names that are taken; nil is none
+	Shared   bool                      // other nodes publish too, from folders of their own
 	Changed  func(ctx context.Context) // called after the list of tools has changed; nil tells nobody
 	Events   *event.Bus
 	Log      *slog.Logger

@@ -20,6 +20,7 @@ type SessionOptions struct {
 	State  int64         // largest state that is saved, in bytes; 0 is 32 MiB
 	Memory int64         // about how many bytes of states are kept ready; 0 is 64 MiB
 	Turn   Limits        // of one turn; zero fields are the runner's
+	Node   string        // this process among several that share sessions; "" is alone with them
 	Clock  clock.Clock   // nil is the machine's
 	Events *event.Bus    // told of what happens to sessions; nil is fine
 }
@@ -181,6 +182,11 @@ func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context
 		}
 	}
 	return s.lanes.Do(ctx, id, func(ctx context.Context) error {
+		release, err := s.hold(ctx, id)
+		if err != nil {
+			return err
+		}
+		defer release()
 		return f(context.WithValue(ctx, inTurnKey{}, &heldTurn{id, outer}))
 	})
 }

@@ -76,8 +76,8 @@ func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row
 func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	now := s.now()
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
-		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5 WHERE id = $3 AND turns = $4`,
-			row.state, now.UnixMicro(), row.ID, row.Turns, row.run)
+		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5 WHERE id = $3 AND turns = $4 AND holder = $6`,
+			row.state, now.UnixMicro(), row.ID, row.Turns, row.run, s.options.Node)
 		if err != nil {
 			return err
 		}

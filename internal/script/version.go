@@ -44,6 +44,9 @@ func (p *Published) record(ctx context.Context, ready *publication) error {
 		if err != nil {
 			return err
 		}
+		if err := tx.Notify(Topic, ready.Name); err != nil {
+			return err
+		}
 		return tx.QueryRow(ctx, `INSERT INTO publication_versions (name, version, hash, publisher, published_at)
 			VALUES ($1, (SELECT COALESCE(MAX(version), 0) + 1 FROM publication_versions WHERE name = $1), $2, $3, $4) RETURNING version`,
 			ready.Name, ready.Hash.String(), ready.Publisher, now.UnixMicro()).Scan(&ready.Version.Version)
@@ -60,10 +63,48 @@ func (p *Published) forget(ctx context.Context, name string) (had bool, err erro
 			return err
 		}
 		count, err := result.RowsAffected()
-		had = count > 0
-		return err
+		if had = count > 0; err != nil || !had {
+			return err
+		}
+		return tx.Notify(Topic, name)
 	})
 	return had, err
+}
+
+// Topic is where nodes that share a database tell each other that what a name
+// stands for has changed: whoever hears of it calls Reload.
+const Topic = "scripts"
+
+// Reload takes over what other nodes have published and withdrawn.
+func (p *Published) Reload(ctx context.Context) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	current, err := p.loadCurrent(ctx)
+	if err != nil {
+		return err
+	}
+	before := p.list.Load().byName
+	byName, changed := map[string]*publication{}, false
+	for _, one := range current {
+		if known := before[one.Name]; known != nil && known.Hash == one.Hash && known.Version.Version == one.Version.Version {
+			byName[one.Name] = known
+			continue
+		}
+		ready, err := p.prepare(ctx, one.Version, one.origin)
+		if err != nil {
+			p.options.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
+			continue
+		}
+		byName[one.Name], changed = ready, true
+	}
+	if !changed && len(byName) == len(before) {
+		return nil
+	}
+	p.list.Store(newBoard(byName))
+	if p.options.Changed != nil {
+		p.options.Changed(ctx)
+	}
+	return nil
 }
 
 // loadCurrent reads the newest version of every published name.

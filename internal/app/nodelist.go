@@ -1,0 +1,19 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/node"
+)
+
+// Nodes lists the servers that share the configuration's database.
+func Nodes(ctx context.Context, config *Loaded) (list []node.Info, err error) {
+	store, err := db.Open(ctx, config.Database, db.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return node.List(ctx, store)
+}

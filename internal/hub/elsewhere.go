@@ -1,0 +1,93 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Visit is what other nodes need to know of a session to go on with it.
+type Visit struct {
+	Place   string          // the upstream's namespace, or ""
+	Who     string          // whose it is
+	Version string          // of the protocol
+	Caps    json.RawMessage // the client's
+	Level   string          // of the log messages it wants
+}
+
+// Visits are the sessions that nodes have in common.
+type Visits interface {
+	Keep(ctx context.Context, id string, v Visit) error
+	Find(ctx context.Context, id string) (v Visit, ok bool, err error)
+	Forget(ctx context.Context, id string) error
+}
+
+// share lets other nodes know of a session. One they do not know of is served here
+// all the same.
+func (e *endpoint) share(ctx context.Context, s *session) {
+	if e.hub.opts.Visits == nil || s.shared {
+		return
+	}
+	version, caps := s.negotiated()
+	v := Visit{Place: e.name, Who: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()]}
+	if err := e.hub.opts.Visits.Keep(ctx, s.id, v); err != nil {
+		e.hub.log.WarnContext(ctx, "other nodes do not know of a session", "error", err)
+	}
+}
+
+// adopt goes on with a session that another node began: nil when there is none of
+// that id, or it is another's.
+func (e *endpoint) adopt(ctx context.Context, id, who string) *session {
+	if e.hub.opts.Visits == nil {
+		return nil
+	}
+	v, ok, err := e.hub.opts.Visits.Find(ctx, id)
+	if err != nil {
+		e.hub.log.WarnContext(ctx, "sessions of other nodes cannot be looked up", "error", err)
+	}
+	if !ok || err != nil || v.Place != e.name || v.Who != who {
+		return nil
+	}
+	for _, kind := range listChanges {
+		e.backend.remember(ctx, kind)
+	}
+	s := newSession(e, who, false)
+	s.id = id
+	s.initialize(v.Version, v.Caps)
+	s.ready.Store(true)
+	if want, ok := parseLevel(v.Level); ok {
+		s.level.Store(int32(want))
+		_ = e.hearDown(ctx, want) // without log messages the session can still be used
+	}
+	return e.sessions.settle(ctx, s)
+}
+
+// settle lets an adopted session in, unless another request has done so meanwhile.
+func (all *sessions) settle(ctx context.Context, s *session) *session {
+	all.mu.Lock()
+	before := all.byID[s.id]
+	all.mu.Unlock()
+	if before != nil && before.who == s.who {
+		return before
+	}
+	if err := all.add(ctx, s); err != nil {
+		return nil
+	}
+	return s
+}
+
+// forget ends a session for all nodes.
+func (e *endpoint) forget(ctx context.Context, s *session) {
+	if e.hub.opts.Visits == nil {
+		return
+	}
+	if err := e.hub.opts.Visits.Forget(ctx, s.id); err != nil {
+		e.hub.log.WarnContext(ctx, "other nodes still know of a session that ended", "error", err)
+	}
+}
+
+// eventsElsewhere tells whether an event id is of a stream that this node cannot
+// have: the session was another's. Its own stream then begins anew.
+func (s *session) eventsElsewhere(last string) bool {
+	name, number, ok := parseEventID(last)
+	return ok && name == mainStream && number > s.main.position()
+}
