@@ -168,6 +168,11 @@ crash: ## Kill the server KILLS times (default 200) while jobs run, and see that
 storm: ## 200 people say 20 messages each while the server is killed, and each is answered once, in order
 	LUANETTE_TEST_PEOPLE=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestStormOfMessages ./cmd/luanette
 
+.PHONY: nodes
+SECONDS ?= 180
+nodes: ## Three nodes on one Postgres, killed at random for SECONDS (default 180) while they work
+	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run TestNodesKilledAtRandom ./cmd/luanette
+
 .PHONY: cover
 cover: neighbours ## Coverage by package, and cover.out
 	go test -coverprofile cover.out ./...

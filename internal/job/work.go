@@ -37,7 +37,7 @@ func (q *Queue) work(ctx context.Context, run *durable.Run) error {
 			q.turns.give(j.Creator)
 		}
 	}()
-	past, steps, err := q.past(run, fresh)
+	past, steps, err := q.past(ctx, run, fresh)
 	if err != nil {
 		return q.conclude(ctx, j, Outcome{}, err, nil)
 	}
@@ -73,11 +73,15 @@ func (q *Queue) find(ctx context.Context, id string) (j Job, fresh bool, err err
 }
 
 // past is what a run recorded before: how many records, and the steps in them.
-func (q *Queue) past(run *durable.Run, fresh bool) (records int, steps []host.Step, err error) {
+func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records int, steps []host.Step, err error) {
 	if fresh {
 		return 0, nil, nil
 	}
-	past, err := run.Past()
+	var past [][]byte
+	err = q.persist(ctx, func() (err error) {
+		past, err = run.Past()
+		return err
+	})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -115,7 +119,11 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 		if err := q.pause(ctx, j, err, held); err != nil {
 			return q.stopped(ctx, j, err)
 		}
-		records, err := q.engine.Records(j.ID)
+		var records [][]byte
+		err = q.persist(ctx, func() (err error) {
+			records, err = q.engine.Records(j.ID)
+			return err
+		})
 		if err == nil {
 			steps, err = host.ReadJournal(records...)
 		}

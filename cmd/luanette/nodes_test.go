@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/llm/llmtest"
+	"github.com/luanette/luanette/internal/node"
+)
+
+// nodesSeconds says for how long nodes are killed; without it the test is skipped.
+const nodesSeconds = "LUANETTE_TEST_NODES"
+
+const (
+	nodesJobSteps = 10
+	nodesJobSum   = nodesJobSteps * (nodesJobSteps + 1) * (2*nodesJobSteps + 1) / 6
+)
+
+// Three nodes share one Postgres. While they work, one after the other is killed
+// and started again, and Postgres is restarted once. Clients ask any node, and
+// again when it is gone. What was acknowledged is there, was done once, and each
+// person's messages were answered in order.
+func TestNodesKilledAtRandom(t *testing.T) {
+	seconds, _ := strconv.Atoi(os.Getenv(nodesSeconds))
+	if seconds == 0 {
+		t.Skip("make nodes runs it: it takes minutes")
+	}
+	f := newFleet(t)
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	for n := range 4 {
+		clients.Go(func() { f.runJobs(t, fmt.Sprint("w", n), stop) })
+	}
+	for n := range 6 {
+		clients.Go(func() { f.chat(t, fmt.Sprint("person", n), stop) })
+	}
+	for range 3 {
+		clients.Go(func() { f.useSession(t, stop) })
+	}
+	clients.Go(func() { f.publish(t, stop) })
+	f.disturb(t, time.Duration(seconds)*time.Second)
+	close(stop)
+	clients.Wait()
+	f.check(t)
+}
+
+type fleet struct {
+	folder   string
+	postgres *dbtest.Server
+	store    *db.DB
+	counter  *counter
+	crew     []*crewman
+	hash     string // of the script that jobs run
+
+	mu       sync.Mutex
+	jobs     map[string]string // name at the counter, by acknowledged id
+	said     map[string]int    // messages answered, by person
+	gone     []time.Duration   // from a kill to the end of its node's row
+	sessions atomic.Int64      // turns
+	scripts  atomic.Int64      // published
+	retries  atomic.Int64
+	kills    int
+}
+
+// crewman is one node.
+type crewman struct {
+	name, address string
+	mu            sync.Mutex
+	cmd           *exec.Cmd
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
+	t.Cleanup(model.Close)
+	f := &fleet{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]string{}, said: map[string]int{}}
+	f.store = dbtest.Open(t, f.postgres.URL)
+	var url string
+	f.counter, url = serveCounter(t)
+	config := fmt.Sprintf("database = %q\n[log]\nlevel = \"error\"\n[upstreams.counter]\nurl = %q\nheaders = { %q = \"${BOOT}\" }\n[chat]\nbase_url = %q\nrate = 100000\n",
+		f.postgres.URL, url, bootHeader, model.URL)
+	if err := os.WriteFile(filepath.Join(f.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ann", "bob", "cyd"} {
+		c := &crewman{name: name, address: freeAddress(t)}
+		f.crew = append(f.crew, c)
+		f.start(t, c)
+		t.Cleanup(c.kill)
+	}
+	var stored struct{ Hash string }
+	f.until(t, func(s *crashServer) bool {
+		return s.call("script_store", map[string]any{"content": crashScript}, &stored) == nil
+	})
+	f.hash = stored.Hash
+	return f
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return free.Addr().String()
+}
+
+// start starts a node and waits until it is ready.
+func (f *fleet) start(t *testing.T, c *crewman) {
+	t.Helper()
+	path, err := exec.LookPath("luanette")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "serve", "--listen", c.address, "--data", c.name, "--config", "luanette.toml")
+	cmd.Dir = f.folder
+	cmd.Env = []string{
+		"HOME=" + f.folder, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=" + llmtest.Key, "LUANETTE_NODE=" + c.name,
+		"BOOT=" + c.name + fmt.Sprint(time.Now().UnixNano()),
+		"LUANETTE_JOBS_KEEP_COMPLETE=24h", "LUANETTE_JOBS_KEEP_FAILED=24h", "LUANETTE_JOBS_TIMEOUT=10m",
+	}
+	log := &bytes.Buffer{}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.cmd = cmd
+	c.mu.Unlock()
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		fmt.Fprintln(log, lines.Text())
+		if strings.Contains(lines.Text(), "is listening on") {
+			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			return
+		}
+	}
+	t.Errorf("node %s did not start:\n%s", c.name, log)
+}
+
+func (c *crewman) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
+// any is some node, dead or alive.
+func (f *fleet) any() *crashServer {
+	return &crashServer{url: "http://" + f.crew[rand.IntN(len(f.crew))].address}
+}
+
+// until asks one node after the other until it works.
+func (f *fleet) until(t *testing.T, works func(*crashServer) bool) {
+	for !works(f.any()) {
+		f.retries.Add(1)
+		if t.Context().Err() != nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func over(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// runJobs starts jobs and waits for each at whatever node.
+func (f *fleet) runJobs(t *testing.T, who string, stop <-chan struct{}) {
+	for n := 0; !over(stop); n++ {
+		name := fmt.Sprint(who, ".", n)
+		var started struct {
+			JobID string `json:"job_id"`
+		}
+		params := map[string]any{"job": name, "steps": nodesJobSteps, "tool": "add"}
+		// One that was not acknowledged may have begun: the next try has another name.
+		err := f.any().call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
+		if err != nil || started.JobID == "" {
+			f.retries.Add(1)
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		f.mu.Lock()
+		f.jobs[started.JobID] = name
+		f.mu.Unlock()
+		f.await(t, started.JobID)
+	}
+}
+
+// await waits for a job and looks at its result.
+func (f *fleet) await(t *testing.T, id string) {
+	f.until(t, func(s *crashServer) bool {
+		var polled struct{ Completed []crashJob }
+		if s.call("job_poll", map[string]any{"job_ids": []string{id}, "timeout_ms": 20_000}, &polled) != nil || len(polled.Completed) == 0 {
+			return false
+		}
+		if j := polled.Completed[0]; j.Status != "complete" || string(j.Result) != strconv.Itoa(nodesJobSum) {
+			t.Errorf("job %s ended %s with %s %+v", id, j.Status, j.Result, j.Error)
+		}
+		return true
+	})
+}
+
+// chat says one message after the other, each until it is answered.
+func (f *fleet) chat(t *testing.T, user string, stop <-chan struct{}) {
+	for n := 0; !over(stop); n++ {
+		body, _ := json.Marshal(map[string]string{"client_id": "nodes", "user_id": user, "message": said(user, n), "message_key": strconv.Itoa(n)})
+		f.until(t, func(s *crashServer) bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/api/v1/chat", bytes.NewReader(body))
+			if err != nil {
+				return false
+			}
+			r.Header.Set("Content-Type", "application/json")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return false
+			}
+			defer answer.Body.Close()
+			text, err := io.ReadAll(answer.Body)
+			return err == nil && answer.StatusCode == http.StatusOK && strings.Contains(string(text), said(user, n))
+		})
+		f.mu.Lock()
+		f.said[user] = n + 1
+		f.mu.Unlock()
+	}
+}
+
+// useSession counts in a session, turn by turn at whatever node. A turn that is
+// tried again counts once.
+func (f *fleet) useSession(t *testing.T, stop <-chan struct{}) {
+	var made struct {
+		SessionID string `json:"session_id"`
+	}
+	f.until(t, func(s *crashServer) bool {
+		return s.call("session_create", map[string]any{}, &made) == nil && made.SessionID != ""
+	})
+	for n := 1; !over(stop); n++ {
+		code := fmt.Sprintf("if last ~= %d then count, last = (count or 0) + 1, %d end return count", n, n)
+		f.until(t, func(s *crashServer) bool {
+			var answer struct{ Result json.RawMessage }
+			if s.call("lua_eval", map[string]any{"code": code, "session_id": made.SessionID}, &answer) != nil {
+				return false
+			}
+			if string(answer.Result) != strconv.Itoa(n) {
+				t.Errorf("session %s: turn %d finds %s", made.SessionID, n, answer.Result)
+			}
+			return true
+		})
+		f.sessions.Add(1)
+	}
+}
+
+// publish publishes versions of a script, and calls each at whatever node until it
+// is there.
+func (f *fleet) publish(t *testing.T, stop <-chan struct{}) {
+	for n := 1; !over(stop); n++ {
+		source := fmt.Sprintf("function describe() return { name = 'edition', description = 'Which one' } end\nfunction main() return %d end", n)
+		var stored struct{ Hash string }
+		f.until(t, func(s *crashServer) bool {
+			return s.call("script_store", map[string]any{"content": source}, &stored) == nil
+		})
+		f.until(t, func(s *crashServer) bool {
+			var published json.RawMessage
+			return s.call("script_publish", map[string]any{"script_hash": stored.Hash}, &published) == nil
+		})
+		f.until(t, func(s *crashServer) bool {
+			var answer struct{ Result json.RawMessage }
+			return s.call("edition", map[string]any{}, &answer) == nil && string(answer.Result) == strconv.Itoa(n)
+		})
+		f.scripts.Add(1)
+	}
+}
+
+// disturb kills nodes for so long, and restarts Postgres in the middle.
+func (f *fleet) disturb(t *testing.T, long time.Duration) {
+	began, restarted := time.Now(), false
+	for time.Since(began) < long {
+		time.Sleep(time.Duration(1000+rand.IntN(3000)) * time.Millisecond)
+		if !restarted && time.Since(began) > long/2 {
+			f.postgres.Stop(t, "immediate")
+			time.Sleep(2 * time.Second)
+			f.postgres.Start(t)
+			restarted = true
+			continue
+		}
+		f.killOne(t, f.crew[rand.IntN(len(f.crew))])
+	}
+}
+
+// killOne kills a node and starts it again when the others have noticed.
+func (f *fleet) killOne(t *testing.T, c *crewman) {
+	before, err := node.List(t.Context(), f.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(before, func(i node.Info) bool { return strings.HasSuffix(i.Address, c.address) })
+	c.kill()
+	killed := time.Now()
+	f.kills++
+	for at >= 0 && time.Since(killed) < 30*time.Second {
+		now, err := node.List(t.Context(), f.store)
+		if err == nil && !slices.ContainsFunc(now, func(i node.Info) bool { return i.ID == before[at].ID }) {
+			f.gone = append(f.gone, time.Since(killed))
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	f.start(t, c)
+}
+
+// check looks at what is left when all is quiet.
+func (f *fleet) check(t *testing.T) {
+	f.counter.mu.Lock()
+	for _, problem := range f.counter.problems {
+		t.Error(problem)
+	}
+	f.counter.mu.Unlock()
+	for id, name := range f.jobs {
+		for step := range nodesJobSteps {
+			if made := f.counter.made(name)[step+1]; made < 1 {
+				t.Errorf("job %s did not make step %d", id, step+1)
+			}
+		}
+	}
+	answers := 0
+	for user, messages := range f.said {
+		f.checkHistory(t, user, messages)
+		answers += messages
+	}
+	slices.Sort(f.gone)
+	if len(f.gone) > 0 {
+		t.Logf("taken over after %s (median), %s (slowest)", f.gone[len(f.gone)/2].Round(time.Millisecond), f.gone[len(f.gone)-1].Round(time.Millisecond))
+	}
+	t.Logf("%d kills, one restart of Postgres; %d jobs, %d messages, %d turns of sessions, %d published scripts; %d tries were made again",
+		f.kills, len(f.jobs), answers, f.sessions.Load(), f.scripts.Load(), f.retries.Load())
+}
+
+// checkHistory holds the last of what is kept of a person against what was said.
+func (f *fleet) checkHistory(t *testing.T, user string, messages int) {
+	var history struct {
+		Entries []struct {
+			User string `json:"user_message"`
+		}
+	}
+	f.until(t, func(s *crashServer) bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/api/v1/orgs/default/users/"+user+"/history?limit=50", nil)
+		if err != nil {
+			return false
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		return json.NewDecoder(answer.Body).Decode(&history) == nil && len(history.Entries) > 0
+	})
+	first := messages - len(history.Entries)
+	for i, e := range history.Entries {
+		if e.User != said(user, first+i) {
+			t.Errorf("%s: kept %q where %q was said", user, e.User, said(user, first+i))
+		}
+	}
+}
