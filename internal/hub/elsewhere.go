@@ -51,7 +51,7 @@ func (e *endpoint) adopt(ctx context.Context, id, who string) *session {
 		e.backend.remember(ctx, kind)
 	}
 	s := newSession(e, who, false)
-	s.id = id
+	s.id, s.adopted = id, true
 	s.initialize(v.Version, v.Caps)
 	s.ready.Store(true)
 	if want, ok := parseLevel(v.Level); ok {
@@ -89,5 +89,5 @@ func (e *endpoint) forget(ctx context.Context, s *session) {
 // have: the session was another's. Its own stream then begins anew.
 func (s *session) eventsElsewhere(last string) bool {
 	name, number, ok := parseEventID(last)
-	return ok && name == mainStream && number > s.main.position()
+	return s.adopted && ok && name == mainStream && number > s.main.position()
 }

@@ -22,6 +22,7 @@ type session struct {
 	born    time.Time
 	ep      *endpoint
 	shared  bool          // main carries answers too
+	adopted bool          // another node began it
 	main    *stream       // what is not part of a call's own stream
 	gone    chan struct{} // closed when the session ends
 	level   atomic.Int32  // the least important log messages wanted

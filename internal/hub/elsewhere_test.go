@@ -1,0 +1,88 @@
+package hub
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// visitsInMemory is what two hubs have in common.
+type visitsInMemory struct {
+	mu   sync.Mutex
+	byID map[string]Visit
+}
+
+func (v *visitsInMemory) Keep(_ context.Context, id string, one Visit) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.byID[id] = one
+	return nil
+}
+
+func (v *visitsInMemory) Find(_ context.Context, id string) (Visit, bool, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	one, ok := v.byID[id]
+	return one, ok, nil
+}
+
+func (v *visitsInMemory) Forget(_ context.Context, id string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.byID, id)
+	return nil
+}
+
+// A session goes on at another node, also when the one that began it is gone, and
+// ends for all.
+func TestASessionGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	common := &visitsInMemory{byID: map[string]Visit{}}
+	node := func() *httptest.Server {
+		h := New(Options{Name: "node", Version: "1", Visits: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
+		server := httptest.NewServer(h.Handler())
+		t.Cleanup(func() { _ = h.Close(context.Background()); server.Close() })
+		return server
+	}
+	ask := func(server *httptest.Server, method, who, session, body string) (int, string, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("X-Who", who)
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, answer.Header.Get("Mcp-Session-Id"), string(text)
+	}
+	a, b := node(), node()
+	_, session, text := ask(a, "POST", "ann", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	if session == "" {
+		t.Fatalf("no session: %s", text)
+	}
+	const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	if status, _, text := ask(b, "POST", "ann", session, ping); status != http.StatusOK || !strings.Contains(text, `"result"`) {
+		t.Errorf("at another node: %d %s", status, text)
+	}
+	if status, _, _ := ask(b, "POST", "eve", session, ping); status != http.StatusNotFound {
+		t.Errorf("somebody else: %d", status)
+	}
+	if status, _, _ := ask(b, "DELETE", "ann", session, ""); status != http.StatusNoContent {
+		t.Errorf("end: %d", status)
+	}
+	if status, _, _ := ask(node(), "POST", "ann", session, ping); status != http.StatusNotFound {
+		t.Errorf("after its end: %d", status)
+	}
+}
