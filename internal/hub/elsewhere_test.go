@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/luanette/luanette/internal/tool"
 )
 
 // visitsInMemory is what two hubs have in common.
@@ -37,13 +39,19 @@ func (v *visitsInMemory) Forget(_ context.Context, id string) error {
 	return nil
 }
 
+type noTools struct{}
+
+func (noTools) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
+
+func (noTools) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+
 // A session goes on at another node, also when the one that began it is gone, and
 // ends for all.
 func TestASessionGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	common := &visitsInMemory{byID: map[string]Visit{}}
 	node := func() *httptest.Server {
-		h := New(Options{Name: "node", Version: "1", Visits: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
+		h := New(Options{Name: "node", Version: "1", Tools: noTools{}, Visits: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
 		server := httptest.NewServer(h.Handler())
 		t.Cleanup(func() { _ = h.Close(context.Background()); server.Close() })
 		return server
