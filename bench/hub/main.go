@@ -104,28 +104,17 @@ func measure(ctx context.Context, l load, clients, profile string) error {
 		return err
 	}
 	defer plain.stop()
-	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
-		return err
-	}
-	for _, w := range []way{
+	ways := []way{
 		{"direct, legacy", far, "/mcp", "legacy"}, {"direct, modern", far, "/mcp", "modern"},
 		{"reverse proxy, legacy", plain, "/mcp", "legacy"}, {"reverse proxy, modern", plain, "/mcp", "modern"},
-	} {
-		for _, n := range counts {
-			if err := w.report(ctx, n, l); err != nil {
-				return err
-			}
-		}
 	}
 	for _, era := range eras {
 		for _, behind := range eras {
-			for _, n := range counts {
-				through := way{era + " client, " + behind + " upstream", near, "/mcp/" + behind, era}
-				if err := through.report(ctx, n, l); err != nil {
-					return err
-				}
-			}
+			ways = append(ways, way{era + " client, " + behind + " upstream", near, "/mcp/" + behind, era})
 		}
+	}
+	if err := l.report(ctx, ways, counts); err != nil {
+		return err
 	}
 	return weighSessions(ctx, near)
 }
@@ -150,24 +139,34 @@ type way struct {
 	era    string // of the client
 }
 
-// report measures one row: what the server spends while clients call it.
-func (w way) report(ctx context.Context, clients int, l load) error {
-	if _, err := call(ctx, w.server.mcp+w.path, w.era, clients, l.length/4); err != nil { // warm up
-		return fmt.Errorf("%s: %w", w.name, err)
+// report measures what the servers spend while clients call them. Every round
+// goes through all rows, so that what else happens on the machine hits them alike.
+func (l load) report(ctx context.Context, ways []way, counts []int) error {
+	best := make([]cost, len(ways)*len(counts))
+	for round := range l.rounds {
+		for i := range best {
+			w, clients := ways[i/len(counts)], counts[i%len(counts)]
+			c, err := w.round(ctx, clients, l.length)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+			if round == 0 || c.cpu < best[i].cpu {
+				best[i] = c
+			}
+		}
 	}
-	var best cost
-	for i := range l.rounds {
-		c, err := w.round(ctx, clients, l.length)
+	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
+		return err
+	}
+	for i, c := range best {
+		err := row(ways[i/len(counts)].name, strconv.Itoa(counts[i%len(counts)]), quantile(c.times, 50).String(), quantile(c.times, 99).String(),
+			strconv.Itoa(int(float64(len(c.times))/l.length.Seconds())),
+			c.cpu.Round(time.Microsecond).String(), fmt.Sprintf("%.1f KB", float64(c.bytes)/1000), strconv.FormatUint(c.objects, 10))
 		if err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
-		if i == 0 || c.cpu < best.cpu {
-			best = c
+			return err
 		}
 	}
-	return row(w.name, strconv.Itoa(clients), quantile(best.times, 50).String(), quantile(best.times, 99).String(),
-		strconv.Itoa(int(float64(len(best.times))/l.length.Seconds())),
-		best.cpu.Round(time.Microsecond).String(), fmt.Sprintf("%.1f KB", float64(best.bytes)/1000), strconv.FormatUint(best.objects, 10))
+	return nil
 }
 
 // cost is what a round took: every call, and the server for one.
@@ -177,7 +176,11 @@ type cost struct {
 	bytes, objects uint64
 }
 
+// round measures one, after a moment to get warm.
 func (w way) round(ctx context.Context, clients int, length time.Duration) (c cost, err error) {
+	if _, err := call(ctx, w.server.mcp+w.path, w.era, clients, length/4); err != nil {
+		return c, err
+	}
 	before, err := w.server.usage(ctx)
 	if err != nil {
 		return c, err
