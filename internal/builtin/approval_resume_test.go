@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -134,6 +136,28 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 	}
 	if got := s.inSession(t, session, "n"); got != "1" || len(s.bank.payments()) != 1 {
 		t.Errorf("n = %s, paid %q", got, s.bank.payments())
+	}
+}
+
+// It goes on with the rights of who began it, not of who decided or found it.
+func TestAnApprovedScriptKeepsItsRights(t *testing.T) {
+	t.Parallel()
+	s := approving(t, payments)
+	web := access.With(t.Context(), access.Principal{ID: "key:web", Name: "web", Scopes: []access.Scope{access.MCP}})
+	result, err := s.catalog.Call(web, tool.Call{Ref: tool.Ref{Name: "lua_eval"}, Args: json.RawMessage(`{"code":"mcp.bank.pay { to = 'a' }"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waits answered
+	if view, err := result.View(); err != nil || json.Unmarshal(view.Structured, &waits) != nil || waits.Approval == nil {
+		t.Fatalf("answered %s, %v", result.Raw, err)
+	}
+	if err := s.office.Answer(t.Context(), waits.Approval.ID, host.Answer{Allow: true}); err != nil {
+		t.Fatal(err)
+	}
+	s.nextProcess(t)
+	if got := fmt.Sprint(s.bank.payments(), s.bank.by); got != "[a] [key:web]" {
+		t.Errorf("paid %s", got)
 	}
 }
 

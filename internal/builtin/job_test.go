@@ -15,6 +15,7 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/clock"
@@ -30,6 +31,7 @@ import (
 type bank struct {
 	mu   sync.Mutex
 	paid []string
+	by   []string      // whose calls those were
 	wait chan struct{} // told when somebody is here, or a payment is slow and waits to be cancelled
 
 	holds atomic.Bool   // the next call to "hold" waits
@@ -71,7 +73,7 @@ func (b *bank) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if call.Ref.Name == "pay" {
-		b.paid = append(b.paid, in.To)
+		b.paid, b.by = append(b.paid, in.To), append(b.by, access.Of(ctx).ID)
 	}
 	return tool.Output("ok", map[string]any{"receipt": "R-" + in.To, "balance": 100 - len(b.paid)})
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
@@ -63,6 +64,8 @@ type kept struct {
 	Session string `json:"session,omitempty"` // whose turn it is
 	Turns   int64  `json:"turns,omitempty"`   // of the session then
 	Journal []byte `json:"journal"`           // what it did
+
+	Asker *access.Principal `json:"asker,omitempty"` // whose it is; nil is the local owner's
 }
 
 // attended is a run whose effects may need approval.
@@ -157,16 +160,36 @@ func (a *attended) attempt(ctx context.Context, who host.Errand, judge host.Judg
 	}
 	a.journal = append(append(a.journal, recorded.data...), tail...)
 	paused := host.NewPaused(who, gate, err == nil, outcome.Output)
-	paused.Kept, err = json.Marshal(a.kept())
+	paused.Kept, err = json.Marshal(a.kept(ctx))
 	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
 }
 
-func (a *attended) kept() kept {
+func (a *attended) kept(ctx context.Context) kept {
 	q := a.request
-	return kept{
+	k := kept{
 		Source: q.Source, Name: q.Name, Language: q.Language, Hash: q.Hash, Creator: q.Creator, Params: q.Params, Main: q.Main, Limits: q.Limits,
 		Session: a.session, Turns: a.turns, Journal: a.journal,
 	}
+	if who := access.Of(ctx); who.ID != access.LocalID {
+		k.Asker = &who
+	}
+	return k
+}
+
+// as returns ctx with whose run it was, with the rights they have now: whoever
+// decided about it, or found it, lends it none.
+func (k kept) as(ctx context.Context, r *Runner) (context.Context, error) {
+	if k.Asker == nil {
+		return access.With(ctx, access.Local()), nil
+	}
+	who := *k.Asker
+	if r.options.Standing != nil {
+		var err error
+		if who, err = r.options.Standing(ctx, who); err != nil {
+			return ctx, err
+		}
+	}
+	return access.With(ctx, who), nil
 }
 
 // permissive allows everything.
@@ -209,7 +232,11 @@ func (s *Sessions) Resume(ctx context.Context, id string, who host.Errand, keptR
 		return nil, err
 	}
 	a.journal = append(a.journal, bytes.Join(records, nil)...)
-	done, failed := s.goOn(ctx, a)
+	var done Turn
+	as, failed := k.as(ctx, s.runner)
+	if failed == nil {
+		done, failed = s.goOn(as, a)
+	}
 	if ctx.Err() != nil { // stopped: it goes on later
 		return nil, context.Cause(ctx)
 	}

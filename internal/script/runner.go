@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/event"
@@ -88,6 +89,9 @@ type Options struct {
 	Random    func() uint64 // seeds; nil draws from the system
 	Approvals Approvals     // who decides what scripts may do; nil lets them do all
 	Flow      host.Flow     // follows what runs have read; nil follows nothing
+	// Standing tells who somebody is now, for a run that goes on after its approval;
+	// nil takes them as they were.
+	Standing func(ctx context.Context, was access.Principal) (access.Principal, error)
 	// Fields are the names of the fields a tool's results have, at any depth, as
 	// far as they are known; may be nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
