@@ -19,9 +19,6 @@ func measureGuards(ctx context.Context, l load, clients string) error {
 		return err
 	}
 	defer far.stop()
-	if err := row("guards", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
-		return err
-	}
 	hubs := map[string]*process{}
 	for _, guarded := range []string{"off", "on"} {
 		door, err := freeAddress()
@@ -39,14 +36,11 @@ func measureGuards(ctx context.Context, l load, clients string) error {
 	if err := approveAll(ctx, hubs["on"]); err != nil {
 		return err
 	}
-	for _, n := range counts {
-		for _, guarded := range []string{"off", "on"} {
-			if err := (way{guarded + ", one server's endpoint", hubs[guarded], "/mcp/modern", "modern"}).report(ctx, n, l); err != nil {
-				return err
-			}
-		}
+	var ways []way
+	for _, guarded := range []string{"off", "on"} {
+		ways = append(ways, way{"guards " + guarded + ", one server's endpoint", hubs[guarded], "/mcp/modern", "modern"})
 	}
-	return nil
+	return l.report(ctx, ways, counts)
 }
 
 // approveAll approves what the hub holds, once it has seen it.
