@@ -65,7 +65,7 @@ $(LINT): .golangci.yml
 	GOBIN=$(CACHE)/lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv $(CACHE)/lint/golangci-lint $@
 
-VULN_VERSION := v1.1.4
+VULN_VERSION := v1.9.0
 .PHONY: vuln
 vuln: ## Known vulnerabilities in what we use; says so where the database is out of reach
 	@mkdir -p $(CACHE); GOBIN=$(CACHE)/vuln go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)

@@ -63,10 +63,14 @@ func run(ctx context.Context, dir, out string, log *slog.Logger) error {
 			scores = append(scores, got)
 		}
 	}
-	if err := os.WriteFile(out, report(scores), 0o644); err != nil {
+	client, err := suite.judgeClient(ctx)
+	if err != nil {
 		return err
 	}
-	return verdict(scores)
+	if err := os.WriteFile(out, append(report(scores), clientReport(client)...), 0o644); err != nil {
+		return err
+	}
+	return errors.Join(verdict(scores), failedClient(client))
 }
 
 // verdict is an error when our own server failed something that is scored.
