@@ -12,6 +12,7 @@ import (
 // loginFlags are those of commands about logins.
 type loginFlags struct {
 	settingFlags
+	tokenFlag
 	Name   string `arg:"" help:"Its namespace."`
 	Server string `short:"s" placeholder:"URL" help:"Do it at the server running there, such as http://127.0.0.1:8081."`
 }
@@ -26,7 +27,7 @@ func (f *loginFlags) at(ctx context.Context, world *process, do func(app.LoginDe
 
 func (f *loginFlags) open(ctx context.Context, world *process) (app.LoginDesk, error) {
 	if f.Server != "" {
-		return app.ConnectLogins(f.Server)
+		return app.ConnectLogins(f.Server, f.token(world))
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/login"
 	"github.com/luanette/luanette/internal/oauth"
+	"github.com/luanette/luanette/internal/secret"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
@@ -133,8 +134,8 @@ func (d *localLogins) Logout(ctx context.Context, name string) (bool, error) {
 
 func (d *localLogins) Close() error { return d.store.Close() }
 
-// ConnectLogins is a desk at the server that runs at address.
-func ConnectLogins(address string) (LoginDesk, error) {
+// ConnectLogins is a desk at the server that runs at address, which key opens.
+func ConnectLogins(address string, key secret.Text) (LoginDesk, error) {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -142,10 +143,13 @@ func ConnectLogins(address string) (LoginDesk, error) {
 	if err != nil || u.Host == "" {
 		return nil, fault.New(fault.InvalidParams, "%q is not a server's address", address)
 	}
-	return &remoteLogins{u.Scheme + "://" + u.Host}, nil
+	return &remoteLogins{u.Scheme + "://" + u.Host, key}, nil
 }
 
-type remoteLogins struct{ base string }
+type remoteLogins struct {
+	base string
+	key  secret.Text
+}
 
 func (d *remoteLogins) ask(ctx context.Context, method, name, body string, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, method, d.base+"/api/v1/upstreams/"+url.PathEscape(name)+"/login", bytes.NewReader([]byte(body)))
@@ -153,6 +157,9 @@ func (d *remoteLogins) ask(ctx context.Context, method, name, body string, answe
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if !d.key.IsZero() {
+		request.Header.Set("Authorization", "Bearer "+d.key.Reveal())
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "ask the server").WithHint("start it with `luanette serve`, or leave --server away")
