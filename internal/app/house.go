@@ -352,7 +352,7 @@ func (h *House) Close(ctx context.Context) error {
 		failed = append(failed, inTime(ctx, h.node.Leave))
 	}
 	if h.store != nil {
-		failed = append(failed, h.store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
+		failed = append(failed, h.store.Close()) // what was acknowledged is written whatever ctx says
 	}
 	return errors.Join(append(failed, inTime(ctx, h.telemetry.Shutdown))...)
 }

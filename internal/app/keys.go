@@ -113,7 +113,7 @@ func (h *House) checkDoors(ctx context.Context, address string) error {
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host != "" && inet.IsLoopback(host) {
-		return nil // what is no address the listener says better
+		return nil //nolint:nilerr // what is no address the listener says better
 	}
 	return fault.New(fault.Config, "listen on %s: others can reach that address, and no key is needed here", address).
 		WithHint("make a key first: luanette key create admin --scope admin")

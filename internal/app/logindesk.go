@@ -45,7 +45,7 @@ func OpenLogins(ctx context.Context, config *Loaded, options Options) (LoginDesk
 	}
 	l, err := openLogins(ctx, store, config, secrets, slog.New(slog.NewTextHandler(options.Stderr, nil)))
 	if err != nil {
-		return nil, errors.Join(err, store.Close()) //nolint:contextcheck // what was acknowledged is written whatever ctx says
+		return nil, errors.Join(err, store.Close())
 	}
 	return &localLogins{l, store, specs}, nil
 }

@@ -210,7 +210,7 @@ func (o loginOffice) Begin(ctx context.Context, name string, device bool) (oauth
 	if err != nil || wait == nil {
 		return begun, err
 	}
-	o.house.spawn(func(ctx context.Context) { o.await(ctx, name, wait) }) //nolint:contextcheck // it outlives the request
+	o.house.spawn(func(ctx context.Context) { o.await(ctx, name, wait) }) // it outlives the request
 	return begun, nil
 }
 

@@ -135,11 +135,11 @@ func (h *House) nodeListens(address string) {
 }
 
 // nodeDrains tells the others that we are about to go.
-func (h *House) nodeDrains() {
+func (h *House) nodeDrains(ctx context.Context) {
 	if h.node == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
 	if err := h.node.Drain(ctx); err != nil {
 		h.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)

@@ -43,11 +43,11 @@ func (h *House) notReady(ctx context.Context) string {
 
 // linger goes on serving for a while after the process was told to stop, so that
 // load balancers see that it is not ready before anybody is turned away.
-func (h *House) linger() {
+func (h *House) linger(ctx context.Context) {
 	h.leaving.Store(true)
-	h.nodeDrains()
+	h.nodeDrains(ctx)
 	if wait := time.Duration(h.config.Linger); wait > 0 {
-		h.log.Info("leaving: not ready, and serving what still comes", "for", wait)
+		h.log.InfoContext(ctx, "leaving: not ready, and serving what still comes", "for", wait)
 		time.Sleep(wait)
 	}
 }

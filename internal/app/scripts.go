@@ -46,7 +46,7 @@ func (h *House) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runner, err := h.newRunner(javascript)
+	runner, err := h.newRunner(javascript) //nolint:contextcheck // its functions get the context of their run
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (h *House) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, 
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
-	return script.NewRunner(script.Options{ //nolint:contextcheck // its functions get the context of their run
+	return script.NewRunner(script.Options{
 		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
 		Results: scriptResults{h.results}, Fields: h.fieldsOf,
 		Events: h.bus, Log: h.log,

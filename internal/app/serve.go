@@ -56,7 +56,7 @@ func (h *House) Serve(ctx context.Context) error {
 	case err = <-failed: // the listener died under us
 		stopBridge()
 	case <-ctx.Done():
-		h.linger()
+		h.linger(ctx)
 		var leaving sync.WaitGroup
 		leaving.Go(stopBridge)
 		h.drain(ctx)

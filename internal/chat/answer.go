@@ -36,7 +36,7 @@ func (d *Door) follow(ctx context.Context, t *talk.Turn, see func(agent.Event) e
 		if d.ending.Err() != nil {
 			return Response{}, ofTurn(err)
 		}
-		d.hooks.Go(func() { //nolint:contextcheck // the turn outlives the request
+		d.hooks.Go(func() { // the turn outlives the request
 			if reply, err := t.Wait(d.ending); d.ending.Err() == nil {
 				d.report(d.ending, t, began, reply, err, true)
 			}

@@ -53,7 +53,7 @@ func (p *postgres) claim(ctx context.Context, name string) (func() error, error)
 	}
 	var ours bool
 	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("claim "+name)).Scan(&ours); err == nil && ours {
-		return func() error { return conn.Close(context.Background()) }, nil
+		return func() error { return conn.Close(context.WithoutCancel(ctx)) }, nil
 	}
 	if err == nil {
 		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, p.where).

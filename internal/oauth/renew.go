@@ -182,7 +182,7 @@ func (l *Logins) present(ctx context.Context, s Server, have login, c *Challenge
 	if err != nil {
 		return "", err
 	}
-	challenge := Challenge{}
+	var challenge Challenge
 	if c != nil {
 		challenge = *c
 	} else if _, challenge, err = f.probe(ctx, s); err != nil {

@@ -107,7 +107,7 @@ func (a *directAnswer) Read(p []byte) (int, error) {
 	}
 	n, err := a.ReadCloser.Read(p)
 	if err != nil {
-		a.end(err == io.EOF) //nolint:errorlint // what is around an end is none
+		a.end(err == io.EOF)
 	}
 	return n, err
 }

@@ -14,7 +14,7 @@ func (c *directConn) silent() bool {
 	err := c.raw.Read(func(fd uintptr) bool {
 		var one [1]byte
 		_, err := syscall.Read(int(fd), one[:])
-		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK //nolint:errorlint // a system call's own
+		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
 		return true
 	})
 	return err == nil && quiet

@@ -49,7 +49,7 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 })
 
 // keepOpen must not be collected: it would be closed.
-var keepOpen *os.File
+var keepOpen *os.File //nolint:unused // that it is there is its use
 
 // Postgres is the address of an empty place in a real Postgres server, which is
 // removed when the test is over. Where Postgres is not installed, the test is

@@ -17,8 +17,7 @@ type board struct {
 	Approvals int        `json:"approvals"`
 	Missed    uint64     `json:"missed,omitempty"` // events we were too slow for
 
-	version plain // of the server
-	seen    uint64
+	seen uint64
 }
 
 // How much is kept of what passes by.
