@@ -50,6 +50,7 @@ type cli struct {
 	Key      keyCommand      `cmd:"" help:"Make, list and revoke the keys that open a server."`
 	Policy   policyCommand   `cmd:"" help:"Explain who may call what."`
 	Audit    auditCommand    `cmd:"" help:"Look at who did what."`
+	Cert     certCommand     `cmd:"" help:"Make a certificate to serve HTTPS with."`
 	Upstream upstreamCommand `cmd:"" help:"Add, remove and look at upstream tool servers."`
 	Lua      luaCommand      `cmd:"" passthrough:"" help:"Run plain Lua 5.4, unsandboxed, as lua5.4 does."`
 	Nodes    nodesCommand    `cmd:"" help:"List the servers that share a database."`

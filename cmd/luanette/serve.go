@@ -13,7 +13,9 @@ import (
 // serveCommand is `luanette serve`.
 type serveCommand struct {
 	settingFlags
-	Listen *string `short:"l" placeholder:"ADDR" help:"Address to listen on (default 127.0.0.1:8081)."`
+	Listen  *string `short:"l" placeholder:"ADDR" help:"Address to listen on (default 127.0.0.1:8081)."`
+	TLSCert *string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate to serve HTTPS with; luanette cert makes one."`
+	TLSKey  *string `name:"tls-key" type:"path" placeholder:"FILE" help:"The certificate's private key."`
 }
 
 // Help is shown by `luanette serve --help`.
@@ -27,7 +29,7 @@ Every flag has a key in luanette.toml and a LUANETTE_* variable;
 
 // Run serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, map[string]*string{"listen": c.Listen})
+	loaded, err := c.load(world, map[string]*string{"listen": c.Listen, "tls_cert": c.TLSCert, "tls_key": c.TLSKey})
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,11 @@ type Config struct {
 	Audit    AuditConfig         `toml:"audit"`
 
 	Trust string `toml:"trust" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
+
+	TLSCert        string                  `toml:"tls_cert" help:"certificate to serve HTTPS with, and those that vouch for it, as PEM; read again when it changes"`
+	TLSKey         string                  `toml:"tls_key" help:"the certificate's private key, as PEM"`
+	MaxConnections int                     `toml:"max_connections" help:"how many connections may be open; more wait"`
+	Issuers        map[string]IssuerConfig `toml:"issuers"`
 }
 
 // BridgeConfig is about serving our tools to front ends over ZeroMQ.
@@ -151,6 +156,9 @@ type UpstreamConfig struct {
 	Labels    []string          `toml:"labels,omitempty" help:"what is read from it bears these labels, and goes only where they are accepted; docs/policy.md"`
 	Accepts   []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
 	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
+
+	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run there at a time (64); others wait, one of each who asks in turn"`
+	Rate       int `toml:"rate,omitempty" help:"how many calls a minute it gets; more are refused"`
 }
 
 // defaults is the configuration of somebody who configured nothing.
@@ -169,10 +177,11 @@ func defaults(env Environment) Config {
 			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
 		},
-		Jobs:     defaultJobs(),
-		Hoot:     defaultHoot(),
-		Sessions: defaultSessions(),
-		Approve:  "never", ApproveExpire: Duration(7 * 24 * time.Hour),
+		MaxConnections: 10_000,
+		Jobs:           defaultJobs(),
+		Hoot:           defaultHoot(),
+		Sessions:       defaultSessions(),
+		Approve:        "never", ApproveExpire: Duration(7 * 24 * time.Hour),
 		Trust: string(trust.Open), Audit: defaultAudit(),
 	}
 }
@@ -396,7 +405,7 @@ func (c *Config) check() error {
 		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
 	}
 	for _, check := range []func() error{
-		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkUpstreams,
+		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkUpstreams,
 	} {
 		if err := check(); err != nil {
 			return err

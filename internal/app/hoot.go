@@ -108,7 +108,8 @@ func (h *House) limits(namespace string) catalog.Limits {
 	if namespace == hoot.Space && !h.musicElsewhere() {
 		return catalog.Limits{Concurrent: -1, Failures: -1}
 	}
-	return catalog.Limits{}
+	u := h.config.Upstreams[namespace]
+	return catalog.Limits{Concurrent: u.Concurrent, Rate: u.Rate}
 }
 
 // musicBackend makes the music backend over what the house keeps.

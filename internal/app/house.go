@@ -64,6 +64,7 @@ type House struct {
 	gate      *gate.Gate
 	book      *guestbook.Book
 	visits    hub.Visits // nil where no other node goes on with sessions
+	tolls     tolls
 	node      *node.Node // nil in a house that is alone on its database and only passing
 	secrets   secret.Finder
 	logins    *logins
@@ -232,7 +233,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 	}
 	h.catalog = catalog.New(catalog.Options{
 		Withheld: h.trust.Withheld, Pass: h.pass,
-		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved,
+		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved, Toll: h.toll,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, guard: h.trust, pass: h.pass, did: h.did, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}

@@ -38,9 +38,9 @@ func (h *House) openKeys(ctx context.Context) error {
 	if h.ring, err = keyring.Open(ctx, h.store, keyring.Options{Fixed: fixed, Bus: h.bus, Log: h.log}); err != nil {
 		return err
 	}
-	h.gate = gate.New(gate.Options{
-		Ring: h.ring, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log,
-	})
+	o := gate.Options{Ring: h.ring, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log}
+	h.trustIssuers(&o)
+	h.gate = gate.New(o)
 	return nil
 }
 

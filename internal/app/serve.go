@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,16 +28,16 @@ func (h *House) Serve(ctx context.Context) error {
 	if err := h.checkDoors(ctx, h.config.Listen); err != nil {
 		return errors.Join(err, h.Close(ctx))
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.config.Listen)
+	listener, err := h.listen(ctx)
 	if err != nil {
-		return errors.Join(listenFault(err, h.config.Listen), h.Close(ctx))
+		return errors.Join(err, h.Close(ctx))
 	}
 	backend, stopBridge, err := h.startBridge(ctx)
 	if err != nil {
 		_ = listener.Close() // nobody was let in yet
 		return errors.Join(err, h.Close(ctx))
 	}
-	h.listening.Store(baseOf(listener.Addr()))
+	h.listening.Store(h.config.scheme() + strings.TrimPrefix(baseOf(listener.Addr()), "http"))
 	h.nodeListens(baseOf(listener.Addr()))
 	h.greet(ctx, listener.Addr(), backend)
 
@@ -90,7 +91,7 @@ func shut(ctx context.Context, server *http.Server) error {
 
 // greet tells people what is reachable where.
 func (h *House) greet(ctx context.Context, addr net.Addr, backend string) {
-	base := "http://" + addr.String()
+	base := h.config.scheme() + "://" + addr.String()
 	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
 	for _, line := range [][2]string{
 		{"MCP", base + "/mcp"},
@@ -112,6 +113,14 @@ func (h *House) keysNeeded(ctx context.Context) string {
 		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"
 	}
 	return "needed; `luanette key list` shows them"
+}
+
+// scheme is how addresses of ours begin.
+func (c *Config) scheme() string {
+	if c.TLSCert != "" {
+		return "https"
+	}
+	return "http"
 }
 
 func orNone(text string) string {

@@ -55,6 +55,9 @@ type Options struct {
 	// Private tells namespaces that belong to somebody: only callers whose scope
 	// allows them see them. nil: there are none.
 	Private func(namespace string) bool
+	// Toll is asked before every call of a tool that is not our own, and told when
+	// it is over; its error refuses the call. nil admits all.
+	Toll func(ctx context.Context, ref tool.Ref) (over func(), err error)
 	// Reserved tells tools that only administrators see. nil: there are none.
 	Reserved func(tool.Ref) bool
 	// Withheld says why there is no tool of a name that somebody does offer, written
@@ -115,7 +118,7 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), c.hooked, learned(o.Learner), c.checked, guarded)
+	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), metered(o.Toll), c.hooked, learned(o.Learner), c.checked, guarded)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}

@@ -19,6 +19,9 @@ type Limits struct {
 	Concurrent int
 	// Queue is how many may wait; more are refused. Zero means 1024.
 	Queue int
+	// Rate is how many calls a minute there may be; more are refused. Zero means any
+	// number.
+	Rate int
 	// Failures in a row, of the connection and not of tools, after which calls are
 	// refused without trying. Zero means 5, below zero never.
 	Failures int
@@ -46,7 +49,7 @@ type gear struct {
 	space    string
 	limits   Limits
 	counters counters
-	gate     gate
+	gate     *gate
 	breaker  atomic.Pointer[breaker] // nil: never opens
 }
 
@@ -55,7 +58,7 @@ func newGear(space string, limits func(string) Limits) *gear {
 	if space != "" {
 		g.limits = limits(space).filled()
 	}
-	g.gate.limit, g.gate.queue = max(g.limits.Concurrent, 0), g.limits.Queue
+	g.gate = newGate(space, g.limits)
 	g.reset()
 	return g
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/fair"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/keyring"
@@ -36,6 +37,7 @@ type Options struct {
 type Gate struct {
 	options  Options
 	guesses  tries
+	rates    fair.Rates
 	unwatch  func()
 	watching context.Context
 	stop     context.CancelFunc
@@ -84,6 +86,9 @@ func (g *Gate) check(route access.Route) http.Handler {
 		if err == nil && route.Scope != "" {
 			err = v.admit(r, route.Scope)
 		}
+		if err == nil && route.Scope != "" {
+			err = g.pace(v.who)
+		}
 		if err != nil && route.Scope != "" {
 			g.turnAway(w, r, err)
 			return
@@ -95,6 +100,14 @@ func (g *Gate) check(route access.Route) http.Handler {
 		defer leave()
 		route.Handler.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// pace refuses what is more than somebody may ask in a minute.
+func (g *Gate) pace(who access.Principal) error {
+	if after, ok := g.rates.Take(who.ID, who.Limits.Rate, time.Now()); !ok {
+		return access.Exceeded{What: "requests", Of: who.Title(), Most: who.Limits.Rate, Per: "minute", After: after}.Fault()
+	}
+	return nil
 }
 
 // visit is one request of somebody.

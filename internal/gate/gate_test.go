@@ -369,6 +369,57 @@ func TestKeysOverHTTP(t *testing.T) {
 	}
 }
 
+// Past its rate a key is refused, with when to try again; others are not.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	y := opened(t, gate.Options{},
+		fixed("slow", keyring.Rights{Scopes: []access.Scope{access.Read}, Limits: access.Limits{Rate: 3}}), fixed("other", scoped(access.Read)))
+	var last *http.Response
+	var body string
+	for range 100 { // it gets a new one every 20 seconds
+		if last, body = y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer slow-token"); last.StatusCode == 429 {
+			break
+		}
+	}
+	if last.StatusCode != 429 || last.Header.Get("Retry-After") == "" || !strings.Contains(body, "the key slow may have 3 requests a minute") {
+		t.Errorf("%d %s %s", last.StatusCode, last.Header.Get("Retry-After"), body)
+	}
+	if other, _ := y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer other-token"); other.StatusCode != 200 {
+		t.Errorf("another key: %d", other.StatusCode)
+	}
+}
+
+// Whatever is sent, nobody is let in who may not be, and nothing breaks.
+func FuzzRequests(f *testing.F) {
+	store, err := db.Open(f.Context(), "sqlite:"+filepath.Join(f.TempDir(), "keys.db"), db.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ring, err := keyring.Open(f.Context(), store, keyring.Options{Fixed: []keyring.Key{fixed("root", scoped(access.Admin))}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	g := gate.New(gate.Options{Ring: ring})
+	f.Cleanup(func() { g.Close(); _ = store.Close() })
+	handler := g.Mux(g.Routes())
+	for i, body := range []string{`{"key":"root-token"}`, `{"name":"x"}`, `{`, `null`, `[]`, `{"key":1e999}`} {
+		f.Add(i, "Bearer x", "luanette_session=x", body)
+	}
+	paths := []string{"POST /api/v1/login", "POST /api/v1/keys", "POST /api/v1/logout", "GET /api/v1/me", "GET /api/v1/keys", "DELETE /api/v1/keys/x"}
+	f.Fuzz(func(t *testing.T, which int, authorization, cookie, body string) {
+		method, path, _ := strings.Cut(paths[(which%len(paths)+len(paths))%len(paths)], " ")
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", authorization)
+		r.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code >= 500 || strings.HasPrefix(path, "/api/v1/keys") && w.Code != 401 && w.Code != 403 && !strings.Contains(authorization, "root-token") {
+			t.Errorf("%s %s with %q: %d %s", method, path, authorization, w.Code, w.Body)
+		}
+	})
+}
+
 func TestMoment(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -13,14 +13,14 @@ func House() Plan {
 				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/policy", "internal/audit", "internal/arrange", "internal/catalog", "internal/hoot", "internal/oauth",
 			}},
 			{Name: "gear", Rooms: []string{
-				"internal/declare", "internal/shape", // of tools and of what they answer
+				"internal/bearer", "internal/declare", "internal/shape", // of tools and of what they answer
 				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/blobs", "internal/db", "internal/zmtp", "internal/llm", "internal/oskeyring",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/access", "internal/fault",
+				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/secret", "internal/access", "internal/fair", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.

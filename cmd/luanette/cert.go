@@ -1,0 +1,116 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// certCommand is `luanette cert`.
+type certCommand struct {
+	Hosts  []string      `arg:"" optional:"" help:"Names and addresses it is for, beside localhost, 127.0.0.1 and ::1."`
+	Out    string        `short:"o" type:"path" default:"." placeholder:"DIR" help:"Folder to write cert.pem and key.pem to."`
+	CACert string        `name:"ca-cert" type:"path" placeholder:"FILE" help:"Certificate of an authority that signs it; without one it vouches for itself."`
+	CAKey  string        `name:"ca-key" type:"path" placeholder:"FILE" help:"The authority's private key."`
+	Valid  time.Duration `default:"8760h" help:"How long it is good."`
+	Force  bool          `help:"Write over files that are there."`
+}
+
+// Help is shown by `luanette cert --help`.
+func (certCommand) Help() string {
+	return `Makes a certificate for a server of one's own:
+
+  luanette cert hub.internal -o tls
+  luanette serve --tls-cert tls/cert.pem --tls-key tls/key.pem
+
+Clients have to be told to trust it: it is no substitute for one of a public
+authority. A server that runs takes a new one without a restart.`
+}
+
+// Run makes the certificate.
+func (c *certCommand) Run(world *process) error {
+	certFile, keyFile := filepath.Join(c.Out, "cert.pem"), filepath.Join(c.Out, "key.pem")
+	for _, path := range []string{certFile, keyFile} {
+		if _, err := os.Stat(path); err == nil && !c.Force {
+			return fault.New(fault.Conflict, "%s is there already", path).WithHint("choose another folder with --out, or write over it with --force")
+		}
+	}
+	if (c.CACert == "") != (c.CAKey == "") {
+		return fault.New(fault.Config, "--ca-cert and --ca-key go together")
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	certificate, err := c.sign(key)
+	if err != nil {
+		return err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Out, 0o700); err != nil {
+		return fault.Wrap(fault.Config, err, "make folder")
+	}
+	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
+		return fault.Wrap(fault.Config, err, "write key")
+	}
+	if err := os.WriteFile(certFile, certificate, 0o644); err != nil { //nolint:gosec // certificates are public
+		return fault.Wrap(fault.Config, err, "write certificate")
+	}
+	_, err = fmt.Fprintf(world.Stdout, "%s\n%s\n", certFile, keyFile)
+	return err
+}
+
+// sign makes the certificate: signed by the authority, with its certificate behind
+// it, or by itself.
+func (c *certCommand) sign(key *ecdsa.PrivateKey) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	wanted := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "luanette", Organization: []string{"Luanette"}},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(c.Valid),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	for _, host := range c.Hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			wanted.IPAddresses = append(wanted.IPAddresses, ip)
+		} else {
+			wanted.DNSNames = append(wanted.DNSNames, host)
+		}
+	}
+	if c.CACert == "" {
+		raw, err := x509.CreateCertificate(rand.Reader, wanted, wanted, key.Public(), key)
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), err
+	}
+	authority, err := tls.LoadX509KeyPair(c.CACert, c.CAKey)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "read the authority")
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, wanted, authority.Leaf, key.Public(), authority.PrivateKey)
+	if err != nil {
+		return nil, fault.Wrap(fault.Config, err, "sign with the authority")
+	}
+	chain := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	for _, link := range authority.Certificate {
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: link})...)
+	}
+	return chain, nil
+}

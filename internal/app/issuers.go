@@ -1,0 +1,110 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/bearer"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/gate"
+)
+
+// IssuerConfig is somebody whose tokens open the doors, beside our own keys.
+type IssuerConfig struct {
+	Issuer   string              `toml:"issuer" help:"as it names itself in tokens, such as https://login.example"`
+	Audience string              `toml:"audience" help:"for whom its tokens must be made: the address clients know us by, such as https://hub.example/mcp"`
+	JWKS     string              `toml:"jwks" help:"where its public keys are, if its metadata is not in the usual place"`
+	Scopes   map[string][]string `toml:"scopes" help:"what words of a token's scope open; without any, chat, mcp and read open what they are called"`
+	Org      string              `toml:"org" help:"the only organisation its tokens are for"`
+}
+
+// checkIssuers refuses issuers that could not be trusted.
+func (c *Config) checkIssuers() error {
+	for _, name := range slices.Sorted(mapKeys(c.Issuers)) {
+		i := c.Issuers[name]
+		u, err := url.Parse(i.Issuer)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return fault.New(fault.Config, "issuers.%s.issuer: %q is not an address", name, i.Issuer).WithHint("such as https://login.example")
+		}
+		if i.Audience == "" {
+			return fault.New(fault.Config, "issuers.%s: it has no audience", name).
+				WithHint("say for whom tokens must be made, or tokens for others would open our doors")
+		}
+		for word, scopes := range i.Scopes {
+			for _, s := range scopes {
+				if !slices.Contains(access.Scopes, access.Scope(s)) {
+					return fault.New(fault.Config, "issuers.%s.scopes.%s: no scope %q", name, word, s)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// trustIssuers lets tokens of the configured issuers in.
+func (h *House) trustIssuers(o *gate.Options) {
+	if len(h.config.Issuers) == 0 {
+		return
+	}
+	var issuers []bearer.Issuer
+	for _, name := range slices.Sorted(mapKeys(h.config.Issuers)) {
+		c := h.config.Issuers[name]
+		i := bearer.Issuer{URL: c.Issuer, Audience: c.Audience, Keys: c.JWKS, Org: c.Org}
+		for word, scopes := range c.Scopes {
+			if i.Scopes == nil {
+				i.Scopes = map[string][]access.Scope{}
+			}
+			for _, s := range scopes {
+				i.Scopes[word] = append(i.Scopes[word], access.Scope(s))
+			}
+		}
+		issuers = append(issuers, i)
+	}
+	client := &http.Client{Transport: webhookTransport(h.config.MCP.AllowedHosts)}
+	o.Tokens = bearer.New(issuers, client).Principal
+	o.Metadata = func(r *http.Request) string { return origin(r) + resourceMetadata }
+}
+
+// resourceMetadata is where RFC 9728 has clients look.
+const resourceMetadata = "/.well-known/oauth-protected-resource"
+
+// oauthRoutes tell clients who makes the tokens that we take.
+func (h *House) oauthRoutes() []access.Route {
+	if len(h.config.Issuers) == 0 {
+		return nil
+	}
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resource, servers, scopes := origin(r)+"/mcp", []string{}, []string{}
+		for _, name := range slices.Sorted(mapKeys(h.config.Issuers)) {
+			c := h.config.Issuers[name]
+			resource = c.Audience
+			servers = append(servers, c.Issuer)
+			scopes = append(scopes, slices.Sorted(mapKeys(c.Scopes))...)
+		}
+		if len(scopes) == 0 {
+			for _, s := range access.Usual {
+				scopes = append(scopes, string(s))
+			}
+		}
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		writeJSON(w, http.StatusOK, map[string]any{
+			"resource": resource, "authorization_servers": servers, "scopes_supported": scopes,
+			"bearer_methods_supported": []string{"header"}, "resource_name": "Luanette",
+		})
+	})
+	return []access.Route{
+		{Pattern: "GET " + resourceMetadata, Handler: answer},
+		{Pattern: "GET " + resourceMetadata + "/mcp", Handler: answer},
+	}
+}
+
+// origin is how the client of a request knows us.
+func origin(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host
+}

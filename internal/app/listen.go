@@ -1,0 +1,194 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/fault"
+)
+
+// listen opens the address: with TLS where there is a certificate, and for no more
+// connections than there may be.
+func (h *House) listen(ctx context.Context) (net.Listener, error) {
+	var secure *tls.Config
+	if h.config.TLSCert != "" {
+		pair := &certificate{certFile: h.config.TLSCert, keyFile: h.config.TLSKey, warn: func(err error) {
+			h.log.Warn("certificate not read again, the old one is used", "error", err)
+		}}
+		if _, err := pair.current(nil); err != nil {
+			return nil, err
+		}
+		secure = &tls.Config{GetCertificate: pair.current, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.config.Listen)
+	if err != nil {
+		return nil, listenFault(err, h.config.Listen)
+	}
+	listener = &bounded{Listener: listener, places: make(chan struct{}, max(1, h.config.MaxConnections)), closed: make(chan struct{})}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
+	}
+	return listener, nil
+}
+
+func (c *Config) checkTLS() error {
+	switch {
+	case (c.TLSCert == "") != (c.TLSKey == ""):
+		return fault.New(fault.Config, "tls_cert and tls_key go together").WithHint("`luanette cert` makes both")
+	case c.MaxConnections < 1:
+		return fault.New(fault.Config, "max_connections: %d is too few", c.MaxConnections).WithHint("10000 is usual")
+	}
+	return nil
+}
+
+// certificate is one that is read again when its file changes.
+type certificate struct {
+	certFile, keyFile string
+	warn              func(error)
+
+	mu      sync.Mutex
+	pair    *tls.Certificate
+	changed time.Time // of the file that was read
+	looked  time.Time
+}
+
+// current is the certificate as it stands. A new one that cannot be read leaves the
+// old one in place: half of it may be written yet.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pair != nil && time.Since(c.looked) < time.Second {
+		return c.pair, nil
+	}
+	c.looked = time.Now()
+	info, err := os.Stat(c.certFile)
+	if err == nil && c.pair != nil && info.ModTime().Equal(c.changed) {
+		return c.pair, nil
+	}
+	var pair tls.Certificate
+	if err == nil {
+		pair, err = tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	}
+	switch {
+	case err == nil:
+		c.pair, c.changed = &pair, info.ModTime()
+	case c.pair == nil:
+		return nil, fault.Wrap(fault.Config, err, "read certificate").WithHint("`luanette cert` makes one for this machine")
+	default:
+		c.warn(err)
+	}
+	return c.pair, nil
+}
+
+// bounded is a listener with so many places for connections.
+type bounded struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.places <- struct{}{}:
+	case <-b.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := b.Listener.Accept()
+	if err != nil {
+		<-b.places
+		return nil, err
+	}
+	return &placed{Conn: conn, leave: func() { <-b.places }}, nil
+}
+
+func (b *bounded) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Listener.Close()
+}
+
+// placed is a connection that gives its place back.
+type placed struct {
+	net.Conn
+	once  sync.Once
+	leave func()
+}
+
+func (p *placed) Close() error {
+	defer p.once.Do(p.leave)
+	return p.Conn.Close()
+}
+
+const (
+	bodyPause = 30 * time.Second // between two pieces of a request's body
+	bodyTime  = 5 * time.Minute  // for all of it
+)
+
+// hardened says to browsers what must not be done with answers, and lets nobody
+// hold a connection by sending a request drop by drop. Answers may take as long as
+// they want: streams do.
+func hardened(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		if r.TLS != nil {
+			header.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		if r.Body != nil && r.Body != http.NoBody {
+			body := &impatient{readCloser: r.Body, control: http.NewResponseController(w), end: time.Now().Add(bodyTime)}
+			r.Body = body
+			defer body.rest()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// impatient is a body whose sender has to go on sending.
+type impatient struct {
+	readCloser
+	control *http.ResponseController
+	end     time.Time
+	over    bool
+}
+
+type readCloser = interface {
+	Read([]byte) (int, error)
+	Close() error
+}
+
+func (b *impatient) Read(p []byte) (int, error) {
+	if b.over {
+		return b.readCloser.Read(p)
+	}
+	until := time.Now().Add(bodyPause)
+	if b.end.Before(until) {
+		until = b.end
+	}
+	_ = b.control.SetReadDeadline(until) // not every connection has one
+	n, err := b.readCloser.Read(p)
+	if err != nil {
+		b.rest()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fault.Wrap(fault.Timeout, err, "the request's body came too slowly")
+		}
+	}
+	return n, err
+}
+
+// rest takes the deadline away: from now on only answers are written, and a client
+// that says nothing meanwhile is still there.
+func (b *impatient) rest() {
+	if !b.over {
+		b.over = true
+		_ = b.control.SetReadDeadline(time.Time{}) // not every connection has one
+	}
+}

@@ -1,0 +1,124 @@
+// Package fair shares what there is not enough of: places, so that nobody's many
+// calls keep another's few waiting, and requests in a time.
+package fair
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// ErrFull is what those hear for whom there is no room to wait.
+var ErrFull = errors.New("too many wait")
+
+// Turns lets so many in at a time. Of those who wait, a free place goes to each
+// name in turn, and of one name to who came first.
+type Turns struct {
+	limit, queue int // below 1 lets everybody in; how many may wait
+
+	mu      sync.Mutex
+	inside  int
+	waiting int
+	lines   map[string][]chan struct{} // closed to let one in
+	order   []string                   // names with a line, the next to be served first
+}
+
+// NewTurns makes turns for limit places and queue who wait.
+func NewTurns(limit, queue int) *Turns {
+	return &Turns{limit: limit, queue: queue, lines: map[string][]chan struct{}{}}
+}
+
+// Enter returns nil once there is room; Leave must follow. It gives up when ctx is
+// done, and at once with ErrFull when too many wait.
+func (t *Turns) Enter(ctx context.Context, name string) error {
+	if t.limit <= 0 {
+		return nil
+	}
+	t.mu.Lock()
+	if t.inside < t.limit && t.waiting == 0 {
+		t.inside++
+		t.mu.Unlock()
+		return nil
+	}
+	if t.waiting >= t.queue {
+		t.mu.Unlock()
+		return ErrFull
+	}
+	turn := make(chan struct{})
+	if len(t.lines[name]) == 0 {
+		t.order = append(t.order, name)
+	}
+	t.lines[name] = append(t.lines[name], turn)
+	t.waiting++
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-turn: // let in while giving up: the room goes to the next
+		t.pass()
+	default:
+		t.drop(name, turn)
+	}
+	return context.Cause(ctx)
+}
+
+// Leave gives the place back.
+func (t *Turns) Leave() {
+	if t.limit <= 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass()
+}
+
+// pass gives the place of one who leaves to the next; mu is held.
+func (t *Turns) pass() {
+	if len(t.order) == 0 {
+		t.inside--
+		return
+	}
+	name := t.order[0]
+	t.order = t.order[1:]
+	turn := t.lines[name][0]
+	if rest := t.lines[name][1:]; len(rest) > 0 {
+		t.lines[name] = rest
+		t.order = append(t.order, name)
+	} else {
+		delete(t.lines, name)
+	}
+	t.waiting--
+	close(turn)
+}
+
+// drop takes one who gave up out of its line; mu is held.
+func (t *Turns) drop(name string, turn chan struct{}) {
+	line := slices.DeleteFunc(t.lines[name], func(c chan struct{}) bool { return c == turn })
+	t.waiting--
+	if len(line) > 0 {
+		t.lines[name] = line
+		return
+	}
+	delete(t.lines, name)
+	t.order = slices.DeleteFunc(t.order, func(n string) bool { return n == name })
+}
+
+// Waiting is how many wait.
+func (t *Turns) Waiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting
+}
+
+// Idle tells whether nobody is inside or waits.
+func (t *Turns) Idle() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inside == 0 && t.waiting == 0
+}
