@@ -26,15 +26,16 @@ func (t *task) endsHere(r *http.Request) bool {
 // serve runs a task and writes its round to the client. Where it can, it does so
 // without a second goroutine: waking one, and being woken by it, costs more than
 // what most calls do here.
-func (h *Hub) serve(w http.ResponseWriter, r *http.Request, t *task, rd *round, prime bool, started func()) {
+func (s *sideStream) serve() {
+	h, w, r, t, rd := s.hub, s.w, s.r, s.task, s.round
 	if !t.endsHere(r) {
 		t.start(r.Context(), rd)
-		if h.attend(w, r, rd, prime, started) {
+		if h.attend(w, r, rd, s.prime, s.started) {
 			t.left(rd)
 		}
 		return
 	}
-	s := &sideStream{hub: h, w: w, r: r, task: t, round: rd, prime: prime, started: started, done: make(chan struct{})}
+	s.done = make(chan struct{})
 	rd.early = s.open
 	if !rd.mute {
 		quiet := time.AfterFunc(h.opts.Limits.Quiet, s.open)

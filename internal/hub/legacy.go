@@ -85,7 +85,7 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 	t.header, t.network = headersOfTrace(r.Header), "tcp"
 	// Revisions before 2025-11-25 do not know events without data.
 	prime := t.version >= wire.Revision2511
-	e.hub.serve(w, r, t, rd, prime, func() { s.keep(rd.out) })
+	(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd, prime: prime, started: func() { s.keep(rd.out) }}).serve()
 }
 
 // task makes a task of a session's request. In a shared channel a request of the

@@ -33,7 +33,7 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
 	if err == nil && t.cancel == nil { // a new one
 		t.header, t.network = headersOfTrace(r.Header), "tcp"
-		e.hub.serve(w, r, t, rd, false, nil)
+		(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd}).serve()
 		return
 	}
 	if err != nil {

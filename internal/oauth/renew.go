@@ -75,7 +75,8 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 		return "", fault.New(fault.Denied, "upstream %s wants %s, which it was granted already", s.Name, harmless(strings.Join(c.Scopes, " "))).
 			WithHint("another login does not help; ask whoever runs the server")
 	}
-	if r.Status == 401 && have.Refresh != "" || s.Settings.Grant == GrantCredentials {
+	renewable := r.Status == 401 && have.Refresh != "" || s.Settings.Grant == GrantCredentials
+	if renewable {
 		token, err := l.renew(ctx, s, r.Token, &c)
 		if err == nil || fault.CodeOf(err) != fault.NeedsAuth {
 			return token, err

@@ -87,16 +87,11 @@ func refused(barred []Label, to, place string) error {
 // are admitted where all calls are.
 func (p *Policy) Pass(ctx context.Context, e host.Effect) error {
 	s := p.settings.Load()
-	if _, isTool := e.Tool(); isTool || e.Kind == host.Observe || e.Kind == host.Moment || e.Kind == host.Within {
+	if _, isTool := e.Tool(); isTool || slices.Contains([]host.Kind{host.Observe, host.Moment, host.Within}, e.Kind) {
 		return nil
 	}
-	if (len(s.Rules) > 0 || s.ReadOnly) && !lookup(e) {
-		name := e.Spoken()
-		harmless := e.Kind == host.Read || e.Own
-		d := s.decide(access.Of(ctx).Name, name, tool.Ref{Name: name}, harmless)
-		if d.Verdict == Deny {
-			return d.refusal(ctx, tool.Ref{Name: name})
-		}
+	if err := s.admit(ctx, e); err != nil {
+		return err
 	}
 	sink := sinkOf(e)
 	r := recordOf(ctx)
@@ -105,6 +100,19 @@ func (p *Policy) Pass(ctx context.Context, e host.Effect) error {
 	}
 	if barred := r.barred(s.Accepts[sink]); len(barred) > 0 {
 		return refused(barred, at(e.Spoken(), e.Line), sink)
+	}
+	return nil
+}
+
+// admit asks the rules about an effect that is no call of a tool.
+func (s *Settings) admit(ctx context.Context, e host.Effect) error {
+	if len(s.Rules) == 0 && !s.ReadOnly || lookup(e) {
+		return nil
+	}
+	ref := tool.Ref{Name: e.Spoken()}
+	harmless := e.Kind == host.Read || e.Own
+	if d := s.decide(access.Of(ctx).Name, ref.Name, ref, harmless); d.Verdict == Deny {
+		return d.refusal(ctx, ref)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -96,30 +97,39 @@ func logged(e *told, said line) (line, bool) {
 	return said, true
 }
 
+// phrases are events as sentences, with the names of facts in braces.
+var phrases = map[plain]struct{ level, text plain }{
+	"upstream.connecting":      {news, "{upstream}: connecting to {target}"},
+	"upstream.connected":       {good, "{upstream}: connected, {tool_count} tools"},
+	"upstream.reconnecting":    {bad, "{upstream}: away, try {attempt} in {delay_ms} ms: {error}"},
+	"upstream.needs_auth":      {bad, "{upstream}: wants a login: {error}"},
+	"upstream.asleep":          {news, "{upstream}: asleep until it is needed"},
+	"upstream.removed":         {news, "{upstream}: removed"},
+	"upstream.tools_refreshed": {news, "{upstream}: has {tool_count} tools now"},
+	"upstream.stderr":          {news, "{upstream}: {line}"},
+	"catalog.changed":          {news, "{tools} tools are offered now"},
+	"approval.requested":       {bad, "approval wanted: {subject}"},
+	"approval.settled":         {news, "approval of {subject}: {status}"},
+	"tool.held":                {bad, "{upstream}.{name}: held until somebody approves its definition"},
+	"tool.changed":             {bad, "{upstream}.{name}: held, its definition has changed"},
+	"tool.shadowed":            {bad, "{upstream}.{name}: refused, its name passes for another's"},
+	"pin.decided":              {news, "{upstream}.{name}: {state} by {by}"},
+	"node.joined":              {news, "node {name}: joined"},
+	"node.gone":                {bad, "node {name}: gone"},
+	"script.published":         {good, "script {name}: published"},
+}
+
+var blank = regexp.MustCompile(`\{\w+\}`)
+
 // phrase is an event as a sentence; without text when there is none for it.
 func phrase(kind plain, f facts) (level, text plain) {
+	if p, ok := phrases[kind]; ok {
+		return p.level, plain(blank.ReplaceAllStringFunc(string(p.text), func(name string) string { return string(f[strings.Trim(name, "{}")]) }))
+	}
 	say := func(level plain, format string, args ...any) (plain, plain) {
 		return level, plain(fmt.Sprintf(format, args...)) // of cleaned parts
 	}
 	switch kind {
-	case "upstream.connecting":
-		return say(news, "%s: connecting to %s", f["upstream"], f["target"])
-	case "upstream.connected":
-		return say(good, "%s: connected, %s tools", f["upstream"], f["tool_count"])
-	case "upstream.reconnecting":
-		return say(bad, "%s: away, try %s in %s ms: %s", f["upstream"], f["attempt"], f["delay_ms"], f["error"])
-	case "upstream.needs_auth":
-		return say(bad, "%s: wants a login: %s", f["upstream"], f["error"])
-	case "upstream.asleep":
-		return say(news, "%s: asleep until it is needed", f["upstream"])
-	case "upstream.removed":
-		return say(news, "%s: removed", f["upstream"])
-	case "upstream.tools_refreshed":
-		return say(news, "%s: has %s tools now", f["upstream"], f["tool_count"])
-	case "upstream.stderr":
-		return say(news, "%s: %s", f["upstream"], f["line"])
-	case "catalog.changed":
-		return say(news, "%s tools are offered now", f["tools"])
 	case "job.submitted":
 		return say(news, "job %s: submitted", jobCalled(f))
 	case "job.started":
@@ -128,27 +138,9 @@ func phrase(kind plain, f facts) (level, text plain) {
 		return say(bad, "job %s: waits for an approval of %s", jobCalled(f), f["subject"])
 	case "job.finished":
 		return jobFinished(f)
-	case "approval.requested":
-		return say(bad, "approval wanted: %s", f["subject"])
-	case "approval.settled":
-		return say(news, "approval of %s: %s", f["subject"], f["status"])
-	case "tool.held":
-		return say(bad, "%s.%s: held until somebody approves its definition", f["upstream"], f["name"])
-	case "tool.changed":
-		return say(bad, "%s.%s: held, its definition has changed", f["upstream"], f["name"])
-	case "tool.shadowed":
-		return say(bad, "%s.%s: refused, its name passes for another's", f["upstream"], f["name"])
-	case "pin.decided":
-		return say(news, "%s.%s: %s by %s", f["upstream"], f["name"], f["state"], f["by"])
 	case "key.created", "key.revoked":
 		_, what, _ := strings.Cut(string(kind), ".")
 		return say(news, "key %s: %s", f["name"], what)
-	case "node.joined":
-		return say(news, "node %s: joined", f["name"])
-	case "node.gone":
-		return say(bad, "node %s: gone", f["name"])
-	case "script.published":
-		return say(good, "script %s: published", f["name"])
 	case "session.created", "session.forked", "session.used", "session.reset", "session.closed":
 		_, what, _ := strings.Cut(string(kind), ".")
 		return say(news, "session %s: %s", f["session"], what)
