@@ -60,7 +60,7 @@ func approveAll(ctx context.Context, hub *process) error {
 				}
 			}
 			if try > 100 {
-				return fmt.Errorf("nothing of %s came to be approved: %v", era, err)
+				return fmt.Errorf("nothing of %s came to be approved: %w", era, err)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}

@@ -427,7 +427,7 @@ func (c *Config) checkChoices() error {
 		{"mcp.mode", c.MCP.Mode, "a mode", builtin.Modes},
 	} {
 		if !slices.Contains(s.words, s.value) {
-			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use one of %s", strings.Join(s.words, ", "))
+			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use %s or %s", strings.Join(s.words[:len(s.words)-1], ", "), s.words[len(s.words)-1])
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func (h *House) listen(ctx context.Context) (net.Listener, error) {
 	var secure *tls.Config
 	if h.config.TLSCert != "" {
 		pair := &certificate{certFile: h.config.TLSCert, keyFile: h.config.TLSKey, warn: func(err error) {
-			h.log.Warn("certificate not read again, the old one is used", "error", err)
+			h.log.WarnContext(ctx, "certificate not read again, the old one is used", "error", err)
 		}}
 		if _, err := pair.current(nil); err != nil {
 			return nil, err

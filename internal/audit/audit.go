@@ -106,7 +106,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	l := &Log{Store: *store, options: o, queue: make(chan Entry, o.Queue), written: make(chan struct{})}
-	go l.write()
+	go l.write() //nolint:contextcheck // until Close
 	return l, nil
 }
 

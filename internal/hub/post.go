@@ -35,9 +35,9 @@ func (e *endpoint) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if eraOf(r.Header.Get(wire.HeaderRevision), m) == wire.Modern {
-		e.postModern(w, r, m)
+		e.postModern(w, r, m) //nolint:contextcheck // its context is the request's
 	} else {
-		e.postLegacy(w, r, m)
+		e.postLegacy(w, r, m) //nolint:contextcheck // its context is the request's
 	}
 }
 

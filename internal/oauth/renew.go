@@ -75,8 +75,7 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 		return "", fault.New(fault.Denied, "upstream %s wants %s, which it was granted already", s.Name, harmless(strings.Join(c.Scopes, " "))).
 			WithHint("another login does not help; ask whoever runs the server")
 	}
-	renewable := r.Status == 401 && have.Refresh != "" || s.Settings.Grant == GrantCredentials
-	if renewable {
+	if r.renewable(s, have) {
 		token, err := l.renew(ctx, s, r.Token, &c)
 		if err == nil || fault.CodeOf(err) != fault.NeedsAuth {
 			return token, err
@@ -86,6 +85,11 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 		return "", err
 	}
 	return "", l.wanting(s, c)
+}
+
+// renewable tells whether a token can be had without a person.
+func (r Refusal) renewable(s Server, have login) bool {
+	return r.Status == 401 && have.Refresh != "" || s.Settings.Grant == GrantCredentials
 }
 
 // wantsNoMoreThan tells whether a server asks for scopes that it has granted.

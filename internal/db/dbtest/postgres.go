@@ -116,7 +116,7 @@ func StartServer(t testing.TB) *Server {
 	if c, err := shared(); err != nil || c == nil { // it has the template
 		Postgres(t)
 	}
-	dir, err := os.MkdirTemp("", "luanette-pg-")
+	dir, err := os.MkdirTemp("", "luanette-pg-") //nolint:usetesting // another user must be able to enter it
 	if err != nil {
 		t.Fatal(err)
 	}
