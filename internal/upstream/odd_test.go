@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -134,7 +135,7 @@ func playOddly(role string) int {
 		}
 		if role == "reads one call" && m.Method == wire.MethodToolsCall && firstCallEver() {
 			fmt.Fprintln(os.Stderr, "thinking")
-			select {} // until it is killed; the next one is in a better mood
+			time.Sleep(time.Hour) // until it is killed; the next one is in a better mood (select {} would be a deadlock to the runtime)
 		}
 		if role == "chatters" {
 			chatter(m.ID)
