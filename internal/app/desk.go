@@ -101,7 +101,16 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 		return nil, err
 	}
 	if err := reached(ctx, manager, bus, spec); err != nil {
+		status, _ := manager.Status(spec.Name)
 		manager.Close()
+		if status.State == upstream.StateNeedsAuth {
+			what := "the server wants a key"
+			if !options.Key.IsZero() {
+				what = "the server refuses the key"
+			}
+			return nil, fault.New(fault.NeedsAuth, "connect to %s: %s", address, what).
+				WithHint("give one with --key, or in LUANETTE_KEY; `luanette key create` makes one")
+		}
 		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).
 			WithHint("start it with `luanette serve`, or leave --server away to work without one")
 	}
