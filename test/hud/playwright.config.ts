@@ -6,9 +6,6 @@ export default defineConfig({
   timeout: 60_000,
   expect: { timeout: 20_000 },
   workers: 1,
-  // Without a screen Chromium now and then stops drawing after input, and the page waits for a
-  // picture that never comes. A fresh browser does not; a mistake of ours fails there too.
-  retries: 2,
   forbidOnly: true,
   reporter: [['list']],
   outputDir: '../../.cache/hud/results',

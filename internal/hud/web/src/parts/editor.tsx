@@ -5,7 +5,7 @@ import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { javascript } from '@codemirror/lang-javascript'
 import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, StreamLanguage, syntaxHighlighting } from '@codemirror/language'
 import { lua } from '@codemirror/legacy-modes/mode/lua'
-import { Compartment, EditorState } from '@codemirror/state'
+import { Annotation, Compartment, EditorState } from '@codemirror/state'
 import { EditorView, keymap, lineNumbers } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'preact/hooks'
@@ -32,6 +32,9 @@ function grammar(language: Language) {
   return language === 'lua' ? StreamLanguage.define(lua) : javascript({ typescript: true })
 }
 
+/** Marks a change that was wished from outside, where it need not be told. */
+const wished = Annotation.define<boolean>()
+
 const night = matchMedia('(prefers-color-scheme: dark)')
 
 /** How it looks by day or by night. */
@@ -47,6 +50,10 @@ export default function Editor({ value, language, change, run }: Props) {
   const view = useRef<EditorView>()
   const spoken = useRef(new Compartment())
   const dressed = useRef(new Compartment())
+  // What was typed and told, and has not come back as a value yet. While somebody types
+  // quickly a value that comes back is older than the text: taking it for a wish from outside
+  // would undo what was typed, and be told in turn, without end.
+  const told = useRef<string[]>([])
   const latest = useRef({ change, run })
   latest.current = { change, run }
   useEffect(() => {
@@ -68,7 +75,12 @@ export default function Editor({ value, language, change, run }: Props) {
             ...completionKeymap, ...defaultKeymap, ...historyKeymap, // Tab leaves the editor, for those without a mouse
           ]),
           EditorView.contentAttributes.of({ 'aria-label': 'script' }),
-          EditorView.updateListener.of((u) => u.docChanged && latest.current.change(u.state.doc.toString())),
+          EditorView.updateListener.of((u) => {
+            if (!u.docChanged || u.transactions.some((t) => t.annotation(wished))) return
+            const text = u.state.doc.toString()
+            told.current.push(text)
+            latest.current.change(text)
+          }),
         ],
       }),
     })
@@ -81,8 +93,15 @@ export default function Editor({ value, language, change, run }: Props) {
   }, [])
   useEffect(() => view.current?.dispatch({ effects: spoken.current.reconfigure(grammar(language)) }), [language])
   useEffect(() => {
+    const at = told.current.indexOf(value)
+    if (at >= 0) {
+      told.current.splice(0, at + 1)
+      return
+    }
+    told.current = []
     const editor = view.current
-    if (editor && editor.state.doc.toString() !== value) editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+    if (!editor || editor.state.doc.toString() === value) return
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value }, annotations: wished.of(true) })
   }, [value])
   return <div class="editor" ref={place} />
 }
