@@ -149,19 +149,31 @@ func (l *Log) write() {
 	defer close(l.written)
 	ctx := context.Background()
 	for first := range l.queue {
-		batch := []Entry{first}
-		for more := true; more && len(batch) < most; {
-			select {
-			case e, open := <-l.queue:
-				if more = open; open {
-					batch = append(batch, e)
-				}
-			default:
-				more = false
-			}
-		}
-		l.persist(ctx, batch)
+		l.persist(ctx, l.gather(first))
 	}
+}
+
+// gathering is how long entries wait for others to be written with: a commit for
+// each call would cost more than the call.
+const gathering = 50 * time.Millisecond
+
+// gather waits a moment for entries that come after the first.
+func (l *Log) gather(first Entry) []Entry {
+	batch := []Entry{first}
+	enough := time.NewTimer(gathering)
+	defer enough.Stop()
+	for len(batch) < most {
+		select {
+		case e, open := <-l.queue:
+			if !open {
+				return batch
+			}
+			batch = append(batch, e)
+		case <-enough.C:
+			return batch
+		}
+	}
+	return batch
 }
 
 // patience is how many times a batch is tried: while the database is away for a
