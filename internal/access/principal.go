@@ -98,7 +98,7 @@ func (p Principal) Narrowed() bool { return len(p.Namespaces) > 0 || len(p.Tools
 // are seen unless Tools leaves them out, for what they lead to is narrowed too. An
 // empty name asks about a whole namespace: whether anything in it might.
 func (p Principal) Sees(space, name string) bool {
-	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return matches(pattern, space) }) {
+	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {
 		return false
 	}
 	return len(p.Tools) == 0 || slices.ContainsFunc(p.Tools, func(pattern string) bool { return names(pattern, space, name) })
@@ -112,13 +112,13 @@ func names(pattern, space, name string) bool {
 	}
 	of, its, dotted := strings.Cut(pattern, ".")
 	if !dotted {
-		return space == "" && (name == "" || matches(pattern, name))
+		return space == "" && (name == "" || Matches(pattern, name))
 	}
-	return space != "" && matches(of, space) && (name == "" || matches(its, name))
+	return space != "" && Matches(of, space) && (name == "" || Matches(its, name))
 }
 
-// matches compares a name with a pattern in which * stands for any letters.
-func matches(pattern, name string) bool {
+// Matches compares a name with a pattern in which * stands for any letters.
+func Matches(pattern, name string) bool {
 	first, rest, starred := strings.Cut(pattern, "*")
 	if !starred {
 		return pattern == name

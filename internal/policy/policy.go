@@ -48,7 +48,7 @@ type Rule struct {
 }
 
 func (r Rule) fits(key, subject string) bool {
-	return (r.Key == "" || matches(r.Key, key)) && matches(r.Tool, subject)
+	return (r.Key == "" || access.Matches(r.Key, key)) && access.Matches(r.Tool, subject)
 }
 
 // Settings are the whole policy. The zero value allows everything.
@@ -163,7 +163,7 @@ func (s *Settings) harmless(ref tool.Ref, subject string, claims bool) bool {
 		if ref.Space != "" && space == ref.Space {
 			spoken = true
 		}
-		if matches(pattern, subject) {
+		if access.Matches(pattern, subject) {
 			return true
 		}
 	}
@@ -214,29 +214,6 @@ func or(text, otherwise string) string {
 		return otherwise
 	}
 	return text
-}
-
-// matches compares a name with a pattern in which * stands for any letters.
-func matches(pattern, name string) bool {
-	first, rest, starred := strings.Cut(pattern, "*")
-	if !starred {
-		return pattern == name
-	}
-	name, ok := strings.CutPrefix(name, first)
-	if !ok {
-		return false
-	}
-	for {
-		var part string
-		if part, rest, starred = strings.Cut(rest, "*"); !starred {
-			return strings.HasSuffix(name, part)
-		}
-		_, after, found := strings.Cut(name, part)
-		if !found {
-			return false
-		}
-		name = after
-	}
 }
 
 // Settings are those that hold now. They are shared: read, never write.
