@@ -149,6 +149,7 @@ func (o *Office) decidedElsewhere(ctx context.Context) (decided []Approval, err 
 		if err != nil {
 			return err
 		}
+		decided = nil
 		for _, id := range without(ids, still) {
 			a, err := scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE id = $1`, id))
 			if errors.Is(err, sql.ErrNoRows) {

@@ -17,6 +17,7 @@ const maxGenerations = 1000
 // family, nearest first, at most limit of them.
 func (s *Store) Ancestors(ctx context.Context, ref cas.Ref, limit int) (line []Artifact, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		line = nil
 		a, err := load(ctx, tx, ref)
 		for err == nil && !a.Parent.IsZero() && len(line) < min(limit, maxGenerations) {
 			if a, err = load(ctx, tx, a.Parent); err == nil {

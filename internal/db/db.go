@@ -26,6 +26,7 @@ import (
 	"database/sql"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -34,10 +35,13 @@ import (
 type Options struct {
 	// Readers is how many Reads may run at once; zero or less means 8. More wait.
 	Readers int
+	// Patience is how long Reads and Writes wait for a server that is away; zero
+	// or less means 20 s. See Patiently.
+	Patience time.Duration
 	// Hardship runs the function of every Write again and again, with an error of
 	// its first statement, of its second and so on, and keeps only what it does
-	// when none fails: as may happen to a Write that gets in others' way. For
-	// tests.
+	// when none fails: as may happen to a Write that gets in others' way. That of a
+	// Read is run twice, as when the connection is lost. For tests.
 	Hardship bool
 }
 
@@ -59,6 +63,9 @@ type DB struct {
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
+	}
+	if o.Patience <= 0 {
+		o.Patience = 20 * time.Second // restarting takes seconds
 	}
 	d, err := dialectOf(url)
 	if err != nil {
@@ -152,17 +159,32 @@ func (d *DB) undergo(ctx context.Context, f func(tx *Tx) error) error {
 
 // Read runs f on an unchanging view of the database: what was committed when it
 // began, including every Write that has returned. Reads do not wait for writers.
-// Statements end with their ctx; writing is an error.
+// Statements end with their ctx; writing is an error. Where the connection is lost
+// f is run again, so it must set what it leaves behind anew each time.
 func (d *DB) Read(ctx context.Context, f func(tx *Tx) error) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	tx, err := d.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return d.dialect.explain(doing("begin read", err))
+	if d.hardship {
+		_ = d.readOnce(ctx, f)
 	}
-	defer func() { _ = tx.Rollback() }() // there is nothing to keep
-	return d.dialect.explain(f(&Tx{tx: tx, dialect: d.dialect}))
+	return d.dialect.explain(d.dialect.patiently(ctx, func() error { return d.readOnce(ctx, f) }))
+}
+
+// readOnce runs f in one transaction. What the database said counts more than what
+// f made of it.
+func (d *DB) readOnce(ctx context.Context, f func(tx *Tx) error) error {
+	inner, err := d.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return doing("begin read", err)
+	}
+	defer func() { _ = inner.Rollback() }() // there is nothing to keep
+	tx := &Tx{tx: inner, dialect: d.dialect}
+	err = f(tx)
+	if err != nil && ctx.Err() == nil && isLost(tx.hurt) {
+		return tx.hurt
+	}
+	return err
 }
 
 // Check looks through the whole database for damage, which takes as long as

@@ -22,6 +22,8 @@ type dialect interface {
 	connect(ctx context.Context, o Options) (writer, *sql.DB, error)
 	// close gives back what connect took beside the two it returned.
 	close() error
+	// patiently does something again while the database is away.
+	patiently(ctx context.Context, do func() error) error
 	// explain adds to err what it means: one of the errors of constraint.go, or a
 	// fault with a hint. It leaves alone what it does not know, nil included.
 	explain(err error) error

@@ -197,6 +197,7 @@ type page struct {
 }
 
 func (p *page) fill(ctx context.Context, tx *Tx, query string, args []any) (err error) {
+	p.rows = nil
 	rows, err := tx.Query(ctx, query, args...)
 	if err != nil {
 		return err

@@ -111,21 +111,6 @@ func (w *optimist) close() error {
 	return w.db.Close()
 }
 
-// patiently does something again as long as the server is away, up to a point.
-func (p *postgres) patiently(ctx context.Context, do func() error) error {
-	deadline := time.Now().Add(p.patience)
-	policy := backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
-	for failures := 1; ; failures++ {
-		err := do()
-		if !isLost(err) || time.Now().After(deadline) {
-			return err
-		}
-		if sleep(ctx, policy.Delay(failures)) != nil {
-			return err
-		}
-	}
-}
-
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

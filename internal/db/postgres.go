@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	pgWriters  = 8                // Writes at once
-	pgGuests   = 8                // connections of a library
-	pgPatience = 20 * time.Second // with a server that is away: restarting takes seconds
+	pgWriters = 8 // Writes at once
+	pgGuests  = 8 // connections of a library
 )
 
 // postgres is a schema of a Postgres database, which other nodes may use too.
@@ -45,7 +44,7 @@ func newPostgres(address string) (*postgres, error) {
 		return nil, fault.New(fault.Config, "open database %s: not an address of a Postgres database", redacted(address)).
 			WithHint("use postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %%XX for odd characters in the password")
 	}
-	p := &postgres{config: config, patience: pgPatience}
+	p := &postgres{config: config}
 	p.where = net.JoinHostPort(config.ConnConfig.Host, strconv.Itoa(int(config.ConnConfig.Port))) + "/" + config.ConnConfig.Database
 	parameters := config.ConnConfig.RuntimeParams
 	if parameters["application_name"] == "" {
@@ -63,6 +62,7 @@ func newPostgres(address string) (*postgres, error) {
 }
 
 func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
+	p.patience = o.Patience
 	if err := p.prepare(ctx); err != nil {
 		return nil, nil, p.cannotOpen(err)
 	}

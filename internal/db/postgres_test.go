@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
@@ -129,11 +131,66 @@ func TestPostgresThatIsAway(t *testing.T) {
 	if fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "Postgres runs at") {
 		t.Errorf("Open = %v, hint %q", err, fault.HintOf(err))
 	}
-	waiting := make(chan error, 1)
+	waiting := make(chan error, 2)
 	go func() { waiting <- insert(t.Context(), d, "patient") }()
+	go func() { waiting <- d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }) }()
 	server.Start(t)
-	if err := <-waiting; err != nil {
-		t.Errorf("a write that waited for the server: %v", err)
+	for range 2 {
+		if err := <-waiting; err != nil {
+			t.Errorf("what waited for the server: %v", err)
+		}
+	}
+}
+
+func one(ctx context.Context, tx *db.Tx) error {
+	var n int
+	return tx.QueryRow(ctx, "SELECT 1").Scan(&n)
+}
+
+// Who was promised something waits longer than others do, and knows that it did.
+func TestPatiently(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
+		t.Fatal(err)
+	}
+	patient, outages := db.Patiently(t.Context())
+	if err := insert(patient, d, "before"); err != nil || outages.Met() {
+		t.Errorf("nothing is away: %v, met %t", err, outages.Met())
+	}
+	server.Stop(t, "immediate")
+	for what, err := range map[string]error{
+		"write": insert(t.Context(), d, "impatient"),
+		"read":  d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }),
+	} {
+		if fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("%s without patience = %v", what, err)
+		}
+	}
+	waiting := make(chan error, 2)
+	go func() { waiting <- insert(patient, d, "patient") }()
+	go func() { waiting <- d.Read(patient, func(tx *db.Tx) error { return one(patient, tx) }) }()
+	for !outages.Met() {
+		runtime.Gosched()
+	}
+	server.Start(t)
+	for range 2 {
+		if err := <-waiting; err != nil {
+			t.Errorf("with patience: %v", err)
+		}
+	}
+	if got := stored(t, d); len(got) != 2 || got["impatient"] {
+		t.Errorf("stored %v", got)
+	}
+	ended, cancel := context.WithCancel(patient)
+	cancel()
+	if err := insert(ended, d, "called off"); !errors.Is(err, context.Canceled) {
+		t.Errorf("patience ends with its context: %v", err)
 	}
 }
 

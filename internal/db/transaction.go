@@ -145,8 +145,11 @@ func (c *pgConn) gone() bool { return c.Conn.Conn().IsClosed() }
 // verdict asks what became of a transaction whose commit is in doubt: nil means
 // that it happened, lost that it did not.
 func (p *postgres) verdict(ctx context.Context, d inDoubt) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
-	defer cancel()
+	if ctx.Value(patientKey{}) == nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+		defer cancel()
+		ctx = limited
+	}
 	errRunning := lost{errors.New("the transaction is still under way")}
 	var status, life string
 	err := p.patiently(ctx, func() error {

@@ -177,8 +177,8 @@ func (h *Hoot) graphFind(ctx context.Context, _ tool.Call, in findIn) (f Found, 
 	if in.Namespace != "" || in.Value != "" {
 		add("id IN (SELECT identity FROM hoot_identity_tags WHERE (namespace = ? OR ? = '') AND (value = ? OR ? = ''))", in.Namespace, in.Namespace, in.Value, in.Value)
 	}
-	f = Found{Identities: []Identity{}, Connections: []Connection{}}
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
+		f = Found{Identities: []Identity{}, Connections: []Connection{}}
 		ids, err := db.All(ctx, tx, scan[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), mostIdentities), args...)
 		if err != nil || len(ids) == 0 {
 			return err

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,10 +95,10 @@ func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (p
 			return err
 		}
 		n := len(args)
-		args = append(args, before, id, limit+1)
+		all := append(slices.Clone(args), before, id, limit+1)
 		page.Jobs, err = db.All(ctx, tx, func(row db.Scanner) (Job, error) { return scan(row) },
 			fmt.Sprintf("SELECT %s FROM jobs WHERE %s AND (created < $%d OR created = $%d AND id < $%d) ORDER BY created DESC, id DESC LIMIT $%d",
-				columns, where, n+1, n+1, n+2, n+3), args...)
+				columns, where, n+1, n+1, n+2, n+3), all...)
 		return err
 	})
 	if err != nil {
@@ -132,9 +133,10 @@ func parseCursor(cursor string) (before int64, id string, err error) {
 
 // Stats is how many jobs there are in each state.
 func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
-	stats := map[State]int{}
+	var stats map[State]int
 	where, args := ofOwner(ctx, "TRUE", nil)
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
+		stats = map[State]int{}
 		_, err := db.All(ctx, tx, func(row db.Scanner) (struct{}, error) {
 			var state State
 			var n int

@@ -70,6 +70,7 @@ func (q *Queue) mine(ctx context.Context, refuse func(ids ...string) error, ids 
 	}
 	var others []string
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
+		others = nil
 		for _, id := range ids {
 			asker, err := askerOf(ctx, tx, id)
 			if err != nil {

@@ -29,8 +29,9 @@ func scanPin(row db.Scanner) (*Pin, error) {
 }
 
 func (g *Guard) load(ctx context.Context) (map[key]*Pin, error) {
-	pins := map[key]*Pin{}
+	var pins map[key]*Pin
 	err := g.db.Read(ctx, func(tx *db.Tx) error {
+		pins = map[key]*Pin{}
 		all, err := db.All(ctx, tx, scanPin, `SELECT `+columns+` FROM pins`)
 		for _, p := range all {
 			pins[p.key()] = p
