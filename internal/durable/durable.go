@@ -49,6 +49,7 @@ type Engine struct {
 	work     Work
 	node     string
 	patience time.Duration
+	log      *slog.Logger
 	closed   chan struct{} // closed when the engine closes
 	works    sync.WaitGroup
 
@@ -71,6 +72,9 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if o.Node == "" {
 		o.Node = "alone"
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	guests, err := database.Guests(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
@@ -89,7 +93,7 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, closed: make(chan struct{}), active: map[string]*flight{}}
+	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, log: o.Log, closed: make(chan struct{}), active: map[string]*flight{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil

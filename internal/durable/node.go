@@ -71,22 +71,22 @@ func (e *Engine) Active() (ids []string) {
 	return ids
 }
 
-// recordTime is how long a record is tried while the database is away.
-const recordTime = 5 * time.Minute
+// recordTime is how long one try to record something may take: a connection may be
+// dead without telling.
+const recordTime = 30 * time.Second
 
 // recordShared is Record where nodes share the database. It writes the row that
 // DBOS's own step would, in one statement and only while the run is this node's:
 // DBOS has no way to say the latter, takes five round trips, and gives up when the
-// connection breaks in the middle of them.
+// connection breaks in the middle of them. It waits for a database that is away as
+// long as the run lasts.
 func (r *Run) recordShared(data []byte) error {
 	text, err := octets{}.Encode(data)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.inner), recordTime)
-	defer cancel()
 	for {
-		err := r.insert(ctx, *text)
+		err := r.insert(*text)
 		if err == nil {
 			r.next++
 			return nil
@@ -94,20 +94,27 @@ func (r *Run) recordShared(data []byte) error {
 		if errors.Is(err, ErrTaken) {
 			return err
 		}
+		if !r.late.Swap(true) {
+			r.engine.log.Warn("the database is away, trying to record a step again", "run", r.ID, "error", err)
+		}
 		select {
 		case <-time.After(queueTime):
 		case <-r.inner.Done():
-			return fault.Wrap(fault.Internal, err, "record a step of run %s", r.ID)
-		case <-ctx.Done():
 			return fault.Wrap(fault.Internal, err, "record a step of run %s", r.ID)
 		}
 	}
 }
 
+// Late tells whether a record had to wait for a database that was away, since it
+// was last asked.
+func (r *Run) Late() bool { return r.late.Swap(false) }
+
 // insert writes the next record. The run's row is held until it is on disk: nobody
 // takes the run over in between. A record that is there already is this one when it
 // says the same: its acknowledgement was lost.
-func (r *Run) insert(ctx context.Context, text string) error {
+func (r *Run) insert(text string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.inner), recordTime)
+	defer cancel()
 	e := r.engine
 	schema := `"` + strings.ReplaceAll(e.guests.Schema, `"`, `""`) + `".`
 	now := time.Now().UnixMilli()

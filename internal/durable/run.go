@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 
@@ -20,6 +21,7 @@ type Run struct {
 	mu   sync.Mutex // DBOS numbers steps without a lock
 	past int        // records read by Past and not yet passed by
 	next int        // the number of the next record, where nodes share the database
+	late atomic.Bool
 }
 
 // Past is what earlier processes recorded. It is called once, before the first

@@ -8,13 +8,16 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/durable"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 )
 
-// work is one durable run: a job from wherever it stands to its end.
+// work is one durable run: a job from wherever it stands to its end. It was
+// promised to be done, so a database that is away is waited for.
 func (q *Queue) work(ctx context.Context, run *durable.Run) error {
+	ctx, _ = db.Patiently(ctx)
 	j, fresh, err := q.find(ctx, run.ID)
 	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
 		q.clean(run.ID)
@@ -116,8 +119,11 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 		if over {
 			return err
 		}
-		if err := q.pause(ctx, j, err, held); err != nil {
-			return q.stopped(ctx, j, err)
+		if !errors.Is(err, errOutage) {
+			err = q.pause(ctx, j, err, held)
+			if err != nil {
+				return q.stopped(ctx, j, err)
+			}
 		}
 		var records [][]byte
 		err = q.persist(ctx, func() (err error) {
@@ -133,13 +139,18 @@ func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []ho
 	}
 }
 
+// errOutage means that a run came to its time limit because the database was away:
+// it goes on where it is.
+var errOutage = errors.New("the time went by while the database was away")
+
 // attempt runs the script once. It is not over when it waits for somebody's word:
-// then the error is an *asking.
+// then the error is an *asking, or when the database used up its time.
 func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step) (over bool, err error) {
 	c := q.following(j.ID)
 	if c == nil { // cancelled between two looks
 		return true, nil
 	}
+	ctx, outages := db.Patiently(ctx)
 	journal := host.NewJournal(run, q.boot)
 	gate, err := q.gate(ctx, j, steps, journal)
 	if err != nil {
@@ -154,16 +165,12 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		journal.Halt(durable.ErrClosing)
 	}
 	q.options.Events.Publish(Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
-	task := Task{ID: j.ID, Spec: j.Spec, Created: j.Created, Door: replay, Temp: q.folder(j.ID), Watch: c.say}
-	task.Progress = func(fraction float64, message string) {
-		c.progress(fraction, message)
-		q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
-	}
 	var outcome Outcome
 	running, err := q.as(ctx, j.ID)
 	if err == nil {
-		outcome, err = q.runner.RunJob(running, task)
+		outcome, err = q.runner.RunJob(running, q.task(j, c, replay))
 	}
+	late := run.Late() || outages.Met()
 	switch stopped := journal.Err(); { // also when the script made something of the refusal
 	case errors.Is(stopped, durable.ErrClosing):
 		if err := journal.Flush(); err != nil {
@@ -178,13 +185,34 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	// What the door refused for good counts, whatever the script made of it.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
 		err = refused
-	} else if paused := gate.paused(j, outcome, err); paused != nil && ctx.Err() == nil {
-		if err := journal.Flush(); err == nil {
-			journal.End()
-			return false, &asking{*paused}
-		}
+	} else if why := unfinished(ctx, gate.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {
+		journal.End()
+		return false, why
 	}
 	return true, q.conclude(ctx, j, outcome, err, journal.End())
+}
+
+// unfinished is why a run that has ended is not over, or nil.
+func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) error {
+	goesOn := ctx.Err() == nil
+	switch {
+	case goesOn && paused != nil:
+		return &asking{*paused}
+	case goesOn && late && fault.CodeOf(err) == fault.Timeout:
+		return errOutage
+	}
+	return nil
+}
+
+// task is a job as its runner sees it.
+func (q *Queue) task(j Job, c *current, door host.Door) Task {
+	return Task{
+		ID: j.ID, Spec: j.Spec, Created: j.Created, Door: door, Temp: q.folder(j.ID), Watch: c.say,
+		Progress: func(fraction float64, message string) {
+			c.progress(fraction, message)
+			q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
+		},
+	}
 }
 
 // conclude stores how a job ended, unless it did not: then it goes on later.
@@ -236,7 +264,7 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 	}
 }
 
-// stopped ends a job that did not begin.
+// stopped ends a job that did not begin, or did not go on.
 func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
 		q.settle(context.WithoutCancel(ctx), j.ID)
@@ -248,7 +276,10 @@ func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, durable.ErrTaken) {
 		q.leave(j.ID)
 	}
-	return err
+	if ctx.Err() != nil || errors.Is(err, durable.ErrTaken) {
+		return err
+	}
+	return q.conclude(ctx, j, Outcome{}, err, nil)
 }
 
 // folder is the job's own, or "".

@@ -6,12 +6,14 @@ import (
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent"
+	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
 )
 
 // run answers one message, when it is its turn, and stores the outcome before
-// anybody hears of it.
+// anybody hears of it. It was accepted, so a database that is away is waited for.
 func (r *Room) run(ctx context.Context, l *line, t *Turn) {
+	ctx, _ = db.Patiently(ctx)
 	switch mine, err := r.await(ctx, l, t); {
 	case err != nil: // the house closes; the turn stays as it is on disk
 		t.end(agent.Reply{}, errKept)
