@@ -76,15 +76,18 @@ func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 		}
 		return outcome{text: text}
 	}
-	ref, known := t.tools.refs[use.Name]
+	ref, known := t.tools.ref(use.Name)
 	if !known {
-		return failed(fault.New(fault.ToolNotFound, "no tool %q", use.Name).WithHint("search_tools finds tools by what they do"))
+		return failed(noTool(use.Name))
 	}
 	args, err := t.arguments(ctx, ref, use.Input)
 	if err != nil {
 		return failed(err)
 	}
 	result, err := t.agent.options.Tools.Call(t.scoped(ctx), tool.Call{Ref: ref, Args: args, Caller: t.caller()})
+	if _, listed := t.tools.refs[use.Name]; !listed && fault.CodeOf(err) == fault.ToolNotFound {
+		err = noTool(use.Name)
+	}
 	if err != nil {
 		return failed(t.explain(ctx, ref, err))
 	}
@@ -93,6 +96,20 @@ func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 		return failed(err)
 	}
 	return outcome{text: textOf(view), failed: view.IsError, view: view}
+}
+
+func noTool(name string) error {
+	return fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("search_tools finds tools by what they do")
+}
+
+// ref is what a name stands for. One that was not listed may be of a tool which is
+// kept from the person: it is asked for all the same, to be refused with the reason.
+func (b *toolbox) ref(name string) (tool.Ref, bool) {
+	if ref, listed := b.refs[name]; listed {
+		return ref, true
+	}
+	space, tail, found := strings.Cut(name, "__")
+	return tool.Ref{Space: space, Name: tail}, found && space != ""
 }
 
 // explain says of a call that ran out of the turn's time that it did.

@@ -118,11 +118,16 @@ func (p watchedPeer) Request(ctx context.Context, method string, params json.Raw
 func (p watchedPeer) pass(ctx context.Context, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	name, _ := wire.GetText(params, "name")
 	args, _ := wire.Get(params, "arguments")
-	info, ok := p.all.arranged.Shown(ctx, p.name, name)
-	if info.Ref = (tool.Ref{Space: p.name, Name: name}); !ok {
-		info = tool.Info{Ref: info.Ref}
+	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: args, Caller: caller}
+	if err := p.all.guard.Admit(ctx, call.Ref); err != nil {
+		p.all.turnedAway(ctx, call, err)
+		return nil, err
 	}
-	result, err := p.all.pass(ctx, &info, tool.Call{Ref: info.Ref, Args: args, Caller: caller}, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	info, ok := p.all.catalog.Find(ctx, call.Ref)
+	if !ok { // not listed yet
+		info.Ref = call.Ref
+	}
+	result, err := p.all.pass(ctx, &info, call, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		raw, err := p.relay(ctx, wire.MethodToolsCall, params, caller)
 		return tool.Result{Raw: raw}, err
 	})

@@ -79,6 +79,23 @@ func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next 
 	return result, err
 }
 
+// turnedAway keeps a call of what is kept from who asks: a tool that its key does
+// not see, or one that nobody has approved.
+func (h *House) turnedAway(ctx context.Context, call tool.Call, why error) {
+	if h.audit == nil {
+		return
+	}
+	e := h.entry(ctx, audit.Call, call.Ref.String(), call.Args)
+	e.Decision, e.Rule, e.Error = "deny", "key", string(fault.CodeOf(why))
+	if fault.CodeOf(why) == fault.Denied {
+		e.Rule = "trust"
+	}
+	if call.Caller != nil {
+		e.Client = call.Caller.ID
+	}
+	h.audit.Record(e)
+}
+
 // errorCode names what went wrong, if anything.
 func errorCode(result tool.Result, err error) string {
 	switch {

@@ -232,11 +232,11 @@ func (h *House) connectRooms(ctx context.Context) error {
 		return err
 	}
 	h.catalog = catalog.New(catalog.Options{
-		Withheld: h.trust.Withheld, Pass: h.pass,
+		Withheld: h.trust.Withheld, Pass: h.pass, Hides: h.hides, TurnedAway: h.turnedAway,
 		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved, Toll: h.toll,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
-	h.upstreams = &upstreams{manager: manager, guard: h.trust, pass: h.pass, did: h.did, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
+	h.upstreams = &upstreams{manager: manager, guard: h.trust, pass: h.pass, turnedAway: h.turnedAway, did: h.did, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
 	if err := h.openApprovals(ctx); err != nil {
 		return err
 	}

@@ -23,12 +23,20 @@ func isReserved(ref tool.Ref) bool { return ref.Space == "" && slices.Contains(r
 type narrowedPeer struct {
 	hub.Peer
 	name string
+	all  *upstreams
 }
 
 // Request relays a request about what exists for who asks. Those whose tools are
 // listed one by one have nothing else there.
 func (p narrowedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	who := access.Of(ctx)
+	if method == wire.MethodToolsList {
+		page, err := p.Peer.Request(ctx, method, params, caller)
+		if err != nil || !who.Narrowed() && p.all.catalog.ShowsAll(who) {
+			return page, err
+		}
+		return p.sift(ctx, page), nil
+	}
 	if !who.Narrowed() {
 		return p.Peer.Request(ctx, method, params, caller)
 	}
@@ -36,14 +44,11 @@ func (p narrowedPeer) Request(ctx context.Context, method string, params json.Ra
 	case wire.MethodToolsCall:
 		name, _ := wire.GetText(params, "name")
 		if !who.Sees(p.name, name) {
-			return nil, fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("tools/list shows those there are")
-		}
-	case wire.MethodToolsList:
-		page, err := p.Peer.Request(ctx, method, params, caller)
-		if err != nil {
+			err := fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("tools/list shows those there are")
+			args, _ := wire.Get(params, "arguments")
+			p.all.turnedAway(ctx, tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: args, Caller: caller}, err)
 			return nil, err
 		}
-		return p.sift(who, page), nil
 	case wire.MethodResourcesRead, wire.MethodSubscribe, wire.MethodPromptsGet, wire.MethodComplete:
 		if len(who.Tools) > 0 {
 			return nil, fault.New(fault.Denied, "%s is for some tools only", who.Title())
@@ -57,12 +62,12 @@ func (p narrowedPeer) Request(ctx context.Context, method string, params json.Ra
 }
 
 // sift takes out of a page of tools what does not exist for somebody.
-func (p narrowedPeer) sift(who access.Principal, page json.RawMessage) json.RawMessage {
+func (p narrowedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMessage {
 	raw, _ := wire.Get(page, "tools")
 	items, _ := wire.Items(raw)
 	kept := []byte{'['}
 	for _, item := range items {
-		if name, _ := wire.GetText(item, "name"); !who.Sees(p.name, name) {
+		if name, _ := wire.GetText(item, "name"); !p.all.catalog.Shows(ctx, tool.Ref{Space: p.name, Name: name}) {
 			continue
 		}
 		if len(kept) > 1 {

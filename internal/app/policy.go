@@ -128,6 +128,9 @@ func (h *House) needsApproval(ctx context.Context, e host.Effect) bool {
 	return h.policy.Decide(access.Of(ctx).Name, &info).Verdict == policy.Approve
 }
 
+// hides tells which tools somebody may never call; nil: none.
+func (h *House) hides(who access.Principal) func(*tool.Info) bool { return h.policy.Hides(who.Name) }
+
 // explainPolicy says what the policy says of a tool and a key.
 func (h *House) explainPolicy(ctx context.Context, name, key string) (admin.Explained, error) {
 	info, err := h.catalog.Resolve(ctx, name)

@@ -79,6 +79,7 @@ func (u *upstreams) withheld(namespace string) []string {
 }
 
 // trustedPeer is an upstream seen whole of which what is not approved is left out.
+// Calls of tools are decided about before: see watchedPeer.
 type trustedPeer struct {
 	hub.Peer
 	name  string
@@ -88,11 +89,6 @@ type trustedPeer struct {
 // Request relays a request about what may be seen.
 func (p trustedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	switch method {
-	case wire.MethodToolsCall:
-		name, _ := wire.GetText(params, "name")
-		if err := p.guard.Admit(ctx, tool.Ref{Space: p.name, Name: name}); err != nil {
-			return nil, err
-		}
 	case wire.MethodPromptsGet:
 		name, _ := wire.GetText(params, "name")
 		if err := p.admitPrompt(ctx, name); err != nil {

@@ -26,15 +26,17 @@ import (
 // upstreams the configuration wants and which were added while running, so that
 // a change of the one leaves the other alone.
 type upstreams struct {
-	manager  *upstream.Manager
-	guard    *trust.Guard // between the manager and whoever uses its tools
-	pass     catalog.Pass // what every call passes first
-	did      func(ctx context.Context, action, subject string, detail []byte)
-	arranged *arrange.Source // the manager's tools as the owner wants them
-	catalog  *catalog.Catalog
-	bus      *event.Bus
-	log      *slog.Logger
-	address  func() string // where our HTTP server is; empty: nowhere
+	manager *upstream.Manager
+	guard   *trust.Guard // between the manager and whoever uses its tools
+	pass    catalog.Pass // what every call passes first
+	did     func(ctx context.Context, action, subject string, detail []byte)
+	// turnedAway is told of calls that are refused before they pass.
+	turnedAway func(ctx context.Context, call tool.Call, why error)
+	arranged   *arrange.Source // the manager's tools as the owner wants them
+	catalog    *catalog.Catalog
+	bus        *event.Bus
+	log        *slog.Logger
+	address    func() string // where our HTTP server is; empty: nowhere
 
 	mu         sync.Mutex
 	configured map[string]upstream.Spec
@@ -224,7 +226,7 @@ func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	if !ok || isSomebodys(name) {
 		return nil, false // not a typed nil
 	}
-	return narrowedPeer{watchedPeer{trustedPeer{peer, name, u.guard}, name, u}, name}, true
+	return narrowedPeer{watchedPeer{limitedPeer{trustedPeer{peer, name, u.guard}, name, u.catalog}, name, u}, name, u}, true
 }
 
 // Namespaces are the names of all upstreams but those that belong to somebody.

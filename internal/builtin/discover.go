@@ -25,6 +25,9 @@ type Catalog interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	Namespaces(ctx context.Context) []string
 	In(ctx context.Context, namespace string) (tools []tool.Info, ok bool)
+	// Shows tells whether a tool is shown to the caller, or only refused with the
+	// reason when it is called.
+	Shows(ctx context.Context, ref tool.Ref) bool
 }
 
 // Shapes is what is known of results whose tools do not tell it.
@@ -180,6 +183,10 @@ func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsI
 			all.Unknown = append(all.Unknown, Unknown{name, suggestions(err)})
 			continue
 		}
+		if !d.catalog.Shows(ctx, info.Ref) {
+			all.Unknown = append(all.Unknown, Unknown{name, []string{}})
+			continue
+		}
 		if in.Format == "" || in.Format == "json" {
 			all.Tools = append(all.Tools, d.definitionOf(&info))
 		} else {
@@ -277,9 +284,10 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 	info, err := d.catalog.Resolve(ctx, in.Name)
 	ref := info.Ref
 	if err != nil {
-		// The owner of a namespace that has not told its tools yet may wait for them.
+		// The owner of a namespace that has not told its tools yet may wait for them;
+		// and what is kept from the caller is called to be refused like all else.
 		space, name, found := strings.Cut(strings.TrimPrefix(in.Name, "mcp."), ".")
-		if tools, ok := d.catalog.In(ctx, space); !found || !ok || len(tools) > 0 {
+		if !found {
 			return tool.Result{}, err
 		}
 		ref = tool.Ref{Space: space, Name: name}

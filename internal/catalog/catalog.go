@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
@@ -60,6 +61,12 @@ type Options struct {
 	Toll func(ctx context.Context, ref tool.Ref) (over func(), err error)
 	// Reserved tells tools that only administrators see. nil: there are none.
 	Reserved func(tool.Ref) bool
+	// Hides tells which tools are not shown to a principal though it may ask for
+	// them, and be refused with the reason; nil when there are none. nil: never.
+	Hides func(who access.Principal) func(*tool.Info) bool
+	// TurnedAway is told of calls of tools that exist, but not for who asks, or not
+	// yet; nil tells nobody.
+	TurnedAway func(ctx context.Context, call tool.Call, why error)
 	// Withheld says why there is no tool of a name that somebody does offer, written
 	// as "space.tool" or "space__tool"; nil knows of none.
 	Withheld func(name string) error
@@ -79,11 +86,14 @@ type Catalog struct {
 	limits   func(string) Limits
 	private  func(string) bool
 	reserved func(tool.Ref) bool
+	hides    func(who access.Principal) func(*tool.Info) bool
+	turned   func(ctx context.Context, call tool.Call, why error)
 	kept     func(name string) error
 	schemas  *schemas
 	lexicon  *lexicon
 	meters   *meters
 	serve    handler
+	limited  handler       // its end: what bounds how much may be called
 	calls    atomic.Uint64 // numbers calls, for events
 	hooks    atomic.Pointer[Hooks]
 
@@ -109,7 +119,7 @@ func New(o Options) *Catalog {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.Withheld,
+		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.Withheld, hides: o.Hides, turned: o.TurnedAway,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),
@@ -118,7 +128,8 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(deliver(o.Log), nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), metered(o.Toll), c.hooked, learned(o.Learner), c.checked, guarded)
+	c.limited = chain(deliver(o.Log), metered(o.Toll), guarded)
+	c.serve = chain(c.limited, nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), c.hooked, learned(o.Learner), c.checked)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}
@@ -184,7 +195,7 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	e, err := c.find(ctx, call.Ref)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, c.turnAway(ctx, call, err)
 	}
 	if e.info.Original == call.Ref.Name && e.info.Original != "" {
 		call.Ref = e.info.Ref // one name for whoever watches
@@ -209,13 +220,21 @@ func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
 	if e := v.find(ref); e != nil {
 		return e, nil
 	}
-	if s := v.shelves[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
-		return &entry{info: tool.Info{Ref: ref}, source: s.owner, gear: s.gear}, nil
-	}
 	if err := c.Withheld(ctx, ref.String()); err != nil {
 		return nil, err
 	}
+	if s := v.shelves[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
+		return &entry{info: tool.Info{Ref: ref}, source: s.owner, gear: s.gear}, nil
+	}
 	return nil, v.missing(ref)
+}
+
+// turnAway tells of a call of what exists, though not for who asks.
+func (c *Catalog) turnAway(ctx context.Context, call tool.Call, why error) error {
+	if c.turned != nil && (fault.CodeOf(why) == fault.Denied || c.view.Load().find(call.Ref) != nil) {
+		c.turned(ctx, call, why)
+	}
+	return why
 }
 
 // Withheld says why the caller finds no tool of that name although it exists.
@@ -223,11 +242,21 @@ func (c *Catalog) Withheld(ctx context.Context, name string) error {
 	if c.kept == nil {
 		return nil
 	}
-	space, tail, _ := strings.Cut(strings.TrimPrefix(name, "mcp."), ".")
-	if !c.sees(ctx, tool.Ref{Space: space, Name: tail}) {
+	name = strings.TrimPrefix(name, "mcp.")
+	if ref, _ := written(name); !c.sees(ctx, ref) {
 		return nil
 	}
-	return c.kept(strings.TrimPrefix(name, "mcp."))
+	return c.kept(name)
+}
+
+// written reads a name as it is written: "space.tool" or "space__tool".
+func written(name string) (ref tool.Ref, ok bool) {
+	for _, separator := range []string{".", "__"} {
+		if space, tail, found := strings.Cut(name, separator); found {
+			return tool.Ref{Space: space, Name: tail}, true
+		}
+	}
+	return tool.Ref{Name: name}, false
 }
 
 var _ tool.Source = (*Catalog)(nil)

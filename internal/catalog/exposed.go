@@ -122,14 +122,16 @@ func (c *Catalog) Exposed() Exposed { return Exposed{c} }
 
 // Tools lists what is exposed, by name.
 func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
-	shown := x.catalog.refresh(ctx).exposed
+	v := x.catalog.refresh(ctx)
+	shown := v.exposed
 	who := access.Of(ctx)
-	if who.Admin() && !who.Narrowed() {
+	hides := x.catalog.hidden(who)
+	if who.Admin() && !who.Narrowed() && hides == nil {
 		return shown.tools, nil
 	}
 	var list []tool.Info
 	for _, info := range shown.tools {
-		if x.catalog.granted(who, shown.refs[info.Name]) {
+		if ref := shown.refs[info.Name]; x.catalog.granted(who, ref) && v.shows(ref, hides) {
 			list = append(list, info)
 		}
 	}
@@ -143,7 +145,8 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		v := x.catalog.refresh(ctx)
 		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
 			if err := x.catalog.Withheld(ctx, call.Ref.Name); err != nil {
-				return tool.Result{}, err
+				call.Ref, _ = written(call.Ref.Name)
+				return tool.Result{}, x.catalog.turnAway(ctx, call, err)
 			}
 			return tool.Result{}, x.catalog.seen(ctx, v).unexposed(call.Ref.Name)
 		}

@@ -166,6 +166,27 @@ func guarded(next handler) handler {
 	}
 }
 
+// Through is where a call goes that somebody else carries out.
+type Through func(ctx context.Context, call tool.Call) (tool.Result, error)
+
+// Tools lists nothing: what is called is known already.
+func (Through) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
+
+// Call carries the call out.
+func (t Through) Call(ctx context.Context, call tool.Call) (tool.Result, error) { return t(ctx, call) }
+
+// Limited lets a call go through that takes another way to its tool, by the same
+// limits as all others.
+func (c *Catalog) Limited(ctx context.Context, call tool.Call, through Through) (tool.Result, error) {
+	s := c.view.Load().shelves[call.Ref.Space]
+	if s == nil {
+		if s = c.refresh(ctx).shelves[call.Ref.Space]; s == nil {
+			return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
+		}
+	}
+	return c.limited(ctx, &entry{source: through, gear: s.gear}, call)
+}
+
 // refused says that the namespace rests and until when.
 func refused(ref tool.Ref, b *breaker) error {
 	if wait := time.Until(b.retryAt()); wait > 0 {

@@ -145,7 +145,7 @@ func (v *view) unexposed(name string) error {
 			return err
 		}
 	}
-	if ref, ok := v.names[name]; ok && ref.Space != "" {
+	if ref, ok := v.names[name]; ok && ref.Space != "" && v.find(ref) != nil {
 		return fault.New(fault.ToolNotFound, "tool %q is not exposed", name).
 			WithHint("it can be called through call_tool with the name %q", ref).
 			WithDetails(missingTool{Tool: name, DidYouMean: []string{ref.String()}})

@@ -77,9 +77,12 @@ func question(names []string) string {
 
 // shown lists the exposed names.
 func (v *view) shown() []string {
-	names := make([]string, len(v.exposed.tools))
+	names := make([]string, 0, len(v.exposed.tools))
 	for i := range v.exposed.tools {
-		names[i] = v.exposed.tools[i].Name
+		name := v.exposed.tools[i].Name
+		if v.find(v.exposed.refs[name]) != nil { // a narrowed picture has not all of them
+			names = append(names, name)
+		}
 	}
 	return names
 }

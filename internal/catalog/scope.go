@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/tool"
@@ -12,10 +13,44 @@ import (
 // may see.
 func (c *Catalog) seen(ctx context.Context, v *view) *view {
 	v = c.scoped(ctx, v)
-	if who := access.Of(ctx); who.Narrowed() || !who.Admin() {
-		return v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) })
+	who := access.Of(ctx)
+	hides := c.hidden(who)
+	if who.Admin() && !who.Narrowed() && hides == nil {
+		return v
 	}
-	return v
+	return v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && v.shows(ref, hides) })
+}
+
+// hidden tells which tools there is no use in showing to who asks; nil: none.
+func (c *Catalog) hidden(who access.Principal) func(*tool.Info) bool {
+	if c.hides == nil {
+		return nil
+	}
+	return c.hides(who)
+}
+
+func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
+	if hides == nil {
+		return true
+	}
+	e := v.find(ref)
+	return e == nil || !hides(&e.info)
+}
+
+// Exists tells whether a namespace has any tool that who asks can call, or be
+// refused with the reason.
+func (c *Catalog) Exists(ctx context.Context, namespace string) bool {
+	s := c.refresh(ctx).shelves[namespace]
+	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.sees(ctx, info.Ref) })
+}
+
+// ShowsAll tells that nothing is kept from somebody but what it does not see anyway.
+func (c *Catalog) ShowsAll(who access.Principal) bool { return c.hidden(who) == nil }
+
+// Shows tells whether a tool is among those that who asks is shown. One that is not
+// may exist all the same: a call of it is refused with the reason.
+func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
+	return c.sees(ctx, ref) && c.view.Load().shows(ref, c.hidden(access.Of(ctx)))
 }
 
 // granted tells whether a tool exists for who asks. What belongs to somebody is

@@ -111,7 +111,7 @@ func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	}
 	ref := tool.Ref{Name: e.Spoken()}
 	harmless := e.Kind == host.Read || e.Own
-	if d := s.decide(access.Of(ctx).Name, ref.Name, ref, harmless); d.Verdict == Deny {
+	if d := s.decide(access.Of(ctx).Name, []string{ref.Name}, ref, harmless); d.Verdict == Deny {
 		return d.refusal(ctx, ref)
 	}
 	return nil

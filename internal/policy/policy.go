@@ -47,8 +47,17 @@ type Rule struct {
 	Reason string // told to whom it refuses
 }
 
-func (r Rule) fits(key, subject string) bool {
-	return (r.Key == "" || access.Matches(r.Key, key)) && access.Matches(r.Tool, subject)
+func (r Rule) fits(key string, subjects []string) bool {
+	return (r.Key == "" || access.Matches(r.Key, key)) && slices.ContainsFunc(subjects, func(s string) bool { return access.Matches(r.Tool, s) })
+}
+
+// subjects are the names rules may call a tool by: that under which it shows, and
+// its owner's where that is another.
+func subjects(info *tool.Info) []string {
+	if info.Original == "" || info.Original == info.Name {
+		return []string{info.Ref.String()}
+	}
+	return []string{info.Ref.String(), tool.Ref{Space: info.Space, Name: info.Original}.String()}
 }
 
 // Settings are the whole policy. The zero value allows everything.
@@ -110,7 +119,21 @@ type Decision struct {
 
 // Decide says whether a key may use a tool.
 func (p *Policy) Decide(key string, info *tool.Info) Decision {
-	return p.settings.Load().decide(key, info.Ref.String(), info.Ref, info.Hints.ReadOnly || p.leads(info))
+	return p.settings.Load().decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.leads(info))
+}
+
+// Hides tells which tools a key may never call, so that there is no use in showing
+// them; nil when there are none. What takes an approval is not among them.
+func (p *Policy) Hides(key string) func(info *tool.Info) bool {
+	s := p.settings.Load()
+	if !s.ReadOnly && !slices.ContainsFunc(s.Rules, func(r Rule) bool {
+		return (r.Do == Deny || r.Do == ReadOnly) && (r.Key == "" || access.Matches(r.Key, key))
+	}) {
+		return nil
+	}
+	return func(info *tool.Info) bool {
+		return s.decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.leads(info)).Verdict == Deny
+	}
 }
 
 // leads tells whether a tool of ours does nothing itself: it runs a script, or
@@ -122,10 +145,10 @@ func (p *Policy) leads(info *tool.Info) bool {
 // relay is our own tool that calls the one its arguments name.
 const relay = "call_tool"
 
-func (s *Settings) decide(key, subject string, ref tool.Ref, harmless bool) Decision {
-	harmless = s.harmless(ref, subject, harmless)
+func (s *Settings) decide(key string, subjects []string, ref tool.Ref, harmless bool) Decision {
+	harmless = s.harmless(ref, subjects, harmless)
 	for i, r := range s.Rules {
-		if !r.fits(key, subject) {
+		if !r.fits(key, subjects) {
 			continue
 		}
 		d := Decision{Verdict: r.Do, Rule: fmt.Sprintf("policy %d (%s)", i+1, r.words()), Reason: r.Reason}
@@ -156,14 +179,14 @@ func (r Rule) words() string {
 
 // harmless tells whether a tool changes nothing: by the owner's list where that
 // speaks of its namespace, else by its own word.
-func (s *Settings) harmless(ref tool.Ref, subject string, claims bool) bool {
+func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
 	spoken := false
 	for _, pattern := range s.Readers {
 		space, _, _ := strings.Cut(pattern, ".")
 		if ref.Space != "" && space == ref.Space {
 			spoken = true
 		}
-		if access.Matches(pattern, subject) {
+		if slices.ContainsFunc(subjects, func(s string) bool { return access.Matches(pattern, s) }) {
 			return true
 		}
 	}
@@ -176,7 +199,7 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	s := p.settings.Load()
 	d := Decision{Verdict: Allow}
 	if len(s.Rules) > 0 || s.ReadOnly {
-		d = s.decide(access.Of(ctx).Name, info.Ref.String(), info.Ref, info.Hints.ReadOnly || p.leads(info))
+		d = s.decide(access.Of(ctx).Name, subjects(info), info.Ref, info.Hints.ReadOnly || p.leads(info))
 		if err := d.refusal(ctx, info.Ref); err != nil {
 			return ctx, d, err
 		}

@@ -149,6 +149,11 @@ func has(ctx context.Context, w *host.World, args host.Args) ([]host.Value, erro
 		_, ok := find(ctx, w.Tools, ref)
 		return []host.Value{ok}, nil
 	}
+	if f, ok := w.Tools.(interface {
+		Exists(ctx context.Context, namespace string) bool
+	}); ok { // also where all there is would be refused: that says more than nil
+		return []host.Value{f.Exists(ctx, space)}, nil
+	}
 	infos, err := inSpace(ctx, w.Tools, space)
 	return []host.Value{len(infos) > 0}, err
 }
