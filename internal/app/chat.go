@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -38,20 +36,11 @@ func (h *House) openChat(ctx context.Context) error {
 	h.chat = chat.New(room, chat.Options{
 		Debug: c.DebugEvents, Rate: c.Rate,
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
-		Webhooks: webhookTransport(h.config.MCP.AllowedHosts),
+		Webhooks: h.outward().transport(),
 		Token:    callback,
 		Log:      h.log, Version: h.options.Version,
 	})
 	return nil
-}
-
-// webhookTransport reaches callbacks, but nothing inside a private network unless
-// it is allowed.
-func webhookTransport(allowedHosts []string) http.RoundTripper {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = nil
-	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: dialGuard(allowedHosts)}).DialContext
-	return transport
 }
 
 // privateServers connects to what people and organisations have chosen, each

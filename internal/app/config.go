@@ -94,7 +94,7 @@ type HUDConfig struct {
 type MCPConfig struct {
 	Import         []string `toml:"import" help:"mcpServers files of other clients to import, such as .mcp.json"`
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
-	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host"`
+	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host; localhost, where others can reach this server, loopback"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
 	Mode           string   `toml:"mode" help:"how clients see tools: direct lists every exposed one, code only search_tools, get_tool_definitions and execute_code; auto is direct while they are few"`
 	CodeThreshold  int      `toml:"code_threshold" help:"how many tools of others auto lists directly"`

@@ -224,7 +224,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Secret:        h.secrets.Find,
 		Login:         h.logins,
 		Grace:         graceTime,
-		DialControl:   dialGuard(h.config.MCP.AllowedHosts),
+		DialControl:   h.outward().control,
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
 	if err := h.openTrust(ctx, manager); err != nil {

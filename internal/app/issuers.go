@@ -62,7 +62,9 @@ func (h *House) trustIssuers(o *gate.Options) {
 		}
 		issuers = append(issuers, i)
 	}
-	client := &http.Client{Transport: webhookTransport(h.config.MCP.AllowedHosts)}
+	from := h.outward()
+	from.loopback = true // the owner names issuers, which may be on this machine
+	client := &http.Client{Transport: from.transport()}
 	o.Tokens = bearer.New(issuers, client).Principal
 	o.Metadata = func(r *http.Request) string { return origin(r) + resourceMetadata }
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -111,9 +110,8 @@ func (h *House) checkDoors(ctx context.Context, address string) error {
 	if err != nil || shut {
 		return err
 	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || host != "" && inet.IsLoopback(host) {
-		return nil //nolint:nilerr // what is no address the listener says better
+	if listensHere(address) {
+		return nil
 	}
 	return fault.New(fault.Config, "listen on %s: others can reach that address, and no key is needed here", address).
 		WithHint("make a key first: luanette key create admin --scope admin")

@@ -71,7 +71,7 @@ var errGoneState = wire.Errorf(wire.CodeInvalidParams,
 
 // claim takes the call a ticket stands for out of the lot.
 func (l *lot) claim(state string, bound []byte, now time.Time) (*parking, error) {
-	sealed, err := base64.RawURLEncoding.DecodeString(state)
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(state)
 	if err != nil {
 		return nil, errBadState
 	}

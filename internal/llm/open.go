@@ -64,7 +64,7 @@ func Open(o Options) (Model, error) {
 		return nil, err
 	}
 	m := &patient{retry: o.Retry.filled(), prices: priceList(o.Prices)}
-	client := &http.Client{Transport: &attentive{base: o.Transport, silence: o.Silence}}
+	client := &http.Client{Transport: &attentive{base: o.Transport, silence: o.Silence}, CheckRedirect: stay}
 	switch o.Provider {
 	case "", "anthropic":
 		if o.Model == "" {
@@ -76,6 +76,18 @@ func Open(o Options) (Model, error) {
 	}
 	return m, nil
 }
+
+// stay keeps the key and the conversation with the endpoint they are for: a redirect
+// would take both elsewhere.
+func stay(next *http.Request, via []*http.Request) error {
+	from, to := via[0].URL, next.URL
+	if len(via) <= maxRedirects && to.Host == from.Host && (to.Scheme == from.Scheme || to.Scheme == "https") {
+		return nil
+	}
+	return fault.New(fault.Config, "the model's endpoint redirects to %s://%s", to.Scheme, to.Host)
+}
+
+const maxRedirects = 3
 
 func (o Options) check() error {
 	switch o.Provider {

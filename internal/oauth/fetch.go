@@ -44,24 +44,16 @@ func (l *Logins) fetcher(s Server) (*fetcher, error) {
 	f := &fetcher{home: home, trusted: s.Trusted, allowed: l.options.AllowedHosts}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: f.control}
 	free := &net.Dialer{Timeout: 5 * time.Second}
-	lookup := l.options.lookup
 	f.client = &http.Client{
 		Timeout: fetchTime,
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				host, port, err := net.SplitHostPort(address)
+				host, _, err := net.SplitHostPort(address)
 				if err != nil {
 					return nil, err
 				}
 				if f.named(host) {
 					return free.DialContext(ctx, network, address)
-				}
-				if lookup != nil {
-					found, err := lookup(ctx, host)
-					if err != nil || len(found) == 0 {
-						return nil, fmt.Errorf("look up %s: %w", host, err)
-					}
-					address = net.JoinHostPort(found[0].String(), port)
 				}
 				return dialer.DialContext(ctx, network, address)
 			},

@@ -11,7 +11,6 @@ import (
 	"context"
 	"embed"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -67,8 +66,6 @@ type Options struct {
 
 	Clock clock.Clock  // nil: the machine's
 	Log   *slog.Logger // nil: silent
-
-	lookup func(ctx context.Context, host string) ([]netip.Addr, error) // of tests
 }
 
 // Logins are all of ours. They are safe for concurrent use.

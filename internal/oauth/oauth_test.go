@@ -3,7 +3,6 @@ package oauth_test
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,7 +30,7 @@ type rig struct {
 	server oauth.Server
 }
 
-func setup(t *testing.T) *rig {
+func setup(t testing.TB) *rig {
 	t.Helper()
 	site := oauthtest.New(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
@@ -46,18 +45,12 @@ func setup(t *testing.T) *rig {
 }
 
 // node is another program on the same database.
-func (r *rig) node(t *testing.T) *oauth.Logins {
-	t.Helper()
-	return r.resolving(t, nil)
-}
-
-// resolving is one that looks up names by f.
-func (r *rig) resolving(t *testing.T, f func(ctx context.Context, host string) ([]netip.Addr, error)) *oauth.Logins {
+func (r *rig) node(t testing.TB) *oauth.Logins {
 	t.Helper()
 	l, err := oauth.Open(t.Context(), r.store, oauth.Options{
 		Key:   func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil },
 		Clock: r.clock,
-	}.Resolving(f))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (l *Logins) Refused(ctx context.Context, s Server, r Refusal) (string, erro
 	}
 	if r.renewable(s, have) {
 		token, err := l.renew(ctx, s, r.Token, &c)
-		if err == nil || fault.CodeOf(err) != fault.NeedsAuth {
+		if err == nil || fault.CodeOf(err) != fault.NeedsAuth || s.Settings.Grant == GrantCredentials {
 			return token, err
 		}
 	}

@@ -35,6 +35,7 @@ type house struct {
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	more chan struct{} // closed and made anew when something is written
 	at   chan string
 	once sync.Once
 }
@@ -45,6 +46,8 @@ func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(p)
+	close(l.more)
+	l.more = make(chan struct{})
 	if m := listening.FindSubmatch(l.text.Bytes()); m != nil {
 		l.once.Do(func() { l.at <- string(m[1]) })
 	}
@@ -57,6 +60,28 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
+// note adds what was told elsewhere.
+func (l *log) note(text string) { _, _ = l.Write([]byte(text + "\n")) }
+
+// await waits until something is said.
+func (l *log) await(t *testing.T, what string) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		l.mu.Lock()
+		said, more := bytes.Contains(l.text.Bytes(), []byte(what)), l.more
+		l.mu.Unlock()
+		if said {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			t.Fatalf("%q was never said:\n%s", what, l)
+		}
+	}
+}
+
 // serve starts the program with a configuration. What it returns ends it early.
 func serve(t *testing.T, config string, env app.Environment) (h *house, end func()) {
 	t.Helper()
@@ -65,7 +90,7 @@ func serve(t *testing.T, config string, env app.Environment) (h *house, end func
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1)}}
+	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
 	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug"}})
 	if err != nil {
 		t.Fatal(err)

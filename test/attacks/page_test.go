@@ -34,13 +34,17 @@ func TestThePage(t *testing.T) {
 	if len(named) < 13 {
 		t.Errorf("only %d tests are named", len(named))
 	}
-	for _, file := range []string{"attacks_test.go", "secrets_test.go"} {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`func (Test[A-Za-z0-9]+)\(`).FindAllStringSubmatch(string(text), -1) {
-			if !named["test/attacks."+m[1]] {
+			if m[1] != "TestThePage" && !named["test/attacks."+m[1]] {
 				t.Errorf("%s is not on the page", m[1])
 			}
 		}
