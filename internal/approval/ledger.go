@@ -26,7 +26,7 @@ type ledger struct {
 
 // Record keeps what comes next, unless another process carries the run.
 func (l *ledger) Record(data []byte) error {
-	ctx := context.Background() // what was done is recorded, whoever has left
+	ctx := l.office.life
 	return l.write(ctx, func(tx *db.Tx) error {
 		var before int64
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM approval_records WHERE approval = $1`, l.id).Scan(&before); err != nil {
@@ -63,14 +63,17 @@ func (l *ledger) Finish(ctx context.Context, outcome json.RawMessage) error {
 
 // write does something while the run is ours to go on with.
 func (l *ledger) write(ctx context.Context, f func(*db.Tx) error) error {
-	if l.office.closed.Load() {
+	ctx, _ = db.Patiently(ctx) // what was decided is done
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.office.life, cancel)()
+	if l.office.life.Err() != nil {
 		return fault.New(fault.Unavailable, "the server is shutting down").WithHint("the script goes on by itself when the server runs again")
 	}
-	now := l.office.now()
 	ours := false
 	err := l.office.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE approvals SET carried = $3 WHERE id = $1 AND carrier = $2 AND outcome IS NULL`,
-			l.id, l.office.carrier, now.Add(lease).UnixMicro())
+			l.id, l.office.carrier, l.office.now().Add(lease).UnixMicro())
 		if err != nil {
 			return err
 		}
@@ -92,7 +95,7 @@ func (l *ledger) write(ctx context.Context, f func(*db.Tx) error) error {
 
 // Close keeps nothing more of the runs that go on: other processes go on with
 // them, or the next.
-func (o *Office) Close() { o.closed.Store(true) }
+func (o *Office) Close() { o.end() }
 
 // renew says that this process lives.
 func (o *Office) renew(ctx context.Context) error {

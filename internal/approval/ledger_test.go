@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/approval"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
 )
@@ -121,4 +123,41 @@ func TestAClosedOffice(t *testing.T) {
 	o.Close()
 	wantCode(t, o.Carry(id).Record(nil), fault.Unavailable)
 	wantCode(t, o.Carry(id).Finish(t.Context(), nil), fault.Unavailable)
+}
+
+// What a run did that was approved is recorded, however long the database is away.
+func TestARecordWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	o, err := approval.Open(t.Context(), d, approval.Options{Policy: approval.Policy{Default: approval.Writes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	id := ask(t, o, paused("run:1", "", "ann"))
+	decide(t, o, id, host.Answer{Allow: true})
+	server.Stop(t, "immediate")
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		server.Start(t)
+	}()
+	l := o.Carry(id)
+	record(t, l, "one", "two")
+	<-back
+	if got := past(t, l); got != "[one two]" {
+		t.Errorf("recorded %s", got)
+	}
+	server.Stop(t, "immediate")
+	ended := make(chan error)
+	go func() { ended <- l.Record([]byte("three")) }()
+	o.Close()
+	if err := <-ended; err == nil {
+		t.Error("recorded where nobody was")
+	}
 }

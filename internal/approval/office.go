@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
@@ -51,7 +50,9 @@ type Office struct {
 	db      *db.DB
 	options Options
 	carrier string // this process, where runs go on
-	closed  atomic.Bool
+
+	life context.Context // of what is recorded, whoever has left; ends with Close
+	end  context.CancelFunc
 
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // by approval: closed when it is decided
@@ -64,7 +65,9 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Office, error) {
 		return nil, err
 	}
 	o = o.orDefault()
-	return &Office{db: database, options: o, carrier: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}, nil
+	office := &Office{db: database, options: o, carrier: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
+	office.life, office.end = context.WithCancel(context.WithoutCancel(ctx))
+	return office, nil
 }
 
 // SetPolicy replaces what needs approval, for runs that begin from now on.
