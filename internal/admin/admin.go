@@ -15,26 +15,24 @@ import (
 
 // Options are the rooms behind the door.
 type Options struct {
-	Pins     Pins
-	Policy   func(ctx context.Context, tool, key string) (Explained, error)
-	Audit    func() (Audit, error)
-	Browsers inet.Browsers // whose pages may come in
+	Pins      Pins
+	Policy    func(ctx context.Context, tool, key string) (Explained, error)
+	Audit     func() (Audit, error)
+	Upstreams Upstreams
+	Nodes     func(ctx context.Context) (Nodes, error)
+	Browsers  inet.Browsers // whose pages may come in
 }
 
-// Door answers /api/v1/pins, /api/v1/policy and /api/v1/audit.
+// Door answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams and
+// /api/v1/nodes.
 type Door struct {
-	options  Options
-	mux      *http.ServeMux
-	patterns []string
+	options Options
+	mux     *http.ServeMux
+	routes  []access.Route
 }
 
 // Routes are the paths of this door, with what each needs.
-func (d *Door) Routes() (list []access.Route) {
-	for _, pattern := range d.patterns {
-		list = append(list, access.Route{Pattern: pattern, Scope: access.Admin, Handler: d})
-	}
-	return list
-}
+func (d *Door) Routes() []access.Route { return d.routes }
 
 // New makes the door.
 func New(o Options) *Door {
@@ -47,6 +45,14 @@ func New(o Options) *Door {
 	d.handle("POST /api/v1/pins/approve", d.approvePins)
 	d.handle("GET /api/v1/pins/{id}", d.showPin)
 	d.handle("POST /api/v1/pins/{id}/decide", d.decidePin)
+	d.show("GET /api/v1/upstreams", d.listUpstreams)
+	d.show("GET /api/v1/upstreams/{name}", d.showUpstream)
+	d.handle("POST /api/v1/upstreams", d.addUpstream)
+	d.handle("PATCH /api/v1/upstreams/{name}", d.editUpstream)
+	d.handle("DELETE /api/v1/upstreams/{name}", d.removeUpstream)
+	d.handle("POST /api/v1/upstreams/{name}/restore", d.restoreUpstream)
+	d.handle("POST /api/v1/upstreams/{name}/retry", d.retryUpstream)
+	d.show("GET /api/v1/nodes", d.listNodes)
 	return d
 }
 
@@ -55,10 +61,19 @@ const maxBody = 64 << 10
 
 // handle has a path answered with JSON, for administrators only.
 func (d *Door) handle(pattern string, answer func(r *http.Request) (any, error)) {
-	d.patterns = append(d.patterns, pattern)
+	d.route(pattern, access.Admin, answer)
+}
+
+// show has a path answered for whoever may look on.
+func (d *Door) show(pattern string, answer func(r *http.Request) (any, error)) {
+	d.route(pattern, access.Read, answer)
+}
+
+func (d *Door) route(pattern string, scope access.Scope, answer func(r *http.Request) (any, error)) {
+	d.routes = append(d.routes, access.Route{Pattern: pattern, Scope: scope, Handler: d})
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if !access.Of(r.Context()).Admin() {
-			refuse(w, fault.New(fault.Denied, "this is for administrators").WithHint("it takes a key with the scope %s", access.Admin))
+		if who := access.Of(r.Context()); !who.May(scope, who.Org) {
+			refuse(w, fault.New(fault.Denied, "this is not for %s", who.Title()).WithHint("it takes a key with the scope %s", scope))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -89,7 +104,7 @@ func read(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return fault.Wrap(fault.InvalidParams, err, "read the request").WithHint("send a JSON object; docs/trust.md and docs/audit.md show them")
+		return fault.Wrap(fault.InvalidParams, err, "read the request").WithHint("send a JSON object; docs/trust.md, docs/upstreams.md and docs/audit.md show them")
 	}
 	return nil
 }
@@ -97,7 +112,7 @@ func read(r *http.Request, into any) error {
 // statuses are what faults are in HTTP.
 var statuses = map[fault.Code]int{
 	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
-	fault.Denied: http.StatusForbidden, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
+	fault.Denied: http.StatusForbidden, fault.Config: http.StatusConflict, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
 }
 
 // refuse answers with an error as all our HTTP doors word it.

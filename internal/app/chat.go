@@ -66,7 +66,7 @@ func isSomebodys(namespace string) bool { return strings.HasPrefix(namespace, pr
 // Own lists the house's servers.
 func (p *privateServers) Own() (list []talk.Server) {
 	for _, s := range p.upstreams.List() {
-		if !isSomebodys(s.Namespace) {
+		if !isSomebodys(s.Namespace) && s.State != stateRemoved {
 			list = append(list, talk.Server{ID: s.Namespace, Name: s.Namespace, Enabled: true, Priority: 50})
 		}
 	}

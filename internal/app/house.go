@@ -140,6 +140,9 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	}
 	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
 	h.work.Go(func() { h.watchLogins(background) })
+	if h.upstreams.lasting {
+		h.work.Go(func() { h.watchWishes(background) })
+	}
 	h.startScripts(ctx, background)
 	close(h.settled)
 	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
@@ -237,6 +240,9 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})
 	h.upstreams = &upstreams{manager: manager, guard: h.trust, pass: h.pass, turnedAway: h.turnedAway, did: h.did, arranged: arrange.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
+	if err := h.openWants(ctx); err != nil {
+		return err
+	}
 	if err := h.openApprovals(ctx); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,17 +16,22 @@ import (
 const settle = 150 * time.Millisecond
 
 // Reload reads the configuration file and the files it imports again and brings
-// the upstreams in line with them: only what changed reconnects. A mistake in a
-// file is logged and everything stays as it was. Other settings need a restart.
-func (h *House) Reload(ctx context.Context) {
-	if err := h.reload(ctx); err != nil {
+// the upstreams in line with them: only what changed reconnects, and what people
+// removed comes back. A mistake in a file is logged and everything stays as it was.
+// Other settings need a restart.
+func (h *House) Reload(ctx context.Context) { h.reread(ctx, true) }
+
+// reread is Reload when a file has changed: of what people removed only that comes
+// back whose settings are others now.
+func (h *House) reread(ctx context.Context, restore bool) {
+	if err := h.reload(ctx, restore); err != nil {
 		h.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
 		return
 	}
 	h.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(h.upstreams.Namespaces()))
 }
 
-func (h *House) reload(ctx context.Context) error {
+func (h *House) reload(ctx context.Context, restore bool) error {
 	fresh := &Loaded{Config: defaults(h.options.Env), Origins: map[string]string{}}
 	if file := h.configFile(); file != "" {
 		if err := fresh.readFile(file); err != nil {
@@ -40,7 +46,18 @@ func (h *House) reload(ctx context.Context) error {
 	}
 	h.watching.want(fresh.watched()) // before they are read: what is wrong with them will be mended there
 	h.did(ctx, "config.reload", fresh.File, nil)
-	return h.adopt(ctx, fresh)
+	specs, _, err := fresh.specs(h.options.Env)
+	if err != nil {
+		return err
+	}
+	anew := h.upstreams.edited(specs)
+	if err := h.adopt(ctx, fresh); err != nil {
+		return err
+	}
+	if restore {
+		anew = slices.Sorted(mapKeys(h.upstreams.removed()))
+	}
+	return h.upstreams.unremove(ctx, anew)
 }
 
 // adopt makes the upstreams those of a configuration.
@@ -55,7 +72,7 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	h.policy.Set(config.policySettings()) // before there is anything it is about
 	h.approvals.SetPolicy(h.approvalPolicy(&config.Config))
 	h.trust.Set(config.trustSettings())
-	if err := h.upstreams.configure(specs, config.rules()); err != nil {
+	if err := h.upstreams.configure(specs, config.places(), config.rules()); err != nil {
 		return err
 	}
 	h.catalog.Refresh(ctx)
@@ -98,7 +115,7 @@ func (h *House) watchConfig(ctx context.Context) func(context.Context) {
 	})
 	return func(ctx context.Context) {
 		defer watcher.Close()
-		h.onRest(ctx, watcher, h.watching.has, h.Reload)
+		h.onRest(ctx, watcher, h.watching.has, func(ctx context.Context) { h.reread(ctx, false) })
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/wanted"
 )
 
 // scripts is the part of the house that runs, keeps and publishes scripts.
@@ -159,7 +160,7 @@ func (h *House) watchScripts(ctx context.Context) func(context.Context) {
 // scriptUpstreams is the connection manager as scripts see it.
 type scriptUpstreams struct {
 	all    *upstreams
-	policy builtin.Policy // nil allows everything
+	policy builtin.Policy
 }
 
 // within refuses to a script what the tool that does the same would refuse: one
@@ -179,16 +180,14 @@ func (s scriptUpstreams) Add(ctx context.Context, name, address string) error {
 	if err := within(ctx, "mcp_connect"); err != nil {
 		return err
 	}
-	spec := upstream.Spec{Name: name, URL: address, Trusted: s.policy == nil}
-	if err := spec.Validate(); err != nil {
+	if err := (upstream.Spec{Name: name, URL: address}).Validate(); err != nil {
 		return err
 	}
-	if s.policy != nil {
-		if err := s.all.allowed(ctx, s.policy, name, address); err != nil {
-			return err
-		}
+	if err := s.all.allowed(ctx, s.policy, name, address); err != nil {
+		return err
 	}
-	return s.all.want(spec)
+	s.all.did(ctx, "upstream.add", name, []byte(address))
+	return s.all.connect(ctx, name, wanted.Server{URL: address})
 }
 
 func (s scriptUpstreams) Remove(ctx context.Context, name string) (bool, error) {
@@ -223,13 +222,18 @@ func scriptStatus(s upstream.Status) host.UpstreamStatus {
 	}
 }
 
-// ownersUpstreams also starts programs.
+// ownersUpstreams is the same for startup.lua, the owner's own: it also starts
+// programs, and what it wants is this node's, at every start anew.
 type ownersUpstreams struct{ scriptUpstreams }
 
+func (s ownersUpstreams) Add(_ context.Context, name, address string) error {
+	return s.all.addLocal(upstream.Spec{Name: name, URL: address, Trusted: true})
+}
+
+func (s ownersUpstreams) Remove(_ context.Context, name string) (bool, error) {
+	return s.all.removeLocal(name)
+}
+
 func (s ownersUpstreams) AddCommand(_ context.Context, name string, c host.Command) error {
-	spec := upstream.Spec{Name: name, Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd, Trusted: true}
-	if err := spec.Validate(); err != nil {
-		return err
-	}
-	return s.all.want(spec)
+	return s.all.addLocal(upstream.Spec{Name: name, Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd, Trusted: true})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/admin"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/inet"
@@ -174,7 +175,9 @@ func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, in
 // admin makes the door for those who run the house.
 func (h *House) admin() *admin.Door {
 	return admin.New(admin.Options{
-		Pins: pinRoom{h}, Policy: h.explainPolicy, Audit: h.auditStore, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
+		Pins: pinRoom{h}, Policy: h.explainPolicy, Audit: h.auditStore,
+		Upstreams: serverRoom{h, builtin.AllowHosts(h.config.MCP.AllowedHosts)}, Nodes: h.nodes,
+		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 	})
 }
 

@@ -3,10 +3,9 @@ package app
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/url"
 	"slices"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/trust"
 	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/wanted"
 )
 
 // upstreams ties the connection manager to those who use it. It remembers which
@@ -38,46 +38,10 @@ type upstreams struct {
 	log        *slog.Logger
 	address    func() string // where our HTTP server is; empty: nowhere
 
-	mu         sync.Mutex
-	configured map[string]upstream.Spec
-	added      map[string]upstream.Spec
-	rules      map[string]arrange.Rule // of the configuration
-	scripted   map[string]arrange.Rule // of startup.lua, over them
-	hooks      atomic.Pointer[script.Hooks]
-	warned     map[string][]string // what was said of each upstream's settings
-}
+	wants
 
-// configure makes specs what the configuration wants; what is not in it any more
-// goes, what did not change stays connected.
-func (u *upstreams) configure(specs []upstream.Spec, rules map[string]arrange.Rule) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	configured := map[string]upstream.Spec{}
-	for _, spec := range specs {
-		configured[spec.Name] = spec
-	}
-	wanted := maps.Clone(u.added)
-	if wanted == nil {
-		wanted = map[string]upstream.Spec{}
-	}
-	maps.Copy(wanted, configured)
-	if err := u.manager.Set(slices.Collect(maps.Values(wanted))); err != nil {
-		return err
-	}
-	for name := range u.configured {
-		u.catalog.Expose(name, catalog.Exposure{})
-	}
-	for name, spec := range configured {
-		u.catalog.Expose(name, exposure(spec))
-	}
-	for name := range u.rules {
-		u.arranged.SetRule(name, u.scripted[name])
-	}
-	for name, rule := range rules {
-		u.arranged.SetRule(name, rule.Over(u.scripted[name]))
-	}
-	u.configured, u.rules = configured, rules
-	return nil
+	hooks  atomic.Pointer[script.Hooks]
+	warned map[string][]string // what was said of each upstream's settings; u.mu guards it
 }
 
 func exposure(spec upstream.Spec) catalog.Exposure {
@@ -90,31 +54,9 @@ func exposure(spec upstream.Spec) catalog.Exposure {
 // Add connects an upstream at somebody's wish.
 func (u *upstreams) Add(ctx context.Context, want builtin.Upstream) error {
 	u.did(ctx, "upstream.add", want.Namespace, []byte(want.URL))
-	return u.want(upstream.Spec{
-		Name: want.Namespace, URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
+	return u.connect(ctx, want.Namespace, wanted.Server{
+		URL: want.URL, Transport: want.Transport, Protocol: want.Protocol, Headers: want.Headers,
 	})
-}
-
-// want adds an upstream beside those of the configuration, which keep their
-// names.
-func (u *upstreams) want(spec upstream.Spec) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if fixed, taken := u.configured[spec.Name]; taken {
-		if fixed.URL == spec.URL && fixed.Command == spec.Command {
-			return u.manager.Add(fixed) // it may have been disconnected
-		}
-		return fault.New(fault.Conflict, "upstream %s belongs to the configuration", spec.Name).
-			WithHint("choose another name")
-	}
-	if err := u.manager.Add(spec); err != nil {
-		return err
-	}
-	if u.added == nil {
-		u.added = map[string]upstream.Spec{}
-	}
-	u.added[spec.Name] = spec
-	return nil
 }
 
 // allowed asks the policy about an address a script wants.
@@ -126,16 +68,8 @@ func (u *upstreams) allowed(ctx context.Context, policy builtin.Policy, name, ad
 	return policy(ctx, target)
 }
 
-// Remove disconnects an upstream until it is added again or the server restarts.
-func (u *upstreams) Remove(ctx context.Context, name string) (bool, error) {
-	u.did(ctx, "upstream.remove", name, nil)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.added, name)
-	return u.manager.Remove(name), nil
-}
-
-// List is every upstream, sorted by name.
+// List is every upstream, sorted by name, those that somebody removed while the
+// configuration has them among them.
 func (u *upstreams) List() []builtin.UpstreamStatus {
 	list := []builtin.UpstreamStatus{}
 	for _, s := range u.manager.List() {
@@ -143,28 +77,77 @@ func (u *upstreams) List() []builtin.UpstreamStatus {
 			list = append(list, u.status(s))
 		}
 	}
+	list = append(list, u.absent()...)
+	slices.SortStableFunc(list, func(a, b builtin.UpstreamStatus) int { return strings.Compare(a.Namespace, b.Namespace) })
 	return list
 }
 
 // Status is one upstream.
 func (u *upstreams) Status(name string) (builtin.UpstreamStatus, bool) {
-	s, ok := u.manager.Status(name)
-	if !ok {
-		return builtin.UpstreamStatus{}, false
+	if s, ok := u.manager.Status(name); ok {
+		return u.status(s), true
 	}
-	return u.status(s), true
+	for _, s := range u.absent() {
+		if s.Namespace == name {
+			return s, true
+		}
+	}
+	return builtin.UpstreamStatus{}, false
 }
 
 func (u *upstreams) status(s upstream.Status) builtin.UpstreamStatus {
-	u.mu.Lock()
-	_, fixed := u.configured[s.Name]
-	u.mu.Unlock()
-	return builtin.UpstreamStatus{
+	status := builtin.UpstreamStatus{
 		Namespace: s.Name, Endpoint: s.Target, Transport: s.Transport, Protocol: s.Revision,
 		State: string(s.State), Tools: s.Tools, Stale: s.Stale,
-		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry, Fixed: fixed,
+		Error: s.LastError, Hint: s.Hint, Login: u.loginAt(s), Attempt: s.Attempt, NextTry: s.NextTry,
 		Warnings: u.warnings(context.Background(), s), // from memory
 	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tellOrigin(&status)
+	return status
+}
+
+// tellOrigin says where an upstream comes from. u.mu is held.
+func (u *upstreams) tellOrigin(s *builtin.UpstreamStatus) {
+	s.Origin, _ = u.origin(s.Namespace)
+	s.Fixed = s.Origin == originConfig
+	s.ConfiguredAt = u.places[s.Namespace]
+	if wish := u.wishes[s.Namespace]; wish != nil {
+		s.By, s.Changed = wish.By, wish.Changed
+	}
+}
+
+// What is shown of an upstream that is not there though somebody wants it.
+const (
+	stateRemoved    = "removed"    // the configuration, and a person does not
+	stateUnreadable = "unreadable" // a person, and it is kept under another key
+)
+
+// absent are the upstreams that somebody wants and that are not there.
+func (u *upstreams) absent() (list []builtin.UpstreamStatus) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for name, wish := range u.wishes {
+		origin, removed := u.origin(name)
+		s := builtin.UpstreamStatus{Namespace: name}
+		switch {
+		case removed && origin != "":
+			spec := u.configured[name]
+			if origin == originStartup {
+				spec = u.startup[name]
+			}
+			s.Endpoint, s.State = spec.Target(), stateRemoved
+			s.Hint = "removed by " + wish.By + "; `luanette upstream restore " + name + "` brings it back"
+		case wish.Broken != nil && origin == originAdded:
+			s.State, s.Error, s.Hint = stateUnreadable, wish.Broken.Error(), fault.HintOf(wish.Broken)
+		default:
+			continue
+		}
+		u.tellOrigin(&s)
+		list = append(list, s)
+	}
+	return list
 }
 
 // Await returns when the upstream has come to rest: connected, asleep, in need

@@ -44,20 +44,24 @@ type Upstream struct {
 
 // UpstreamStatus is how a tool server is doing.
 type UpstreamStatus struct {
-	Namespace string
-	Endpoint  string // URL or command, without secrets
-	Transport string
-	Protocol  string // the revision spoken, when connected
-	State     string // connecting, connected, reconnecting, needs_auth …
-	Tools     int
-	Stale     bool // the list is from before the connection was lost
-	Error     string
-	Hint      string // what a person can do about it
-	Login     string // where a person can log in; empty: that does not help
-	Attempt   int    // failures in a row
-	NextTry   time.Time
-	Fixed     bool     // it comes from configuration, so a tool may not point it elsewhere
-	Warnings  []string // what of its settings makes no sense for its tools
+	Namespace    string
+	Endpoint     string // URL or command, without secrets
+	Transport    string
+	Protocol     string // the revision spoken, when connected
+	State        string // connecting, connected, reconnecting, needs_auth …
+	Tools        int
+	Stale        bool // the list is from before the connection was lost
+	Error        string
+	Hint         string // what a person can do about it
+	Login        string // where a person can log in; empty: that does not help
+	Attempt      int    // failures in a row
+	NextTry      time.Time
+	Fixed        bool      // it comes from configuration, so a tool may not point it elsewhere
+	Origin       string    // config, startup (startup.lua) or added (while running, on all nodes)
+	ConfiguredAt string    // file:line, of the configuration
+	By           string    // who added, changed or removed it last
+	Changed      time.Time // and when
+	Warnings     []string  // what of its settings makes no sense for its tools
 }
 
 // Counts tells what was counted of a namespace's calls.
@@ -106,7 +110,7 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a name", in.Namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
 	}
-	target, err := m.target(ctx, in.URL)
+	target, err := Target(ctx, m.policy, in.URL)
 	if err != nil {
 		return UpstreamView{}, err
 	}
@@ -134,8 +138,9 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 	return m.view(ctx, in.Namespace)
 }
 
-// target checks a URL and returns it as it will be used.
-func (m mcpTools) target(ctx context.Context, raw string) (string, error) {
+// Target checks the URL of a server that somebody wants to connect to, and returns
+// it as it will be used.
+func Target(ctx context.Context, policy Policy, raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	switch {
 	case err != nil:
@@ -148,7 +153,7 @@ func (m mcpTools) target(ctx context.Context, raw string) (string, error) {
 			WithHint("send credentials in headers")
 	}
 	u.Fragment = ""
-	if err := m.policy(ctx, u); err != nil {
+	if err := policy(ctx, u); err != nil {
 		return "", err
 	}
 	return u.String(), nil

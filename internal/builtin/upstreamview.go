@@ -13,7 +13,7 @@ type UpstreamView struct {
 	Endpoint   string   `json:"endpoint"`
 	Transport  string   `json:"transport,omitempty"`
 	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision spoken with it"`
-	State      string   `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth or asleep (started by the first call)"`
+	State      string   `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth, asleep (started by the first call), or removed: configured, and a person does not want it for now"`
 	ToolCount  int      `json:"tool_count"`
 	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
 	Error      string   `json:"error,omitempty" jsonschema:"what went wrong last"`
@@ -21,6 +21,7 @@ type UpstreamView struct {
 	Login      string   `json:"login,omitempty" jsonschema:"address to POST to, which answers with a link for a person to log in with"`
 	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
 	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until it is tried again"`
+	Origin     string   `json:"origin,omitempty" jsonschema:"config, startup (startup.lua) or added (while running)"`
 	Warnings   []string `json:"warnings,omitempty" jsonschema:"what of its settings makes no sense for its tools"`
 	CallCount  int      `json:"call_count"`
 	ErrorCount int      `json:"error_count"`
@@ -31,12 +32,17 @@ type UpstreamView struct {
 	RefusingMS int64    `json:"refusing_ms,omitempty" jsonschema:"calls are refused for so long after too many failures"`
 }
 
+// ViewUpstream is an upstream as our tools show it.
+func ViewUpstream(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
+	return viewOf(ctx, s, counts)
+}
+
 // viewOf joins what is known of an upstream with what was counted of its calls.
 func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
 	v := UpstreamView{
 		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
 		State: s.State, ToolCount: s.Tools, Stale: s.Stale, Error: s.Error, Attempt: s.Attempt, NextTryMS: msUntil(s.NextTry),
-		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login,
+		Warnings: s.Warnings, Hint: s.Hint, Login: s.Login, Origin: s.Origin,
 	}
 	c, ok := counts.Stats(ctx, s.Namespace)
 	if !ok {

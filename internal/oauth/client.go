@@ -199,11 +199,11 @@ func (l *Logins) loadClient(ctx context.Context, upstream, issuer, redirect stri
 	case expires > 0 && expires <= l.options.Clock.Now().UnixMicro():
 		return c, nil
 	}
-	return c, l.box.open(sealed, &c, "client", upstream, issuer, redirect)
+	return c, l.box.Open(sealed, &c, "client", upstream, issuer, redirect)
 }
 
 func (l *Logins) saveClient(ctx context.Context, upstream, issuer, redirect string, c client) error {
-	sealed, err := l.box.seal(c, "client", upstream, issuer, redirect)
+	sealed, err := l.box.Seal(c, "client", upstream, issuer, redirect)
 	if err != nil {
 		return err
 	}

@@ -220,7 +220,7 @@ func hashed(state string) string {
 
 func (l *Logins) saveFlow(ctx context.Context, state string, expires time.Time, p flow) error {
 	id := hashed(state)
-	sealed, err := l.box.seal(p, "flow", p.Server.Name, p.At.Issuer, id)
+	sealed, err := l.box.Seal(p, "flow", p.Server.Name, p.At.Issuer, id)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (l *Logins) takeFlow(ctx context.Context, state string) (p flow, err error)
 	if err != nil {
 		return p, err
 	}
-	return p, l.box.open(sealed, &p, "flow", upstream, issuer, id)
+	return p, l.box.Open(sealed, &p, "flow", upstream, issuer, id)
 }
 
 func readCloser(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }

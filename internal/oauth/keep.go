@@ -34,7 +34,7 @@ func (l *Logins) keep(ctx context.Context, p flow, got tokens) error {
 }
 
 func (l *Logins) save(ctx context.Context, s Server, have *login) error {
-	sealed, err := l.box.seal(sealedLogin{*have, have.at}, "login", s.Name, have.Issuer, s.address())
+	sealed, err := l.box.Seal(sealedLogin{*have, have.at}, "login", s.Name, have.Issuer, s.address())
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (l *Logins) load(ctx context.Context, s Server) (login, error) {
 		return login{}, err
 	}
 	var kept sealedLogin
-	if err := l.box.open(sealed, &kept, "login", s.Name, issuer, s.address()); err != nil {
+	if err := l.box.Open(sealed, &kept, "login", s.Name, issuer, s.address()); err != nil {
 		return login{}, err
 	}
 	if want := s.Settings.Issuer; want != "" && want != issuer {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/seal"
 	"github.com/luanette/luanette/internal/secret"
 )
 
@@ -72,7 +73,7 @@ type Options struct {
 type Logins struct {
 	db      *db.DB
 	options Options
-	box     box
+	box     seal.Box
 
 	mu    sync.Mutex
 	known map[Key]login         // from memory; a zero login means there is none
@@ -108,7 +109,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
 		o.Resolve = func(text string) (secret.Text, error) { return secret.New(text), nil }
 	}
 	return &Logins{
-		db: database, options: o, box: box{key: sync.OnceValues(o.Key)},
+		db: database, options: o, box: seal.Box{Key: sync.OnceValues(o.Key), Again: "log in again with `luanette upstream login`"},
 		known: map[Key]login{}, turns: map[Key]chan struct{}{},
 	}, nil
 }

@@ -37,7 +37,7 @@ func reconcile(desired, actual map[string]Spec) []action {
 			todo = append(todo, action{start, name, want})
 		case !want.sameConnection(have):
 			todo = append(todo, action{swap, name, want})
-		case !want.equal(have):
+		case !want.Equal(have):
 			todo = append(todo, action{adjust, name, want})
 		}
 	}

@@ -240,8 +240,8 @@ func protocolOf(s Spec) string {
 	return s.Protocol
 }
 
-// equal tells whether nothing at all differs.
-func (s Spec) equal(other Spec) bool {
+// Equal tells whether nothing at all differs.
+func (s Spec) Equal(other Spec) bool {
 	return s.sameConnection(other) &&
 		s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() && s.Idle == other.Idle &&
 		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.Prefixes, other.Prefixes) && slices.Equal(s.AllowedTools, other.AllowedTools) &&

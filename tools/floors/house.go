@@ -9,12 +9,12 @@ func House() Plan {
 			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge", "internal/files", "internal/admin", "internal/gate", "internal/login"}},
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
-				"internal/node", "internal/visitor", "internal/script", "internal/upstream", "internal/job", "internal/approval", "internal/artifact",
+				"internal/node", "internal/visitor", "internal/script", "internal/upstream", "internal/wanted", "internal/job", "internal/approval", "internal/artifact",
 				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/policy", "internal/audit", "internal/arrange", "internal/catalog", "internal/hoot", "internal/oauth",
 			}},
 			{Name: "gear", Rooms: []string{
 				"internal/bearer", "internal/declare", "internal/shape", // of tools and of what they answer
-				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/blobs", "internal/db", "internal/zmtp", "internal/llm", "internal/oskeyring",
+				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/blobs", "internal/db", "internal/seal", "internal/zmtp", "internal/llm", "internal/oskeyring",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},

@@ -1,4 +1,5 @@
-package oauth
+// Package seal encrypts what is kept in a database, under a key that is not in it.
+package seal
 
 import (
 	"crypto/aes"
@@ -13,17 +14,18 @@ import (
 	"github.com/luanette/luanette/internal/secret"
 )
 
-// box encrypts what is kept. What it is about is authenticated with it, so that
+// Box encrypts what is kept. What it is about is authenticated with it, so that
 // a row cannot be passed off as another upstream's or issuer's.
-type box struct {
-	key func() (secret.Text, error)
+type Box struct {
+	Key   func() (secret.Text, error)
+	Again string // how to come by the contents again when the key is lost: "log in again with …"
 }
 
 // shortestKey is the least a key may have in bytes.
 const shortestKey = 16
 
-func (b box) cipher() (cipher.AEAD, error) {
-	given, err := b.key()
+func (b Box) cipher() (cipher.AEAD, error) {
+	given, err := b.Key()
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +44,8 @@ func (b box) cipher() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// seal encrypts v, bound to about.
-func (b box) seal(v any, about ...string) ([]byte, error) {
+// Seal encrypts v, bound to about: what kind of thing it is, and whose.
+func (b Box) Seal(v any, about ...string) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -55,8 +57,8 @@ func (b box) seal(v any, about ...string) ([]byte, error) {
 	return aead.Seal(nil, nil, plain, bound(about)), nil
 }
 
-// open decrypts what seal made, into v.
-func (b box) open(sealed []byte, v any, about ...string) error {
+// Open decrypts what Seal made, into v.
+func (b Box) Open(sealed []byte, v any, about ...string) error {
 	aead, err := b.cipher()
 	if err != nil {
 		return err
@@ -64,7 +66,7 @@ func (b box) open(sealed []byte, v any, about ...string) error {
 	plain, err := aead.Open(nil, nil, sealed, bound(about))
 	if err != nil {
 		return fault.New(fault.Config, "credentials of %s cannot be decrypted: they were kept under another key", strings.Join(about[1:], " at ")).
-			WithHint("bring back the key they were kept under, or log in again with `luanette upstream login`")
+			WithHint("bring back the key they were kept under, or %s", b.Again)
 	}
 	return json.Unmarshal(plain, v)
 }
