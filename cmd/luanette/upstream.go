@@ -13,12 +13,14 @@ import (
 
 // upstreamCommand is `luanette upstream`.
 type upstreamCommand struct {
-	Add    upstreamAddCommand    `cmd:"" help:"Add a tool server: a URL, or a command after --."`
-	Remove upstreamRemoveCommand `cmd:"" help:"Remove a tool server."`
-	List   upstreamListCommand   `cmd:"" help:"List the tool servers and how they are."`
-	Status upstreamStatusCommand `cmd:"" help:"Show one tool server."`
-	Login  upstreamLoginCommand  `cmd:"" help:"Log in to a tool server that wants it."`
-	Logout upstreamLogoutCommand `cmd:"" help:"Forget the login to a tool server."`
+	Add     upstreamAddCommand     `cmd:"" help:"Add a tool server: a URL, or a command after --."`
+	Edit    upstreamEditCommand    `cmd:"" help:"Change a tool server that was added to a running server."`
+	Remove  upstreamRemoveCommand  `cmd:"" help:"Remove a tool server."`
+	Restore upstreamRestoreCommand `cmd:"" help:"Bring back a configured tool server that was removed from a running server."`
+	List    upstreamListCommand    `cmd:"" help:"List the tool servers and how they are."`
+	Status  upstreamStatusCommand  `cmd:"" help:"Show one tool server."`
+	Login   upstreamLoginCommand   `cmd:"" help:"Log in to a tool server that wants it."`
+	Logout  upstreamLogoutCommand  `cmd:"" help:"Forget the login to a tool server."`
 }
 
 // upstreamAddCommand is `luanette upstream add`.
@@ -35,8 +37,9 @@ type upstreamAddCommand struct {
 // Help is shown by `luanette upstream add --help`.
 func (upstreamAddCommand) Help() string {
 	return `Without --server the upstream is written into the configuration file, where a
-running server finds it at once. With --server it is connected there until that
-server restarts; commands cannot be given to a running server.
+running server finds it at once. With --server it is kept in that server's
+database and connected by every node that shares it, also after a restart, until
+it is removed; commands cannot be given to a running server.
 
   luanette upstream add files -- npx @modelcontextprotocol/server-filesystem .
   luanette upstream add docs https://example.org/mcp`
@@ -154,8 +157,8 @@ func trouble(problem, hint string, warnings []string) string {
 	switch {
 	case problem != "" && hint != "":
 		return firstLine(problem) + ": " + hint
-	case problem != "":
-		return firstLine(problem)
+	case problem+hint != "":
+		return firstLine(problem + hint)
 	case len(warnings) > 1:
 		return fmt.Sprintf("%s (and %d more: luanette upstream status)", warnings[0], len(warnings)-1)
 	default:

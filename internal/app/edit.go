@@ -68,7 +68,7 @@ func RemoveUpstream(sources Sources, name string) (file string, err error) {
 	}
 	if _, exists := loaded.Upstreams[name]; !exists {
 		return "", fault.New(fault.NotFound, "no upstream %q in %s", name, orNone(loaded.File)).
-			WithHint("`luanette upstream list` shows them all; imported ones are removed from their own file")
+			WithHint("`luanette upstream list` shows them all; imported ones are removed from their own file, those added to a running server with --server")
 	}
 	return loaded.File, edit(loaded.File, func(text string) (string, error) {
 		return cutTable(text, "upstreams."+name)

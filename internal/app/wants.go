@@ -277,7 +277,7 @@ func (u *upstreams) hearWishes(ctx context.Context) error {
 // use the same file, until ctx ends.
 func (h *House) watchWishes(ctx context.Context) {
 	u := h.upstreams
-	var last [2]int64 // what was read at the start is read once more: it may be another by now
+	last := [2]int64{-1} // what was read at the start is read once more: it may be another by now
 	h.heed(ctx, wanted.Topic, func(ctx context.Context) error {
 		stamp, err := u.store.Stamp(ctx)
 		if err != nil || stamp == last {
