@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/approval"
@@ -49,6 +50,9 @@ func (c *Config) checkApprovals() error {
 		}
 	}
 	for _, subject := range slices.Sorted(mapKeys(c.Approvals)) {
+		if strings.Contains(subject, "*") { // which would stand for nothing, unnoticed
+			return fault.New(fault.Config, "approvals.%q: names are whole here, without *", subject).WithHint("a namespace stands for all of its tools: %s", strings.TrimRight(subject, ".*"))
+		}
 		if mode := c.Approvals[subject]; !approval.Mode(mode).Known() {
 			return wrong("approvals."+subject, mode)
 		}

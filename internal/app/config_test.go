@@ -68,6 +68,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"no TOML":              {file: "listen 8081\n", wants: []string{":1:"}},
 		"upstream without":     {file: "[upstreams.fs]\ntimeout = \"1s\"\n", wants: []string{"upstreams.fs", "url or command"}},
 		"bad level":            {file: "[log]\nlevel = \"loud\"\n", wants: []string{"log.level", "debug, info, warn or error"}},
+		"star in approvals":    {file: "[approvals]\n\"fs.*\" = \"writes\"\n", wants: []string{`approvals."fs.*"`, "without *", "of its tools: fs"}},
 		"unknown variable":     {env: Environment{"LUANETTE_LISTN": "x"}, wants: []string{"LUANETTE_LISTN", "LUANETTE_LISTEN"}},
 		"bad variable":         {env: Environment{"LUANETTE_MCP_SESSION_IDLE": "soon"}, wants: []string{"LUANETTE_MCP_SESSION_IDLE", "not a duration"}},
 		"bad flag":             {flags: map[string]string{"log.format": "xml"}, wants: []string{"log.format", "text or json"}},
