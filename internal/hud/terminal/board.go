@@ -15,6 +15,7 @@ type board struct {
 	Calls     []call     `json:"calls"` // the newest last
 	Log       []line     `json:"log"`   // the newest last
 	Approvals int        `json:"approvals"`
+	Nodes     []node     `json:"nodes,omitempty"`  // where several share a database
 	Missed    uint64     `json:"missed,omitempty"` // events we were too slow for
 
 	seen uint64
@@ -55,6 +56,9 @@ func (u *upstream) due(now time.Time) time.Duration {
 }
 
 func (u *upstream) connected() bool { return u.State == "connected" }
+
+// removed tells whether a person removed it while the configuration has it.
+func (u *upstream) removed() bool { return u.State == "removed" }
 
 // job is one as job_list shows it. Times are seconds since 1970.
 type job struct {
@@ -106,6 +110,7 @@ type call struct {
 	Error  plain     `json:"error,omitempty"`
 	Began  time.Time `json:"began"`
 	Ended  bool      `json:"ended"`
+	Node   plain     `json:"node,omitempty"` // when it is another than the one that told us
 }
 
 func (c *call) called() plain {
@@ -121,18 +126,20 @@ type told struct {
 	Time time.Time       `json:"time"`
 	Type plain           `json:"type"`
 	Data json.RawMessage `json:"data"`
+	Node plain           `json:"node"`
 }
 
 // stale says which lists an event makes old.
-type stale struct{ upstreams, jobs, approvals bool }
+type stale struct{ upstreams, jobs, approvals, nodes bool }
 
 func (s *stale) add(other stale) {
 	s.upstreams = s.upstreams || other.upstreams
 	s.jobs = s.jobs || other.jobs
 	s.approvals = s.approvals || other.approvals
+	s.nodes = s.nodes || other.nodes
 }
 
-var everything = stale{upstreams: true, jobs: true, approvals: true}
+var everything = stale{upstreams: true, jobs: true, approvals: true, nodes: true}
 
 // apply takes an event in. One that was seen already, which comes again when we
 // connect anew, changes nothing.
@@ -177,7 +184,7 @@ func (c *call) ours() bool {
 }
 
 func (b *board) callStarted(e *told) stale {
-	c := call{Began: e.Time}
+	c := call{Began: e.Time, Node: e.Node}
 	if json.Unmarshal(e.Data, &c) == nil && !c.ours() {
 		b.Calls = append(b.Calls, c)
 		if len(b.Calls) > 2*callsKept {
@@ -192,9 +199,9 @@ func (b *board) callEnded(e *told) stale {
 	if json.Unmarshal(e.Data, &c) != nil || c.ours() {
 		return stale{}
 	}
-	c.Ended = true
+	c.Ended, c.Node = true, e.Node
 	for i := len(b.Calls) - 1; i >= 0; i-- {
-		if known := &b.Calls[i]; known.Number == c.Number && !known.Ended {
+		if known := &b.Calls[i]; known.Number == c.Number && known.Node == c.Node && !known.Ended {
 			c.Began = known.Began
 			*known = c
 			return stale{upstreams: c.Space != ""}

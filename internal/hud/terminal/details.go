@@ -185,10 +185,10 @@ func (c *call) about(now time.Time) []plain {
 		state = "ended after " + ms(c.TookMS)
 	}
 	return sheet(fact("tool", c.called()), fact("began", hour(c.Began, now)), fact("state", state), fact("caller", c.Caller),
-		fact("depth", c.Depth), fact("failed", c.Kind), fact("error", c.Error))
+		fact("depth", c.Depth), fact("node", c.Node), fact("failed", c.Kind), fact("error", c.Error))
 }
 
 func (l *line) about(now time.Time) []plain {
-	all := sheet(fact("time", hour(l.Time, now)), fact("level", l.Level), []plain{"", l.Text, ""})
+	all := sheet(fact("time", hour(l.Time, now)), fact("level", l.Level), fact("node", l.Node), []plain{"", l.Text, ""})
 	return append(all, l.Facts...)
 }

@@ -2,6 +2,8 @@ package terminal
 
 import (
 	"context"
+	"net/http"
+	"net/url"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
@@ -53,6 +55,8 @@ func (m *model) watchKey(name string) tea.Cmd {
 		m.freeze()
 	case "enter":
 		return m.open()
+	case "n":
+		m.read(m.nodeDetails())
 	case "r":
 		return m.retry()
 	case "x", "delete":
@@ -134,12 +138,19 @@ func (m *model) paste(text string) {
 	}
 }
 
-// retry asks an upstream for its tools anew, which reaches for one that is away.
+// retry asks an upstream for its tools anew, which reaches for one that is away; one that
+// was removed comes back.
 func (m *model) retry() tea.Cmd {
 	u, ok := m.chosenUpstream()
 	if !ok {
 		m.flash = flash{"choose an upstream first: 1", true}
 		return nil
+	}
+	if u.removed() {
+		name := u.Name
+		return m.attempt(func(ctx context.Context) error {
+			return m.server.ask(ctx, http.MethodPost, "api/v1/upstreams/"+url.PathEscape(string(name))+"/restore", nil)
+		}, name+" is wanted again")
 	}
 	m.flash = flash{"asking " + u.Name + " …", false}
 	return m.act("tools_refresh", map[string]any{"namespace": u.Name}, u.Name+" was asked again and is there")
@@ -180,10 +191,14 @@ func (m *model) answer(name string) tea.Cmd {
 
 // act calls a tool and tells what became of it.
 func (m *model) act(name string, args any, well plain) tea.Cmd {
+	return m.attempt(func(ctx context.Context) error { return m.server.call(ctx, name, args, nil) }, well)
+}
+
+// attempt does something and tells what became of it.
+func (m *model) attempt(do func(context.Context) error, well plain) tea.Cmd {
 	return func() tea.Msg {
 		ctx, stop := context.WithTimeout(m.ctx, patience)
 		defer stop()
-		err := m.server.call(ctx, name, args, nil)
-		return done{well, err}
+		return done{well, do(ctx)}
 	}
 }

@@ -83,6 +83,10 @@ type (
 		waiting int
 		err     error
 	}
+	nodesLoaded struct {
+		list []node
+		err  error
+	}
 	// done is what became of an action.
 	done struct {
 		text plain
@@ -163,6 +167,12 @@ func (m *model) loaded(msg tea.Msg) {
 			m.board.Approvals = msg.waiting
 		}
 		m.complain(msg.err)
+	case nodesLoaded:
+		m.asking.nodes = false
+		if msg.err == nil {
+			m.board.Nodes = msg.list
+		}
+		m.complain(msg.err)
 	}
 }
 
@@ -199,6 +209,13 @@ func (m *model) ask() tea.Cmd {
 		commands = append(commands, func() tea.Msg {
 			waiting, err := m.server.approvals(m.ctx)
 			return approvalsLoaded{waiting, err}
+		})
+	}
+	if m.old.nodes && !m.asking.nodes {
+		m.old.nodes, m.asking.nodes = false, true
+		commands = append(commands, func() tea.Msg {
+			list, err := m.server.nodes(m.ctx)
+			return nodesLoaded{list, err}
 		})
 	}
 	return tea.Batch(commands...)

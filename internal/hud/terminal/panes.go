@@ -133,10 +133,14 @@ func (u *upstream) row(now time.Time) row {
 		state.look = isGood
 	case "asleep", "connecting":
 		state.look = soft
+	case "removed":
+		state.look = isWarn
 	}
 	switch {
 	case !u.connected() && u.NextTryMS > 0:
 		note = cell{plain(fmt.Sprintf("try %d in %s: %s", u.Attempt+1, short(u.due(now)), u.Error)), isBad}
+	case u.removed():
+		note = cell{"the configuration still wants it: r brings it back", isWarn}
 	case !u.connected() && u.Error != "":
 		note = cell{u.Error, isBad}
 	case len(u.Warnings) > 0:
@@ -181,14 +185,14 @@ func (c *call) row(now time.Time) row {
 	case c.Kind != "":
 		outcome = cell{c.Kind + ": " + c.Error, isBad}
 	}
-	key := strconv.FormatUint(c.Number, 10) + " " + c.Began.String()
-	return row{key, []cell{{hour(c.Began, now), soft}, {c.called(), usual}, took, outcome}}
+	key := strconv.FormatUint(c.Number, 10) + string(at(c.Node)) + " " + c.Began.String()
+	return row{key, []cell{{hour(c.Began, now), soft}, {c.called() + at(c.Node), usual}, took, outcome}}
 }
 
 func (l *line) row(now time.Time) row {
 	looks := map[plain]look{good: isGood, bad: isBad, "WARN": isWarn, "ERROR": isBad}
 	key := strconv.FormatUint(l.seq, 10) + " " + l.Time.String()
-	return row{key, []cell{{hour(l.Time, now), soft}, {l.Level, looks[l.Level]}, {l.Text, usual}}}
+	return row{key, []cell{{hour(l.Time, now), soft}, {l.Level, looks[l.Level]}, {l.Text + at(l.Node), usual}}}
 }
 
 func number(n int) cell { return cell{plain(strconv.Itoa(n)), usual} }

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,32 +29,44 @@ func picture(s *server, b *board, now time.Time, width int) string {
 			fmt.Fprintf(&text, "%s\n  none\n", paneNames[id])
 			continue
 		}
-		writeRows(&text, id, rows, width)
+		writeRows(&text, named(id), rows, width)
+	}
+	if len(b.Nodes) > 0 {
+		rows := make([]row, len(b.Nodes))
+		for i := range b.Nodes {
+			rows[i].cells = b.Nodes[i].row(now)
+		}
+		text.WriteString("\n")
+		writeRows(&text, nodeColumns, rows, width)
 	}
 	return text.String()
 }
 
+// named are the columns of a pane under its name.
+func named(id paneID) []column {
+	cols := slices.Clone(columns[id])
+	cols[0].title = paneNames[id]
+	return cols
+}
+
 // writeRows writes rows under their titles, in columns as wide as they must be.
-func writeRows(text *strings.Builder, id paneID, rows []row, width int) {
+func writeRows(text *strings.Builder, cols []column, rows []row, width int) {
 	const most = 60
-	widths := make([]int, len(columns[id]))
+	widths := make([]int, len(cols))
 	for _, r := range rows {
 		for i, c := range r.cells {
 			widths[i] = max(widths[i], min(ansi.StringWidth(string(c.text)), most))
 		}
 	}
 	titles := row{}
-	for i, c := range columns[id] {
-		if i == 0 {
-			c.title = paneNames[id]
-		}
+	for i, c := range cols {
 		titles.cells = append(titles.cells, cell{text: c.title})
 		if widths[i] > 0 { // a column that nobody has is left out
 			widths[i] = max(widths[i], ansi.StringWidth(string(c.title)))
 		}
 	}
 	for _, r := range append([]row{titles}, rows...) {
-		text.WriteString(lineUp(r.cells, columns[id], widths, width) + "\n")
+		text.WriteString(lineUp(r.cells, cols, widths, width) + "\n")
 	}
 }
 

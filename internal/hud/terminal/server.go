@@ -78,6 +78,8 @@ func refused(answer *http.Response) error {
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
 		return fault.New(fault.NeedsAuth, "the server wants a key").WithHint("give one with --key, or in LUANETTE_KEY")
+	case http.StatusNotFound:
+		return fault.New(fault.NotFound, "%s", text)
 	case http.StatusForbidden:
 		return fault.New(fault.Denied, "%s", text).WithHint("give another key with --key, or in LUANETTE_KEY")
 	}

@@ -116,6 +116,9 @@ func (s *server) look(ctx context.Context, now func() time.Time) (*board, error)
 	if b.Jobs, err = s.jobs(ctx); err != nil {
 		return nil, err
 	}
-	b.Approvals, err = s.approvals(ctx)
+	if b.Approvals, err = s.approvals(ctx); err != nil {
+		return nil, err
+	}
+	b.Nodes, err = s.nodes(ctx)
 	return b, err
 }

@@ -56,6 +56,8 @@ func newStage(t *testing.T) *stage {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/events", s.stream)
 	mux.HandleFunc("POST /mcp", s.call)
+	mux.HandleFunc("GET /api/v1/nodes", s.nodes)
+	mux.HandleFunc("POST /api/v1/upstreams/{name}/restore", s.restore)
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		away := s.away

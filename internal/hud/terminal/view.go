@@ -262,6 +262,9 @@ func (m *model) head() string {
 	if away > 0 {
 		parts = append(parts, styles[isBad].Render(fmt.Sprintf("%d away", away)))
 	}
+	if note := b.nodeNote(); note != "" {
+		parts = append(parts, note)
+	}
 	if b.Approvals > 0 {
 		parts = append(parts, styles[isWarn].Render(counted(b.Approvals, "approval waits", "approvals wait")))
 	}
@@ -348,7 +351,8 @@ var help = []plain{
 	"enter                    details of the row",
 	"/                        show only rows with these letters; esc shows all",
 	"space                    hold the picture still, and let it go on",
-	"r                        reach for the upstream now",
+	"n                        the nodes that share the database",
+	"r                        reach for the upstream now; one that was removed comes back",
 	"x                        remove the upstream",
 	"c                        cancel the job",
 	"?                        this page",

@@ -17,6 +17,7 @@ type line struct {
 	Level plain     `json:"level"` // of a log line; else news, good or bad
 	Text  plain     `json:"text"`
 	Facts []plain   `json:"facts,omitempty"` // name=value
+	Node  plain     `json:"node,omitempty"`  // when it is another than the one that told us
 
 	seq uint64
 }
@@ -38,6 +39,8 @@ func outdated(kind plain) stale {
 		return stale{jobs: true}
 	case "approval":
 		return stale{approvals: true, jobs: true}
+	case "node":
+		return stale{nodes: true}
 	}
 	return stale{}
 }
@@ -49,7 +52,7 @@ func (f facts) has(name string) bool { return f[name] != "" }
 
 // inWords says what an event means; not ok when it is not worth a line.
 func inWords(e *told) (line, bool) {
-	said := line{Time: e.Time, Level: news, seq: e.Seq}
+	said := line{Time: e.Time, Level: news, Node: e.Node, seq: e.Seq}
 	switch e.Type {
 	case "log.line":
 		return logged(e, said)
