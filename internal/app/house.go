@@ -5,6 +5,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
@@ -302,7 +303,7 @@ func (h *House) hangDoors() {
 // lookout makes the door for those who look on.
 func (h *House) lookout() *hud.HUD {
 	return hud.New(hud.Options{
-		Bus: h.bus, Traces: h.telemetry.Traces(),
+		Bus: h.bus, Traces: h.telemetry.Traces(), Process: rand.Text(),
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 		Config:   h.config.Show,
 	})

@@ -90,10 +90,15 @@ func (h *House) gather(batch []relayedEvent, e event.Event) []relayedEvent {
 	return append(batch, one)
 }
 
-// heardEvents publishes what another node told.
+// heardEvents publishes what another node told, or that something of it may have
+// been lost.
 func (h *House) heardEvents(word string) {
 	var told relayed
-	if word == "" || json.Unmarshal([]byte(word), &told) != nil || told.ID == h.node.ID {
+	if word == "" {
+		h.bus.Missed()
+		return
+	}
+	if json.Unmarshal([]byte(word), &told) != nil || told.ID == h.node.ID {
 		return
 	}
 	for _, e := range told.Events {

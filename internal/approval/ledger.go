@@ -66,7 +66,7 @@ func (l *ledger) write(ctx context.Context, f func(*db.Tx) error) error {
 	ctx, _ = db.Patiently(ctx) // what was decided is done
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.office.life, cancel)()
+	defer context.AfterFunc(l.office.life, cancel)() //nolint:contextcheck // the wait ends with the office, too
 	if l.office.life.Err() != nil {
 		return fault.New(fault.Unavailable, "the server is shutting down").WithHint("the script goes on by itself when the server runs again")
 	}

@@ -400,3 +400,17 @@ func TestWantingMore(t *testing.T) {
 		t.Errorf("who asked for none still sees all: %q", got)
 	}
 }
+
+// Who asked for other nodes' events is told when some did not arrive.
+func TestMissedElsewhere(t *testing.T) {
+	t.Parallel()
+	b := event.New(event.BusOptions{})
+	here, all := b.Subscribe(event.Options{}), b.Subscribe(event.Options{Elsewhere: true})
+	b.Missed()
+	if e, ok := all.Poll(); !ok || e.Data != (event.Missed{}) {
+		t.Errorf("heard %+v", e)
+	}
+	if e, ok := here.Poll(); ok {
+		t.Errorf("who did not ask heard %+v", e)
+	}
+}

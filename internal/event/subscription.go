@@ -16,6 +16,10 @@ const DefaultBuffer = 256
 // All, as Options.After, replays everything the bus still keeps.
 const All uint64 = math.MaxUint64
 
+// Elsewhere, as After, is for a reader that saw the events of another bus: it is
+// told that it missed some, and then all events the bus still has.
+const Elsewhere uint64 = math.MaxUint64 - 1
+
 // ErrClosed is what Next returns once the subscription or its bus is closed.
 var ErrClosed = errors.New("event subscription is closed")
 

@@ -26,12 +26,15 @@ const (
 	typesMost = 64
 )
 
-// events streams what happens as server-sent events, each with its number as id.
-// ?types= takes types and prefixes ("job.finished,upstream.*"). A reader that was
-// away goes on after Last-Event-ID, or ?after=; ?after=all begins with everything
-// that is still kept. ?follow=false ends the stream after what is there already.
+// events streams what happens as server-sent events, each with its number as id,
+// and behind a dot the process whose number it is. ?types= takes types and
+// prefixes ("job.finished,upstream.*"). A reader that was away goes on after
+// Last-Event-ID, or ?after=; ?after=all begins with everything that is still kept.
+// One that was at another process, or at this one before its restart, is told that
+// it missed something, and then all that is kept. ?follow=false ends the stream
+// after what is there already.
 func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
-	options, err := wanted(r)
+	options, err := h.wanted(r)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
@@ -49,7 +52,7 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s := stream{w: w, control: http.NewResponseController(w)}
+	s := stream{w: w, control: http.NewResponseController(w), process: h.options.Process}
 	s.printf("retry: %d\n\n", retryAfter.Milliseconds())
 	if !follow {
 		s.waiting(sub)
@@ -61,7 +64,7 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 }
 
 // wanted reads what a reader asks for.
-func wanted(r *http.Request) (event.Options, error) {
+func (h *HUD) wanted(r *http.Request) (event.Options, error) {
 	o := event.Options{Buffer: unread}
 	query := r.URL.Query()
 	for _, list := range query["types"] {
@@ -86,12 +89,16 @@ func wanted(r *http.Request) (event.Options, error) {
 		o.After = event.All
 		return o, nil
 	}
-	number, err := strconv.ParseUint(after, 10, 64)
+	number, process, named := strings.Cut(after, ".")
+	seen, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return o, fault.New(fault.InvalidParams, "%q is not the number of an event", after).
 			WithHint("give after the id of the last event seen, or all")
 	}
-	o.After = number
+	o.After = seen
+	if named && process != h.options.Process {
+		o.After = event.Elsewhere
+	}
 	return o, nil
 }
 
@@ -131,6 +138,7 @@ func (h *HUD) next(ctx context.Context, sub *event.Subscription, s *stream) bool
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	process string
 	err     error
 }
 
@@ -153,7 +161,11 @@ func (s *stream) event(e event.Event) {
 	if err != nil { // a payload that cannot be shown must not end the stream
 		data, _ = json.Marshal(map[string]any{"seq": e.Seq, "time": e.Time, "type": e.Type, "error": err.Error()})
 	}
-	s.printf("id: %d\ndata: %s\n\n", e.Seq, data)
+	id := strconv.FormatUint(e.Seq, 10)
+	if s.process != "" {
+		id += "." + s.process
+	}
+	s.printf("id: %s\ndata: %s\n\n", id, data)
 }
 
 // flush sends what was written, and lets no reader hold it up for ever.

@@ -23,6 +23,7 @@ type Options struct {
 	Bus      *event.Bus
 	Traces   *telemetry.Traces // nil: none are kept
 	Browsers inet.Browsers     // whose pages may watch
+	Process  string            // one of a kind: whose numbers events have; "" is the only one there ever is
 	// Config writes the configuration that holds, without secrets.
 	Config func(io.Writer) error
 	// Keepalive is the silence after which a stream says that it still lives;

@@ -126,7 +126,7 @@ func TestEventsStream(t *testing.T) {
 
 func TestEventsResumeAndFilter(t *testing.T) {
 	t.Parallel()
-	s := open(t, hud.Options{}, event.BusOptions{Keep: 3})
+	s := open(t, hud.Options{Process: "me"}, event.BusOptions{Keep: 3})
 	for _, p := range []event.Payload{beat{1}, lost{"a"}, beat{2}, lost{"b"}, beat{3}} {
 		s.bus.Publish(p)
 	}
@@ -139,6 +139,9 @@ func TestEventsResumeAndFilter(t *testing.T) {
 		{"where it was", "", []string{"Last-Event-ID", "3"}, []string{"upstream.reconnecting", "clock.beat"}},
 		{"the header wins, for a browser repeats the address", "?after=all", []string{"Last-Event-ID", "4"}, []string{"clock.beat"}},
 		{"too long away", "?after=1", nil, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"where it was, here", "?after=4.me", nil, []string{"clock.beat"}},
+		{"it was elsewhere", "", []string{"Last-Event-ID", "4.another"}, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"it was elsewhere, where as much had happened", "", []string{"Last-Event-ID", "5.another"}, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
 		{"by prefix", "?after=all&types=upstream.*", nil, []string{"upstream.reconnecting"}},
 		{"several types", "?after=all&types=job.finished,clock.beat&types=x", nil, []string{"clock.beat", "clock.beat"}},
 	}
