@@ -3,9 +3,12 @@
 // submitted to their stored end, and what the journal adds to one effect. Beside
 // them stand, from the same run, DBOS alone and what a bare commit and the disk
 // itself need. Opening and closing the database is not counted; the processor
-// time is this process's, without the Postgres server's.
+// time is this process's, and beside it the Postgres server's.
 //
-//	go run ./bench/job [-jobs 2000] [-effects 2000] [-at-once 64] [-rounds 3]
+//	go run ./bench/job [-jobs 2000] [-effects 2000] [-at-once 64] [-rounds 3] [-only WORDS] [-profile FILE]
+//
+// With -only it measures the rows whose name contains the words, and -profile
+// writes what their processor time was spent on.
 //
 // Other users of a machine make it slower, never faster, so of several rounds the
 // best counts. Ratios tell more than times.
@@ -18,10 +21,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/luanette/luanette/bench/proc"
 	"github.com/luanette/luanette/internal/db/dbtest"
 )
 
@@ -31,6 +36,8 @@ func main() {
 	flag.IntVar(&b.effects, "effects", 2000, "effects per round")
 	flag.IntVar(&b.atOnce, "at-once", 64, "jobs submitted at once")
 	flag.IntVar(&b.rounds, "rounds", 3, "rounds, of which the best counts")
+	flag.StringVar(&b.only, "only", "", "measure only rows whose name contains this")
+	flag.StringVar(&b.profile, "profile", "", "write a profile of the measured parts on Postgres here")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -42,7 +49,9 @@ func main() {
 
 type bench struct {
 	jobs, effects, atOnce, rounds int
+	only, profile                 string
 	postgres                      string           // where it is; "" means SQLite
+	server                        int              // its process
 	sqlite                        map[string]spent // what subjects took there
 }
 
@@ -58,9 +67,29 @@ func (b bench) everywhere(ctx context.Context) error {
 		return nil //nolint:nilerr // half of the table is better than none
 	}
 	b.postgres = server
+	if b.server, err = proc.Postgres(ctx, server); err != nil {
+		return errors.Join(err, stop())
+	}
 	fmt.Println("\nThe same on Postgres:")
 	fmt.Println()
-	return errors.Join(b.report(ctx), stop())
+	return errors.Join(b.profiled(func() error { return b.report(ctx) }), stop())
+}
+
+// profiled writes what f's processor time is spent on, if that is wanted.
+func (b bench) profiled(f func() error) error {
+	if b.profile == "" {
+		return f()
+	}
+	file, err := os.Create(b.profile)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = f()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
 }
 
 // subject is a row: run does something so many times in a fresh folder, and has
@@ -79,10 +108,10 @@ type round struct {
 }
 
 // spent is what one time takes.
-type spent struct{ wall, cpu time.Duration }
+type spent struct{ wall, cpu, server time.Duration }
 
 func (b bench) report(ctx context.Context) error {
-	head("jobs, enqueue to complete", "per second", "CPU each", "of DBOS alone", "of SQLite")
+	head("jobs, enqueue to complete", "per second", "CPU each", "Postgres's", "of DBOS alone", "of SQLite")
 	err := b.rows(ctx, func(first, s spent) string { return fmt.Sprintf("%.2f", float64(first.wall)/float64(s.wall)) }, perSecond,
 		subject{"DBOS alone: an empty workflow", b.jobs, b.dbosRuns},
 		subject{"our engine over it: an empty run", b.jobs, b.engineRuns},
@@ -93,7 +122,7 @@ func (b bench) report(ctx context.Context) error {
 		return err
 	}
 	fmt.Println()
-	head("one effect of a job", "time", "CPU each", "of one commit", "of SQLite")
+	head("one effect of a job", "time", "CPU each", "Postgres's", "of one commit", "of SQLite")
 	return b.rows(ctx, func(first, s spent) string { return fmt.Sprintf("%.2f", float64(s.wall)/float64(first.wall)) }, perTime,
 		subject{"one row inserted and committed", b.effects, b.commits},
 		subject{"the disk: one page written and synced", b.effects, syncs},
@@ -108,6 +137,9 @@ func (b bench) report(ctx context.Context) error {
 func (b bench) rows(ctx context.Context, ratio func(first, s spent) string, figure func(spent) string, subjects ...subject) error {
 	var first spent
 	for i, s := range subjects {
+		if !strings.Contains(s.name, b.only) {
+			continue
+		}
 		best, err := b.measure(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -115,7 +147,7 @@ func (b bench) rows(ctx context.Context, ratio func(first, s spent) string, figu
 		if i == 0 {
 			first = best
 		}
-		fmt.Printf("| %s | %s | %s | %s | %s |\n", s.name, figure(best), micros(best.cpu), ratio(first, best), b.beside(s.name, best, ratio))
+		fmt.Printf("| %s | %s | %s | %s | %s | %s |\n", s.name, figure(best), micros(best.cpu), micros(best.server), ratio(first, best), b.beside(s.name, best, ratio))
 	}
 	return nil
 }
@@ -138,9 +170,10 @@ func (b bench) measure(ctx context.Context, s subject) (best spent, err error) {
 		}
 		var took spent
 		err = s.run(ctx, folder, round{s.times, func(f func() error) error {
-			began, busy := time.Now(), processorTime()
+			server, began, busy := b.serverTime(), time.Now(), processorTime()
 			err := f()
-			took = spent{time.Since(began) / time.Duration(s.times), (processorTime() - busy) / time.Duration(s.times)}
+			n := time.Duration(s.times)
+			took = spent{time.Since(began) / n, (processorTime() - busy) / n, (b.serverTime() - server) / n}
 			return err
 		}})
 		_ = os.RemoveAll(folder)
@@ -152,6 +185,15 @@ func (b bench) measure(ctx context.Context, s subject) (best spent, err error) {
 		}
 	}
 	return best, nil
+}
+
+// serverTime is what Postgres has spent, if that is where we are.
+func (b bench) serverTime() time.Duration {
+	if b.server == 0 {
+		return 0
+	}
+	s, _ := proc.Tree(b.server) // it runs as long as we do
+	return s.CPU
 }
 
 func processorTime() time.Duration {

@@ -24,11 +24,13 @@ func Patiently(ctx context.Context) (context.Context, *Outages) {
 
 type patientKey struct{}
 
+// returning is how often a server that is away is asked whether it is back.
+var returning = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
+
 // patiently does something again as long as the server is away, up to a point.
 func (p *postgres) patiently(ctx context.Context, do func() error) error {
 	promised, _ := ctx.Value(patientKey{}).(*Outages)
 	deadline := time.Now().Add(p.patience)
-	policy := backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
 	for failures := 1; ; failures++ {
 		err := do()
 		if !isLost(err) {
@@ -39,11 +41,14 @@ func (p *postgres) patiently(ctx context.Context, do func() error) error {
 		} else if time.Now().After(deadline) {
 			return err
 		}
-		if sleep(ctx, policy.Delay(failures)) != nil {
+		if sleep(ctx, returning.Delay(failures)) != nil {
 			return err
 		}
 	}
 }
 
+// impatient does it once.
+func impatient(_ context.Context, do func() error) error { return do() }
+
 // patiently does it: a file is never away.
-func (*sqliteFile) patiently(_ context.Context, do func() error) error { return do() }
+func (*sqliteFile) patiently(ctx context.Context, do func() error) error { return impatient(ctx, do) }

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	pgWriters = 8 // Writes at once
+	pgWriters = 2 // one for the Writes, one to notify and to look things up
 	pgGuests  = 8 // connections of a library
 )
 
@@ -78,19 +78,21 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 		}
 		return nil, nil, p.cannotOpen(err)
 	}
-	return newOptimist(p), p.open(o.Readers), nil
+	return newOptimist(p), p.open(o.Readers, p.patiently), nil
 }
 
 // open is a pool in database/sql's form over some of the connections, whose
-// transactions are those of transaction.go.
-func (p *postgres) open(size int) *sql.DB {
-	pool := sql.OpenDB(pgConnector{stdlib.GetPoolConnector(p.all), p})
+// transactions are those of transaction.go. wait is how it waits for a server that
+// is away.
+func (p *postgres) open(size int, wait func(context.Context, func() error) error) *sql.DB {
+	pool := sql.OpenDB(pgConnector{stdlib.GetPoolConnector(p.all), wait})
 	pool.SetMaxOpenConns(size)
 	pool.SetMaxIdleConns(0) // idle ones are for whoever needs them
 	return pool
 }
 
-// prepare makes the schema and the table of lives, once, whoever comes first.
+// prepare makes the schema, the table of lives and the one that Writes lock, once,
+// whoever comes first.
 func (p *postgres) prepare(ctx context.Context) error {
 	return p.alone(ctx, "prepare", func(conn *pgx.Conn) error {
 		var path string
@@ -102,6 +104,9 @@ func (p *postgres) prepare(ctx context.Context) error {
 		}
 		if err == nil {
 			_, err = conn.Exec(ctx, "CREATE UNLOGGED TABLE IF NOT EXISTS db_lives (one BIGINT PRIMARY KEY, life TEXT NOT NULL)")
+		}
+		if err == nil {
+			_, err = conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS db_turns (one BIGINT PRIMARY KEY)")
 		}
 		return err
 	})

@@ -54,7 +54,7 @@ func isConflict(err error) bool {
 		return false
 	}
 	switch e.Code {
-	case "40001", "40P01": // serialization failure, deadlock
+	case "40001", "40P01", "55P03": // serialization failure, deadlock, a lock that took too long
 		return true
 	case "0A000": // tables were migrated under a statement that is kept
 		return strings.Contains(e.Message, "cached plan")

@@ -12,10 +12,19 @@ import (
 )
 
 // What a transaction on Postgres begins with. One that writes asks for its
-// number, by which it can be found again.
+// number, by which it can be found again. One that got in another's way has all
+// others wait for it, so that it cannot again: locking a table, unlike looking
+// into one, leaves what the transaction sees to the moment after. Whoever holds
+// up everybody, frozen for instance, is thrown out; and nobody waits for a row so
+// long that Postgres looks for a deadlock, after a second: who had to wait for a
+// row runs again anyhow.
 const (
-	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	beginWrite = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT pg_current_xact_id()::TEXT"
+	beginRead      = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	beginWrite     = begin + "SET LOCAL lock_timeout = 500; LOCK TABLE db_turns IN ROW SHARE MODE;" + number
+	beginExclusive = begin + "SET LOCAL lock_timeout = 5000; LOCK TABLE db_turns IN EXCLUSIVE MODE;" + number
+
+	begin  = "BEGIN ISOLATION LEVEL SERIALIZABLE; SET LOCAL idle_in_transaction_session_timeout = 10000;"
+	number = "SELECT pg_current_xact_id()::TEXT"
 
 	commitTimeout = 30 * time.Second
 )
@@ -47,13 +56,13 @@ func learnLife(ctx context.Context, conn *pgx.Conn) error {
 // pgConnector opens connections of the pool.
 type pgConnector struct {
 	driver.Connector
-	of *postgres
+	wait func(context.Context, func() error) error
 }
 
 // Connect takes a connection, and waits a while for a server that is away.
 func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	var conn driver.Conn
-	err := c.of.patiently(ctx, func() (err error) {
+	err := c.wait(ctx, func() (err error) {
 		conn, err = c.Connector.Connect(ctx)
 		return err
 	})
@@ -67,24 +76,29 @@ func (c pgConnector) Connect(ctx context.Context) (driver.Conn, error) {
 // used by one goroutine at a time.
 type pgConn struct {
 	*stdlib.Conn
-	number string // of the transaction
+	exclusive bool   // the next transaction is to be the only one that writes
+	number    string // of the transaction
 }
 
 // BeginTx begins. It is quick and does no harm, so it runs to its end.
 func (c *pgConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	statement := beginWrite
-	if o.ReadOnly {
+	switch {
+	case o.ReadOnly:
 		statement = beginRead
+	case c.exclusive:
+		statement = beginExclusive
 	}
 	results, err := c.Conn.Conn().PgConn().Exec(ctx, statement).ReadAll()
 	if err != nil {
 		if c.gone() && ctx.Err() == nil {
 			return nil, driver.ErrBadConn // database/sql takes another
 		}
+		_ = c.Rollback() //nolint:contextcheck // it may have begun, and err says more
 		return nil, err
 	}
 	if !o.ReadOnly {
-		c.number = string(results[1].Rows[0][0])
+		c.number = string(results[len(results)-1].Rows[0][0])
 	}
 	return c, nil
 }
@@ -139,6 +153,9 @@ func (c *pgConn) mark(ctx context.Context, err error) error {
 	}
 	return lost{err}
 }
+
+// spoilt tells whether the transaction can only be undone.
+func (c *pgConn) spoilt() bool { return c.gone() || c.Conn.Conn().PgConn().TxStatus() != 'T' }
 
 func (c *pgConn) gone() bool { return c.Conn.Conn().IsClosed() }
 

@@ -15,6 +15,7 @@ type Tx struct {
 	// shared means that others' writes are part of the same transaction. SQLite
 	// undoes all of it when it interrupts a statement, so none is interrupted.
 	shared bool
+	wrote  bool   // or may have
 	notes  []note // to be said when all of it is on disk
 	hurt   error  // the first error of a statement, whatever became of it
 
@@ -31,6 +32,7 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, e
 	if err != nil {
 		return nil, err
 	}
+	t.wrote = true
 	res, err := t.tx.ExecContext(ctx, query, args...)
 	return res, t.blame(ctx, err)
 }
@@ -42,6 +44,7 @@ func (t *Tx) Query(ctx context.Context, query string, args ...any) (*sql.Rows, e
 	if err != nil {
 		return nil, err
 	}
+	t.wrote = t.wrote || !onlyReads(query)
 	rows, err := t.tx.QueryContext(ctx, query, args...)
 	return rows, t.blame(ctx, err)
 }
@@ -53,6 +56,7 @@ func (t *Tx) QueryRow(ctx context.Context, query string, args ...any) *Row {
 	if err != nil {
 		return &Row{err: err}
 	}
+	t.wrote = t.wrote || !onlyReads(query)
 	row := t.tx.QueryRowContext(ctx, query, args...)
 	return &Row{row: row, blame: func(err error) error { return t.blame(ctx, err) }}
 }

@@ -1,0 +1,9 @@
+package db
+
+// Waiting is how many Writes wait for a transaction to share, on Postgres.
+func Waiting(d *DB) int {
+	w := d.writer.(*optimist)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting)
+}
