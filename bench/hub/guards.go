@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"strings"
-	"time"
+
+	"github.com/luanette/luanette/bench/calls"
 )
 
 // measureGuards puts a hub with all its guards beside one with none.
@@ -21,7 +19,7 @@ func measureGuards(ctx context.Context, l load, clients string) error {
 	defer far.stop()
 	hubs := map[string]*process{}
 	for _, guarded := range []string{"off", "on"} {
-		door, err := freeAddress()
+		door, err := calls.FreeAddress()
 		if err != nil {
 			return err
 		}
@@ -43,26 +41,11 @@ func measureGuards(ctx context.Context, l load, clients string) error {
 	return l.report(ctx, ways, counts)
 }
 
-// approveAll approves what the hub holds, once it has seen it.
+// approveAll approves what the hub holds.
 func approveAll(ctx context.Context, hub *process) error {
 	for _, era := range eras {
-		for try := 0; ; try++ {
-			body := strings.NewReader(fmt.Sprintf(`{"upstream":%q,"flagged":true}`, era))
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, hub.mcp+"/api/v1/pins/approve", body)
-			if err != nil {
-				return err
-			}
-			answer, err := http.DefaultClient.Do(r)
-			if err == nil {
-				_ = answer.Body.Close()
-				if answer.StatusCode == http.StatusOK {
-					break
-				}
-			}
-			if try > 100 {
-				return fmt.Errorf("nothing of %s came to be approved: %w", era, err)
-			}
-			time.Sleep(100 * time.Millisecond)
+		if err := calls.Approve(ctx, hub.mcp, era); err != nil {
+			return err
 		}
 	}
 	return nil

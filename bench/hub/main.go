@@ -31,6 +31,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/bench/calls"
 )
 
 func main() {
@@ -86,7 +88,7 @@ func measure(ctx context.Context, l load, clients, profile string) error {
 		return err
 	}
 	defer far.stop()
-	door, err := freeAddress()
+	door, err := calls.FreeAddress()
 	if err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func (l load) report(ctx context.Context, ways []way, counts []int) error {
 		return err
 	}
 	for i, c := range best {
-		err := row(ways[i/len(counts)].name, strconv.Itoa(counts[i%len(counts)]), quantile(c.times, 50).String(), quantile(c.times, 99).String(),
+		err := row(ways[i/len(counts)].name, strconv.Itoa(counts[i%len(counts)]), calls.Quantile(c.times, 50).String(), calls.Quantile(c.times, 99).String(),
 			strconv.Itoa(int(float64(len(c.times))/l.length.Seconds())),
 			c.cpu.Round(time.Microsecond).String(), fmt.Sprintf("%.1f KB", float64(c.bytes)/1000), strconv.FormatUint(c.objects, 10))
 		if err != nil {
@@ -178,14 +180,14 @@ type cost struct {
 
 // round measures one, after a moment to get warm.
 func (w way) round(ctx context.Context, clients int, length time.Duration) (c cost, err error) {
-	if _, err := call(ctx, w.server.mcp+w.path, w.era, clients, length/4); err != nil {
+	if _, err := calls.Many(ctx, w.server.mcp+w.path, w.era, clients, length/4); err != nil {
 		return c, err
 	}
 	before, err := w.server.usage(ctx)
 	if err != nil {
 		return c, err
 	}
-	if c.times, err = call(ctx, w.server.mcp+w.path, w.era, clients, length); err != nil {
+	if c.times, err = calls.Many(ctx, w.server.mcp+w.path, w.era, clients, length); err != nil {
 		return c, err
 	}
 	after, err := w.server.usage(ctx)
@@ -199,7 +201,7 @@ func (w way) round(ctx context.Context, clients int, length time.Duration) (c co
 func (w way) profile(ctx context.Context, clients int, length time.Duration, file string) error {
 	loaded := make(chan error, 1)
 	go func() {
-		_, err := call(ctx, w.server.mcp+w.path, w.era, clients, length+time.Second)
+		_, err := calls.Many(ctx, w.server.mcp+w.path, w.era, clients, length+time.Second)
 		loaded <- err
 	}()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", w.server.url, max(1, int(length.Seconds()))), nil)

@@ -17,30 +17,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/luanette/luanette/bench/calls"
 	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/hub"
-	"github.com/luanette/luanette/internal/tool"
 )
 
 // eras of clients and of the upstream, as the hub's namespaces are called too.
 var eras = []string{"legacy", "modern"}
 
-// echo is the one tool that is called.
-type echo struct{ infos []tool.Info }
-
-func newEcho() *echo {
-	return &echo{infos: []tool.Info{{Ref: tool.Ref{Name: "echo"}, Description: "Says the same", Input: json.RawMessage(`{"type":"object"}`)}}}
-}
-
-func (e *echo) Tools(context.Context) ([]tool.Info, error) { return e.infos, nil }
-
-func (e *echo) Call(_ context.Context, call tool.Call) (tool.Result, error) {
-	return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"hello"}],"structuredContent":` + string(call.Args) + `}`)}, nil
-}
-
 // serveUpstream serves the echo tool in both eras.
 func serveUpstream(ctx context.Context, address string) error {
-	return serve(ctx, address, hub.New(hub.Options{Name: "echo", Version: "1", Tools: newEcho()}).Handler())
+	return serve(ctx, address, calls.Echo())
 }
 
 // serveHub is luanette serve in front of an upstream twice, once in each era.
@@ -51,7 +37,7 @@ func serveHub(ctx context.Context, address, door, upstream, guarded string) erro
 	}
 	defer func() { _ = os.RemoveAll(data) }() // the folder is temporary anyhow
 	var text strings.Builder
-	fmt.Fprintf(&text, "listen = %q\ndata = %q\n%s[log]\nlevel = \"error\"\n", door, data, guardSettings[guarded])
+	fmt.Fprintf(&text, "listen = %q\ndata = %q\n%s[log]\nlevel = \"error\"\n", door, data, calls.Guards[guarded])
 	for _, era := range eras {
 		fmt.Fprintf(&text, "[upstreams.%s]\nurl = %q\nprotocol = %q\nexpose = \"all\"\n", era, upstream, era)
 	}
@@ -72,28 +58,6 @@ func serveHub(ctx context.Context, address, door, upstream, guarded string) erro
 	ready := make(chan error, 1)
 	go func() { ready <- house.Serve(ctx) }()
 	return errors.Join(serve(ctx, address, http.NotFoundHandler()), <-ready)
-}
-
-// guardSettings are what stands between callers and tools; without a word it is
-// what somebody has who configured nothing.
-var guardSettings = map[string]string{
-	"off": "[audit]\nenabled = false\n",
-	"on": `trust = "pin"
-[[policy]]
-key = "guest*"
-tool = "*"
-do = "read_only"
-[[policy]]
-tool = "*.erase"
-do = "deny"
-[accepts]
-http = ["secret"]
-[upstreams.labelled]
-url = "http://127.0.0.1:1/mcp"
-labels = ["secret"]
-[audit]
-enabled = true
-`,
 }
 
 // serveProxy passes on what comes, as it comes.

@@ -1,0 +1,175 @@
+// Package calls is what benchmarks of servers share: clients that call tools, an
+// upstream that says the same, and the guards that may stand between them.
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// Caller is one client with its connection and, in the older era, its session.
+type Caller struct {
+	HTTP   *http.Client
+	url    string
+	header http.Header
+	body   string
+}
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
+	echoArgs   = `{"message":"hello","n":9007199254740993}`
+	modernMeta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+)
+
+func body(tool, args, meta string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, tool, args, meta)
+}
+
+// New is a client of the echo tool at url, in an era: "legacy" or "modern".
+func New(ctx context.Context, url, era string) (*Caller, error) {
+	c := &Caller{
+		HTTP:   &http.Client{Transport: &http.Transport{}},
+		url:    url,
+		header: http.Header{"Content-Type": {wire.ContentJSON}, "Accept": {wire.ContentJSON + ", " + wire.ContentEvent}},
+		body:   body("echo", echoArgs, ""),
+	}
+	if era == "modern" {
+		c.body = body("echo", echoArgs, modernMeta)
+		c.header.Set(wire.HeaderRevision, wire.NewestModern)
+		c.header.Set(wire.HeaderMethod, wire.MethodToolsCall)
+		c.header.Set(wire.HeaderName, "echo")
+		return c, nil
+	}
+	answer, _, err := c.post(ctx, c.header, initialize)
+	if err != nil {
+		return nil, err
+	}
+	c.header.Set(wire.HeaderSession, answer.Get(wire.HeaderSession))
+	c.header.Set(wire.HeaderRevision, wire.NewestLegacy)
+	return c, nil
+}
+
+func (c *Caller) post(ctx context.Context, header http.Header, body string) (http.Header, []byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Header = header
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", answer.StatusCode, text)
+	}
+	return answer.Header, text, err
+}
+
+// Call calls the echo tool.
+func (c *Caller) Call(ctx context.Context) error {
+	_, text, err := c.post(ctx, c.header, c.body)
+	if err == nil && !strings.Contains(string(text), "9007199254740993") {
+		err = fmt.Errorf("wrong answer: %s", text)
+	}
+	return err
+}
+
+// Ask calls another tool, in the newer era, and returns all of the answer.
+func (c *Caller) Ask(ctx context.Context, tool, args string) ([]byte, error) {
+	header := c.header.Clone()
+	header.Set(wire.HeaderName, tool)
+	_, text, err := c.post(ctx, header, body(tool, args, modernMeta))
+	return text, err
+}
+
+// Listen opens the session's stream and leaves it open until ctx is done.
+func (c *Caller) Listen(ctx context.Context) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header = c.header.Clone()
+	r.Header.Set("Accept", wire.ContentEvent)
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { _ = answer.Body.Close() })
+	return nil
+}
+
+// Many lets clients call for a while and returns how long each call took, the
+// quickest first.
+func Many(ctx context.Context, url, era string, clients int, length time.Duration) ([]time.Duration, error) {
+	callers := make([]*Caller, clients)
+	for i := range callers {
+		var err error
+		if callers[i], err = New(ctx, url, era); err != nil {
+			return nil, err
+		}
+		defer callers[i].HTTP.CloseIdleConnections()
+	}
+	return During(length, clients, func(i int) error { return callers[i].Call(ctx) })
+}
+
+// During has clients do something again and again for a while and returns how
+// long each time took, the quickest first.
+func During(length time.Duration, clients int, do func(client int) error) ([]time.Duration, error) {
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		all   []time.Duration
+		wrong error
+	)
+	end := time.Now().Add(length)
+	for i := range clients {
+		group.Go(func() {
+			times, err := until(end, func() error { return do(i) })
+			mu.Lock()
+			defer mu.Unlock()
+			all, wrong = append(all, times...), errors.Join(wrong, err)
+		})
+	}
+	group.Wait()
+	slices.Sort(all)
+	return all, wrong
+}
+
+func until(end time.Time, do func() error) (times []time.Duration, err error) {
+	for begin := time.Now(); begin.Before(end); begin = time.Now() {
+		if err := do(); err != nil {
+			return times, err
+		}
+		times = append(times, time.Since(begin))
+	}
+	return times, nil
+}
+
+// Quantile is how long q of a hundred took at most.
+func Quantile(sorted []time.Duration, q int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[(len(sorted)-1)*q/100].Round(10 * time.Microsecond)
+}
+
+// FreeAddress is one on which nobody listens just now.
+func FreeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
