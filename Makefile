@@ -155,6 +155,10 @@ bench-job: ## Durable jobs per second and the journal's share of an effect, besi
 bench-hub: ## What the hub adds to a call, side by side with a direct one
 	go run ./bench/hub
 
+.PHONY: bench-load
+bench-load: ## What one, two and three nodes on one Postgres carry, and what guards add to a call
+	go run ./bench/load
+
 .PHONY: bench-zmq
 bench-zmq: ## Calls over ZeroMQ beside the same over HTTP, as ratios
 	go run ./bench/zmq
