@@ -13,7 +13,7 @@ type Plan struct {
 	Floors     []Floor             // top first; imports go down
 	SitsOn     map[string][]string // neighbours on one floor that may be imported all the same
 	Beside     []string            // import nothing of ours, may be imported by all
-	Workshop   []string            // tools and tests: may import all, imported by none
+	Workshop   []string            // tools and tests: may import all, imported only by each other
 	Everywhere []string            // third-party packages that several of ours may import
 	Strangers  map[string][]string // rooms that must not come to know others, not even by way of a third
 	Veils      []string            // packages that show nothing of what they import
@@ -109,7 +109,7 @@ func (plan Plan) wrong(from, to string) (why, turn string) {
 	fromRoom, fromFloor, _ := plan.locate(from)
 	toRoom, toFloor, known := plan.locate(to)
 	switch {
-	case plan.isWorkshop(to):
+	case plan.isWorkshop(to) && !plan.isWorkshop(from):
 		return "the workshop is not part of the program", "move what you need into a package of the house"
 	case plan.isBeside(from):
 		return "it stands beside the house and imports nothing of ours", "state an interface there and hand it in"
