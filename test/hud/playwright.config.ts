@@ -12,8 +12,7 @@ export default defineConfig({
   use: {
     launchOptions: {
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-      // Without a screen, what waits for the next picture after a key was pressed may wait for ever.
-      args: ['--no-sandbox', '--disable-features=DeferRendererTasksAfterInput'],
+      args: ['--no-sandbox'],
     },
     screenshot: 'only-on-failure',
     viewport: { width: 1200, height: 800 },

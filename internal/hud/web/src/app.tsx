@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { logout, me } from './api'
 import { online, missed } from './events'
 import { Approvals } from './pages/approvals'
@@ -51,12 +52,14 @@ export function App() {
   const [path, ...rest] = place.value.split('/')
   const page = pages.find((p) => p.path === path) ?? pages[0]
   document.title = `${page.title} · Luanette`
+  const menu = useRef<HTMLElement>(null)
+  useEffect(() => menu.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [page])
   return (
     <>
       <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to the content</a>
       <header>
         <strong class="brand">Luanette</strong>
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={menu}>
           {pages.map((p) => (
             <a key={p.path} href={`#/${p.path}`} aria-current={p === page ? 'page' : undefined}>{p.title}</a>
           ))}

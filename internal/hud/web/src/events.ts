@@ -1,15 +1,19 @@
 // What happens on the server, as it happens, and the last of it.
 import { signal } from '@preact/signals'
 import { whoAmI } from './api'
+import { Gatherer } from './gather'
 
 export interface ServerEvent {
   seq: number
   time: string
   type: string
   data: Record<string, unknown>
+  node?: string // where it happened, when that is another node
 }
 
 const kept = 2000
+/** People read no faster, and a page that is drawn ten times a second has time for their keys. */
+const beat = 100
 
 /** The newest events, the newest last. A page that shows them follows this. */
 export const recent = signal<ServerEvent[]>([])
@@ -26,8 +30,7 @@ export function listen(f: Listener): () => void {
   return () => listeners.delete(f)
 }
 
-let waiting: ServerEvent[] = []
-let scheduled = false
+const gatherer = new Gatherer<ServerEvent>(deliver, (go) => setTimeout(go, beat), kept)
 let source: EventSource | undefined
 let last = 'all'
 
@@ -48,12 +51,7 @@ export function follow(): void {
     const e = JSON.parse(message.data as string) as ServerEvent
     last = message.lastEventId || last
     if (e.type === 'event.missed') missed.value += Number(e.data.count ?? 0)
-    waiting.push(e)
-    if (!scheduled) {
-      scheduled = true
-      // Once a frame and not once an event: a thousand a second must not matter.
-      requestAnimationFrame(deliver)
-    }
+    gatherer.add(e)
   }
 }
 
@@ -66,10 +64,10 @@ export function leave(): void {
   online.value = false
 }
 
-function deliver(): void {
-  scheduled = false
-  const batch = waiting
-  waiting = []
+function deliver(batch: ServerEvent[], spilled: ServerEvent[]): void {
   recent.value = recent.value.concat(batch).slice(-kept)
-  for (const e of batch) for (const f of listeners) f(e)
+  for (const f of listeners) {
+    for (const e of spilled) f(e)
+    for (const e of batch) f(e)
+  }
 }

@@ -26,3 +26,9 @@ export function size(bytes: number): string {
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`
 }
+
+/** The line of an error that says what went wrong, without where. */
+export function why(message: string): string {
+  const lines = message.split('\n').filter(Boolean)
+  return (lines.find((l) => l.startsWith('Error: ')) ?? lines[0] ?? '').replace(/^Error: /, '')
+}

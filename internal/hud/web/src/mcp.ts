@@ -1,5 +1,6 @@
 // The page is an MCP client like any other: what it does, it does by calling tools.
 import { ask } from './api'
+import { parseExact } from './exact'
 
 const revision = '2026-07-28'
 let lastID = 0
@@ -92,14 +93,14 @@ async function readMessage(answer: Response, id: number): Promise<Message> {
   const text = await answer.text()
   if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) {
     try {
-      return JSON.parse(text) as Message
+      return parseExact<Message>(text)
     } catch {
       throw new ToolError(`the server answered ${answer.status}: ${text.slice(0, 200)}`)
     }
   }
   for (const line of text.split('\n')) {
     if (!line.startsWith('data:')) continue
-    const message = JSON.parse(line.slice(5)) as Message
+    const message = parseExact<Message>(line.slice(5))
     if (message.id === id) return message
   }
   throw new ToolError('the server hung up before it had answered')

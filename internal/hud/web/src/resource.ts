@@ -10,9 +10,10 @@ export interface Loaded<T> {
 
 /**
  * Loads with `load`, again when `deps` change, and again when an event happens
- * whose type begins with one of `on` and that `counts`, at most every 300 ms.
+ * whose type begins with one of `on` and that `counts`, at most every 300 ms; with
+ * `every`, also after so many milliseconds while the page is looked at.
  */
-export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = [], counts: (e: ServerEvent) => boolean = () => true): Loaded<T> {
+export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = [], counts: (e: ServerEvent) => boolean = () => true, every = 0): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error }>({})
   const [turn, setTurn] = useState(0)
   const timer = useRef<number>()
@@ -40,5 +41,10 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
       timer.current = undefined
     }
   }, [on.join()])
+  useEffect(() => {
+    if (every === 0) return
+    const beat = setInterval(() => document.hidden || reload(), every)
+    return () => clearInterval(beat)
+  }, [every])
   return { ...state, reload }
 }

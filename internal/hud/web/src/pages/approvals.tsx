@@ -2,22 +2,28 @@ import { useState } from 'preact/hooks'
 import { may } from '../api'
 import { call } from '../mcp'
 import { useData } from '../resource'
-import { ago, clock } from '../format'
+import { ago } from '../format'
+import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
+import { Output, type Said } from '../parts/output'
 import { Pins } from '../parts/pins'
+import { Plan, type Planned } from '../parts/plan'
+import { State } from '../parts/state'
 
 interface Approval {
   id: string
   status: string
   subject: string
   script: string
+  script_hash?: string
   job_id?: string
   certain: boolean
   complete: boolean
   created_at: string
   expires_at: string
   decided_by?: string
-  plan: { action?: string; effect?: string; uncertain?: boolean }[]
+  plan: Planned[]
+  output?: Said[]
 }
 
 interface Rule {
@@ -34,18 +40,18 @@ export function Approvals() {
   const { data, error, reload } = useData((s) => call<{ approvals: Approval[]; remembered: Rule[] }>('approval_list', { status: state }, s), [state], ['approval.'])
   return (
     <>
-      <div class="row">
+      <div class="row filters">
         <label for="state">Show</label>
         <select id="state" value={state} onChange={(e) => setState(e.currentTarget.value)}>
           {['pending', 'allowed', 'denied', 'withdrawn', 'any'].map((s) => <option key={s}>{s}</option>)}
         </select>
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.approvals.length === 0 && <p class="soft">Nothing waits for a word. `approve = "writes"` in luanette.toml lets scripts ask before they change something.</p>}
-      <div class="cards">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
+      {data?.approvals.length === 0 && <Hint>{state === 'pending' ? 'Nothing waits for a word. `approve = "writes"` in luanette.toml lets scripts ask before they change something.' : 'None.'}</Hint>}
+      <div class="cards wider">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
       {may('admin') && <><h2>Held definitions</h2><Pins /></>}
       <h2>Remembered</h2>
-      {data?.remembered.length === 0 && <p class="soft">No answer holds from now on.</p>}
+      {data?.remembered.length === 0 && <Hint>No answer holds from now on.</Hint>}
       <ul class="list">
         {data?.remembered.map((r) => (
           <li key={r.id} class="row">
@@ -64,9 +70,12 @@ function Card({ approval: a, decided }: { approval: Approval; decided: () => voi
     attempt('approval_decide', { id: a.id, decision, remember: remember || undefined }, decision === 'allow' ? 'allowed' : 'denied').then(decided)
   return (
     <article class="card" aria-label={`approval of ${a.subject}`}>
-      <h3><code>{a.subject}</code> <span class="soft">{a.status}</span></h3>
-      <p>{a.script}, {ago(a.created_at)}{a.job_id && <>, <a href={`#/jobs/${a.job_id}`}>job</a></>}</p>
-      <ol class="plan">{a.plan.map((p, i) => <li key={i}><code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn"> depends on a made-up answer</span>}</li>)}</ol>
+      <h3><code>{a.subject}</code> <State state={a.status} /></h3>
+      <p class="soft small">
+        {a.job_id ? <a href={`#/jobs/${a.job_id}`}>job {a.job_id.slice(0, 8)}</a> : a.script}{a.script_hash && <> of <a href={`#/scripts/${a.script_hash}`}>script {a.script_hash.slice(0, 12)}</a></>}, asked {ago(a.created_at)}
+      </p>
+      <Plan steps={a.plan} />
+      {a.output && a.output.length > 0 && <details><summary class="soft">what it said before</summary><Output lines={a.output} /></details>}
       {!a.complete && <p class="warn">The plan does not reach the script's end.</p>}
       {a.status === 'pending' ? (
         <div class="row">
@@ -76,7 +85,7 @@ function Card({ approval: a, decided }: { approval: Approval; decided: () => voi
           <select id={`remember-${a.id}`} value={remember} onChange={(e) => setRemember(e.currentTarget.value)}>
             <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
           </select>
-          <span class="soft">until {clock(a.expires_at)}</span>
+          <span class="soft small">no answer by {new Date(a.expires_at).toLocaleString()} is a no</span>
         </div>
       ) : a.decided_by && <p class="soft">by {a.decided_by}</p>}
     </article>

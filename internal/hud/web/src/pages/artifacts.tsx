@@ -4,6 +4,7 @@ import { ago, clock, size } from '../format'
 import { call } from '../mcp'
 import { useData } from '../resource'
 import { Copy } from '../parts/copy'
+import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
 import { Preview } from '../parts/content'
 import { Tree, type Kin } from '../parts/tree'
@@ -53,7 +54,7 @@ function AllArtifacts() {
   const narrow = (change: () => void) => { setCursors([]); change() }
   return (
     <>
-      <div class="row">
+      <div class="row filters">
         <label for="words">Search</label>
         <input id="words" type="search" value={vibe} onInput={(e) => { const v = e.currentTarget.value; narrow(() => setVibe(v)) }} />
         <label for="type">Type</label>
@@ -66,7 +67,7 @@ function AllArtifacts() {
         {tags.map((t) => <button key={t} type="button" aria-label={`any tag instead of ${t}`} onClick={() => narrow(() => setTags(tags.filter((x) => x !== t)))}>{t} ×</button>)}
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.artifacts.length === 0 && <p class="soft">Nothing fits. Tools that make music and the script module `cas` keep what they make here.</p>}
+      {data?.artifacts.length === 0 && <Hint>Nothing fits. Tools that make music and the script module `cas` keep what they make here.</Hint>}
       <div class="cards">
         {data?.artifacts.map((a) => (
           <article class="card" key={a.id} aria-label={`artifact ${a.name || a.id}`}>
@@ -136,7 +137,7 @@ function Lineage({ artifact: a }: { artifact: Artifact }) {
   if (error) return <p class="bad">{error.message}</p>
   if (!data) return <p class="soft">…</p>
   const others = data.filter((k) => k.id !== a.id)
-  if (others.length === 0) return <p class="soft">It was made from nothing, and nothing was made from it.</p>
+  if (others.length === 0) return <Hint>It was made from nothing, and nothing was made from it.</Hint>
   return <Tree family={[kin(a), ...others.map(kin)]} chosen={a.id} label="lineage" />
 }
 

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ask, refusal } from '../api'
 import { duration } from '../format'
+import { Hint } from '../parts/hint'
 
 interface Step {
   tool: string
@@ -54,11 +55,11 @@ export function Chat() {
   return (
     <div class="chat">
       <div role="log" aria-live="polite" aria-label="Conversation">
-        {turns.value.length === 0 && <p class="soft">Ask something. The agent can use every connected tool, and scripts.</p>}
+        {turns.value.length === 0 && <Hint>Ask something. The agent can use every connected tool, and scripts. It needs a model: `chat.provider` and a key, such as `ANTHROPIC_API_KEY`.</Hint>}
         {turns.value.map((t, i) => <Exchange key={i} turn={t} />)}
         <div ref={end} />
       </div>
-      <form class="row" onSubmit={(e) => { e.preventDefault(); void say() }}>
+      <form class="row say" onSubmit={(e) => { e.preventDefault(); void say() }}>
         <label class="hidden" for="message">Message</label>
         <textarea id="message" rows={2} value={text} placeholder="Message" onInput={(e) => setText(e.currentTarget.value)}
           onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void say() } }} />
@@ -70,15 +71,15 @@ export function Chat() {
 
 function Exchange({ turn: t }: { turn: Turn }) {
   return (
-    <article class="card">
-      <p class="prose"><strong>{t.question}</strong></p>
+    <article class="exchange">
+      <p class="prose question">{t.question}</p>
       {t.steps.map((s, i) => (
-        <details key={i}><summary class="soft">used <code>{s.tool}</code></summary><pre>{JSON.stringify(s.input)}{s.result !== undefined && `\n→ ${String(s.result)}`}</pre></details>
+        <details key={i}><summary class="soft">used <code>{s.tool}</code></summary><pre>{JSON.stringify(s.input)}{s.result !== undefined && `\n→ ${typeof s.result === 'string' ? s.result : JSON.stringify(s.result)}`}</pre></details>
       ))}
-      {t.status && <p class="soft">{t.status}</p>}
+      {t.status && <p class="soft busy">{t.status}</p>}
       <p class="prose">{t.answer}</p>
       {t.error && <p class="bad">{t.error}</p>}
-      {t.took !== undefined && <p class="soft">{duration(t.took)}{t.usage && `, ${t.usage.input_tokens} tokens read, ${t.usage.output_tokens} written, $${t.usage.cost_usd.toFixed(4)}`}</p>}
+      {t.took !== undefined && <p class="soft small">{duration(t.took)}{t.usage && `, ${t.usage.input_tokens} tokens read, ${t.usage.output_tokens} written, $${t.usage.cost_usd.toFixed(4)}`}</p>}
     </article>
   )
 }

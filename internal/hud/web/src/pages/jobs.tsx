@@ -1,12 +1,14 @@
 import { useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { useData } from '../resource'
-import { clock, duration } from '../format'
+import { clock, duration, why } from '../format'
 import { notify } from '../parts/notices'
 import { Bar } from '../parts/bar'
 import { Diff } from '../parts/diff'
+import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
 import { Output, type Said } from '../parts/output'
+import { State } from '../parts/state'
 
 export interface Job {
   job_id: string
@@ -35,7 +37,7 @@ interface Step {
   outcome?: unknown
 }
 
-const states = ['', 'pending', 'running', 'complete', 'failed', 'cancelled']
+const states = ['', 'pending', 'running', 'waiting', 'complete', 'failed', 'cancelled']
 
 export function Jobs({ rest }: { rest: string }) {
   const [id, other] = rest.split('/')
@@ -50,7 +52,7 @@ function AllJobs() {
   const mark = (id: string) => setMarked((m) => (m.includes(id) ? m.filter((x) => x !== id) : [...m.slice(-1), id]))
   return (
     <>
-      <div class="row">
+      <div class="row filters">
         <label for="status">Status</label>
         <select id="status" value={status} onChange={(e) => setStatus(e.currentTarget.value)}>
           {states.map((s) => <option key={s} value={s}>{s || 'all'}</option>)}
@@ -58,16 +60,16 @@ function AllJobs() {
         {marked.length === 2 && <a href={`#/jobs/${marked[0]}/${marked[1]}`}>Compare the two</a>}
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.jobs.length === 0 && <p class="soft">No jobs. lua_execute starts one; so does `luanette job submit FILE`.</p>}
-      <div class="scroll">
-        <table>
-          <thead><tr><th><span class="hidden">Compare</span></th><th>Job</th><th>Status</th><th>Progress</th><th>Started</th><th class="num">Took</th><th /></tr></thead>
+      {data?.jobs.length === 0 && <Hint>{status ? `No job is ${status}.` : 'No jobs. `lua_execute` starts one; so does `luanette job submit FILE`.'}</Hint>}
+      {data && data.jobs.length > 0 && <div class="scroll">
+        <table class="stack jobs">
+          <thead><tr><th><span class="hidden">Compare</span></th><th>Job</th><th>Status</th><th>Progress</th><th>Started</th><th class="num">Took</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>
             {data?.jobs.map((j) => (
               <tr key={j.job_id}>
                 <td><input type="checkbox" aria-label={`compare ${j.job_id}`} checked={marked.includes(j.job_id)} onChange={() => mark(j.job_id)} /></td>
-                <td><a href={`#/jobs/${j.job_id}`}>{j.name || j.job_id}</a> <span class="soft">{j.creator}</span></td>
-                <td><Status job={j} /></td>
+                <td><a href={`#/jobs/${j.job_id}`}>{called(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span> {j.tags.map((t) => <span key={t} class="tag at soft">{t}</span>)}</td>
+                <td><State state={j.status} /></td>
                 <td><Progress job={j} /></td>
                 <td>{j.started_at ? clock(j.started_at * 1000) : ''}</td>
                 <td class="num">{took(j)}</td>
@@ -76,26 +78,29 @@ function AllJobs() {
             ))}
           </tbody>
         </table>
-      </div>
+      </div>}
+      {data && data.total > data.jobs.length && <p class="soft">The newest {data.jobs.length} of {data.total}.</p>}
     </>
   )
 }
 
+/** What a job is called: by its script where it has no name. */
+function called(j: Job): string {
+  return j.name || (j.script_hash ? `script ${j.script_hash.slice(0, 12)}` : j.job_id)
+}
+
 function active(j: Job): boolean {
-  return j.status === 'pending' || j.status === 'running'
+  return j.status === 'pending' || j.status === 'running' || j.status === 'waiting'
 }
 
 function took(j: Job): string {
   return j.started_at ? duration(((j.completed_at ?? Date.now() / 1000) - j.started_at) * 1000) : ''
 }
 
-function Status({ job }: { job: Job }) {
-  const looks: Record<string, string> = { complete: 'good', failed: 'bad', cancelled: 'warn' }
-  return <span class={looks[job.status] ?? 'soft'}>{job.status}</span>
-}
-
 function Progress({ job }: { job: Job }) {
-  if (job.status !== 'running') return <>{job.message}</>
+  if (job.error) return <span class="bad brief">{why(job.error.message)}</span>
+  if (job.status === 'waiting') return <a href="#/approvals">waits for an approval</a>
+  if (job.status !== 'running') return <span class="soft">{job.message}</span>
   return <><progress max={1} value={job.progress} aria-label={`progress of ${job.name || job.job_id}`} /> {job.message}</>
 }
 
@@ -124,15 +129,15 @@ function OneJob({ id }: { id: string }) {
       {j && (
         <>
           <div class="row">
-            <strong>{j.name || j.job_id}</strong> <Status job={j} /> <Progress job={j} /> <span class="soft">{took(j)}</span>
+            <h2>{called(j)}</h2> <State state={j.status} /> {active(j) && <Progress job={j} />} <span class="soft">{took(j)}</span>
             {active(j) ? <Cancel id={id} /> : (
               <button type="button" onClick={async () => setReplayed(await call('job_replay', { job_id: id }).catch((e: Error) => ({ error: e.message })))}>Replay</button>
             )}
           </div>
-          <p class="mono soft">{j.job_id}{j.script_hash && <> · <a href={`#/scripts/${j.script_hash}`}>{j.script_hash.slice(0, 12)}</a></>}</p>
+          <p class="mono soft">{j.job_id}{j.script_hash && <>, script <a href={`#/scripts/${j.script_hash}`}>{j.script_hash.slice(0, 12)}</a></>}</p>
           {j.error && <pre class="bad">{j.error.message}{j.error.hint && `\n${j.error.hint}`}</pre>}
           <h2>Result</h2>
-          {j.result === undefined ? <p class="soft">None.</p> : <Json value={j.result} />}
+          {j.result === undefined ? <Hint>{active(j) ? 'None yet.' : 'None.'}</Hint> : <Json value={j.result} />}
           {replayed !== undefined && <><h2>Replay</h2><Json value={replayed} /></>}
           <h2>Timeline</h2>
           {journal.data && <Timeline job={j} steps={journal.data.steps} />}
@@ -146,28 +151,28 @@ function OneJob({ id }: { id: string }) {
 
 /** The effects of a job, each from the end of the one before to its own end. */
 function Timeline({ job, steps }: { job: Job; steps: Step[] }) {
-  if (steps.length === 0) return <p class="soft">It has done nothing to the world.</p>
+  if (steps.length === 0) return <Hint>It has done nothing to the world.</Hint>
   const start = job.started_at ?? job.created_at
   const total = Math.max((job.completed_at ?? Date.now() / 1000) - start, 0.001)
   let before = start
   return (
     <div class="scroll">
       <table class="waterfall">
-        <thead><tr><th class="num">Step</th><th>Effect</th><th class="lane">When</th></tr></thead>
+        <thead><tr><th>Effect</th><th class="lane">When</th><th class="num">Took</th></tr></thead>
         <tbody>
           {steps.map((s) => {
             const from = before
             before = Math.max(before, s.time)
             return (
               <tr key={s.step}>
-                <td class="num">{s.step}</td>
                 <td>
                   <details>
-                    <summary class="mono">{s.call} {s.error && <span class="bad">{s.error}</span>} {!s.done && <span class="warn">under way</span>}</summary>
+                    <summary class="mono"><span class="soft">{s.step}</span> {s.call} {s.error && <span class="bad">{s.error}</span>} {!s.done && <span class="warn">under way</span>}</summary>
                     <Json value={s.outcome ?? null} />
                   </details>
                 </td>
                 <td class="lane"><Bar from={(from - start) / total} size={(s.time - from) / total} bad={s.error !== undefined} /></td>
+                <td class="num">{duration((s.time - from) * 1000)}</td>
               </tr>
             )
           })}
@@ -187,7 +192,7 @@ function Compare({ one, other }: { one: string; other: string }) {
   const a = useData(load(one), [one])
   const b = useData(load(other), [other])
   const error = a.error ?? b.error
-  if (error) return <p class="bad">{error.message}</p>
+  if (error) return <><p><a href="#/jobs">All jobs</a></p><p class="bad">{error.message}</p></>
   if (!a.data || !b.data) return <p class="soft">…</p>
   const text = (v: NonNullable<typeof a.data>) => [
     `status: ${v.job.status}`, ...v.steps.map((s) => `${s.call} → ${s.error ?? JSON.stringify(s.outcome ?? null)}`),
@@ -196,7 +201,7 @@ function Compare({ one, other }: { one: string; other: string }) {
   return (
     <>
       <p><a href="#/jobs">All jobs</a></p>
-      <p><a href={`#/jobs/${one}`}>{a.data.job.name || one}</a> (−) and <a href={`#/jobs/${other}`}>{b.data.job.name || other}</a> (+)</p>
+      <p><a href={`#/jobs/${one}`}>{called(a.data.job)} {one.slice(0, 8)}</a> (−) and <a href={`#/jobs/${other}`}>{called(b.data.job)} {other.slice(0, 8)}</a> (+)</p>
       <Diff before={text(a.data)} after={text(b.data)} />
     </>
   )

@@ -4,7 +4,11 @@ import { call } from '../mcp'
 import { recent, type ServerEvent } from '../events'
 import { useData } from '../resource'
 import { clock, count, duration } from '../format'
+import { inWords, worthALine } from '../words'
+import { Hint } from '../parts/hint'
+import { Nodes } from '../parts/nodes'
 import { Sparkline } from '../parts/sparkline'
+import { State } from '../parts/state'
 import { UpstreamLogin } from '../parts/upstreamlogin'
 
 interface Upstream {
@@ -12,43 +16,48 @@ interface Upstream {
   endpoint: string
   state: string
   tool_count: number
+  stale?: boolean
   error?: string
+  hint?: string
   next_try_ms?: number
   attempt?: number
   login?: string
+  warnings?: string[]
   call_count: number
   error_count: number
+  in_flight: number
   last_tool?: string
   p50_ms?: number
+  refusing_ms?: number
 }
 
 export function Overview() {
   const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), asked: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
-  const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running' }, s), [], ['job.'])
+  const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running', limit: 1 }, s), [], ['job.'], (e) => e.type !== 'job.progress')
   const approvals = useData((s) => call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
   const held = useData((s) => (may('admin') ? waiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
   const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended' && toUpstream(e)), [recent.value])
-  const failures = calls.filter((e) => e.data.error).slice(-8).reverse()
+  const failures = calls.filter((e) => e.data.error)
+  const list = upstreams.data?.upstreams
   return (
     <>
       <ul class="numbers">
         <li><b>{perSecond(calls)}</b> calls per second</li>
-        <li><b>{upstreams.data?.upstreams.length ?? '…'}</b> upstreams</li>
-        <li><b>{jobs.data?.total ?? '…'}</b> running jobs</li>
+        <li><b>{list ? `${list.filter((u) => u.state === 'connected').length} of ${list.length}` : '…'}</b> <a href="#/settings">upstreams</a> connected</li>
+        <li><b>{jobs.data?.total ?? '…'}</b> running <a href="#/jobs">jobs</a></li>
         <li><b class={approvals.data?.approvals.length ? 'warn' : ''}>{approvals.data?.approvals.length ?? '…'}</b> <a href="#/approvals">approvals</a> waiting</li>
         {(held.data ?? 0) > 0 && <li><b class="warn">{held.data}</b> <a href="#/approvals">definitions</a> held</li>}
-        <li><b class={failures.length ? 'bad' : ''}>{calls.filter((e) => e.data.error).length}</b> recent errors</li>
+        <li><b class={failures.length ? 'bad' : ''}>{failures.length}</b> recent errors</li>
       </ul>
+      <Nodes />
       <h2>Upstreams</h2>
       {upstreams.error && <p class="bad">{upstreams.error.message}</p>}
-      {upstreams.data?.upstreams.length === 0 && <p class="soft">None yet. `luanette upstream add NAME URL` adds one, and so does the page Settings.</p>}
+      {list?.length === 0 && <Hint>None yet. `luanette upstream add NAME URL` adds one, and so does the page Settings.</Hint>}
       <div class="cards">
-        {upstreams.data?.upstreams.map((u) => <Card key={u.namespace} upstream={u} asked={upstreams.data!.asked} calls={calls.filter((e) => spaceOf(e) === u.namespace)} />)}
+        {list?.map((u) => <Card key={u.namespace} upstream={u} asked={upstreams.data!.asked} calls={calls.filter((e) => spaceOf(e) === u.namespace)} />)}
       </div>
       <h2>Recent errors</h2>
-      {failures.length === 0 ? <p class="soft">None.</p> : (
-        <ul>{failures.map((e) => <li key={e.seq}>{clock(e.time)} <code>{toolOf(e)}</code> <span class="bad">{String(e.data.error)}</span></li>)}</ul>
-      )}
+      {failures.length === 0 ? <Hint>None.</Hint> : <Lines events={failures.slice(-8).reverse()} />}
       <h2>Latest</h2>
       <Feed />
     </>
@@ -68,15 +77,13 @@ function toUpstream(e: ServerEvent): boolean {
 
 function perSecond(calls: ServerEvent[]): string {
   const since = Date.now() - 10_000
-  return (calls.filter((e) => Date.parse(e.time) > since).length / 10).toFixed(1)
+  let n = 0
+  while (n < calls.length && Date.parse(calls[calls.length - 1 - n].time) > since) n++
+  return (n / 10).toFixed(1)
 }
 
 function spaceOf(e: ServerEvent): string {
   return String(e.data.namespace)
-}
-
-function toolOf(e: ServerEvent): string {
-  return `${spaceOf(e)}.${String(e.data.tool)}`
 }
 
 /** The time until something, second by second. */
@@ -93,16 +100,20 @@ function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number
   const good = u.state === 'connected'
   const times = calls.slice(-40).map((e) => Number(e.data.duration_ms ?? 0))
   return (
-    <article class="card" aria-label={`upstream ${u.namespace}`}>
-      <h3>{u.namespace} <span class={good ? 'good' : u.state === 'asleep' ? 'soft' : 'bad'}>{u.state}</span></h3>
-      <div class="soft mono">{u.endpoint}</div>
+    <article class="card upstream" aria-label={`upstream ${u.namespace}`}>
+      <h3>{u.namespace} <State state={u.state} /></h3>
+      <div class="soft mono oneline" title={u.endpoint}>{u.endpoint}</div>
       <dl>
-        <dt>tools</dt><dd>{u.tool_count}</dd>
-        <dt>calls</dt><dd>{u.call_count}, {count(u.error_count, 'error')}{u.p50_ms !== undefined && `, half within ${duration(u.p50_ms)}`}</dd>
-        {u.last_tool && <><dt>last</dt><dd>{u.last_tool}</dd></>}
+        <dt>tools</dt><dd>{u.tool_count}{u.stale && ' last known'}</dd>
+        <dt>calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} under way`}</dd>
+        {u.p50_ms !== undefined && <><dt>latency</dt><dd>half within {duration(u.p50_ms)}</dd></>}
+        {u.last_tool && <><dt>last tool</dt><dd>{u.last_tool}</dd></>}
         {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={asked + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
+        {u.refusing_ms !== undefined && <><dt>refusing</dt><dd class="warn">calls, for {duration(u.refusing_ms)}</dd></>}
       </dl>
-      {!good && u.error && <p class="bad">{u.error}</p>}
+      {!good && u.error && <p class="bad small">{u.error}</p>}
+      {!good && u.hint && <p class="soft small">{u.hint}</p>}
+      {u.warnings?.map((w) => <p key={w} class="warn small">{w}</p>)}
       {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
       {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, ${duration(times[times.length - 1])} at last`} />}
     </article>
@@ -111,22 +122,25 @@ function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number
 
 /** The last things that happened, in words. */
 function Feed() {
-  const last = recent.value.filter((e) => e.type !== 'tool.call_started' && (e.type !== 'tool.call_ended' || toUpstream(e))).slice(-15).reverse()
-  if (last.length === 0) return <p class="soft">Nothing has happened yet.</p>
-  return (
-    <div class="scroll">
-      <table>
-        <tbody>
-          {last.map((e) => (
-            <tr key={e.seq}><td class="soft">{clock(e.time)}</td><td>{e.type}</td><td class="mono soft">{brief(e)}</td></tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  )
+  const last = worthALine(recent.value, 15)
+  return last.length === 0 ? <Hint>Nothing has happened yet.</Hint> : <Lines events={last} />
 }
 
-function brief(e: ServerEvent): string {
-  const text = e.type === 'log.line' ? `${String(e.data.level)} ${String(e.data.message)}` : JSON.stringify(e.data)
-  return text.length > 160 ? `${text.slice(0, 160)}…` : text
+function Lines({ events }: { events: ServerEvent[] }) {
+  return (
+    <table class="feed">
+      <tbody>
+        {events.map((e) => {
+          const said = inWords(e)
+          return (
+            <tr key={e.seq}>
+              <td class="soft num">{clock(e.time)}</td>
+              <td class="soft">{e.type}{e.node && <span class="tag at" title="the node where it happened">{e.node}</span>}</td>
+              <td class={said.kind}>{said.href ? <a href={said.href}>{said.text}</a> : said.text}</td>
+            </tr>
+          )
+        })}
+      </tbody>
+    </table>
+  )
 }

@@ -4,9 +4,11 @@ import { get } from '../api'
 import { call, newTrace, ToolError } from '../mcp'
 import { useData } from '../resource'
 import { duration } from '../format'
+import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import { Json } from '../parts/json'
 import { Output, type Said } from '../parts/output'
+import { Plan, type Planned } from '../parts/plan'
 import { Waterfall, type Trace } from '../parts/waterfall'
 import type { Language } from '../parts/editor'
 
@@ -17,8 +19,9 @@ interface Ran {
   error?: string
   result?: unknown
   output?: Said[]
-  plan?: { number: number; action: string; uncertain?: boolean }[]
+  plan?: Planned[]
   certain?: boolean
+  status?: string
   complete?: boolean
   took: number
   trace: string
@@ -125,13 +128,13 @@ export function Playground({ rest }: { rest: string }) {
         {session && (
           <>
             <h2>Variables</h2>
-            {Object.keys(variables).length === 0 ? <p class="soft">None yet.</p> : (
+            {Object.keys(variables).length === 0 ? <Hint>None yet.</Hint> : (
               <table><tbody>{Object.entries(variables).map(([k, v]) => <tr key={k}><td class="mono">{k}</td><td class="mono soft">{v}</td></tr>)}</tbody></table>
             )}
           </>
         )}
       </section>
-      <section aria-label="Outcome" aria-live="polite">{ran ? <Outcome ran={ran} /> : <p class="soft">Nothing was run yet.</p>}</section>
+      <section aria-label="Outcome" aria-live="polite">{ran ? <Outcome ran={ran} /> : <Hint>Nothing was run yet. Run does it for real; Preview shows what it would change.</Hint>}</section>
     </div>
   )
 }
@@ -139,17 +142,17 @@ export function Playground({ rest }: { rest: string }) {
 function Outcome({ ran }: { ran: Ran }) {
   return (
     <>
-      <p>{ran.kind === 'run' ? 'Ran' : 'Previewed'} in {duration(ran.took)}</p>
+      <p class="soft ran">{ran.kind === 'run' ? 'Ran' : 'Previewed'} in {duration(ran.took)}</p>
       {ran.error && <pre class="bad">{typeof ran.error === 'string' ? ran.error : (ran.error as { message: string }).message}</pre>}
+      {ran.status === 'pending_approval' && <p class="warn">It waits for <a href="#/approvals">an approval</a>.</p>}
       {ran.plan && (
         <>
           <h2>Plan</h2>
-          {ran.plan.length === 0 ? <p class="soft">It would change nothing.</p> : (
-            <ol class="plan">{ran.plan.map((p) => <li key={p.number} value={p.number}><code>{p.action}</code>{p.uncertain && <span class="warn"> depends on a made-up answer</span>}</li>)}</ol>
-          )}
+          <Plan steps={ran.plan} />
+          {ran.complete === false && <p class="warn">The plan does not reach the script's end.</p>}
         </>
       )}
-      {ran.result !== undefined && <><h2>Result</h2><Json value={ran.result} /></>}
+      {ran.result !== undefined && ran.status !== 'pending_approval' && <><h2>Result</h2><Json value={ran.result} /></>}
       <h2>Output</h2>
       <Output lines={(ran.output ?? []).filter((l) => l.stream !== 'log')} />
       {ran.output?.some((l) => l.stream === 'log') && <><h2>Log</h2><Output lines={ran.output.filter((l) => l.stream === 'log')} /></>}

@@ -1,6 +1,8 @@
 import { useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { useData } from '../resource'
+import { ago } from '../format'
+import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import { Diff } from '../parts/diff'
 import { Tree, type Kin } from '../parts/tree'
@@ -31,19 +33,20 @@ function AllScripts() {
   const { data, error } = useData((s) => call<{ scripts: Script[]; total: number }>('script_search', { vibe: vibe || undefined, tag: tag || undefined, limit: 100 }, s), [vibe, tag], ['script.', 'artifact.'])
   return (
     <>
-      <div class="row">
+      <div class="row filters">
         <label for="vibe">Search</label>
         <input id="vibe" type="search" value={vibe} onInput={(e) => setVibe(e.currentTarget.value)} />
         {tag && <button type="button" onClick={() => setTag('')} aria-label={`any tag instead of ${tag}`}>{tag} ×</button>}
         <span class="soft" role="status">{data && `${data.scripts.length} of ${data.total}`}</span>
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.scripts.length === 0 && <p class="soft">No scripts. The playground saves one, and so does `luanette script store FILE`.</p>}
+      {data?.scripts.length === 0 && <Hint>{vibe || tag ? 'No script fits.' : 'No scripts. The playground saves one, and so does `luanette script store FILE`.'}</Hint>}
       <div class="cards">
         {data?.scripts.map((s) => (
           <article class="card" key={s.hash}>
             <h3><a href={`#/scripts/${s.hash}`}>{s.name || s.hash.slice(0, 12)}</a></h3>
-            <p class="prose">{s.description}</p>
+            {s.description ? <p class="prose">{s.description}</p> : <p class="soft">no description</p>}
+            <p class="soft small">{s.creator && s.creator !== 'unknown' && `${s.creator}, `}{ago(s.created_at)}</p>
             <div class="row">{s.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => setTag(t)}>{t}</button>)}</div>
           </article>
         ))}
@@ -65,25 +68,26 @@ function OneScript({ hash }: { hash: string }) {
   const history = useData((signal) => (s?.name ? call<{ versions: Version[] }>('script_history', { name: s.name }, signal).catch(() => undefined) : Promise.resolve(undefined)), [s?.name], ['script.'])
   const [against, setAgainst] = useState('')
   const other = useData((signal) => (against ? call<Whole>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
-  if (error) return <p class="bad">{error.message}</p>
+  const family = useData((signal) => (s ? kin(s, signal) : Promise.resolve([])), [s?.hash], ['script.', 'artifact.'])
+  if (error) return <><p><a href="#/scripts">All scripts</a></p><p class="bad">{error.message}</p></>
   if (!s) return <p class="soft">…</p>
   const versions = history.data?.versions ?? []
   const choices = new Map<string, string>()
   for (const v of versions) choices.set(v.hash, `version ${v.version}, ${v.hash.slice(0, 12)}`)
-  for (const h of [...s.ancestors, ...s.children]) if (!choices.has(h)) choices.set(h, h.slice(0, 12))
+  for (const k of family.data ?? []) if (!choices.has(k.hash)) choices.set(k.hash, `${k.name ? `${k.name}, ` : ''}${k.hash.slice(0, 12)}`)
   choices.delete(s.hash)
   return (
     <>
       <p><a href="#/scripts">All scripts</a></p>
       <h2>{s.name || s.hash.slice(0, 12)}</h2>
       <p class="prose">{s.description}</p>
-      <p class="mono soft">{s.hash}</p>
-      <div class="row">
+      <p class="mono soft breaks">{s.hash}</p>
+      <div class="row filters">
         <Publish script={s} />
         <a href={`#/playground/${s.hash}`}>Open in the playground</a>
       </div>
       <h2>Lineage</h2>
-      <Lineage script={s} />
+      <Lineage script={s} family={family.data} />
       {versions.length > 0 && (
         <>
           <h2>Versions of the tool</h2>
@@ -109,12 +113,37 @@ function OneScript({ hash }: { hash: string }) {
   )
 }
 
-/** From what it was made, and what was made from it. */
-function Lineage({ script: s }: { script: Whole }) {
-  if (s.ancestors.length + s.children.length === 0) return <p class="soft">It was made from nothing, and nothing was made from it.</p>
-  const line = [s.hash, ...s.ancestors] // the nearest first
-  const kin = (hash: string, parent?: string): Kin => ({ id: hash, label: hash === s.hash && s.name ? s.name : hash.slice(0, 12), href: `#/scripts/${hash}`, parent })
-  return <Tree family={[...line.map((h, i) => kin(h, line[i + 1])), ...s.children.map((h) => kin(h, s.hash))]} chosen={s.hash} label="lineage" />
+/** How many of a script's line are asked for their children. */
+const asked = 12
+
+/**
+ * The family of a script: what it was made from, what else was made from those, what
+ * was made from it, and from that.
+ */
+async function kin(s: Whole, signal: AbortSignal): Promise<Script[]> {
+  const known = new Map<string, Script>([[s.hash, s]])
+  const childrenOf = async (hashes: string[]) => {
+    const found = await Promise.all(hashes.map((parent) => call<{ scripts: Script[] }>('script_search', { parent, limit: 20 }, signal)))
+    for (const { scripts } of found) for (const one of scripts) if (!known.has(one.hash)) known.set(one.hash, one)
+  }
+  const line = s.ancestors.slice(0, asked)
+  if (line.length > 0) { // the oldest is nobody's child here
+    const oldest = await call<Whole>('script_get', { script_hash: line[line.length - 1] }, signal)
+    known.set(oldest.hash, oldest)
+  }
+  await childrenOf([...line, s.hash])
+  await childrenOf(s.children.slice(0, asked))
+  return [...known.values()]
+}
+
+/** From what it was made, what else was, and what was made from it. */
+function Lineage({ script: s, family }: { script: Whole; family?: Script[] }) {
+  if (s.ancestors.length + s.children.length === 0) return <Hint>It was made from nothing, and nothing was made from it.</Hint>
+  if (!family || family.length < 2) return <p class="soft">…</p>
+  const names = family.map((k) => k.name)
+  const label = (k: Script) => (!k.name ? k.hash.slice(0, 12) : names.indexOf(k.name) === names.lastIndexOf(k.name) ? k.name : `${k.name} ${k.hash.slice(0, 6)}`)
+  const list = family.map((k): Kin => ({ id: k.hash, label: label(k), href: `#/scripts/${k.hash}`, parent: k.parent, about: k.description }))
+  return <Tree family={list} chosen={s.hash} label="lineage" />
 }
 
 export function Publish({ script }: { script: { hash: string; name?: string } }) {

@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call, callRaw, ToolError, type Schema, type ToolResult } from '../mcp'
 import { useData } from '../resource'
-import { duration } from '../format'
+import { count, duration } from '../format'
 import { Form, type Values } from '../parts/form'
+import { Hint } from '../parts/hint'
 import { Result } from '../parts/result'
 import { Json } from '../parts/json'
 import { Copy } from '../parts/copy'
@@ -30,23 +31,25 @@ export function Tools({ rest }: { rest: string }) {
   const [query, setQuery] = useState('')
   const found = useData((s) => call<{ tools: Found[]; total: number }>('search_tools', { query, limit: 100 }, s), [query], ['catalog.', 'upstream.tools_refreshed'])
   return (
-    <div class="split">
-      <section aria-label="Search">
+    <div class={rest ? 'split tools chosen' : 'split tools'}>
+      <section class="menu" aria-label="Search">
         <label for="search">Search by name or by what a tool does</label>
         <input id="search" type="search" class="wide" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
         {found.error && <p class="bad">{found.error.message}</p>}
-        <p class="soft" role="status">{found.data && `${found.data.tools.length} of ${found.data.total}`}</p>
+        <p class="soft" role="status">{found.data && (found.data.total > found.data.tools.length ? `${found.data.tools.length} of ${found.data.total}; a word finds the others` : count(found.data.total, 'tool'))}</p>
+        {found.data?.tools.length === 0 && <Hint>{query ? 'No tool fits. Other words may find it.' : 'No tools yet. The page Settings connects a server that has some.'}</Hint>}
         <ul class="list">
           {found.data?.tools.map((t) => (
             <li key={t.name}>
               <a href={`#/tools/${encodeURIComponent(t.name)}`} aria-current={t.name === rest ? 'true' : undefined}>{t.name}</a>
-              {t.stale && <span class="warn"> away</span>}
-              <div class="soft">{t.description}</div>
+              {t.read_only && <span class="tag at soft">reads</span>}
+              {t.stale && <span class="tag at warn">away</span>}
+              <div class="soft brief">{t.description}</div>
             </li>
           ))}
         </ul>
       </section>
-      <section aria-label="Tool">{rest ? <One key={rest} name={rest} /> : <p class="soft">Choose a tool to see its arguments and to try it.</p>}</section>
+      <section aria-label="Tool">{rest ? <><p class="back"><a href="#/tools">All tools</a></p><One key={rest} name={rest} /></> : <Hint>Choose a tool to see its arguments and to try it.</Hint>}</section>
     </div>
   )
 }

@@ -1,6 +1,8 @@
+import { useState } from 'preact/hooks'
 import { get } from '../api'
 import { clock, count, duration } from '../format'
 import { useData } from '../resource'
+import { Hint } from '../parts/hint'
 import { Waterfall, type Trace } from '../parts/waterfall'
 
 /** Recent traces, or one of them as a waterfall. */
@@ -9,15 +11,24 @@ export function Traces({ rest }: { rest: string }) {
 }
 
 function AllTraces() {
-  const { data, error } = useData((s) => get<{ traces: Trace[] }>('/api/v1/traces?limit=100', s), [], ['tool.', 'job.', 'chat.'])
+  const [words, setWords] = useState('')
+  const [all, setAll] = useState(false)
+  const { data, error } = useData((s) => get<{ traces: Trace[] }>('/api/v1/traces?limit=200', s), [], ['tool.', 'job.', 'chat.'])
   if (error) return <p class="bad">{error.message}</p>
-  if (data?.traces.length === 0) return <p class="soft">No request was traced yet. Call a tool, and it will be here.</p>
+  const list = data?.traces.filter((t) => (all || !ours(t)) && t.name.toLowerCase().includes(words.toLowerCase()))
   return (
-    <div class="scroll">
-      <table>
+    <>
+      <div class="row filters">
+        <label for="words">Find</label>
+        <input id="words" type="search" value={words} onInput={(e) => setWords(e.currentTarget.value)} />
+        <label><input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} /> also what this page asks</label>
+        <span class="soft" role="status">{list && `${list.length} of ${data!.traces.length}`}</span>
+      </div>
+      {list?.length === 0 && <Hint>No such request was traced yet. Call a tool, and it will be here.</Hint>}
+      <table class="stack">
         <thead><tr><th>Time</th><th>Request</th><th class="num">Took</th><th class="num">Spans</th></tr></thead>
         <tbody>
-          {data?.traces.map((t) => (
+          {list?.map((t) => (
             <tr key={t.trace_id}>
               <td>{clock(t.start)}</td>
               <td><a href={`#/traces/${t.trace_id}`}>{t.name}</a> {t.failed && <span class="bad">failed</span>}</td>
@@ -27,8 +38,15 @@ function AllTraces() {
           ))}
         </tbody>
       </table>
-    </div>
+    </>
   )
+}
+
+/** What dashboards ask again and again to be fresh, which would hide everything else. */
+const questions = new Set(['mcp_list_upstreams', 'job_list', 'job_status', 'job_journal', 'job_logs', 'approval_list', 'search_tools', 'get_tool_definitions', 'script_search', 'script_get', 'script_history'])
+
+function ours(t: Trace): boolean {
+  return t.span_count <= 2 && !t.failed && questions.has(t.name.replace('tools/call ', ''))
 }
 
 function OneTrace({ id }: { id: string }) {

@@ -1,8 +1,9 @@
 // Two texts, line by line: what went, what came, what stayed.
+import { Hint } from './hint'
 
 export function Diff({ before, after }: { before: string; after: string }) {
   const lines = diff(before.split('\n'), after.split('\n'))
-  if (lines.every((l) => l.kind === ' ')) return <p class="soft">No difference.</p>
+  if (lines.every((l) => l.kind === ' ')) return <Hint>No difference.</Hint>
   return (
     <pre class="diff">
       {lines.map((l, i) => <div key={i} class={l.kind === '+' ? 'good' : l.kind === '-' ? 'bad' : 'soft'}>{l.kind} {l.text}</div>)}

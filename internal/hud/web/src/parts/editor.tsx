@@ -41,7 +41,7 @@ const night = matchMedia('(prefers-color-scheme: dark)')
 function looks() {
   return [
     syntaxHighlighting(night.matches ? dark : defaultHighlightStyle),
-    EditorView.theme({ '&': { minHeight: '16rem', fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' } }, { dark: night.matches }),
+    EditorView.theme({ '&': { fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' }, '.cm-content, .cm-gutter': { minHeight: '16rem' } }, { dark: night.matches }),
   ]
 }
 

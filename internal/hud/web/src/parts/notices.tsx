@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { listen, type ServerEvent } from '../events'
+import { inWords } from '../words'
 
 interface Notice {
   id: number
@@ -19,33 +20,13 @@ export function notify(kind: Notice['kind'], text: string): void {
   setTimeout(() => (shown.value = shown.value.filter((n) => n.id !== id)), 6000)
 }
 
-/** What an event is worth telling, if it is. */
-function worth(e: ServerEvent): [Notice['kind'], string] | undefined {
-  const d = e.data
-  switch (e.type) {
-    case 'upstream.connected':
-      return ['good', `${String(d.upstream)} is connected`]
-    case 'upstream.reconnecting':
-      return Number(d.attempt ?? 1) === 1 ? ['bad', `${String(d.upstream)} is away`] : undefined
-    case 'upstream.needs_auth':
-      return ['bad', `${String(d.upstream)} wants a login`]
-    case 'upstream.removed':
-      return ['plain', `${String(d.upstream)} was removed`]
-    case 'script.published':
-      return ['good', `${String(d.name)} is a tool now`]
-    case 'approval.requested':
-      return ['bad', 'a script waits for an approval']
-    case 'tool.changed':
-      return ['bad', `${String(d.upstream ?? d.namespace)}.${String(d.name ?? d.tool)} is held: its definition has changed`]
-    case 'tool.shadowed':
-      return ['bad', `${String(d.upstream ?? d.namespace)}.${String(d.name ?? d.tool)} is refused: its name passes for another's`]
-    case 'node.gone':
-      return ['bad', `node ${String(d.name)} is gone`]
-    case 'node.joined':
-      return ['plain', `node ${String(d.name)} has joined`]
-    case 'job.finished':
-      return d.status === 'failed' ? ['bad', `job ${String(d.name ?? d.job_id)} failed`] : undefined
-  }
+/** What those who look elsewhere are told; the rest is in the list of what happened. */
+const telling = new Set(['upstream.connected', 'upstream.needs_auth', 'upstream.removed', 'script.published', 'approval.requested', 'tool.changed', 'tool.shadowed', 'node.gone', 'node.joined'])
+
+function worth(e: ServerEvent): boolean {
+  if (e.type === 'upstream.reconnecting') return Number(e.data.attempt ?? 1) === 1
+  if (e.type === 'job.finished') return e.data.status === 'failed'
+  return telling.has(e.type)
 }
 
 export function Notices() {
@@ -53,8 +34,9 @@ export function Notices() {
     const opened = Date.now()
     return listen((e) => {
       if (Date.parse(e.time) < opened) return // from before: nobody needs to be told
-      const told = worth(e)
-      if (told) notify(...told)
+      if (!worth(e)) return
+      const said = inWords(e)
+      notify(said.kind, e.node ? `${said.text} (on ${e.node})` : said.text)
     })
   }, [])
   return (

@@ -2,8 +2,10 @@
 import { useState } from 'preact/hooks'
 import { get, post } from '../api'
 import { useData } from '../resource'
+import { Hint } from './hint'
 import { Json } from './json'
 import { notify } from './notices'
+import { State } from './state'
 
 interface Pin {
   id: string
@@ -39,8 +41,8 @@ export function Pins() {
   if (error) return <p class="bad">{error.message}</p>
   return (
     <>
-      {data?.length === 0 && <p class="soft">No definition waits. `trust = "pin"` in luanette.toml holds the tools of upstreams until somebody has approved them.</p>}
-      <div class="row">{names.map((n) => <button key={n} type="button" onClick={() => void approveAll(n)}>Approve all of {n} that have no flag</button>)}</div>
+      {data?.length === 0 && <Hint>No definition waits. `trust = "pin"` in luanette.toml holds the tools of upstreams until somebody has approved them.</Hint>}
+      <div class="row filters">{names.map((n) => <button key={n} type="button" onClick={() => void approveAll(n)}>Approve all of {n} that have no flag</button>)}</div>
       <div class="cards">{data?.map((p) => <Card key={p.id + p.digest} pin={p} decided={reload} />)}</div>
     </>
   )
@@ -60,7 +62,7 @@ function Card({ pin: p, decided }: { pin: Pin; decided: () => void }) {
   }
   return (
     <article class="card" aria-label={`definition of ${p.upstream}.${p.name}`}>
-      <h3><code>{p.upstream}.{p.name}</code> <span class={p.state === 'changed' ? 'bad' : 'warn'}>{p.state}</span></h3>
+      <h3><code>{p.upstream}.{p.name}</code> <State state={p.state} /></h3>
       <p class="soft">{p.kind} of {p.server}</p>
       {p.flags?.map((f, i) => <p key={i} class="bad">{f.code} <span class="soft">in {f.path}:</span> {f.text}</p>)}
       {error && <p class="bad">{error.message}</p>}

@@ -1,12 +1,13 @@
 /** A small line of numbers over time. */
 export function Sparkline({ values, label }: { values: number[]; label: string }) {
-  const width = 120, height = 28
+  const width = 240, height = 32
   const most = Math.max(...values, 1)
   const step = width / Math.max(values.length - 1, 1)
   const points = values.map((v, i) => `${(i * step).toFixed(1)},${(height - 2 - (v / most) * (height - 4)).toFixed(1)}`).join(' ')
   return (
-    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
-      {values.length > 1 && <polyline points={points} />}
+    <svg class="spark" viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={label}>
+      <title>{label}</title>
+      {values.length > 1 && <><polygon points={`0,${height} ${points} ${width},${height}`} /><polyline points={points} /></>}
     </svg>
   )
 }

@@ -5,6 +5,7 @@ export interface Kin {
   label: string
   href: string
   parent?: string
+  about?: string // more of it, for who looks closer
 }
 
 const width = 150, height = 34, gapX = 14, gapY = 30
@@ -31,7 +32,7 @@ export function Tree({ family, chosen, label }: { family: Kin[]; chosen: string;
         })}
         {placed.map((p) => (
           <a key={p.id} href={p.href} aria-current={p.id === chosen ? 'true' : undefined}>
-            <title>{p.label}</title>
+            <title>{p.about ? `${p.label}: ${p.about}` : p.label}</title>
             <rect x={p.x} y={p.y} width={width} height={height} rx={6} />
             <text x={p.x + width / 2} y={p.y + height / 2 + 5} text-anchor="middle">{p.label.length > 20 ? `${p.label.slice(0, 19)}…` : p.label}</text>
           </a>

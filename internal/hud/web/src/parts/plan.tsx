@@ -1,0 +1,37 @@
+// What a script would do, step by step, with what.
+import { size } from '../format'
+import { Hint } from './hint'
+
+export interface Planned {
+  number: number
+  effect?: string
+  action?: string
+  arguments?: Record<string, unknown>
+  bytes?: number
+  uncertain?: boolean
+}
+
+export function Plan({ steps }: { steps: Planned[] }) {
+  if (steps.length === 0) return <Hint>It would change nothing.</Hint>
+  return (
+    <ol class="plan">
+      {steps.map((p, i) => (
+        <li key={i} value={p.number}>
+          <code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn small"> depends on a made-up answer</span>}
+          {p.arguments && Object.keys(p.arguments).length > 0 && (
+            <dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl>
+          )}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+const shown = 400
+
+/** What is long is folded, not left out: who says yes may want all of it. */
+function Argument({ value }: { value: unknown }) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 1)
+  if (text.length <= shown) return <span class="mono prose">{text}</span>
+  return <details><summary class="mono">{text.slice(0, 80)}… <span class="soft">({size(text.length)})</span></summary><pre>{text}</pre></details>
+}
