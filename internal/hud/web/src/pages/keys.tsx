@@ -69,7 +69,7 @@ export function Keys() {
             <label key={s}><input type="checkbox" checked={wanted.includes(s)} onChange={() => setWanted(wanted.includes(s) ? wanted.filter((x) => x !== s) : [...wanted, s])} /> {s}</label>
           ))}
         </fieldset>
-        <label for="key-expires">Expires</label><input id="key-expires" size={8} value={expires} placeholder="never" onInput={(e) => setExpires(e.currentTarget.value)} />
+        <label class="pair">Expires <input size={8} value={expires} placeholder="never" onInput={(e) => setExpires(e.currentTarget.value)} /></label>
         <button class="main" type="submit">Make a key</button>
       </form>
     </>

@@ -1,0 +1,79 @@
+// One upstream, new or to be changed.
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { post } from '../api'
+import { notify } from './notices'
+import type { Upstream } from './upstreams'
+
+export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const known = u?.settings
+  const [name, setName] = useState(u?.namespace ?? '')
+  const [url, setURL] = useState(known?.url ?? '')
+  const [transport, setTransport] = useState(known?.transport || 'auto')
+  const [protocol, setProtocol] = useState(known?.protocol || 'auto')
+  const [headers, setHeaders] = useState<Header[]>((known?.headers ?? []).map((n) => ({ name: n, value: '', kept: true })))
+  const [readOnly, setReadOnly] = useState(known?.read_only ?? false)
+  const [busy, setBusy] = useState(false)
+  const [refused, setRefused] = useState('')
+  useEffect(() => dialog.current?.showModal(), [])
+  const send = async () => {
+    const body = {
+      ...(url !== known?.url && { url }), transport, protocol, read_only: readOnly,
+      headers: Object.fromEntries(headers.filter((h) => h.name).map((h) => [h.name, h.kept ? null : h.value])),
+    }
+    setBusy(true)
+    try {
+      if (u) await post(`/api/v1/upstreams/${encodeURIComponent(u.namespace)}`, body, 'PATCH')
+      else await post('/api/v1/upstreams', { namespace: name, ...body })
+      notify('good', u ? `${u.namespace} was changed` : `${name} is being connected`)
+      close()
+    } catch (e) {
+      setRefused((e as Error).message) // a notice would be behind the dialog
+      setBusy(false)
+    }
+  }
+  return (
+    <dialog ref={dialog} aria-labelledby="upstream-title" onClose={close}>
+      <h2 id="upstream-title">{u ? `Change ${u.namespace}` : 'Add an upstream'}</h2>
+      <form onSubmit={(e) => { e.preventDefault(); void send() }}>
+        {!u && <><label for="space">Name</label><input id="space" required pattern="[A-Za-z][A-Za-z0-9_\-]{0,63}" title="a letter, then letters, digits, _ or -" value={name} onInput={(e) => setName(e.currentTarget.value)} /></>}
+        <label for="url">URL</label><input id="url" required placeholder="https://example.org/mcp" value={url} onInput={(e) => setURL(e.currentTarget.value)} />
+        <label for="transport">Transport</label>
+        <select id="transport" value={transport} onChange={(e) => setTransport(e.currentTarget.value)}>{['auto', 'http', 'sse'].map((t) => <option key={t}>{t}</option>)}</select>
+        <label for="protocol">Protocol</label>
+        <select id="protocol" value={protocol} onChange={(e) => setProtocol(e.currentTarget.value)}>{['auto', 'legacy', 'modern'].map((t) => <option key={t}>{t}</option>)}</select>
+        <Headers list={headers} change={setHeaders} />
+        <label><input type="checkbox" checked={readOnly} onChange={(e) => setReadOnly(e.currentTarget.checked)} /> only tools that change nothing</label>
+        {refused && <p class="bad" role="alert">{refused}</p>}
+        <div class="row actions">
+          <button class="main" type="submit" disabled={busy}>{u ? 'Save' : 'Connect'}</button>
+          <button type="button" onClick={close}>Cancel</button>
+        </div>
+      </form>
+    </dialog>
+  )
+}
+
+interface Header {
+  name: string
+  value: string
+  kept: boolean // stored, and not told to us
+}
+
+/** Headers to send with every request. What is stored stays unless something else is written. */
+function Headers({ list, change }: { list: Header[]; change: (list: Header[]) => void }) {
+  const edit = (at: number, part: Partial<Header>) => change(list.map((h, i) => (i === at ? { ...h, ...part } : h)))
+  return (
+    <fieldset>
+      <legend>Headers</legend>
+      {list.map((h, i) => (
+        <div class="header" key={i}>
+          <input aria-label={`name of header ${i + 1}`} placeholder="Authorization" value={h.name} readOnly={h.kept} onInput={(e) => edit(i, { name: e.currentTarget.value })} />
+          <input aria-label={`value of header ${i + 1}`} type="password" autocomplete="off" placeholder={h.kept ? 'stays as it is' : 'Bearer …'} value={h.value} onInput={(e) => edit(i, { value: e.currentTarget.value, kept: false })} />
+          <button type="button" aria-label={`remove header ${h.name || i + 1}`} onClick={() => change(list.filter((_, at) => at !== i))}>×</button>
+        </div>
+      ))}
+      <button type="button" onClick={() => change([...list, { name: '', value: '', kept: false }])}>Add a header</button>
+    </fieldset>
+  )
+}
