@@ -48,7 +48,7 @@ test('the first paint is small', async ({ page }) => {
 test('an upstream that wants a login is logged in to from the page', async ({ page, context }) => {
   await open(page, front, 'overview')
   const card = page.getByRole('article', { name: 'upstream vault' })
-  await expect(card).toContainText('needs_auth')
+  await expect(card).toContainText('needs auth')
   await page.screenshot({ path: `${shots}/upstream-login.png`, fullPage: true })
   await card.getByRole('button', { name: 'Log in to vault' }).click()
   await expect(card).toContainText('look')

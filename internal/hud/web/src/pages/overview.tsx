@@ -112,7 +112,7 @@ function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number
         {u.refusing_ms !== undefined && <><dt>refusing</dt><dd class="warn">calls, for {duration(u.refusing_ms)}</dd></>}
       </dl>
       {!good && u.error && <p class="bad small">{u.error}</p>}
-      {!good && u.hint && <p class="soft small">{u.hint}</p>}
+      {!good && u.hint && <Hint>{u.hint}</Hint>}
       {u.warnings?.map((w) => <p key={w} class="warn small">{w}</p>)}
       {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
       {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, ${duration(times[times.length - 1])} at last`} />}
