@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
+	"github.com/luanette/luanette/internal/seal"
 	"github.com/luanette/luanette/internal/upstream"
 )
 
@@ -26,6 +27,7 @@ func (h *House) openChat(ctx context.Context) error {
 	room, err := talk.Open(ctx, h.store, assistant, talk.Options{
 		Standing: h.ring.Standing,
 		Forget:   assistant.forget,
+		Box:      seal.Box{Key: sync.OnceValues(h.logins.options.Key), Again: "give the server its token again"},
 		Servers:  &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
 		Node: h.nodeID(), Tell: h.tell(talkTopic),
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/luanette/luanette/internal/gate"
 	"github.com/luanette/luanette/internal/keyring"
 	"github.com/luanette/luanette/internal/llm"
+	"github.com/luanette/luanette/internal/seal"
 	"github.com/luanette/luanette/internal/secret"
 )
 
@@ -78,7 +79,7 @@ func openAt(t *testing.T, url string, a script, o chat.Options, fixed ...keyring
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := talk.Open(t.Context(), database, a, talk.Options{Depth: 2})
+	room, err := talk.Open(t.Context(), database, a, talk.Options{Depth: 2, Box: seal.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,12 @@ func newRedirect(t *testing.T, to string, status int) string {
 	return s.URL
 }
 
-var session = regexp.MustCompile(`"session_id":"([^"]+)"`)
-
-func sessionID(answer string) string {
-	if m := session.FindStringSubmatch(answer); m != nil {
+// called is what an answer calls something.
+func called(pattern, answer string) string {
+	if m := regexp.MustCompile(pattern).FindStringSubmatch(answer); m != nil {
 		return m[1]
 	}
 	return ""
 }
+
+func sessionID(answer string) string { return called(`"session_id":"([^"]+)"`, answer) }

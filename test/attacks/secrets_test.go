@@ -1,9 +1,7 @@
 package attacks
 
 import (
-	"bytes"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
@@ -20,10 +19,47 @@ func planted(where string) string { return "PLANTED-" + where }
 
 // TestSecretsReachNoSink gives secrets in every place that takes one, uses the
 // program, and looks for them wherever it writes: logs, telemetry, answers over
-// HTTP, errors, events, the configuration as it is shown, and every file it keeps.
+// HTTP, errors, events, the audit log, sessions, journals of jobs, the configuration
+// as it is shown, every table of its database, every file it keeps, and a backup.
 func TestSecretsReachNoSink(t *testing.T) {
 	t.Parallel()
+	for kind, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			reachNoSink(t, fresh(t))
+		})
+	}
+}
+
+func reachNoSink(t *testing.T, database string) {
 	sink := otlptest.Start(t)
+	h, end := serveSecrets(t, database, sink)
+	told := use(h)
+	end()
+	told += h.log.String() + fmt.Sprintf("%+v%+v", sink.Spans(), sink.Logs())
+	rows := tables(t, database)
+	kept := files(t, h.data)
+	if strings.HasPrefix(database, "sqlite:") {
+		kept += unpackedBackup(t, h, database)
+	}
+	// Who looks must be able to see: what is no secret is found in each of them.
+	for where, text := range map[string]string{"answers": told, "the database": rows} {
+		if !strings.Contains(text, "MARKED-journal") || !strings.Contains(text, "MARKED-session") {
+			t.Errorf("what a script said is not seen in %s", where)
+		}
+	}
+	if !strings.Contains(rows, "MARKED-javascript") {
+		t.Error("what a JavaScript session holds is not seen in the database")
+	}
+	for where, text := range map[string]string{"told": told, "in the database": rows, "in a file": kept} {
+		for _, found := range leaks(text) {
+			t.Errorf("a secret is %s: %s", where, found)
+		}
+	}
+}
+
+// serveSecrets starts the program with secrets wherever one can be given.
+func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *house, end func()) {
 	n := newNeighbour(t)
 	login := oauthtest.New(t, http.NotFoundHandler())
 	login.Secret = planted("client-secret")
@@ -36,7 +72,8 @@ func TestSecretsReachNoSink(t *testing.T) {
 		"OAUTH": planted("oauth-key-which-is-long"), "CLIENT": planted("client-secret"), "ENGINE_API_KEY": planted("api-key"),
 		"CHILD": planted("child-env"), "PATH": os.Getenv("PATH"),
 	}
-	h, end := serve(t, fmt.Sprintf(`
+	h, end = serve(t, fmt.Sprintf(`
+database = %q
 telemetry.otlp_endpoint = %q
 chat.key = "${env:MODEL}"
 chat.base_url = "http://user:%s@127.0.0.1:1/v1"
@@ -61,49 +98,55 @@ headers = { X-File = "%s${file:/nowhere/at/all}" }
 [upstreams.robot]
 url = %q
 oauth = { grant = "credentials", client_id = "robot", client_secret = "${env:CLIENT}" }
-`, sink.HTTP, planted("model-url"), n.URL, planted("header"), file, n.URL, n.URL, planted("query"), planted("argument"), planted("env-table"), file, n.URL, planted("beside"), login.URL()), env)
-	key := map[string]string{"Authorization": "Bearer " + planted("api-key")}
-	var told bytes.Buffer
-	say := func(text string) { told.WriteString(text + "\n") }
+`, database, sink.HTTP, planted("model-url"), n.URL, planted("header"), file, n.URL, n.URL, planted("query"), planted("argument"), planted("env-table"), file, n.URL, planted("beside"), login.URL()), env)
 	for _, name := range []string{"byheader", "bybearer", "byquery"} {
-		say(h.awaitAs(key, "call_tool", map[string]any{"name": name + ".echo", "arguments": map[string]string{"text": "hello"}}, "hello"))
+		h.awaitAs(keyholder, "call_tool", map[string]any{"name": name + ".echo", "arguments": map[string]string{"text": "hello"}}, "hello")
 	}
 	if seen := n.headers(); !strings.Contains(seen, planted("file")) || !strings.Contains(seen, planted("env")) || !strings.Contains(seen, planted("bearer")) {
 		t.Fatalf("the secrets did not reach the server they are for: %s", seen)
 	}
-	for _, name := range []string{"child", "missing", "robot", "byheader", "byquery"} {
-		say(h.call("mcp_status", map[string]any{"namespace": name}, key))
-		say(h.call("call_tool", map[string]any{"name": name + ".nothing", "arguments": map[string]string{}}, key))
+	return h, end
+}
+
+var keyholder = map[string]string{"Authorization": "Bearer " + planted("api-key")}
+
+// use goes through the program, and returns all that it said.
+func use(h *house) string {
+	var told strings.Builder
+	say := func(text string) { told.WriteString(text + "\n") }
+	call := func(tool string, args map[string]any) string {
+		text := h.call(tool, args, keyholder)
+		say(text)
+		return text
 	}
-	say(h.call("lua_eval", map[string]any{"code": `local all = {} for k, v in pairs(_G) do all[#all+1] = tostring(k) .. tostring(v) end return all, os.getenv and os.getenv("HEADER")`}, key))
-	say(h.call("session_create", map[string]any{"name": "kept"}, key))
-	for _, path := range []string{"/health", "/ready", "/api/v1/config", "/api/v1/traces", "/api/v1/me", "/api/v1/keys", "/api/v1/upstreams/robot/login", "/mcp/byheader", "/api/v1/openapi.json"} {
-		_, text := h.ask(http.MethodGet, path, "", key)
+	for _, name := range []string{"child", "missing", "robot", "byheader", "byquery"} {
+		call("mcp_status", map[string]any{"namespace": name})
+		call("call_tool", map[string]any{"name": name + ".nothing", "arguments": map[string]string{}})
+	}
+	call("lua_eval", map[string]any{"code": `local all = {} for k, v in pairs(_G) do all[#all+1] = tostring(k) .. tostring(v) end return all, os.getenv and os.getenv("HEADER")`})
+	lua := sessionID(call("session_create", map[string]any{"name": "kept"}))
+	call("lua_eval", map[string]any{"session_id": lua, "code": `kept = mcp.byheader.echo{text = "MARKED-session"} failed = {pcall(mcp.missing.echo, {})} return kept, failed`})
+	javascript := sessionID(call("session_create", map[string]any{"language": "javascript"}))
+	call("lua_eval", map[string]any{"session_id": javascript, "code": `globalThis.kept = await mcp.byquery.echo({text: "MARKED-javascript"}); kept`})
+	stored := call("script_store", map[string]any{"content": `function main() mcp.byheader.echo{text = "MARKED-journal"} pcall(mcp.child.nothing, {}) return mcp.bybearer.echo{text = "MARKED-journal"} end`})
+	job := called(`"job_id":"([^"]+)"`, call("lua_execute", map[string]any{"script_hash": called(`"hash":"([^"]+)"`, stored)}))
+	say(h.awaitAs(keyholder, "job_status", map[string]any{"job_id": job}, "completed"))
+	call("job_journal", map[string]any{"job_id": job})
+	call("job_logs", map[string]any{"job_id": job})
+	ask := func(method, path, body string) {
+		_, text := h.ask(method, path, body, keyholder)
 		say(text)
 	}
-	_, text := h.ask(http.MethodPost, "/api/v1/chat", `{"org":"o","user_id":"u","org_id":"o","message":"hello"}`, key)
-	say(text)
-	say(events(h, key))
-	end()
-	say(h.log.String())
-	say(fmt.Sprintf("%+v", sink.Spans()))
-	say(fmt.Sprintf("%+v", sink.Logs()))
-	for _, where := range leaks(told.String()) {
-		t.Errorf("a secret was told: %s", where)
+	ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", `{"id":"theirs","name":"theirs","url":"http://127.0.0.1:1/mcp","authToken":"`+planted("servers-token")+`"}`)
+	ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "")
+	for _, path := range []string{
+		"/", "/health", "/ready", "/api/v1/config", "/api/v1/traces", "/api/v1/me", "/api/v1/keys", "/api/v1/upstreams/robot/login", "/mcp/byheader", "/api/v1/openapi.json",
+		"/api/v1/audit?limit=1000", "/api/v1/audit/chains", "/api/v1/audit/verify", "/api/v1/pins", "/artifacts",
+	} {
+		ask(http.MethodGet, path, "")
 	}
-	err := filepath.WalkDir(h.data, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, where := range leaks(string(text)) {
-			t.Errorf("a secret is in %s: %s", filepath.Base(path), where)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ask(http.MethodPost, "/api/v1/chat", `{"client_id":"o","user_id":"u","message":"hello"}`)
+	return told.String() + events(h, keyholder)
 }
 
 // leaks are the secrets in a text, with a little of what is around them.

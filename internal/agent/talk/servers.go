@@ -95,10 +95,17 @@ func (s *Server) UnmarshalJSON(text []byte) error {
 }
 
 // Servers returns what a person, or an organisation, has chosen, in order.
-func (r *Room) Servers(ctx context.Context, p Person) (list []Server, err error) {
-	_, err = r.load(ctx, p, serversKind, "", &list)
+func (r *Room) Servers(ctx context.Context, p Person) ([]Server, error) {
+	var kept []keptServer
+	if _, err := r.load(ctx, p, serversKind, "", &kept); err != nil {
+		return nil, err
+	}
+	list := make([]Server, len(kept))
+	for i, k := range kept {
+		list[i] = r.unsealed(ctx, p, k)
+	}
 	slices.SortStableFunc(list, byPriority)
-	return list, err
+	return list, nil
 }
 
 func byPriority(a, b Server) int {
@@ -130,7 +137,13 @@ func (r *Room) ReplaceServers(ctx context.Context, p Person, list []Server) ([]S
 		}
 	}
 	slices.SortStableFunc(list, byPriority)
-	return list, r.keep(ctx, p, serversKind, "", list)
+	kept := make([]keptServer, len(list))
+	for i, s := range list {
+		if kept[i], err = r.sealed(p, s); err != nil {
+			return nil, err
+		}
+	}
+	return list, r.keep(ctx, p, serversKind, "", kept)
 }
 
 // tokenOf is what a server's token was, provided that it still goes to the same

@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/seal"
 )
 
 //go:embed migrations/*.sql
@@ -31,10 +32,12 @@ type Agent interface {
 
 // Options are a room's choices. The zero value of each is sensible.
 type Options struct {
-	Servers  Servers // that people and organisations may add; nil: none
-	Depth    int     // messages of one person that may wait; zero means 50
-	Parallel int     // turns at a time; zero means 64
-	Attempts int     // of a turn that crashes keep interrupting; zero means 3
+	Servers Servers // that people and organisations may add; nil: none
+	// Box keeps their tokens; without a key they can have none.
+	Box      seal.Box
+	Depth    int // messages of one person that may wait; zero means 50
+	Parallel int // turns at a time; zero means 64
+	Attempts int // of a turn that crashes keep interrupting; zero means 3
 	// Standing is who somebody is now that sent a message earlier; its error is the
 	// answer. Nil: they are who they were.
 	Standing func(ctx context.Context, was access.Principal) (access.Principal, error)

@@ -18,6 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/llm"
+	"github.com/luanette/luanette/internal/seal"
+	"github.com/luanette/luanette/internal/secret"
 )
 
 // script is an agent that does what a test says.
@@ -42,6 +44,7 @@ func open(t *testing.T, url string, a script, o talk.Options) (*talk.Room, func(
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.Box = seal.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
 	room, err := talk.Open(t.Context(), database, a, o)
 	if err != nil {
 		t.Fatal(err)

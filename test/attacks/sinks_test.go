@@ -1,0 +1,132 @@
+package attacks
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/backup"
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
+)
+
+// tables is all that a database holds, as text: every value of every table, those
+// of the engine of durable runs included.
+func tables(t *testing.T, url string) string {
+	t.Helper()
+	d := dbtest.Open(t, url)
+	list := `SELECT name FROM sqlite_master WHERE type = 'table'`
+	if d.Kind() == db.Postgres {
+		list = `SELECT table_schema || '.' || table_name FROM information_schema.tables
+			WHERE table_schema IN (current_schema(), current_schema() || '_dbos')`
+	}
+	names := column(t, d, list)
+	if len(names) < 20 {
+		t.Fatalf("only %d tables: %v", len(names), names)
+	}
+	var all bytes.Buffer
+	for _, name := range names {
+		for _, value := range column(t, d, "SELECT * FROM "+name) {
+			all.WriteString(opened(value) + "\n")
+		}
+	}
+	return all.String()
+}
+
+// column is every value that a question answers.
+func column(t *testing.T, d *db.DB, query string) (values []string) {
+	t.Helper()
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		values = nil
+		rows, err := tx.Query(t.Context(), query)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		columns, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		row, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		for rows.Next() {
+			if err := rows.Scan(into...); err != nil {
+				return err
+			}
+			for _, value := range row {
+				if raw, ok := value.([]byte); ok {
+					value = string(raw)
+				}
+				values = append(values, fmt.Sprint(value))
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return values
+}
+
+// opened is a value with what is wrapped in it: records of durable runs are in
+// base64, sessions of JavaScript deflated behind a head.
+func opened(value string) string {
+	all := value
+	if raw, err := base64.RawStdEncoding.DecodeString(strings.TrimPrefix(value, ".")); err == nil {
+		all += string(raw)
+	}
+	for at := range min(len(value), 64) {
+		if inflated, _ := io.ReadAll(flate.NewReader(strings.NewReader(value[at:]))); len(inflated) > len(value) {
+			all += string(inflated)
+		}
+	}
+	return all
+}
+
+// files is all that a folder holds, as text.
+func files(t *testing.T, folder string) string {
+	t.Helper()
+	var all bytes.Buffer
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// unpackedBackup makes a backup, and is all that it holds: as it was packed, and the
+// tables of the database in it.
+func unpackedBackup(t *testing.T, h *house, database string) string {
+	t.Helper()
+	loaded, err := app.Load(app.Sources{Flags: map[string]string{"data": h.data, "database": database}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	if err := app.Backup(t.Context(), loaded, &packed, "test", nil); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "restored")
+	header, err := backup.Unpack(t.Context(), &packed, folder, func(backup.Header) error { return nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%+v", header) + files(t, folder) + tables(t, "sqlite:"+filepath.Join(folder, "luanette.db"))
+}
