@@ -126,7 +126,7 @@ bench: ## All benchmarks
 
 # Programs that tests compare us with. Where they cannot be installed those
 # comparisons are skipped, and say so.
-SYSTEM := postgresql chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont
+SYSTEM := postgresql chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont dbus gnome-keyring libsecret-tools
 .PHONY: system
 system: ## Install the Debian packages that tests compare us with, where that is possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
