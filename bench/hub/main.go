@@ -217,7 +217,15 @@ func (w way) profile(ctx context.Context, clients int, length time.Duration, fil
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(file, data, 0o600), <-loaded)
+	err = errors.Join(os.WriteFile(file, data, 0o600), <-loaded)
+	r2, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.server.url+"/debug/pprof/allocs", nil)
+	a2, err2 := http.DefaultClient.Do(r2)
+	if err2 != nil {
+		return err2
+	}
+	defer a2.Body.Close()
+	d2, _ := io.ReadAll(a2.Body)
+	return errors.Join(err, os.WriteFile(file+".allocs", d2, 0o600))
 }
 
 func row(cells ...string) error {

@@ -91,6 +91,7 @@ func serve(ctx context.Context, address string, h http.Handler) error {
 		_ = json.NewEncoder(w).Encode(spent()) // the reader may have left
 	})
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.Handle("GET /debug/pprof/allocs", pprof.Handler("allocs"))
 	server := &http.Server{Addr: address, Handler: mux}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

@@ -80,11 +80,14 @@ type Options struct {
 type Log struct {
 	Store
 	options Options
-	queue   chan Entry
+	wake    chan struct{} // holds a token when there is something to write, and when there is much
 	written chan struct{} // closed when the last entry is
 
-	mu     sync.RWMutex
-	closed bool
+	mu      sync.Mutex
+	room    *sync.Cond // told when entries were taken to be written
+	waiting []Entry
+	late    int // callers for whose entries there was no room
+	closed  bool
 }
 
 // Open begins to take entries.
@@ -105,34 +108,48 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Log{Store: *store, options: o, queue: make(chan Entry, o.Queue), written: make(chan struct{})}
+	l := &Log{Store: *store, options: o, wake: make(chan struct{}, 1), written: make(chan struct{})}
+	l.room = sync.NewCond(&l.mu)
 	go l.write() //nolint:contextcheck // until Close
 	return l, nil
 }
 
 // Record takes an entry. It waits only while too many others are to be written.
 func (l *Log) Record(e Entry) {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		l.options.Log.Warn("an entry came after the audit log was closed", "action", e.Action, "subject", e.Subject)
-		return
-	}
 	if e.At.IsZero() {
 		e.At = l.options.Clock.Now()
 	}
 	e.Node, e.At = l.options.Node, e.At.UTC().Truncate(time.Microsecond)
-	l.queue <- e
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		l.options.Log.Warn("an entry came after the audit log was closed", "action", e.Action, "subject", e.Subject)
+		return
+	}
+	for l.late++; len(l.waiting) >= l.options.Queue; {
+		l.room.Wait()
+	}
+	l.late--
+	l.waiting = append(l.waiting, e)
+	if n := len(l.waiting); n == 1 || n == most {
+		l.rouse()
+	}
+}
+
+// rouse has whoever writes look at what there is.
+func (l *Log) rouse() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Close writes what still waits, unless ctx ends first.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
-	if !l.closed {
-		l.closed = true
-		close(l.queue)
-	}
+	l.closed = true
 	l.mu.Unlock()
+	l.rouse()
 	select {
 	case <-l.written:
 		return nil
@@ -144,36 +161,50 @@ func (l *Log) Close(ctx context.Context) error {
 // most is how many entries share a transaction.
 const most = 512
 
-// write keeps entries until the queue is closed and empty.
+// gathering is how long entries wait for others to be written with: a commit for
+// each call would cost more than the call, and so would waking whoever writes.
+const gathering = 50 * time.Millisecond
+
+// write keeps entries until the log is closed and none is left.
 func (l *Log) write() {
 	defer close(l.written)
 	ctx := context.Background()
-	for first := range l.queue {
-		l.persist(ctx, l.gather(first))
+	for {
+		<-l.wake
+		if !l.isClosed() {
+			l.gather()
+		}
+		batch, over := l.take()
+		if len(batch) > 0 {
+			l.persist(ctx, batch)
+		}
+		if over {
+			return
+		}
 	}
 }
 
-// gathering is how long entries wait for others to be written with: a commit for
-// each call would cost more than the call.
-const gathering = 50 * time.Millisecond
-
 // gather waits a moment for entries that come after the first.
-func (l *Log) gather(first Entry) []Entry {
-	batch := []Entry{first}
+func (l *Log) gather() {
 	enough := time.NewTimer(gathering)
 	defer enough.Stop()
-	for len(batch) < most {
-		select {
-		case e, open := <-l.queue:
-			if !open {
-				return batch
-			}
-			batch = append(batch, e)
-		case <-enough.C:
-			return batch
-		}
+	select {
+	case <-enough.C:
+	case <-l.wake: // there are many, or no more will come
 	}
-	return batch
+}
+
+// take hands out what is to be written next, and tells whether that is the end.
+func (l *Log) take() (batch []Entry, over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(len(l.waiting), most)
+	batch, l.waiting = l.waiting[:n:n], l.waiting[n:]
+	if over = l.closed && len(l.waiting)+l.late == 0; !over && (l.closed || len(l.waiting) > 0) {
+		l.rouse()
+	}
+	l.room.Broadcast()
+	return batch, over
 }
 
 // patience is how many times a batch is tried: while the database is away for a
@@ -197,8 +228,8 @@ func (l *Log) persist(ctx context.Context, batch []Entry) {
 }
 
 func (l *Log) isClosed() bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.closed
 }
 

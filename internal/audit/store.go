@@ -56,20 +56,63 @@ func (s *Store) add(ctx context.Context, node string, entries []Entry) error {
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		for _, e := range entries {
-			e.Node, e.Seq, e.Prev = node, last.Seq+1, last.Hash
-			e.Hash = e.sum()
-			if _, err := tx.Exec(ctx, `INSERT INTO audit_entries (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
-				e.Node, e.Seq, e.At.UnixMicro(), e.Who, e.Name, e.Client, e.Trace, e.Request, e.Action, e.Subject, e.Args,
-				e.Decision, e.Rule, e.Size, e.Error, e.Took, e.Prev, e.Hash); err != nil {
+		for rest := entries; len(rest) > 0; {
+			n := 1
+			if len(rest) >= together {
+				n = together
+			}
+			if err := last.extend(ctx, tx, node, rest[:n]); err != nil {
 				return err
 			}
-			last.Seq, last.Hash = e.Seq, e.Hash
+			rest = rest[n:]
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO audit_chains (`+chainColumns+`) VALUES ($1, $2, $3, 0, '')
 			ON CONFLICT (node) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, node, last.Seq, last.Hash)
 		return err
 	})
+}
+
+// together is how many entries one statement inserts where there are many, which
+// costs about half of as many statements.
+const together = 16
+
+var insertOne, insertTogether = insertion(1), insertion(together)
+
+// insertion is the statement that adds so many entries.
+func insertion(entries int) string {
+	text := strings.Builder{}
+	text.WriteString(`INSERT INTO audit_entries (` + columns + `) VALUES `)
+	width := strings.Count(columns, ",") + 1
+	for i := range entries * width {
+		switch {
+		case i%width > 0:
+			text.WriteString(", ")
+		case i > 0:
+			text.WriteString("), (")
+		default:
+			text.WriteString("(")
+		}
+		fmt.Fprintf(&text, "$%d", i+1)
+	}
+	return text.String() + ")"
+}
+
+// extend adds entries, one or together, after the last.
+func (c *Chain) extend(ctx context.Context, tx *db.Tx, node string, entries []Entry) error {
+	var values []any
+	for _, e := range entries {
+		e.Node, e.Seq, e.Prev = node, c.Seq+1, c.Hash
+		e.Hash = e.sum()
+		values = append(values, e.Node, e.Seq, e.At.UnixMicro(), e.Who, e.Name, e.Client, e.Trace, e.Request, e.Action, e.Subject, e.Args,
+			e.Decision, e.Rule, e.Size, e.Error, e.Took, e.Prev, e.Hash)
+		c.Seq, c.Hash = e.Seq, e.Hash
+	}
+	statement := insertOne
+	if len(entries) == together {
+		statement = insertTogether
+	}
+	_, err := tx.Exec(ctx, statement, values...)
+	return err
 }
 
 // Filter picks entries. Zero fields pick all.
