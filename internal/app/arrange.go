@@ -123,9 +123,9 @@ func (p watchedPeer) pass(ctx context.Context, params json.RawMessage, caller *t
 		p.all.turnedAway(ctx, call, err)
 		return nil, err
 	}
-	info, ok := p.all.catalog.Find(ctx, call.Ref)
-	if !ok { // not listed yet
-		info.Ref = call.Ref
+	info, known := p.all.manager.Find(call.Ref)
+	if !known {
+		info.Ref = call.Ref // it claims nothing
 	}
 	result, err := p.all.pass(ctx, &info, call, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		raw, err := p.relay(ctx, wire.MethodToolsCall, params, caller)

@@ -308,4 +308,9 @@ func TestReadOnlyMode(t *testing.T) {
 			t.Errorf("%s: %s", code, said)
 		}
 	}
+	for name, want := range map[string]bool{"get_customer": true, "post": false} { // the upstream seen whole
+		if said := w.at("/crm").call(name, map[string]any{}); strings.Contains(said, "may change something") == want {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
 }

@@ -65,8 +65,8 @@ func (t *task) completeLegacy(result json.RawMessage, has [4]json.RawMessage) js
 	return result
 }
 
-func isModernKey(key string) bool {
-	return key == "resultType" || key == "ttlMs" || key == "cacheScope"
+func isModernKey(key []byte) bool {
+	return string(key) == "resultType" || string(key) == "ttlMs" || string(key) == "cacheScope"
 }
 
 // prepend puts members, each followed by a comma, before those of an object.
@@ -86,9 +86,8 @@ func prepend(object json.RawMessage, members []byte) json.RawMessage {
 // sign sets who made a modern result, and takes out what a server before us said
 // of itself.
 func (e *endpoint) sign(result json.RawMessage) json.RawMessage {
-	meta := wire.DeleteFunc(wire.Meta(result), func(key string) bool {
-		return key != wire.MetaSubscription && len(key) > len(wire.ProtocolPrefix) &&
-			key[:len(wire.ProtocolPrefix)] == wire.ProtocolPrefix
+	meta := wire.DeleteFunc(wire.Meta(result), func(key []byte) bool {
+		return string(key) != wire.MetaSubscription && wire.IsProtocol(key)
 	})
 	if info := e.serverInfo(); info != nil {
 		meta = wire.Set(meta, wire.MetaServerInfo, info)

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -155,14 +154,14 @@ func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
 // hopKey tells the keys of a request's _meta that belong to this hop: the
 // protocol's own, and the trace context where we read it, as it then travels in
 // the call's context.
-func (h *Hub) hopKey(key string) bool {
-	switch key {
+func (h *Hub) hopKey(key []byte) bool {
+	switch string(key) {
 	case wire.MetaProgressToken:
 		return true
 	case wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
 		return h.opts.Propagator != nil
 	}
-	return strings.HasPrefix(key, wire.ProtocolPrefix)
+	return wire.IsProtocol(key)
 }
 
 // callerMeta is what is left of a request's _meta for whoever serves it, or nil.
@@ -182,7 +181,7 @@ func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
 	var fields [3]json.RawMessage
 	wire.Pick(params, []string{"_meta", "inputResponses", "requestState"}, fields[:])
 	if fields[1] != nil || fields[2] != nil {
-		params = wire.DeleteFunc(params, func(key string) bool { return key == "inputResponses" || key == "requestState" })
+		params = wire.DeleteFunc(params, func(key []byte) bool { return string(key) == "inputResponses" || string(key) == "requestState" })
 	}
 	if fields[0] != nil {
 		params = wire.SetMeta(params, h.callerMeta(fields[0]))

@@ -50,8 +50,8 @@ func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	case c.Capabilities == nil:
 		return json.RawMessage(allCapabilities)
 	}
-	return wire.DeleteFunc(c.Capabilities, func(key string) bool {
-		return key != "elicitation" && key != "sampling" && key != "roots"
+	return wire.DeleteFunc(c.Capabilities, func(key []byte) bool {
+		return string(key) != "elicitation" && string(key) != "sampling" && string(key) != "roots"
 	})
 }
 

@@ -243,6 +243,18 @@ func (m *Manager) Tools(context.Context) ([]tool.Info, error) {
 	return m.joined, nil
 }
 
+// Find is what is known of one tool, by its owner's name for it.
+func (m *Manager) Find(ref tool.Ref) (tool.Info, bool) {
+	k, err := m.keeper(ref.Space)
+	if err != nil {
+		return tool.Info{}, false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	info := k.find(ref.Name)
+	return info, info.Name != ""
+}
+
 // sameSlice tells whether two slices are one.
 func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])

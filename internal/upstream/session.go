@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,8 +125,8 @@ func (s *session) exchange(ctx context.Context, clock *patience, r request, para
 
 // meta is what a request's _meta says on this hop.
 func (s *session) meta(r request, id wire.ID) json.RawMessage {
-	meta := wire.DeleteFunc(r.meta, func(key string) bool {
-		return key == wire.MetaProgressToken || strings.HasPrefix(key, wire.ProtocolPrefix)
+	meta := wire.DeleteFunc(r.meta, func(key []byte) bool {
+		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key)
 	})
 	var ours []byte // none of it is in there any more
 	if r.caller != nil {

@@ -28,6 +28,11 @@ const (
 	MetaBaggage     = "baggage"
 )
 
+// IsProtocol tells whether a key of _meta is the protocol's own.
+func IsProtocol(key []byte) bool {
+	return len(key) >= len(ProtocolPrefix) && string(key[:len(ProtocolPrefix)]) == ProtocolPrefix
+}
+
 // Meta is the _meta object of params or of a result, or nil.
 func Meta(object json.RawMessage) json.RawMessage {
 	meta, ok := Get(object, "_meta")
@@ -62,7 +67,7 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 	if meta == nil {
 		return object
 	}
-	rest := DeletePrefix(meta, ProtocolPrefix)
+	rest := DeleteFunc(meta, IsProtocol)
 	if len(rest) == len(meta) {
 		return object
 	}

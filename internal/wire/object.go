@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strings"
 )
 
 // The functions here read and edit a JSON object as text. What they do not touch
@@ -155,36 +154,32 @@ func SetText(object json.RawMessage, key, value string) json.RawMessage {
 
 // Delete returns object without key.
 func Delete(object json.RawMessage, key string) json.RawMessage {
-	return DeleteFunc(object, func(k string) bool { return k == key })
-}
-
-// DeletePrefix returns object without the keys that begin with prefix.
-func DeletePrefix(object json.RawMessage, prefix string) json.RawMessage {
-	return DeleteFunc(object, func(k string) bool { return strings.HasPrefix(k, prefix) })
+	return DeleteFunc(object, func(k []byte) bool { return string(k) == key })
 }
 
 // DeleteFunc returns object without the keys drop says yes to; the same slice
 // when there are none.
-func DeleteFunc(object json.RawMessage, drop func(key string) bool) json.RawMessage {
-	dropped := false
+func DeleteFunc(object json.RawMessage, drop func(key []byte) bool) json.RawMessage {
+	var out []byte // nil as long as nothing is dropped
+	kept := 0      // up to here the members before the first that is
 	closed := walk(object, func(m member) error {
-		dropped = dropped || drop(string(keyText(m.key)))
+		switch dropped := drop(keyText(m.key)); {
+		case dropped && out == nil:
+			out = append(append(make([]byte, 0, len(object)), '{'), bytes.TrimLeft(object[:kept], " \t\r\n{")...)
+		case dropped:
+		case out == nil:
+			kept = m.end
+		default:
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			out = append(out, object[m.start:m.end]...)
+		}
 		return nil
 	})
-	if closed < 0 || !dropped {
+	if closed < 0 || out == nil {
 		return object
 	}
-	out := append(make([]byte, 0, len(object)), '{')
-	walk(object, func(m member) error {
-		if drop(string(keyText(m.key))) {
-			return nil
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, object[m.start:m.end]...)
-		return nil
-	})
 	return append(out, '}')
 }
 
