@@ -3,7 +3,6 @@ package hub
 import (
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -58,7 +57,7 @@ func eraOf(header string, m wire.Message) wire.Era {
 
 // readMessage reads the posted message, or refuses it.
 func (h *Hub) readMessage(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != wire.ContentJSON {
+	if wire.MediaType(r.Header.Get("Content-Type")) != wire.ContentJSON {
 		refuse(w, http.StatusUnsupportedMediaType, "", wire.Errorf(wire.CodeInvalidRequest, "Content-Type must be application/json"))
 		return m, false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -55,19 +56,20 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 	var span trace.Span = silent.Span{}
 	attrs := t.attributes()
 	if h.opts.Tracer != nil {
-		options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...)}
+		told := attrs
+		if rd := t.current(); rd != nil {
+			told = append(told, attribute.String("jsonrpc.request.id", string(rd.id)))
+		}
+		options := append(make([]trace.SpanStartOption, 0, 3), asServer, trace.WithAttributes(told...))
 		if link.IsValid() {
 			options = append(options, trace.WithLinks(trace.Link{SpanContext: link}))
-		}
-		if rd := t.current(); rd != nil {
-			options = append(options, trace.WithAttributes(attribute.String("jsonrpc.request.id", string(rd.id))))
 		}
 		ctx, span = h.opts.Tracer.Start(ctx, t.spanName(), options...)
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		failure := t.failure(result, err)
 		if failure != "" {
-			attrs = append(attrs, attribute.String("error.type", failure))
+			attrs = append(slices.Clip(attrs), attribute.String("error.type", failure))
 			span.SetAttributes(attribute.String("error.type", failure))
 			span.SetStatus(codes.Error, failure)
 		}
@@ -75,9 +77,13 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 			span.SetAttributes(attribute.String("rpc.response.status_code", failure))
 		}
 		span.End()
-		h.metrics.operation.Record(ctx, time.Since(t.began).Seconds(), metric.WithAttributes(attrs...))
+		if h.metrics.on {
+			h.metrics.operation.Record(ctx, time.Since(t.began).Seconds(), metric.WithAttributes(attrs...))
+		}
 	}
 }
+
+var asServer = trace.WithSpanKind(trace.SpanKindServer)
 
 // extract reads the client's trace context. That of _meta, where MCP puts it,
 // comes first, with a link to the HTTP request when that is part of something
@@ -115,11 +121,10 @@ func (t *task) spanName() string {
 }
 
 func (t *task) attributes() []attribute.KeyValue {
-	attrs := []attribute.KeyValue{
+	attrs := append(make([]attribute.KeyValue, 0, 6), // with room for the request's id
 		attribute.String("mcp.method.name", t.method),
 		attribute.String("mcp.protocol.version", t.version),
-		attribute.String("network.transport", t.network),
-	}
+		attribute.String("network.transport", t.network))
 	switch t.method {
 	case wire.MethodToolsCall:
 		attrs = append(attrs, attribute.String("gen_ai.tool.name", t.name), attribute.String("gen_ai.operation.name", "execute_tool"))

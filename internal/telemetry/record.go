@@ -20,11 +20,8 @@ func (exported) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 func (e exported) OnEnd(s sdktrace.ReadOnlySpan) {
 	kept := Span{
-		ID: s.SpanContext().SpanID().String(), Name: s.Name(), Kind: s.SpanKind().String(),
+		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), Name: s.Name(), Kind: s.SpanKind().String(),
 		Start: s.StartTime(), Duration: s.EndTime().Sub(s.StartTime()), raw: s.Attributes(),
-	}
-	if s.Parent().IsValid() {
-		kept.Parent = s.Parent().SpanID().String()
 	}
 	kept.Failed, kept.Error = failure(s.Status().Code, s.Status().Description)
 	for _, e := range s.Events() {
@@ -144,10 +141,7 @@ func (s *recordedSpan) End(options ...trace.SpanEndOption) {
 	s.change(func() {
 		s.ended = true
 		s.span.Duration = end.Sub(s.span.Start)
-		s.span.ID = s.id.String()
-		if s.parent.IsValid() {
-			s.span.Parent = s.parent.String()
-		}
+		s.span.id, s.span.parent = s.id, s.parent
 		s.provider.traces.add(s.outside.TraceID(), s.span)
 	})
 }

@@ -61,9 +61,10 @@ type Span struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Events     []SpanEvent       `json:"events,omitempty"`
 
-	// raw becomes Attributes when somebody looks: every request makes spans, and
-	// few of them are ever looked at.
-	raw []attribute.KeyValue
+	// These become ID, Parent and Attributes when somebody looks: every request
+	// makes spans, and few of them are ever looked at.
+	id, parent trace.SpanID
+	raw        []attribute.KeyValue
 }
 
 // SpanEvent is something that happened in the course of a span.
@@ -105,10 +106,18 @@ func (t *Traces) Get(id string) (Trace, bool) {
 	whole := *kept
 	whole.Spans = slices.Clone(kept.Spans)
 	for i := range whole.Spans {
-		whole.Spans[i].Attributes = texts(whole.Spans[i].raw)
+		whole.Spans[i].spell()
 	}
 	slices.SortStableFunc(whole.Spans, func(a, b Span) int { return a.Start.Compare(b.Start) })
 	return whole, true
+}
+
+// spell writes out what was kept as it came.
+func (s *Span) spell() {
+	s.ID, s.Attributes = s.id.String(), texts(s.raw)
+	if s.parent.IsValid() {
+		s.Parent = s.parent.String()
+	}
 }
 
 // add keeps a span that has ended.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -186,8 +187,19 @@ func bodyOf(r *http.Request) []byte {
 
 // heldBody is a body in memory.
 type heldBody struct {
-	io.Reader
+	bytes.Reader
 	data []byte
+}
+
+func hold(data []byte) *heldBody {
+	b := &heldBody{data: data}
+	b.Reset(data)
+	return b
+}
+
+// holds makes the body anew, as often as it is asked for.
+func holds(data []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return hold(data), nil }
 }
 
 func (*heldBody) Close() error { return nil }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/tool"
@@ -117,27 +119,44 @@ var (
 // patience is how long a call may take: so long without a sign of progress, and
 // so long at all. Waiting for the caller's own answer does not count as silence.
 type patience struct {
-	limit   time.Duration
-	silence *time.Timer
-	total   *time.Timer
+	limit   time.Duration // without a sign of progress
+	end     time.Time     // of all patience
+	stirred atomic.Bool   // there was such a sign, or a rest
+	timer   *time.Timer
 	cancel  context.CancelCauseFunc
 }
 
 // newPatience returns a ctx that ends when patience does. The caller stops it.
 func newPatience(ctx context.Context, limit, total time.Duration) (context.Context, *patience) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{limit: limit, cancel: cancel}
-	p.silence = time.AfterFunc(limit, func() { cancel(errImpatient) })
-	p.total = time.AfterFunc(total, func() { cancel(errOverdue) })
+	p := &patience{limit: limit, end: time.Now().Add(total), cancel: cancel}
+	p.timer = time.AfterFunc(limit, p.over)
 	return ctx, p
 }
 
-func (p *patience) touch()  { p.silence.Reset(p.limit) }
-func (p *patience) pause()  { p.silence.Stop() }
-func (p *patience) resume() { p.silence.Reset(p.limit) }
+// over ends what took too long.
+func (p *patience) over() {
+	if p.stirred.Load() && !time.Now().Before(p.end) {
+		p.cancel(errOverdue)
+	} else {
+		p.cancel(errImpatient)
+	}
+}
+
+// touch is told of every sign of progress.
+func (p *patience) touch() { p.last(p.limit) }
+
+// pause lets silence be until resume.
+func (p *patience) pause()  { p.last(math.MaxInt64) }
+func (p *patience) resume() { p.last(p.limit) }
+
+// last has patience end after so long, and not later than at its end.
+func (p *patience) last(silence time.Duration) {
+	p.stirred.Store(true)
+	p.timer.Reset(min(silence, time.Until(p.end)))
+}
 
 func (p *patience) stop() {
-	p.silence.Stop()
-	p.total.Stop()
+	p.timer.Stop()
 	p.cancel(context.Canceled)
 }

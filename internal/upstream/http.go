@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"sync"
 	"time"
@@ -99,13 +98,14 @@ func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
 // post sends one message. The response, whatever its status but a lost session
 // or wanting credentials, is the caller's to read and close.
 func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, error) {
-	request := l.request(ctx, http.MethodPost, out.Message.Append(nil))
-	request.Header.Set("Content-Type", wire.ContentJSON)
-	request.Header.Set("Accept", wire.ContentJSON+", "+wire.ContentEvent)
+	size := len(out.Message.Params) + len(out.Message.Result) + 128
+	request := l.request(ctx, http.MethodPost, out.Message.Append(make([]byte, 0, size)))
+	request.Header["Content-Type"] = typeJSON
+	request.Header["Accept"] = acceptsAll
 	if l.modern() && out.Message.Method != "" {
-		request.Header.Set(wire.HeaderMethod, out.Message.Method)
+		request.Header[wire.HeaderMethod] = []string{out.Message.Method}
 		if name, ok := wire.NameOf(out.Message.Method, out.Message.Params); ok {
-			request.Header.Set(wire.HeaderName, wire.EncodeHeader(name))
+			request.Header[wire.HeaderName] = []string{wire.EncodeHeader(name)}
 		}
 	}
 	for _, h := range out.Headers {
@@ -121,6 +121,12 @@ func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, erro
 	}
 	return response, nil
 }
+
+// Values of headers, shared by all requests.
+var (
+	typeJSON   = []string{wire.ContentJSON}
+	acceptsAll = []string{wire.ContentJSON + ", " + wire.ContentEvent}
+)
 
 // forgotten ends the link when the response says that its session is gone. The
 // protocol has 404 for that; servers made after a popular example answer 400
@@ -153,10 +159,10 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) *htt
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session != "" {
-		request.Header.Set(wire.HeaderSession, l.session)
+		request.Header[wire.HeaderSession] = []string{l.session}
 	}
 	if l.revision != "" {
-		request.Header.Set(wire.HeaderRevision, l.revision)
+		request.Header[wire.HeaderRevision] = []string{l.revision}
 	}
 	return request
 }
@@ -164,7 +170,7 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) *htt
 // answer finds the response to the request id in an HTTP response. rest is what
 // is left to read of the body; nil when it is closed.
 func (l *httpLink) answer(ctx context.Context, id wire.ID, response *http.Response) (m wire.Message, rest io.ReadCloser, err error) {
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	kind := wire.MediaType(response.Header.Get("Content-Type"))
 	if kind == wire.ContentEvent && response.StatusCode < 300 {
 		return l.streamed(ctx, id, response.Body)
 	}
@@ -251,7 +257,7 @@ func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	kind := wire.MediaType(response.Header.Get("Content-Type"))
 	if response.StatusCode != http.StatusOK || kind != wire.ContentEvent {
 		response.Body.Close()
 		return nil, statusFault(response, nil)

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,21 +130,21 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 
 // request is what http.NewRequest makes, from a URL that was parsed before.
 func (c *client) request(ctx context.Context, method string, to *url.URL, body []byte) *http.Request {
-	header := make(http.Header, len(c.headers)+8)
+	request := unsaid.WithContext(ctx)
+	request.Method, request.URL, request.Host = method, to, to.Host
+	request.Header = make(http.Header, 8)
 	for name, values := range c.headers {
-		header[name] = values
-	}
-	request := &http.Request{
-		Method: method, URL: to, Host: to.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		request.Header[name] = values
 	}
 	if body != nil {
 		request.ContentLength = int64(len(body))
-		request.GetBody = func() (io.ReadCloser, error) { return &heldBody{bytes.NewReader(body), body}, nil }
-		request.Body, _ = request.GetBody() // never fails
+		request.Body = hold(body)
 	}
-	return request.WithContext(ctx)
+	return request
 }
+
+// unsaid is what all requests have in common.
+var unsaid = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
 // do sends the request. Its errors tell whether the server can have seen it,
 // and name no more of the URL than its host.
@@ -163,9 +162,7 @@ func (c *client) do(request *http.Request) (*http.Response, error) {
 		if token, err = c.login.renew(request, token, status); err != nil {
 			return nil, notSent(err)
 		}
-		if request, err = repeated(request); err != nil {
-			return nil, err
-		}
+		request = repeated(request)
 	}
 }
 
@@ -205,27 +202,25 @@ func (c *client) send(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	response.Body.Close()
-	again, err := repeated(request)
-	if err != nil {
-		return nil, err
-	}
-	return c.http.Do(again)
+	return c.http.Do(repeated(request))
 }
 
 // repeated is the request to be sent once more.
-func repeated(request *http.Request) (*http.Request, error) {
+func repeated(request *http.Request) *http.Request {
 	again := request.Clone(request.Context())
-	if request.GetBody == nil {
-		return again, nil
+	if body := bodyOf(request); body != nil {
+		again.Body, again.GetBody = hold(body), holds(body)
 	}
-	var err error
-	again.Body, err = request.GetBody()
-	return again, err
+	return again
 }
 
 func (c *client) roundTrip(request *http.Request) (*http.Response, error) {
-	if body := bodyOf(request); c.direct.suits(request, body) && request.URL == c.url {
+	body := bodyOf(request)
+	if c.direct.suits(request, body) && request.URL == c.url {
 		return c.direct.roundTrip(request, body)
+	}
+	if body != nil {
+		request.GetBody = holds(body)
 	}
 	return c.http.Transport.RoundTrip(request)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 
@@ -51,7 +50,7 @@ func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader,
 	if err != nil {
 		return nil, nil, err
 	}
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	kind := wire.MediaType(response.Header.Get("Content-Type"))
 	if response.StatusCode != http.StatusOK || kind != wire.ContentEvent {
 		response.Body.Close()
 		return nil, nil, statusFault(response, nil)

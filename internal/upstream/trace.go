@@ -20,16 +20,14 @@ func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Co
 	if k.opts.Tracer == nil {
 		return ctx, func(json.RawMessage, error) {}
 	}
-	attributes := []attribute.KeyValue{
-		attribute.String("mcp.method.name", r.method),
-		attribute.String("luanette.upstream", k.name),
-	}
+	attributes := append(make([]attribute.KeyValue, 0, 4),
+		attribute.String("mcp.method.name", r.method), attribute.String("luanette.upstream", k.name))
 	name := r.method
 	if what != "" {
 		name += " " + what
-		attributes = append(attributes, target(r.method, what)...)
+		attributes = target(attributes, r.method, what)
 	}
-	ctx, span := k.opts.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
+	ctx, span := k.opts.Tracer.Start(ctx, name, asClient, trace.WithAttributes(attributes...))
 	if k.opts.Propagator != nil {
 		carrier := wire.Carrier{Meta: r.meta}
 		k.opts.Propagator.Inject(ctx, &carrier)
@@ -48,19 +46,19 @@ func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Co
 	}
 }
 
-func target(method, what string) []attribute.KeyValue {
+var asClient = trace.WithSpanKind(trace.SpanKindClient)
+
+// target adds what a request is about.
+func target(attributes []attribute.KeyValue, method, what string) []attribute.KeyValue {
 	switch method {
 	case wire.MethodToolsCall:
-		return []attribute.KeyValue{
-			attribute.String("gen_ai.tool.name", what),
-			attribute.String("gen_ai.operation.name", "execute_tool"),
-		}
+		return append(attributes, attribute.String("gen_ai.tool.name", what), attribute.String("gen_ai.operation.name", "execute_tool"))
 	case wire.MethodPromptsGet:
-		return []attribute.KeyValue{attribute.String("gen_ai.prompt.name", what)}
+		return append(attributes, attribute.String("gen_ai.prompt.name", what))
 	case wire.MethodResourcesRead:
-		return []attribute.KeyValue{attribute.String("mcp.resource.uri", what)}
+		return append(attributes, attribute.String("mcp.resource.uri", what))
 	}
-	return nil
+	return attributes
 }
 
 func errorType(err error) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"mime"
 	"strings"
 )
 
@@ -76,4 +77,14 @@ func NameOf(method string, params json.RawMessage) (name string, ok bool) {
 		return GetText(params, "taskId")
 	}
 	return "", false
+}
+
+// MediaType is what a Content-Type names, without its parameters; "" where it
+// names nothing.
+func MediaType(header string) string {
+	if header == ContentJSON || header == ContentEvent {
+		return header
+	}
+	kind, _, _ := mime.ParseMediaType(header) // what cannot be read names nothing
+	return kind
 }
