@@ -74,7 +74,9 @@ func (s *sqliteFile) touch() error {
 
 // pool opens size connections' worth of pool and tries one.
 func (s *sqliteFile) pool(ctx context.Context, size int, more string) (*sql.DB, error) {
-	const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&"
+	// What a statement may have to undo is kept in memory, as all else of a
+	// transaction that is not written yet.
+	const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&"
 	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: settings + more}
 	connector, err := newRemembering(file.String())
 	if err != nil {

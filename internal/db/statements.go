@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"strconv"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -74,6 +75,36 @@ func worthKeeping(query string) bool {
 	return false
 }
 
+// positional is a query whose parameters lost their names, where they are $1, $2 …
+// in order and once each: the driver looks every name up among all of them.
+func positional(query string) string {
+	var out strings.Builder
+	rest, quoted := query, false
+	for next := 1; ; {
+		at := strings.IndexAny(rest, "'$")
+		if at < 0 {
+			return out.String() + rest
+		}
+		out.WriteString(rest[:at])
+		rest = rest[at:]
+		if rest[0] == '\'' {
+			quoted = !quoted
+		}
+		if quoted || rest[0] == '\'' {
+			out.WriteByte(rest[0])
+			rest = rest[1:]
+			continue
+		}
+		name := "$" + strconv.Itoa(next)
+		if !strings.HasPrefix(rest, name) || len(rest) > len(name) && rest[len(name)] >= '0' && rest[len(name)] <= '9' {
+			return query
+		}
+		out.WriteByte('?')
+		rest = rest[len(name):]
+		next++
+	}
+}
+
 // recall is the statement for a query, or nil when it is to be run as it is.
 func (m *memory) recall(ctx context.Context, query string) (*compiled, error) {
 	m.uses++
@@ -87,7 +118,7 @@ func (m *memory) recall(ctx context.Context, query string) (*compiled, error) {
 	if !worthKeeping(query) {
 		return nil, nil //nolint:nilnil // as above
 	}
-	stmt, err := m.PrepareContext(ctx, query)
+	stmt, err := m.PrepareContext(ctx, positional(query))
 	if err != nil {
 		return nil, err
 	}

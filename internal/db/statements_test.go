@@ -115,3 +115,21 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	})
 }
+
+func TestPositional(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		`INSERT INTO t VALUES ($1, $2)`:                            `INSERT INTO t VALUES (?, ?)`,
+		`SELECT '$1', a FROM t WHERE b = $1 AND c = '' AND d = $2`: `SELECT '$1', a FROM t WHERE b = ? AND c = '' AND d = ?`,
+		`SELECT $2, $1`:              `SELECT $2, $1`,
+		`SELECT $1, $1`:              `SELECT $1, $1`,
+		`SELECT $10`:                 `SELECT $10`,
+		`SELECT 1`:                   `SELECT 1`,
+		`SELECT 'it''s $1' , $1`:     `SELECT 'it''s $1' , ?`,
+		`UPDATE t SET a = $1 || 'x'`: `UPDATE t SET a = ? || 'x'`,
+	} {
+		if got := positional(query); got != want {
+			t.Errorf("%s became %s", query, got)
+		}
+	}
+}
