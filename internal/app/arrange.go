@@ -116,9 +116,10 @@ func (p watchedPeer) Request(ctx context.Context, method string, params json.Raw
 
 // pass has a call decided about like every other.
 func (p watchedPeer) pass(ctx context.Context, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	name, _ := wire.GetText(params, "name")
-	args, _ := wire.Get(params, "arguments")
-	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: args, Caller: caller}
+	var fields [2]json.RawMessage
+	wire.Pick(params, []string{"name", "arguments"}, fields[:])
+	name, _ := wire.Text(fields[0])
+	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: fields[1], Caller: caller}
 	if err := p.all.guard.Admit(ctx, call.Ref); err != nil {
 		p.all.turnedAway(ctx, call, err)
 		return nil, err

@@ -92,11 +92,12 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 // modern era may come, which brings its own terms.
 func (s *session) task(m wire.Message, rd *round) *task {
 	version, caps := s.negotiated()
-	token, _ := wire.Get(wire.Meta(m.Params), wire.MetaProgressToken)
+	meta := wire.Meta(m.Params)
+	token, _ := wire.Get(meta, wire.MetaProgressToken)
 	rd.token, rd.level = progressToken(token), level(s.level.Load())
 	name, _ := wire.NameOf(m.Method, m.Params)
 	return &task{
-		ep: s.ep, method: m.Method, params: m.Params, name: name, era: wire.Legacy,
+		ep: s.ep, method: m.Method, params: m.Params, meta: meta, name: name, era: wire.Legacy,
 		version: version, caps: caps, who: s.who, session: s,
 	}
 }

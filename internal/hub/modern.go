@@ -22,7 +22,7 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 	}
 	about, err := readModern(m, r.Header)
 	if err == nil && m.Method == wire.MethodToolsCall {
-		err = e.checkMirrors(r, m.Params)
+		err = e.checkMirrors(r, about.name, m.Params)
 	}
 	if err != nil {
 		refuse(w, http.StatusBadRequest, m.ID, err)
@@ -47,42 +47,55 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 // modernTask makes the task of a request, which is not yet started, or finds the
 // one that waits for what the request brings.
 func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *round) (*task, error) {
-	var fields [2]json.RawMessage
-	wire.Pick(m.Params, []string{"requestState", "inputResponses"}, fields[:])
-	if state, ok := wire.Text(fields[0]); ok {
+	if state, ok := wire.Text(about.state); ok {
 		p, err := e.hub.parked.claim(state, e.binding(who, m.Method, m.Params), time.Now())
 		if err != nil {
 			return nil, err
 		}
-		p.resume(rd, fields[1])
+		p.resume(rd, about.answers)
 		return p.task, nil
 	}
-	name, _ := wire.NameOf(m.Method, m.Params)
 	return &task{
-		ep: e, method: m.Method, params: m.Params, name: name, era: wire.Modern,
-		version: about.revision, caps: about.caps, who: who, supplied: fields[1],
+		ep: e, method: m.Method, params: m.Params, meta: about.meta, name: about.name, era: wire.Modern,
+		version: about.revision, caps: about.caps, who: who, supplied: about.answers,
 	}, nil
 }
 
 // modernMeta is what a modern request says of itself.
 type modernMeta struct {
+	name     string          // what it is about, or empty
+	named    bool            // its method wants that in a header
+	meta     json.RawMessage // its _meta, or nil
+	state    json.RawMessage // of an earlier request it goes on with
+	answers  json.RawMessage // to what that one asked
 	revision string
 	caps     json.RawMessage
 	token    json.RawMessage
 	level    level
 }
 
-var modernKeys = []string{
-	wire.MetaRevision, wire.MetaClientCapabilities, wire.MetaLogLevel, wire.MetaProgressToken,
-}
+var (
+	modernParams = []string{"_meta", "requestState", "inputResponses"}
+	modernKeys   = []string{
+		wire.MetaRevision, wire.MetaClientCapabilities, wire.MetaLogLevel, wire.MetaProgressToken}
+)
 
 // readModern reads a request's _meta and checks that it is complete, that its
 // headers say the same, and that we speak its revision. Where there are no
 // headers, header is nil.
 func readModern(m wire.Message, header http.Header) (modernMeta, error) {
+	var params [3]json.RawMessage
+	wire.Pick(m.Params, modernParams, params[:])
 	var fields [4]json.RawMessage
-	wire.Pick(wire.Meta(m.Params), modernKeys, fields[:])
-	about := modernMeta{caps: fields[1], token: progressToken(fields[3]), level: levelNone}
+	wire.Pick(params[0], modernKeys, fields[:])
+	about := modernMeta{
+		meta: params[0], state: params[1], answers: params[2],
+		caps: fields[1], token: progressToken(fields[3]), level: levelNone,
+	}
+	if !wire.IsObject(about.meta) {
+		about.meta = nil
+	}
+	about.name, about.named = wire.NameOf(m.Method, m.Params)
 	var ok bool
 	if about.revision, ok = wire.Text(fields[0]); !ok {
 		if said := header.Get(wire.HeaderRevision); said != "" && wire.EraOf(said) == wire.Unknown {
@@ -91,7 +104,7 @@ func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, a string", wire.MetaRevision)
 	}
 	if header != nil {
-		if err := checkHeaders(header, m, about.revision); err != nil {
+		if err := checkHeaders(header, m.Method, &about); err != nil {
 			return about, err
 		}
 	}
@@ -127,18 +140,14 @@ func unsupported(revision string) error {
 }
 
 // checkHeaders compares what the headers say of a request with its body.
-func checkHeaders(header http.Header, m wire.Message, revision string) error {
-	if err := sameHeader(header, wire.HeaderRevision, revision); err != nil {
+func checkHeaders(header http.Header, method string, about *modernMeta) error {
+	if err := sameHeader(header, wire.HeaderRevision, about.revision); err != nil {
 		return err
 	}
-	if err := sameHeader(header, wire.HeaderMethod, m.Method); err != nil {
+	if err := sameHeader(header, wire.HeaderMethod, method); err != nil || !about.named {
 		return err
 	}
-	name, ok := wire.NameOf(m.Method, m.Params)
-	if !ok {
-		return nil
-	}
-	return sameHeader(header, wire.HeaderName, name)
+	return sameHeader(header, wire.HeaderName, about.name)
 }
 
 func sameHeader(header http.Header, name, want string) error {
@@ -161,17 +170,19 @@ func sameHeader(header http.Header, name, want string) error {
 }
 
 // checkMirrors compares the arguments that a tool wants repeated in headers.
-func (e *endpoint) checkMirrors(r *http.Request, params json.RawMessage) error {
-	var fields [2]json.RawMessage
-	wire.Pick(params, []string{"name", "arguments"}, fields[:])
-	name, _ := wire.Text(fields[0])
-	for _, mirror := range e.backend.mirrors(r.Context(), name) {
+func (e *endpoint) checkMirrors(r *http.Request, name string, params json.RawMessage) error {
+	mirrors := e.backend.mirrors(r.Context(), name)
+	if len(mirrors) == 0 {
+		return nil
+	}
+	args, _ := wire.Get(params, "arguments")
+	for _, mirror := range mirrors {
 		values := r.Header.Values(mirror.Header)
 		said := ""
 		if len(values) > 0 {
 			said = strings.TrimSpace(values[0])
 		}
-		if _, given := mirror.Argument(fields[1]); given != (len(values) == 1) || !mirror.Matches(said, fields[1]) {
+		if _, given := mirror.Argument(args); given != (len(values) == 1) || !mirror.Matches(said, args) {
 			return wire.Errorf(wire.CodeHeaderMismatch, "header %s does not match the argument %s",
 				mirror.Header, strings.Join(mirror.Path, "."))
 		}

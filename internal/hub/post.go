@@ -44,15 +44,15 @@ func (e *endpoint) post(w http.ResponseWriter, r *http.Request) {
 // revision is of the modern era, and so is one with a revision header that is
 // not of the older: there the client learns what we speak.
 func eraOf(header string, m wire.Message) wire.Era {
-	if m.Method != "" {
+	if header != "" && wire.EraOf(header) != wire.Legacy {
+		return wire.Modern
+	}
+	if m.Method != "" && !wire.Lacks(m.Params, wire.MetaRevision) {
 		if _, stated := wire.Get(wire.Meta(m.Params), wire.MetaRevision); stated {
 			return wire.Modern
 		}
 	}
-	if header == "" || wire.EraOf(header) == wire.Legacy {
-		return wire.Legacy
-	}
-	return wire.Modern
+	return wire.Legacy
 }
 
 // readMessage reads the posted message, or refuses it.

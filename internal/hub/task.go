@@ -29,6 +29,7 @@ type task struct {
 	ep      *endpoint
 	method  string
 	params  json.RawMessage // as the client sent them
+	meta    json.RawMessage // their _meta, or nil
 	name    string          // of the tool or prompt, or the resource's uri; may be empty
 	era     wire.Era
 	version string

@@ -102,11 +102,10 @@ func (h *Hub) extract(ctx context.Context, t *task) (_ context.Context, link tra
 			ctx, around = outer, headers
 		}
 	}
-	meta := wire.Meta(t.params)
-	if meta == nil {
+	if wire.Lacks(t.meta, wire.MetaTraceParent) && wire.Lacks(t.meta, wire.MetaBaggage) {
 		return ctx, link
 	}
-	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: meta})
+	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: t.meta})
 	if said := trace.SpanContextFromContext(inner); said.Equal(around) || said.Equal(headers) {
 		return ctx, link
 	}

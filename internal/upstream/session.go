@@ -85,7 +85,7 @@ func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
 			if r.greets {
 				return result, nil
 			}
-			return wire.StripProtocol(wire.Delete(result, "resultType")), nil
+			return wire.Legacied(result), nil
 		}
 	}
 	return nil, errors.New("server keeps asking for more input")

@@ -74,6 +74,22 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 	return SetMeta(object, rest)
 }
 
+// Legacied returns a modern result as the older era has it: without its type, and
+// without the protocol's own keys in its _meta, as StripProtocol does.
+func Legacied(result json.RawMessage) json.RawMessage {
+	meta := Meta(result)
+	rest := DeleteFunc(meta, IsProtocol)
+	changed := len(rest) != len(meta)
+	gone := changed && isEmptyObject(rest)
+	result = DeleteFunc(result, func(key []byte) bool {
+		return string(key) == "resultType" || gone && string(key) == "_meta"
+	})
+	if changed && !gone {
+		return Set(result, "_meta", rest)
+	}
+	return result
+}
+
 func isEmptyObject(raw json.RawMessage) bool {
 	s := scanner{data: raw}
 	return len(raw) == 0 || s.peek() == '{' && func() bool { s.pos++; return s.peek() == '}' }()

@@ -148,3 +148,18 @@ func TestExtend(t *testing.T) {
 		}
 	}
 }
+
+func TestLegacied(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[string]string{
+		`{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"x"}}}`:  `{"content":[]}`,
+		`{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{},"mine": 1},"content":[ ]}`: `{"_meta":{"mine": 1},"content":[ ]}`,
+		`{"content":[],"_meta":{"mine":1}}`: `{"content":[],"_meta":{"mine":1}}`,
+		`{"content":[],"_meta":{}}`:         `{"content":[],"_meta":{}}`,
+		`{"resultType":"complete"}`:         `{}`,
+	} {
+		if got := string(wire.Legacied(json.RawMessage(result))); got != want {
+			t.Errorf("%s became %s", result, got)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -207,6 +208,9 @@ func (s *scanner) text() ([]byte, error) {
 	if s.pos >= len(s.data) || s.data[s.pos] != '"' {
 		return nil, s.unexpected("a string")
 	}
+	if s.known {
+		return s.knownText()
+	}
 	start := s.pos
 	for s.pos++; s.pos < len(s.data); s.pos++ {
 		c := s.data[s.pos]
@@ -224,6 +228,27 @@ func (s *scanner) text() ([]byte, error) {
 		}
 	}
 	return nil, errEnd
+}
+
+// knownText is text for what was checked before: only its end is looked for.
+func (s *scanner) knownText() ([]byte, error) {
+	start := s.pos
+	for s.pos++; ; s.pos++ {
+		at := bytes.IndexByte(s.data[s.pos:], '"')
+		if at < 0 {
+			s.pos = len(s.data)
+			return nil, errEnd
+		}
+		s.pos += at
+		slashes := 0
+		for s.data[s.pos-1-slashes] == '\\' { // never beyond the quote it begins with
+			slashes++
+		}
+		if slashes%2 == 0 {
+			s.pos++
+			return s.data[start:s.pos:s.pos], nil
+		}
+	}
 }
 
 // unescaped are the bytes that stand for themselves in a string.
