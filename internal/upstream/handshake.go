@@ -172,6 +172,10 @@ func (o *opening) session(ctx context.Context, way endpoint) (*session, error) {
 	}
 	s.link = link
 	close(linked)
+	s.life.run(func(context.Context) {
+		<-link.Done()
+		s.ground(link.Err())
+	})
 	return s, nil
 }
 

@@ -59,10 +59,11 @@ func (l *httpLink) modern() bool {
 
 // Call implements Link.
 func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
-	ctx, release := l.life.bind(ctx)
+	if err := l.Err(); err != nil { // whoever calls gives up when that happens later
+		return wire.Message{}, err
+	}
 	response, err := l.post(ctx, out)
 	if err != nil {
-		release()
 		return wire.Message{}, err
 	}
 	m, rest, err := l.answer(ctx, out.Message.ID, response)
@@ -71,10 +72,8 @@ func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error)
 		l.session = response.Header.Get(wire.HeaderSession)
 		l.mu.Unlock()
 	}
-	if rest == nil {
-		release()
-	} else {
-		l.drain(rest, release)
+	if rest != nil {
+		l.drain(rest)
 	}
 	return m, err
 }
@@ -266,17 +265,13 @@ func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, erro
 }
 
 // drain reads what little is left of a body, so that its connection can serve
-// the next request, and lets go of it after a second at most. It does not wait.
-func (l *httpLink) drain(body io.ReadCloser, release func()) {
+// the next request, and lets go of it when the call is over. It does not wait.
+func (l *httpLink) drain(body io.ReadCloser) {
 	ran := l.life.run(func(context.Context) {
-		timer := time.AfterFunc(time.Second, release)
 		_, _ = io.CopyN(io.Discard, body, 64<<10)
-		timer.Stop()
-		release()
 		body.Close()
 	})
 	if !ran {
-		release()
 		body.Close()
 	}
 }

@@ -244,6 +244,15 @@ func (s *session) close() {
 	s.life.wait()
 }
 
+// ground gives up every request under way: its link is gone.
+func (s *session) ground(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.flights {
+		f.clock.cancel(why)
+	}
+}
+
 func (s *session) depart(id wire.ID, f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
