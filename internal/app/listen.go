@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -136,10 +137,7 @@ const (
 func hardened(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("X-Frame-Options", "DENY")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		maps.Copy(header, manners)
 		if r.TLS != nil {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
 		}
@@ -150,6 +148,14 @@ func hardened(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// manners are the headers of every answer. Their values are shared by all.
+var manners = http.Header{
+	"X-Content-Type-Options":     {"nosniff"},
+	"X-Frame-Options":            {"DENY"},
+	"Referrer-Policy":            {"no-referrer"},
+	"Cross-Origin-Opener-Policy": {"same-origin"},
 }
 
 // impatient is a body whose sender has to go on sending.

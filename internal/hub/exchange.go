@@ -158,7 +158,10 @@ func (w *eventWriter) flush() error {
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("Content-Type", wire.ContentJSON)
+	w.Header()["Content-Type"] = typeJSON
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that left learns nothing from our error
 }
+
+// typeJSON is shared by all answers.
+var typeJSON = []string{wire.ContentJSON}

@@ -77,7 +77,7 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 			span.SetAttributes(attribute.String("rpc.response.status_code", failure))
 		}
 		span.End()
-		if h.metrics.on {
+		if h.metrics.operation.Enabled(ctx) {
 			h.metrics.operation.Record(ctx, time.Since(t.began).Seconds(), metric.WithAttributes(attrs...))
 		}
 	}

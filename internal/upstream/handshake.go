@@ -210,7 +210,7 @@ func names(object json.RawMessage, key, text string) bool {
 func (s *session) initialize(ctx context.Context) error {
 	s.era = wire.Legacy
 	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
-	params = wire.Set(params, "clientInfo", s.opts.clientInfo())
+	params = wire.Set(params, "clientInfo", s.opts.info)
 	result, err := s.do(ctx, request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTime, greets: true})
 	if err != nil {
 		return err
@@ -239,8 +239,7 @@ func (s *session) learn(greeting json.RawMessage) {
 	}
 }
 
-func (o *Options) clientInfo() json.RawMessage {
-	info := append([]byte(`{"name":`), wire.AppendText(nil, o.ClientName)...)
-	info = append(info, `,"version":`...)
-	return append(wire.AppendText(info, o.ClientVersion), '}')
+func clientInfo(name, version string) json.RawMessage {
+	info := wire.AppendText([]byte(`{"name":`), name)
+	return append(wire.AppendText(append(info, `,"version":`...), version), '}')
 }

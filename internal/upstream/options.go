@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -26,6 +27,7 @@ type Options struct {
 	// "luanette" and "dev".
 	ClientName    string
 	ClientVersion string
+	info          json.RawMessage // both, as servers are told
 
 	// CacheDir keeps what servers said of themselves over restarts; empty: nothing
 	// is kept. It is created when missing.
@@ -99,5 +101,6 @@ func (o Options) withDefaults() Options {
 	o.Debounce = positive(o.Debounce, 100*time.Millisecond)
 	o.AuthRetry = positive(o.AuthRetry, time.Minute)
 	o.Grace = positive(o.Grace, 2*time.Second)
+	o.info = clientInfo(o.ClientName, o.ClientVersion)
 	return o
 }

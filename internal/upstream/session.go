@@ -134,7 +134,7 @@ func (s *session) meta(r request, id wire.ID) json.RawMessage {
 	}
 	if s.era == wire.Modern {
 		ours = wire.AppendText(append(ours, `,"`+wire.MetaRevision+`":`...), s.revision)
-		ours = append(append(ours, `,"`+wire.MetaClientInfo+`":`...), s.opts.clientInfo()...)
+		ours = append(append(ours, `,"`+wire.MetaClientInfo+`":`...), s.opts.info...)
 		ours = append(append(ours, `,"`+wire.MetaClientCapabilities+`":`...), capabilitiesOf(r.caller)...)
 		if r.caller != nil && r.caller.Log != nil {
 			ours = wire.AppendText(append(ours, `,"`+wire.MetaLogLevel+`":`...), s.logLevel())
