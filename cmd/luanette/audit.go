@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/admin"
 	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/audit"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -30,15 +32,17 @@ type auditListCommand struct {
 	Who      string        `placeholder:"KEY" help:"Only what this key did, by its id or name."`
 	Tool     string        `placeholder:"NS.TOOL" help:"Only this tool; * for any letters."`
 	Decision string        `enum:",allow,deny" default:"" placeholder:"allow|deny" help:"Only what was allowed, or refused."`
-	Limit    int           `default:"100" help:"How many at most."`
+	Limit    int           `placeholder:"100" help:"How many at most; with --follow it ends after so many."`
+	Follow   bool          `short:"f" help:"Go on with what is added, of all nodes, until interrupted."`
 }
 
 // Run lists entries.
 func (c *auditListCommand) Run(ctx context.Context, world *process) error {
-	query := url.Values{"who": {c.Who}, "tool": {c.Tool}, "decision": {c.Decision}, "limit": {strconv.Itoa(c.Limit)}}
-	if c.Since > 0 {
-		query.Set("since", time.Now().Add(-c.Since).UTC().Format(time.RFC3339Nano))
+	if c.Follow {
+		return c.follow(ctx, world)
 	}
+	query := c.query()
+	query.Set("limit", strconv.Itoa(cmp.Or(c.Limit, 100)))
 	var list admin.AuditList
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list)
 	if err != nil {
@@ -53,13 +57,26 @@ func (c *auditListCommand) Run(ctx context.Context, world *process) error {
 	}
 	var rows [][]string
 	for i := len(list.Entries) - 1; i >= 0; i-- {
-		e := list.Entries[i]
-		rows = append(rows, []string{
-			e.At.Local().Format("2006-01-02 15:04:05.000"), e.Name, e.Action, e.Subject, e.Decision, e.Error,
-			strconv.FormatInt(e.Size, 10), time.Duration(e.Took * 1000).Round(10 * time.Microsecond).String(), e.Rule,
-		})
+		rows = append(rows, auditRow(&list.Entries[i]))
 	}
 	return table(world, []string{"TIME", "WHO", "ACTION", "WHAT", "DECISION", "ERROR", "BYTES", "TOOK", "RULE"}, rows)
+}
+
+// query is what is asked for, but for how many.
+func (c *auditListCommand) query() url.Values {
+	query := url.Values{"who": {c.Who}, "tool": {c.Tool}, "decision": {c.Decision}}
+	if c.Since > 0 {
+		query.Set("since", time.Now().Add(-c.Since).UTC().Format(time.RFC3339Nano))
+	}
+	return query
+}
+
+// auditRow is an entry as people read it.
+func auditRow(e *audit.Entry) []string {
+	return []string{
+		e.At.Local().Format("2006-01-02 15:04:05.000"), e.Name, e.Action, e.Subject, e.Decision, e.Error,
+		strconv.FormatInt(e.Size, 10), time.Duration(e.Took * 1000).Round(10 * time.Microsecond).String(), e.Rule,
+	}
 }
 
 type auditVerifyCommand struct{ deskFlags }

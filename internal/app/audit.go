@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -11,8 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/admin"
 	"github.com/luanette/luanette/internal/audit"
-	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/keyring"
+	"github.com/luanette/luanette/internal/policy"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -39,7 +41,10 @@ func (h *House) openAudit(ctx context.Context) (err error) {
 	if !h.config.Audit.Enabled {
 		return nil
 	}
-	node, _ := os.Hostname() // a machine without a name is "local"
+	node := h.config.nodeName()
+	if h.node != nil { // of two by the same name one has another
+		node = h.node.Name()
+	}
 	h.audit, err = audit.Open(ctx, h.store, audit.Options{Node: node, Keep: time.Duration(h.config.Audit.Keep), Log: h.log})
 	return err
 }
@@ -56,7 +61,7 @@ func (h *House) auditStore() (admin.Audit, error) {
 // became of it.
 func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next func(context.Context, tool.Call) (tool.Result, error)) (tool.Result, error) {
 	began := time.Now()
-	ctx, decision, err := h.policy.Admit(ctx, info, call)
+	ctx, decision, err := h.admit(ctx, info, call)
 	if h.audit == nil {
 		if err != nil {
 			return tool.Result{}, err
@@ -77,6 +82,29 @@ func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next 
 	e.Took, e.Size, e.Error = time.Since(began).Microseconds(), int64(len(result.Raw)), errorCode(result, err)
 	h.audit.Record(e)
 	return result, err
+}
+
+// admit decides about a call: who makes it must still be somebody, for what they
+// began may outlive their key, and the policy must allow it.
+func (h *House) admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, policy.Decision, error) {
+	if err := h.ring.Good(access.Of(ctx).ID); err != nil {
+		return ctx, policy.Decision{Verdict: policy.Deny, Rule: "key"}, err
+	}
+	return h.policy.Admit(ctx, info, call)
+}
+
+// standingFlow refuses what else scripts do to those whose key is over.
+type standingFlow struct {
+	*policy.Policy
+	ring *keyring.Ring
+}
+
+// Pass is asked before an effect happens.
+func (f standingFlow) Pass(ctx context.Context, e host.Effect) error {
+	if err := f.ring.Good(access.Of(ctx).ID); err != nil {
+		return err
+	}
+	return f.Policy.Pass(ctx, e)
 }
 
 // turnedAway keeps a call of what is kept from who asks: a tool that its key does
@@ -118,21 +146,33 @@ func (h *House) entry(ctx context.Context, action, subject string, args []byte) 
 	return e
 }
 
-// auditEvents keeps what administrators did that is told on the bus, until ctx ends.
-func (h *House) auditEvents(ctx context.Context) {
-	sub := h.bus.Subscribe(event.Options{Types: []string{"key.*"}})
-	defer sub.Close()
-	keep := func(e event.Event) {
-		if about, ok := e.Data.(event.Keyed); ok {
-			h.did(ctx, e.Type, about.EventKey(), nil)
-		}
+// didKey keeps that a key was made or revoked.
+func (h *House) didKey(ctx context.Context, action, name string) { h.did(ctx, action, name, nil) }
+
+// loggedIn keeps who came in by a browser or left, and who was not let in.
+func (h *House) loggedIn(ctx context.Context, action, from string, allowed bool) {
+	if h.audit == nil {
+		return
 	}
-	for e := range sub.All(ctx) {
-		keep(e)
+	e := h.entry(ctx, action, from, nil)
+	if e.Decision = "allow"; !allowed {
+		e.Decision, e.Error = "deny", string(fault.Denied)
 	}
-	for e, ok := sub.Poll(); ok; e, ok = sub.Poll() { // what was said last
-		keep(e)
+	h.audit.Record(e)
+}
+
+// didAlone keeps one thing that was done without a house, by a command.
+func didAlone(ctx context.Context, store *db.DB, config *Loaded, action, subject string) error {
+	if !config.Audit.Enabled {
+		return nil
 	}
+	log, err := audit.Open(ctx, store, audit.Options{Node: config.nodeName()})
+	if err != nil {
+		return err
+	}
+	h := House{audit: log}
+	h.did(ctx, action, subject, nil)
+	return log.Close(ctx)
 }
 
 // did keeps what an administrator did.

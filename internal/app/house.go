@@ -137,7 +137,6 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	h.work.Go(func() { h.watchApprovals(background) })
 	if h.audit != nil {
 		h.work.Go(func() { h.audit.Tidy(background) })
-		h.work.Go(func() { h.auditEvents(background) })
 	}
 	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
 	h.work.Go(func() { h.watchLogins(background) })

@@ -34,10 +34,10 @@ func (h *House) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.ring, err = keyring.Open(ctx, h.store, keyring.Options{Fixed: fixed, Bus: h.bus, Log: h.log}); err != nil {
+	if h.ring, err = keyring.Open(ctx, h.store, keyring.Options{Fixed: fixed, Bus: h.bus, Log: h.log, Did: h.didKey}); err != nil {
 		return err
 	}
-	o := gate.Options{Ring: h.ring, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log}
+	o := gate.Options{Ring: h.ring, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log, Did: h.loggedIn}
 	h.trustIssuers(&o)
 	h.gate = gate.New(o)
 	return nil

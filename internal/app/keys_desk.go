@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -40,17 +41,21 @@ func OpenKeys(ctx context.Context, config *Loaded, env Environment) (Keys, error
 	if err != nil {
 		return nil, err
 	}
-	ring, err := keyring.Open(ctx, store, keyring.Options{Fixed: fixed})
+	var failed error
+	ring, err := keyring.Open(ctx, store, keyring.Options{Fixed: fixed, Did: func(ctx context.Context, action, name string) {
+		failed = didAlone(ctx, store, config, action, name)
+	}})
 	if err != nil {
 		_ = store.Close() // the other error tells more
 		return nil, err
 	}
-	return localKeys{ring, store}, nil
+	return localKeys{ring, store, &failed}, nil
 }
 
 type localKeys struct {
 	ring  *keyring.Ring
 	store *db.DB
+	noted *error // why what was done is not in the log
 }
 
 func (k localKeys) Create(ctx context.Context, want gate.NewKey) (gate.KeyView, error) {
@@ -77,7 +82,7 @@ func (k localKeys) Revoke(ctx context.Context, name string) (gate.KeyView, error
 	return gate.ViewOf(key, time.Now()), err
 }
 
-func (k localKeys) Close() error { return k.store.Close() }
+func (k localKeys) Close() error { return errors.Join(*k.noted, k.store.Close()) }
 
 // ConnectKeys are the keys of the server that runs at address.
 func ConnectKeys(address string, key secret.Text) (Keys, error) {

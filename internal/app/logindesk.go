@@ -47,13 +47,14 @@ func OpenLogins(ctx context.Context, config *Loaded, options Options) (LoginDesk
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &localLogins{l, store, specs}, nil
+	return &localLogins{l, store, specs, config}, nil
 }
 
 type localLogins struct {
 	logins *logins
 	store  *db.DB
 	specs  []upstream.Spec
+	config *Loaded
 }
 
 func (d *localLogins) spec(name string) (upstream.Spec, error) {
@@ -78,7 +79,7 @@ func (d *localLogins) Login(ctx context.Context, name string, device bool, show 
 			return err
 		}
 		show(begun)
-		return wait(ctx)
+		return d.did(ctx, "upstream.login", name, wait(ctx))
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", spec.OAuth.RedirectPort))
 	if err != nil {
@@ -89,7 +90,15 @@ func (d *localLogins) Login(ctx context.Context, name string, device bool, show 
 		return errors.Join(err, listener.Close())
 	}
 	show(begun)
-	return d.comeBack(ctx, listener, begun)
+	return d.did(ctx, "upstream.login", name, d.comeBack(ctx, listener, begun))
+}
+
+// did keeps what went well.
+func (d *localLogins) did(ctx context.Context, action, name string, err error) error {
+	if err != nil {
+		return err
+	}
+	return didAlone(ctx, d.store, d.config, action, name)
 }
 
 // comeBack waits for the browser. Answers that belong to no login of ours do not
@@ -129,7 +138,8 @@ func (d *localLogins) comeBack(ctx context.Context, listener net.Listener, begun
 }
 
 func (d *localLogins) Logout(ctx context.Context, name string) (bool, error) {
-	return d.logins.Logout(ctx, name)
+	gone, err := d.logins.Logout(ctx, name)
+	return gone, d.did(ctx, "upstream.logout", name, err)
 }
 
 func (d *localLogins) Close() error { return d.store.Close() }

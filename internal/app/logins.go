@@ -210,7 +210,8 @@ func (o loginOffice) Begin(ctx context.Context, name string, device bool) (oauth
 	if err != nil || wait == nil {
 		return begun, err
 	}
-	o.house.spawn(func(ctx context.Context) { o.await(ctx, name, wait) }) // it outlives the request
+	who := access.Of(ctx)
+	o.house.spawn(func(ctx context.Context) { o.await(access.With(ctx, who), name, wait) }) // it outlives the request
 	return begun, nil
 }
 
@@ -220,12 +221,14 @@ func (o loginOffice) await(ctx context.Context, name string, wait func(context.C
 		o.house.log.WarnContext(ctx, "not logged in", "upstream", name, "error", err)
 		return
 	}
+	o.house.did(ctx, "upstream.login", name, nil)
 	o.house.upstreams.manager.Retry(name)
 }
 
 func (o loginOffice) Finish(ctx context.Context, back url.Values) (string, error) {
 	name, err := o.house.logins.Finish(ctx, back)
 	if err == nil {
+		o.house.did(ctx, "upstream.login", name, nil)
 		o.house.upstreams.manager.Retry(name)
 	}
 	return name, err
@@ -243,6 +246,7 @@ func (o loginOffice) Logout(ctx context.Context, name string) (bool, error) {
 	if _, err := o.spec(name); err != nil {
 		return false, err
 	}
+	o.house.did(ctx, "upstream.logout", name, nil)
 	return o.house.logins.Logout(ctx, name)
 }
 

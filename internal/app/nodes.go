@@ -26,17 +26,22 @@ const talkTopic = "talk"
 // isShared tells whether several machines may use the database.
 func (h *House) isShared() bool { return strings.HasPrefix(h.config.Database, "postgres") }
 
+// nodeName is what this machine is called among others.
+func (c *Config) nodeName() string {
+	if c.Node != "" {
+		return c.Node
+	}
+	name, _ := os.Hostname() // an empty one is called something
+	return name
+}
+
 // joinNodes makes the house one of those that share the database. One that is only
 // passing, on a file of its own, is none.
 func (h *House) joinNodes(ctx context.Context) (err error) {
 	if !h.options.Jobs && !h.isShared() {
 		return nil
 	}
-	name := h.config.Node
-	if name == "" {
-		name, _ = os.Hostname() // an empty one is called something
-	}
-	options := node.Options{Name: name, Version: h.options.Version, Events: h.bus, Log: h.log}
+	options := node.Options{Name: h.config.nodeName(), Version: h.options.Version, Events: h.bus, Log: h.log}
 	if h.isShared() {
 		options.Silence = nodeSilence
 	}

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -69,7 +71,12 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	for _, warning := range warnings {
 		h.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
 	}
-	h.policy.Set(config.policySettings()) // before there is anything it is about
+	settings := config.policySettings()
+	if !reflect.DeepEqual(*h.policy.Settings(), settings) {
+		text, _ := json.Marshal(settings) // texts and lists always encode
+		h.did(ctx, "policy.change", config.File, text)
+	}
+	h.policy.Set(settings) // before there is anything it is about
 	h.approvals.SetPolicy(h.approvalPolicy(&config.Config))
 	h.trust.Set(config.trustSettings())
 	if err := h.upstreams.configure(specs, config.places(), config.rules()); err != nil {

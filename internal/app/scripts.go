@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
@@ -86,7 +87,7 @@ func (h *House) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, 
 		JavaScript: javascript, Language: h.scriptLanguage,
 		Contents: musicContents{h.contents, h}, TempDir: h.tempFolder(), Clock: clock.Real(), Commands: h.scriptPrograms(),
 		HTTP: web, GetWrites: h.config.Scripts.HTTPGet == "write",
-		Getenv: h.scriptVariable, Approvals: h.approvals, Standing: h.standing(), Flow: h.policy,
+		Getenv: h.scriptVariable, Approvals: h.approvals, Standing: h.standing(), Flow: standingFlow{h.policy, h.ring},
 		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
@@ -134,6 +135,9 @@ func (h *House) startScripts(ctx, background context.Context) {
 	path := h.config.Scripts.Startup
 	if path == "" {
 		path = filepath.Join(configFolder(h.options.Env), "startup.lua")
+	}
+	if source, err := os.ReadFile(path); err == nil && h.options.Jobs {
+		h.did(ctx, "startup.run", path, source)
 	}
 	resident := h.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{h.upstreams, nil}})
 	h.setHooks(ctx, resident.Hooks(script.HookOptions{
@@ -226,14 +230,17 @@ func scriptStatus(s upstream.Status) host.UpstreamStatus {
 // programs, and what it wants is this node's, at every start anew.
 type ownersUpstreams struct{ scriptUpstreams }
 
-func (s ownersUpstreams) Add(_ context.Context, name, address string) error {
+func (s ownersUpstreams) Add(ctx context.Context, name, address string) error {
+	s.all.did(ctx, "upstream.add", name, []byte(address))
 	return s.all.addLocal(upstream.Spec{Name: name, URL: address, Trusted: true})
 }
 
-func (s ownersUpstreams) Remove(_ context.Context, name string) (bool, error) {
+func (s ownersUpstreams) Remove(ctx context.Context, name string) (bool, error) {
+	s.all.did(ctx, "upstream.remove", name, nil)
 	return s.all.removeLocal(name)
 }
 
-func (s ownersUpstreams) AddCommand(_ context.Context, name string, c host.Command) error {
+func (s ownersUpstreams) AddCommand(ctx context.Context, name string, c host.Command) error {
+	s.all.did(ctx, "upstream.add", name, []byte(strings.Join(append([]string{c.Command}, c.Args...), "\x00")))
 	return s.all.addLocal(upstream.Spec{Name: name, Command: c.Command, Args: c.Args, Env: c.Env, Cwd: c.Cwd, Trusted: true})
 }

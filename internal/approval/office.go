@@ -22,11 +22,12 @@ var migrations embed.FS
 // Options are an office's choices. The zero value is ready to use.
 type Options struct {
 	Policy Policy
-	Expire time.Duration // how long a question stands before no answer is a no; 0 is 7 days
-	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
-	Events *event.Bus    // may be nil
-	Clock  clock.Clock   // nil is the machine's
-	Log    *slog.Logger  // nil is nobody
+	Expire time.Duration                         // how long a question stands before no answer is a no; 0 is 7 days
+	Keep   time.Duration                         // how long what was decided is kept; 0 is 30 days
+	Events *event.Bus                            // may be nil
+	Did    func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
+	Clock  clock.Clock                           // nil is the machine's
+	Log    *slog.Logger                          // nil is nobody
 }
 
 func (o Options) orDefault() Options {
@@ -135,6 +136,9 @@ func (o *Office) Decide(ctx context.Context, owner, id string, answer host.Answe
 		return now, fault.New(fault.Conflict, "approval %s is %s already", id, now.State).WithHint("approval_list shows what is pending")
 	}
 	o.told(a)
+	if o.options.Did != nil {
+		o.options.Did(ctx, a)
+	}
 	return a, nil
 }
 

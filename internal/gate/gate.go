@@ -30,7 +30,9 @@ type Options struct {
 	// Metadata is where clients read who makes such tokens; empty: nowhere.
 	Metadata func(*http.Request) string
 	Browsers inet.Browsers // whose pages may log in
-	Log      *slog.Logger
+	// Did is told of logins, good and bad, and logouts; nil tells nobody.
+	Did func(ctx context.Context, action, from string, allowed bool)
+	Log *slog.Logger
 }
 
 // Gate is safe for concurrent use. Close it when done.
@@ -51,6 +53,9 @@ type Gate struct {
 func New(o Options) *Gate {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Did == nil {
+		o.Did = func(context.Context, string, string, bool) {}
 	}
 	g := &Gate{options: o, under: map[*visit]struct{}{}}
 	g.watching, g.stop = context.WithCancel(context.Background())

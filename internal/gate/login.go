@@ -88,11 +88,13 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	cookie, who, err := g.options.Ring.Begin(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
+			g.options.Did(r.Context(), "login", remote(r), false)
 			g.turnAway(w, r, err)
 			return nil
 		}
 		return err
 	}
+	g.options.Did(access.With(r.Context(), who), "login", remote(r), true)
 	http.SetCookie(w, sessionCookie(r, cookie, who.Expires))
 	m := meOf(who, false)
 	m.CSRF = keyring.CSRF(cookie)
@@ -116,12 +118,17 @@ func sessionCookie(r *http.Request, value string, expires time.Time) *http.Cooki
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := r.Cookie(cookieName)
 	if err == nil && cookie.Value != "" {
-		if _, err := g.options.Ring.Session(r.Context(), cookie.Value); err == nil && !keyring.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
+		who, err := g.options.Ring.Session(r.Context(), cookie.Value)
+		if err == nil && !keyring.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
 			return fault.New(fault.Denied, "the request does not repeat the session's CSRF token").
 				WithHint("send the csrf_token of GET /api/v1/me as header " + csrfHeader)
 		}
+		known := err == nil
 		if err := g.options.Ring.End(r.Context(), cookie.Value); err != nil {
 			return err
+		}
+		if known {
+			g.options.Did(access.With(r.Context(), who), "logout", remote(r), true)
 		}
 		g.end(cookie.Value)
 	}

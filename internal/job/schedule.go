@@ -128,6 +128,12 @@ func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
 		return next, err
 	}
 	for _, id := range ids {
+		if _, err := q.as(ctx, id); fault.CodeOf(err) == fault.Denied {
+			if err := q.retire(ctx, id, err); err != nil {
+				return next, err
+			}
+			continue
+		}
 		j, err := q.fire(ctx, id, now)
 		if err != nil {
 			return next, err
@@ -141,6 +147,19 @@ func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	return q.nextDue(ctx)
+}
+
+// retire pauses a schedule whose owner may not have anything done any more.
+func (q *Queue) retire(ctx context.Context, id string, why error) error {
+	q.options.Log.WarnContext(ctx, "schedule paused", "schedule", id, "error", why)
+	_, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
+		s.Paused, s.Next = true, time.Time{}
+		return nil
+	})
+	if fault.CodeOf(err) == fault.NotFound { // removed meanwhile
+		return nil
+	}
+	return err
 }
 
 func (s *Schedule) job(now time.Time) Job {

@@ -1,6 +1,8 @@
 package keyring
 
 import (
+	"context"
+
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/event"
 )
@@ -28,8 +30,12 @@ func (Revoked) EventType() string { return "key.revoked" }
 // EventKey is the key's name.
 func (e Revoked) EventKey() string { return e.Name }
 
-func (r *Ring) publish(p event.Payload) {
+// publish tells everybody of a change, and whoever keeps the log who made it.
+func (r *Ring) publish(ctx context.Context, p event.Payload, name string) {
 	if r.options.Bus != nil {
 		r.options.Bus.Publish(p)
+	}
+	if r.options.Did != nil {
+		r.options.Did(ctx, p.EventType(), name)
 	}
 }

@@ -32,6 +32,7 @@ const (
 type Options struct {
 	Fixed []Key // those of the configuration
 	Bus   *event.Bus
+	Did   func(ctx context.Context, action, name string) // told of keys that were made or revoked; may be nil
 	Log   *slog.Logger
 	Now   func() time.Time
 }
@@ -131,14 +132,34 @@ func (r *Ring) Standing(ctx context.Context, was access.Principal) (access.Princ
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.good(name); err != nil {
+		return access.Nobody(), err
+	}
+	return r.names[name].Principal(), nil
+}
+
+// Good says why somebody who was let in may not go on; nil while they may. It costs
+// little, for it is asked before every call, and goes by what was heard last.
+func (r *Ring) Good(id string) error {
+	name, ok := keyOf(id)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.good(name)
+}
+
+// good is the same for a key's name; mu is held.
+func (r *Ring) good(name string) error {
 	key := r.names[name]
 	if key == nil {
-		return access.Nobody(), fault.New(fault.Denied, "the key %s is gone", name).WithHint("begin again with another key")
+		return fault.New(fault.Denied, "the key %s is gone", name).WithHint("begin again with another key")
 	}
 	if over := key.Over(r.options.Now()); over != "" {
-		return access.Nobody(), fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("begin again with another key")
+		return fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("begin again with another key")
 	}
-	return key.Principal(), nil
+	return nil
 }
 
 // renew reads the table again when what we know is not fresh. Who comes while

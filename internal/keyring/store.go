@@ -99,7 +99,7 @@ func (r *Ring) Create(ctx context.Context, k Key) (_ Key, token string, err erro
 	if err != nil {
 		return k, "", err
 	}
-	r.publish(Created{Name: k.Name, Scopes: k.Scopes})
+	r.publish(ctx, Created{Name: k.Name, Scopes: k.Scopes}, k.Name)
 	return k, token, nil
 }
 
@@ -164,7 +164,7 @@ func (r *Ring) Revoke(ctx context.Context, name string) (Key, error) {
 		err = r.told(ctx)
 	}
 	if err == nil {
-		r.publish(Revoked{Name: name})
+		r.publish(ctx, Revoked{Name: name}, name)
 	}
 	return key, err
 }
