@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// visitor is a client of the protocol that has sessions. It stays with its node
+// until that dies, and then goes on with one retry at another.
+type visitor struct {
+	at *crewman
+	id string // of its session
+}
+
+const visitorVersion = "2025-11-25"
+
+// living is a node that lives, and the number of its life.
+func (f *fleet) living(t *testing.T, but *crewman) (*crewman, int) {
+	for t.Context().Err() == nil {
+		c := f.crew[rand.IntN(len(f.crew))]
+		if life, up := c.lives(); up && c != but {
+			return c, life
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return but, 0
+}
+
+// visit begins a session and calls tools in it.
+func (f *fleet) visit(t *testing.T, stop <-chan struct{}) {
+	v := &visitor{}
+	for v.id == "" && !over(stop) {
+		v.at, _ = f.living(t, nil)
+		if err := v.begin(t.Context()); err != nil {
+			f.retries.Add(1)
+		}
+	}
+	for n := 0; !over(stop); n++ {
+		life, up := v.at.lives()
+		err := v.eval(t.Context(), n)
+		for err != nil {
+			if now, _ := v.at.lives(); now == life && up {
+				t.Errorf("the session of a client fails at %s, which lives: %v", v.at.name, err)
+				return
+			}
+			// It died: one retry at one that lives, until that dies, too.
+			f.moves.Add(1)
+			v.at, life = f.living(t, v.at)
+			up = true
+			err = v.eval(t.Context(), n)
+		}
+		f.visits.Add(1)
+		time.Sleep(20 * time.Millisecond) // as a client that has other things to do
+	}
+}
+
+// begin shakes hands.
+func (v *visitor) begin(ctx context.Context) error {
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + visitorVersion + `","capabilities":{},"clientInfo":{"name":"visitor","version":"1"}}}`
+	answer, err := v.post(ctx, hello)
+	if err != nil {
+		return err
+	}
+	id := answer.Header.Get("Mcp-Session-Id")
+	if _, err := result(answer); err != nil {
+		return err
+	}
+	v.id = id
+	answer, err = v.post(ctx, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if err != nil {
+		v.id = ""
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// eval has a number said back.
+func (v *visitor) eval(ctx context.Context, n int) error {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"lua_eval","arguments":{"code":"return %d"}}}`, n+2, n)
+	answer, err := v.post(ctx, body)
+	if err != nil {
+		return err
+	}
+	raw, err := result(answer)
+	if err != nil {
+		return err
+	}
+	var got struct {
+		StructuredContent struct{ Result json.Number }
+	}
+	if err := json.Unmarshal(raw, &got); err != nil || got.StructuredContent.Result.String() != strconv.Itoa(n) {
+		return fmt.Errorf("%d was said back as %s: %w", n, raw, err)
+	}
+	return nil
+}
+
+func (v *visitor) post(ctx context.Context, body string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.at.address+"/mcp", bytes.NewBufferString(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if v.id != "" {
+		r.Header.Set("Mcp-Session-Id", v.id)
+		r.Header.Set("Mcp-Protocol-Version", visitorVersion)
+	}
+	return http.DefaultClient.Do(r)
+}
+
+// result is what a request is answered with, in either form.
+func result(answer *http.Response) (json.RawMessage, error) {
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(answer.Body)
+		return nil, fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	var last []byte
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+		for events := wire.NewEventReader(answer.Body, 0); ; {
+			e, err := events.Next()
+			if err != nil {
+				return nil, err
+			}
+			if _, answers := wire.Get(e.Data, "id"); answers {
+				last = e.Data
+				break
+			}
+		}
+	} else {
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return nil, err
+		}
+		last = text
+	}
+	var said struct {
+		Result json.RawMessage
+		Error  *struct{ Message string }
+	}
+	if err := json.Unmarshal(last, &said); err != nil {
+		return nil, err
+	}
+	if said.Error != nil {
+		return nil, errors.New(said.Error.Message)
+	}
+	return said.Result, nil
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// onlooker reads the events of all nodes at one of them, and at another when that
+// dies. Of every job it hears that it is over, or it is told that it may have
+// missed something.
+type onlooker struct {
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu      sync.Mutex
+	last    string          // id of the last event
+	heard   time.Time       // when it came
+	ended   map[string]int  // how often it heard of a job's end, since it last changed places
+	begun   map[string]bool // jobs it heard the beginning of
+	ever    map[string]bool // and the end
+	gone    map[string]bool // nodes it heard the end of
+	gaps    [][2]time.Time  // what it was told it may have missed
+	resumed []time.Duration // from a kill to a job that goes on
+	twice   []string        // jobs it heard the end of twice at one place
+	moves   int
+}
+
+// watch begins to read.
+func (f *fleet) watch(t *testing.T) *onlooker {
+	ctx, stop := context.WithCancel(t.Context())
+	w := &onlooker{stop: stop, done: make(chan struct{}), begun: map[string]bool{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now()}
+	go func() {
+		defer close(w.done)
+		var at *crewman
+		for ctx.Err() == nil {
+			at, _ = f.living(t, at)
+			w.read(ctx, f, at)
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-w.done
+	})
+	return w
+}
+
+// read reads at one node until it dies.
+func (w *onlooker) read(ctx context.Context, f *fleet, at *crewman) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+"/api/v1/events?types=job.finished,job.started,node.gone&after=all", nil)
+	if err != nil {
+		return
+	}
+	if w.last != "" {
+		r.Header.Set("Last-Event-ID", w.last)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return
+	}
+	defer answer.Body.Close()
+	w.mu.Lock()
+	w.ended = map[string]int{}
+	w.moves++
+	w.mu.Unlock()
+	events := wire.NewEventReader(answer.Body, 0)
+	for {
+		e, err := events.Next()
+		if err != nil {
+			return
+		}
+		w.hear(f, e.ID, e.Data)
+	}
+}
+
+// hear notes an event.
+func (w *onlooker) hear(f *fleet, id string, raw []byte) {
+	var e struct {
+		Type string
+		Data struct {
+			Job     string `json:"job_id"`
+			Node    string `json:"id"`
+			Resumed bool
+		}
+	}
+	if json.Unmarshal(raw, &e) != nil {
+		return
+	}
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Type {
+	case "job.finished":
+		w.ever[e.Data.Job] = true
+		if w.ended[e.Data.Job]++; w.ended[e.Data.Job] == 2 {
+			w.twice = append(w.twice, e.Data.Job)
+		}
+	case "job.started":
+		again := e.Data.Resumed || w.begun[e.Data.Job]
+		w.begun[e.Data.Job] = true
+		if killed := f.lastKill.Load(); again && !w.ever[e.Data.Job] && killed != nil && now.Sub(*killed) < time.Minute {
+			w.resumed = append(w.resumed, now.Sub(*killed))
+		}
+	case "node.gone":
+		w.gone[e.Data.Node] = true
+	case "event.missed":
+		w.gaps = append(w.gaps, [2]time.Time{w.heard, now})
+	}
+	w.last, w.heard = id, now
+}
+
+// slack is how much later a client may hear of a job's end than it happened.
+const slack = 2 * time.Second
+
+// unheard are the jobs whose end it neither heard nor was told it may have missed,
+// and how many there are of the latter.
+func (w *onlooker) unheard(jobs map[string]errand, nodes map[string]string) (silent []string, told int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, e := range jobs {
+		if w.ever[id] {
+			continue
+		}
+		gap := slices.ContainsFunc(w.gaps, func(g [2]time.Time) bool {
+			return e.ended.After(g[0].Add(-slack)) && e.ended.Before(g[1].Add(slack))
+		})
+		if gap || w.gone[nodes[id]] {
+			told++
+		} else {
+			silent = append(silent, id)
+		}
+	}
+	return silent, told
+}
+
+// check looks at what it heard once all is quiet.
+func (w *onlooker) check(t *testing.T, f *fleet) {
+	nodes := f.finishers(t)
+	var silent []string
+	var told int
+	for range 100 { // the last ones are on their way
+		if silent, told = w.unheard(f.jobs, nodes); len(silent) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.stop()
+	<-w.done
+	for _, id := range silent {
+		t.Errorf("nobody told that the end of job %s, of node %s, could not be told", id, nodes[id])
+	}
+	for _, id := range w.twice {
+		t.Errorf("the end of job %s was told twice", id)
+	}
+	if len(w.ever) < len(f.jobs)/2 {
+		t.Errorf("heard of the end of %d of %d jobs", len(w.ever), len(f.jobs))
+	}
+	t.Logf("the end of %d jobs was heard, of %d it was told that it might be missed; the reader changed places %d times", len(w.ever), told, w.moves-1)
+	t.Logf("jobs of a dead node went on after %s", spread(w.resumed))
+}
+
+// finishers are the nodes that said how each job ended.
+func (f *fleet) finishers(t *testing.T) map[string]string {
+	t.Helper()
+	nodes := map[string]string{}
+	err := f.store.Read(t.Context(), func(tx *db.Tx) error {
+		all, err := db.All(t.Context(), tx, func(row db.Scanner) (one [2]string, err error) { return one, row.Scan(&one[0], &one[1]) }, "SELECT id, node FROM jobs")
+		for _, one := range all {
+			nodes[one[0]] = one[1]
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodes
+}
