@@ -126,7 +126,8 @@ func (c *crewman) lives() (life int, up bool) {
 	return c.life, c.life%2 == 0
 }
 
-func newFleet(t *testing.T) *fleet {
+// newFleet starts three nodes, with more lines at the head of their configuration.
+func newFleet(t *testing.T, more ...string) *fleet {
 	t.Helper()
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
@@ -134,7 +135,7 @@ func newFleet(t *testing.T) *fleet {
 	f.store = dbtest.Open(t, f.postgres.URL)
 	var url string
 	f.counter, url = serveCounter(t)
-	config := fmt.Sprintf("database = %q\n[log]\nlevel = \"error\"\n[upstreams.counter]\nurl = %q\nheaders = { %q = \"${BOOT}\" }\n[chat]\nbase_url = %q\nrate = 100000\n",
+	config := strings.Join(more, "\n") + fmt.Sprintf("\ndatabase = %q\n[log]\nlevel = \"error\"\n[upstreams.counter]\nurl = %q\nheaders = { %q = \"${BOOT}\" }\n[chat]\nbase_url = %q\nrate = 100000\n",
 		f.postgres.URL, url, bootHeader, model.URL)
 	if err := os.WriteFile(filepath.Join(f.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

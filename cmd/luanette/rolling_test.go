@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// balancer sends requests to nodes that were ready when it looked last, which it
+// does all the time.
+type balancer struct {
+	crew []*crewman
+
+	mu    sync.Mutex
+	ready map[*crewman]bool
+}
+
+// look asks every node whether it is ready, again and again until ctx ends.
+func (b *balancer) look(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, c := range b.crew {
+			ok := status(ctx, c, "/ready") == http.StatusOK
+			b.mu.Lock()
+			b.ready[c] = ok
+			b.mu.Unlock()
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// status is what a node answers at a path; zero for nothing.
+func status(ctx context.Context, c *crewman, path string) int {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.address+path, nil)
+	if err != nil {
+		return 0
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
+
+// pick is a node that is ready, as far as is known.
+func (b *balancer) pick(ctx context.Context) *crewman {
+	for ctx.Err() == nil {
+		b.mu.Lock()
+		var ready []*crewman
+		for c, ok := range b.ready {
+			if ok {
+				ready = append(ready, c)
+			}
+		}
+		b.mu.Unlock()
+		if len(ready) > 0 {
+			return ready[rand.IntN(len(ready))]
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return b.crew[0]
+}
+
+// knows waits until a node is known to be ready, or not to be.
+func (b *balancer) knows(t *testing.T, c *crewman, ready bool) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		b.mu.Lock()
+		known := b.ready[c]
+		b.mu.Unlock()
+		if known == ready {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// One node after the other is told to stop, under load, and started again. Each
+// says first that it is not ready, goes on serving meanwhile, and finishes what it
+// has begun: who asks only those that are ready never sees an error.
+func TestRollingRestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts several servers")
+	}
+	t.Parallel()
+	f := newFleet(t, "linger = \"2s\"")
+	b := &balancer{crew: f.crew, ready: map[*crewman]bool{}}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() { b.look(ctx) })
+	for _, c := range f.crew {
+		b.knows(t, c, true)
+	}
+	var served atomic.Int64
+	load := func(what string, do func(ctx context.Context, at *crewman, n int) error) {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				at := b.pick(ctx)
+				if err := do(context.WithoutCancel(ctx), at, n); err != nil && ctx.Err() == nil {
+					t.Errorf("%s at %s: %v", what, at.name, err)
+				}
+				served.Add(1)
+			}
+		})
+	}
+	load("a quick call", func(_ context.Context, at *crewman, n int) error { return evalAt(at, fmt.Sprint("return ", n)) })
+	load("a slow call", func(_ context.Context, at *crewman, _ int) error { return evalAt(at, "clock.sleep(0.5) return 1") })
+	load("a session", func(ctx context.Context, at *crewman, n int) error {
+		v := &visitor{at: at}
+		if err := v.begin(ctx); err != nil {
+			return err
+		}
+		v.at = b.pick(ctx) // the next request goes wherever the balancer sends it
+		return v.eval(ctx, n)
+	})
+	load("a message", func(ctx context.Context, at *crewman, n int) error { return sayAt(ctx, at, n) })
+	for _, c := range f.crew {
+		f.replace(t, b, c)
+	}
+	stop()
+	all.Wait()
+	t.Logf("%d requests were served while %d nodes were replaced", served.Load(), len(f.crew))
+}
+
+// replace stops a node as an operator would, and starts it again.
+func (f *fleet) replace(t *testing.T, b *balancer, c *crewman) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	b.knows(t, c, false)
+	if got := status(t.Context(), c, "/ready"); got != http.StatusServiceUnavailable {
+		t.Errorf("%s answers %d at /ready when it was told to stop", c.name, got)
+	}
+	if err := evalAt(c, "return 1"); err != nil {
+		t.Errorf("%s is not ready, and serves nothing any more: %v", c.name, err)
+	}
+	if err := c.cmd.Wait(); err != nil {
+		t.Errorf("%s ended with %v", c.name, err)
+	}
+	f.start(t, c)
+	b.knows(t, c, true)
+}
+
+// evalAt evaluates code at a node.
+func evalAt(c *crewman, code string) error {
+	s := &crashServer{url: "http://" + c.address}
+	var answer struct{ Result json.RawMessage }
+	return s.call("lua_eval", map[string]any{"code": code}, &answer)
+}
+
+// sayAt says something to a node, and sees that it is answered.
+func sayAt(ctx context.Context, c *crewman, n int) error {
+	body, err := json.Marshal(map[string]string{"client_id": "rolling", "user_id": "ann", "message": said("ann", n)})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.address+"/api/v1/chat", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && (answer.StatusCode != http.StatusOK || !strings.Contains(string(text), said("ann", n))) {
+		err = fmt.Errorf("%s: %s", answer.Status, text)
+	}
+	return err
+}
