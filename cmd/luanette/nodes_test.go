@@ -116,7 +116,8 @@ type crewman struct {
 	name, address string
 	mu            sync.Mutex
 	cmd           *exec.Cmd
-	life          int // grows with each start and each kill: even while it lives
+	life          int         // grows with each start and each kill: even while it lives
+	last          chan string // what it said after it had started, once it has ended
 }
 
 // lives is the number of the node's life, or false while it has none.
@@ -193,9 +194,14 @@ func (f *fleet) start(t *testing.T, c *crewman) {
 	for lines.Scan() {
 		fmt.Fprintln(log, lines.Text())
 		if strings.Contains(lines.Text(), "is listening on") {
-			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			last := make(chan string, 1)
+			go func() {
+				text, _ := io.ReadAll(stderr)
+				last <- string(text)
+			}()
 			c.mu.Lock()
 			c.life++
+			c.last = last
 			c.mu.Unlock()
 			return
 		}

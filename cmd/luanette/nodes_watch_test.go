@@ -21,22 +21,22 @@ type onlooker struct {
 	done chan struct{}
 
 	mu      sync.Mutex
-	last    string          // id of the last event
-	heard   time.Time       // when it came
-	ended   map[string]int  // how often it heard of a job's end, since it last changed places
-	begun   map[string]bool // jobs it heard the beginning of
-	ever    map[string]bool // and the end
-	gone    map[string]bool // nodes it heard the end of
-	gaps    [][2]time.Time  // what it was told it may have missed
-	resumed []time.Duration // from a kill to a job that goes on
-	twice   []string        // jobs it heard the end of twice at one place
+	last    string                // id of the last event
+	heard   time.Time             // when it came
+	ended   map[string]int        // how often it heard of a job's end, since it last changed places
+	begun   map[string]*time.Time // the last kill when it heard that a job began or went on
+	ever    map[string]bool       // jobs it heard the end of
+	gone    map[string]bool       // nodes it heard the end of
+	gaps    [][2]time.Time        // what it was told it may have missed
+	resumed []time.Duration       // from a kill to a job that goes on
+	twice   []string              // jobs it heard the end of twice at one place
 	moves   int
 }
 
 // watch begins to read.
 func (f *fleet) watch(t *testing.T) *onlooker {
 	ctx, stop := context.WithCancel(t.Context())
-	w := &onlooker{stop: stop, done: make(chan struct{}), begun: map[string]bool{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now()}
+	w := &onlooker{stop: stop, done: make(chan struct{}), begun: map[string]*time.Time{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now()}
 	go func() {
 		defer close(w.done)
 		var at *crewman
@@ -85,6 +85,7 @@ func (w *onlooker) read(ctx context.Context, f *fleet, at *crewman) {
 func (w *onlooker) hear(f *fleet, id string, raw []byte) {
 	var e struct {
 		Type string
+		Time time.Time
 		Data struct {
 			Job     string `json:"job_id"`
 			Node    string `json:"id"`
@@ -104,10 +105,11 @@ func (w *onlooker) hear(f *fleet, id string, raw []byte) {
 			w.twice = append(w.twice, e.Data.Job)
 		}
 	case "job.started":
-		again := e.Data.Resumed || w.begun[e.Data.Job]
-		w.begun[e.Data.Job] = true
-		if killed := f.lastKill.Load(); again && !w.ever[e.Data.Job] && killed != nil && now.Sub(*killed) < time.Minute {
-			w.resumed = append(w.resumed, now.Sub(*killed))
+		killed := f.lastKill.Load()
+		before := w.begun[e.Data.Job]
+		w.begun[e.Data.Job] = killed
+		if e.Data.Resumed && killed != nil && before != killed && e.Time.After(*killed) {
+			w.resumed = append(w.resumed, e.Time.Sub(*killed))
 		}
 	case "node.gone":
 		w.gone[e.Data.Node] = true

@@ -148,8 +148,9 @@ func (f *fleet) replace(t *testing.T, b *balancer, c *crewman) {
 	if err := evalAt(c, "return 1"); err != nil {
 		t.Errorf("%s is not ready, and serves nothing any more: %v", c.name, err)
 	}
+	said := <-c.last
 	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("%s ended with %v", c.name, err)
+		t.Errorf("%s ended with %v:\n%s", c.name, err, said)
 	}
 	f.start(t, c)
 	b.knows(t, c, true)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -350,32 +351,35 @@ func (h *House) Close(ctx context.Context) error {
 	failed = append(failed, h.closeRooms(ctx))
 	h.bus.Close()
 	if h.audit != nil {
-		failed = append(failed, inTime(ctx, h.audit.Close))
+		failed = append(failed, inTime(ctx, "the audit log", storeTime, h.audit.Close))
 	}
 	if h.results != nil {
 		h.results.Close()
 	}
 	if h.node != nil {
-		failed = append(failed, inTime(ctx, h.node.Leave))
+		failed = append(failed, inTime(ctx, "the place among the nodes", storeTime, h.node.Leave))
 	}
 	if h.store != nil {
 		failed = append(failed, h.store.Close()) // what was acknowledged is written whatever ctx says
 	}
-	return errors.Join(append(failed, inTime(ctx, h.telemetry.Shutdown))...)
+	return errors.Join(append(failed, inTime(ctx, "telemetry", flushTime, h.telemetry.Shutdown))...)
 }
 
-// inTime has a part leave, with a little time of its own.
-func inTime(ctx context.Context, leave func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+// inTime has a part leave, with some time of its own.
+func inTime(ctx context.Context, part string, enough time.Duration, leave func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), enough)
 	defer cancel()
-	return leave(ctx)
+	if err := leave(ctx); err != nil {
+		return fmt.Errorf("close %s: %w", part, err)
+	}
+	return nil
 }
 
 // closeDoors lets nobody in any more and has what was begun come to rest.
 func (h *House) closeDoors(ctx context.Context) error {
 	var failed []error
 	if h.hub != nil {
-		failed = append(failed, inTime(ctx, h.hub.Close))
+		failed = append(failed, inTime(ctx, "the MCP door", flushTime, h.hub.Close))
 	}
 	if h.talk != nil {
 		h.talk.Close()
@@ -404,7 +408,7 @@ func (h *House) closeRooms(ctx context.Context) error {
 		h.upstreams.manager.Close()
 	}
 	if h.scripts != nil {
-		return inTime(ctx, h.scripts.js.Close)
+		return inTime(ctx, "JavaScript", flushTime, h.scripts.js.Close)
 	}
 	return nil
 }

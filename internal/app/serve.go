@@ -20,6 +20,7 @@ const (
 	closeTime = 500 * time.Millisecond // connections may end
 	graceTime = time.Second            // child processes may end by themselves
 	flushTime = time.Second            // one part of the house may finish what it does
+	storeTime = 10 * time.Second       // and store what nobody else knows
 )
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
