@@ -113,6 +113,7 @@ func TestRollingRestart(t *testing.T) {
 					t.Errorf("%s at %s: %v", what, at.name, err)
 				}
 				served.Add(1)
+				time.Sleep(5 * time.Millisecond)
 			}
 		})
 	}

@@ -35,17 +35,14 @@ func (e *endpoint) share(ctx context.Context, s *session) {
 }
 
 // adopt goes on with a session that another node began: nil when there is none of
-// that id, or it is another's.
-func (e *endpoint) adopt(ctx context.Context, id, who string) *session {
+// that id, or it is another's. An error means that nobody can tell.
+func (e *endpoint) adopt(ctx context.Context, id, who string) (*session, error) {
 	if e.hub.opts.Visits == nil {
-		return nil
+		return nil, nil //nolint:nilnil // there is none
 	}
 	v, ok, err := e.hub.opts.Visits.Find(ctx, id)
-	if err != nil {
-		e.hub.log.WarnContext(ctx, "sessions of other nodes cannot be looked up", "error", err)
-	}
-	if !ok || err != nil || v.Place != e.name || v.Who != who {
-		return nil
+	if err != nil || !ok || v.Place != e.name || v.Who != who {
+		return nil, err
 	}
 	for _, kind := range listChanges {
 		e.backend.remember(ctx, kind)
@@ -58,7 +55,7 @@ func (e *endpoint) adopt(ctx context.Context, id, who string) *session {
 		s.level.Store(int32(want))
 		_ = e.hearDown(ctx, want) // without log messages the session can still be used
 	}
-	return e.sessions.settle(ctx, s)
+	return e.sessions.settle(ctx, s), nil
 }
 
 // settle lets an adopted session in, unless another request has done so meanwhile.

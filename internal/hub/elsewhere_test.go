@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 type visitsInMemory struct {
 	mu   sync.Mutex
 	byID map[string]Visit
+	away error
 }
 
 func (v *visitsInMemory) Keep(_ context.Context, id string, one Visit) error {
@@ -29,7 +31,7 @@ func (v *visitsInMemory) Find(_ context.Context, id string) (Visit, bool, error)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	one, ok := v.byID[id]
-	return one, ok, nil
+	return one, ok, v.away
 }
 
 func (v *visitsInMemory) Forget(_ context.Context, id string) error {
@@ -87,6 +89,11 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 	if status, _, _ := ask(b, "POST", "eve", session, ping); status != http.StatusNotFound {
 		t.Errorf("somebody else: %d", status)
 	}
+	common.away = errors.New("the database does not answer")
+	if status, _, text := ask(node(), "POST", "ann", session, ping); status != http.StatusServiceUnavailable || !strings.Contains(text, "goes on") {
+		t.Errorf("while nobody can tell: %d %s", status, text)
+	}
+	common.away = nil
 	if status, _, _ := ask(b, "DELETE", "ann", session, ""); status != http.StatusNoContent {
 		t.Errorf("end: %d", status)
 	}

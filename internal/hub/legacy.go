@@ -41,7 +41,13 @@ func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID)
 	who := e.hub.principal(r)
 	s := e.sessions.find(name, who)
 	if s == nil {
-		s = e.adopt(r.Context(), name, who)
+		var err error
+		if s, err = e.adopt(r.Context(), name, who); err != nil {
+			e.hub.log.WarnContext(r.Context(), "sessions of other nodes cannot be looked up", "error", err)
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, id, wire.Errorf(wire.CodeInternal, "sessions cannot be looked up at the moment: try again, the session goes on"))
+			return nil, false
+		}
 	}
 	if s == nil || s.shared {
 		refuse(w, http.StatusNotFound, id, wire.Errorf(wire.CodeInvalidRequest, "no such session: begin again with initialize"))

@@ -136,7 +136,8 @@ func (q *Queue) launch(ctx context.Context) error {
 	if err := q.engine.Launch(); err != nil {
 		return errors.Join(err, q.engine.Close())
 	}
-	rest, stop := context.WithCancel(context.WithoutCancel(ctx))
+	patient, _ := db.Patiently(context.WithoutCancel(ctx)) // schedules were promised to be kept
+	rest, stop := context.WithCancel(patient)
 	q.stop = stop
 	q.background.Go(func() { q.adopt(rest, jobs) })
 	q.background.Go(func() { q.tidy(rest) })
