@@ -66,7 +66,7 @@ export function measured(page: Page): Promise<Measured> {
 /** What is wrong with it, beside a quiet page on the same machine; nothing when all is well. */
 export function judge(m: Measured, quiet?: Measured): string[] {
   const wrong: string[] = []
-  if (m.rounds / m.seconds > 60) wrong.push(`drawn ${Math.round(m.rounds / m.seconds)} times a second`)
+  if (m.rounds > m.events / 4) wrong.push(`drawn ${m.rounds} times for ${m.events} events`)
   if (m.busy > 0.5) wrong.push(`busy for ${Math.round(m.busy * 100)} % of the time`)
   if (m.frame > Math.max(150, 4 * (quiet?.frame ?? 0))) wrong.push(`${m.frame} ms between pictures`)
   if (m.input > Math.max(300, 4 * (quiet?.input ?? 0))) wrong.push(`${m.input} ms from a key to its picture`)

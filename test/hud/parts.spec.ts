@@ -38,5 +38,6 @@ test('events are told in words, the repeating ones once', () => {
   expect(inWords(all[2])).toEqual({ kind: 'plain', text: 'job a: 26 % on', href: '#/jobs/a' })
   expect(inWords(all[5])).toMatchObject({ kind: 'bad', text: 'far.look: no' })
   expect(inWords(e(7, 'upstream.connected', { upstream: 'far', tool_count: 3 })).text).toBe('far: connected, 3 tools')
+  expect(inWords(e(9, 'log.line', { level: 'INFO', message: 'hi', facts: { a: '1', trace_id: 'ff', span_id: 'aa' } }))).toEqual({ kind: 'plain', text: 'hi a=1', href: '#/traces/ff' })
   expect(inWords(e(8, 'new.kind', { a: 1, b: { c: 2 } })).text).toBe('a=1 b={"c":2}')
 })

@@ -89,6 +89,6 @@ test('the same page would not do if it were drawn for every event', async ({ pag
   await watch(page)
   await storm(1)
   const loud = await measured(page) // which waits until the page has time for it
-  console.log(`for every event: drawn ${Math.round(loud.rounds / loud.seconds)}/s, busy ${Math.round(loud.busy * 100)} %, frames ${loud.frame} ms`)
-  expect(judge(loud)).not.toEqual([])
+  console.log(`for every event: drawn ${loud.rounds} times for ${loud.events}, busy ${Math.round(loud.busy * 100)} %, frames ${loud.frame} ms`)
+  expect(judge(loud).join()).toMatch(/drawn|pictures/)
 })

@@ -170,6 +170,9 @@ func (b *board) apply(e *told) stale {
 }
 
 func (b *board) say(l line) {
+	if l.again != "" {
+		b.Log = slices.DeleteFunc(b.Log, func(old line) bool { return old.again == l.again })
+	}
 	b.Log = append(b.Log, l)
 	if len(b.Log) > 2*linesKept {
 		b.Log = slices.Clone(b.Log[len(b.Log)-linesKept:])

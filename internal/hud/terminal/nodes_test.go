@@ -95,3 +95,16 @@ func TestRemovedUpstreamComesBack(t *testing.T) {
 		t.Errorf("called: %v", s.called)
 	}
 }
+
+func TestWhatComesAgainIsOneLine(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for attempt := range 30 {
+		s.happens("upstream.reconnecting", map[string]any{"upstream": "search", "attempt": attempt + 1, "delay_ms": 3000, "error": "no"})
+	}
+	s.far("elm", "upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 7, "delay_ms": 3000, "error": "no"})
+	p := s.sit(80, 24)
+	p.reads("4 Log 2")
+	p.reads("search: away, try 30 in 3000 ms: no")
+	p.reads("try 7 in 3000 ms: no @elm")
+}

@@ -19,7 +19,8 @@ type line struct {
 	Facts []plain   `json:"facts,omitempty"` // name=value
 	Node  plain     `json:"node,omitempty"`  // when it is another than the one that told us
 
-	seq uint64
+	seq   uint64
+	again plain // lines with the same are one, the newest: what comes again and again hides the rest
 }
 
 // How news are.
@@ -67,6 +68,9 @@ func inWords(e *told) (line, bool) {
 		said.Facts = append(said.Facts, clean(name)+"="+f[name])
 	}
 	said.Level, said.Text = phrase(e.Type, f)
+	if e.Type == "upstream.reconnecting" {
+		said.again = f["upstream"] + at(e.Node)
+	}
 	if said.Text == "" {
 		said.Text = e.Type + " " + plain(strings.Join(texts(said.Facts), " "))
 	}

@@ -53,7 +53,7 @@ export function inWords(e: ServerEvent): Sentence {
   if (phrase) return { kind: phrase[0], text: short(phrase[1].replaceAll(/\{(\w+)\}/g, (_, name: string) => text(d[name]))), href }
   switch (e.type) {
     case 'log.line':
-      return { kind: d.level === 'ERROR' ? 'bad' : 'plain', text: short([text(d.message), ...Object.entries((d.facts ?? {}) as object).map(([k, v]) => `${k}=${text(v)}`)].join(' ')) }
+      return logged(d)
     case 'tool.call_ended':
       return { kind: d.error ? 'bad' : 'plain', text: short(`${text(d.namespace)}.${text(d.tool)}: ${d.error ? text(d.error) : `answered after ${duration(Number(d.duration_ms ?? 0))}`}`) }
     case 'job.progress':
@@ -66,6 +66,13 @@ export function inWords(e: ServerEvent): Sentence {
   if (family === 'job') return { kind: 'plain', text: `${job(d)}: ${what}`, href }
   if (family === 'session') return { kind: 'plain', text: `session ${text(d.session)}: ${what}` }
   return { kind: 'plain', text: short(Object.entries(d).map(([k, v]) => `${k}=${text(v)}`).join(' ')), href }
+}
+
+/** A line of the log. What ties it to a trace is a link, not words. */
+function logged(d: Record<string, unknown>): Sentence {
+  const { trace_id: trace, span_id: _, ...facts } = (d.facts ?? {}) as Record<string, unknown>
+  const words = [text(d.message), ...Object.entries(facts).map(([k, v]) => `${k}=${text(v)}`)].join(' ')
+  return { kind: d.level === 'ERROR' ? 'bad' : 'plain', text: short(words), href: trace ? `#/traces/${text(trace)}` : undefined }
 }
 
 function job(d: Record<string, unknown>): string {

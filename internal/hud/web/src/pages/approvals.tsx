@@ -48,6 +48,7 @@ export function Approvals() {
       </div>
       {error && <p class="bad">{error.message}</p>}
       {data?.approvals.length === 0 && <Hint>{state === 'pending' ? 'Nothing waits for a word. `approve = "writes"` in luanette.toml lets scripts ask before they change something.' : 'None.'}</Hint>}
+      <h2 class="hidden">Questions</h2>
       <div class="cards wider">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
       {may('admin') && <><h2>Held definitions</h2><Pins /></>}
       <h2>Remembered</h2>

@@ -19,12 +19,13 @@ export interface Node {
 export function Nodes() {
   const { data } = useData((s) => get<{ node: string; nodes: Node[] }>('/api/v1/nodes', s), [], ['node.'], undefined, 10_000)
   if (!data || data.nodes.length < 2) return null
+  const loaded = data.nodes.some((n) => n.load !== undefined)
   return (
     <>
       <h2>Nodes</h2>
       <div class="scroll">
         <table class="stack" aria-label="Nodes">
-          <thead><tr><th>Node</th><th>State</th><th>Address</th><th>Version</th><th>Up</th><th>Load</th></tr></thead>
+          <thead><tr><th>Node</th><th>State</th><th>Address</th><th>Version</th><th>Up</th>{loaded && <th>Load</th>}</tr></thead>
           <tbody>
             {data.nodes.map((n) => (
               <tr key={n.id}>
@@ -33,10 +34,10 @@ export function Nodes() {
                 <td class="mono">{n.address}</td>
                 <td>{n.version}</td>
                 <td>{ago(n.started).replace(' ago', '')}</td>
-                <td class="soft">{n.load && [
+                {loaded && <td class="soft">{n.load && [
                   `${count(n.load.calls_per_minute, 'call')} a minute`, n.load.in_flight > 0 && `${n.load.in_flight} under way`, count(n.load.jobs, 'job'), count(n.load.sessions, 'session'),
                   `${Math.round(n.load.cpu_percent)} % cpu`, `${Math.round(n.load.memory_mb)} MB`,
-                ].filter(Boolean).join(', ')}</td>
+                ].filter(Boolean).join(', ')}</td>}
               </tr>
             ))}
           </tbody>

@@ -94,7 +94,7 @@ export function Upstreams() {
 
 /** Who wants it, and where that is written. */
 function From({ upstream: u }: { upstream: Upstream }) {
-  if (u.origin === 'config') return <>{u.configured_at ? <code class="breaks" title={`${u.configured_at}: change it there, and the server notices`}>{u.configured_at.replace(/^.*[/\\]/, '')}</code> : 'the configuration'}{!u.wanted && u.by && <div class="soft small">removed by {u.by}{u.changed && `, ${ago(u.changed)}`}</div>}</>
+  if (u.origin === 'config') return <>{u.configured_at ? <code class="place" title={`${u.configured_at}: change it there, and the server notices`}>{u.configured_at.replace(/^.*[/\\]/, '')}</code> : 'the configuration'}{!u.wanted && u.by && <div class="soft small">removed by {u.by}{u.changed && `, ${ago(u.changed)}`}</div>}</>
   if (u.origin === 'startup') return <code>startup.lua</code>
   return <>added{u.by && ` by ${u.by}`}{u.changed && <span class="soft"> {ago(u.changed)}</span>}</>
 }
