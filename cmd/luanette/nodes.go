@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/node"
 )
 
 // nodesCommand is `luanette nodes`.
@@ -42,9 +43,23 @@ func (c *nodesCommand) Run(ctx context.Context, world *process) error {
 		return nil
 	}
 	out := tabwriter.NewWriter(world.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "NAME\tSTATE\tADDRESS\tVERSION\tSTARTED\tCLOCK")
+	fmt.Fprintln(out, "NAME\tSTATE\tADDRESS\tVERSION\tSTARTED\tCLOCK\tCALLS/MIN\tJOBS\tSESSIONS\tMEMORY")
 	for _, n := range list {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%+.1fs\n", n.Name, n.State, n.Address, n.Version, n.Started.Format(time.RFC3339), n.Skew.Seconds())
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%+.1fs\t%s\n", n.Name, n.State, n.Address, n.Version, n.Started.Format(time.RFC3339), n.Skew.Seconds(), loadOf(n))
 	}
 	return out.Flush()
+}
+
+// loadOf is how much a node has to do; one of an older version does not tell.
+func loadOf(n node.Info) string {
+	var load struct {
+		Calls    int `json:"calls_per_minute"`
+		Jobs     int `json:"jobs"`
+		Sessions int `json:"sessions"`
+		Memory   int `json:"memory_mb"`
+	}
+	if json.Unmarshal(n.Load, &load) != nil {
+		return "-\t-\t-\t-"
+	}
+	return fmt.Sprintf("%d\t%d\t%d\t%d MB", load.Calls, load.Jobs, load.Sessions, load.Memory)
 }

@@ -15,7 +15,7 @@ import (
 // openApprovals opens the office where people decide what scripts may do.
 func (h *House) openApprovals(ctx context.Context) (err error) {
 	h.approvals, err = approval.Open(ctx, h.store, approval.Options{
-		Policy: h.approvalPolicy(&h.config.Config), Expire: time.Duration(h.config.ApproveExpire), Events: h.bus, Log: h.log,
+		Policy: h.approvalPolicy(&h.config.Config), Expire: time.Duration(h.config.ApproveExpire), Nodes: h.isShared(), Events: h.bus, Log: h.log,
 		Did: func(ctx context.Context, a approval.Approval) {
 			h.did(ctx, "approval."+string(a.State), a.Subject, []byte(a.ID))
 		},

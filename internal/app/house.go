@@ -67,6 +67,8 @@ type House struct {
 	book      *guestbook.Book
 	visits    hub.Visits // nil where no other node goes on with sessions
 	tolls     tolls
+	calls     tachometer
+	heard     heard      // of other nodes' events
 	node      *node.Node // nil in a house that is alone on its database and only passing
 	secrets   secret.Finder
 	logins    *logins
@@ -139,7 +141,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	if h.audit != nil {
 		h.work.Go(func() { h.audit.Tidy(background) })
 	}
-	h.work.Go(func() { h.trust.Watch(background, h.catalog.Refresh) })
+	h.work.Go(func() { h.watchPins(background) })
 	h.work.Go(func() { h.watchLogins(background) })
 	if h.upstreams.lasting {
 		h.work.Go(func() { h.watchWishes(background) })
@@ -306,6 +308,7 @@ func (h *House) lookout() *hud.HUD {
 		Bus: h.bus, Traces: h.telemetry.Traces(), Process: rand.Text(),
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
 		Config:   h.config.Show,
+		Begun:    func() { h.spawn(h.nodeWatches) },
 	})
 }
 

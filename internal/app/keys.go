@@ -34,7 +34,7 @@ func (h *House) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.ring, err = keyring.Open(ctx, h.store, keyring.Options{Fixed: fixed, Bus: h.bus, Log: h.log, Did: h.didKey}); err != nil {
+	if h.ring, err = keyring.Open(ctx, h.store, keyring.Options{Fixed: fixed, Bus: h.bus, Log: h.log, Did: h.didKey, Fresh: h.keysFresh()}); err != nil {
 		return err
 	}
 	o := gate.Options{Ring: h.ring, Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log, Did: h.loggedIn}
@@ -124,4 +124,14 @@ func caller(r *http.Request) string {
 		return who.ID
 	}
 	return ""
+}
+
+// keysFresh is how long keys are taken to be what was read. Nodes tell each other of
+// changes, so that it is long only for one that is cut off from the others; processes
+// on a file cannot.
+func (h *House) keysFresh() time.Duration {
+	if h.isShared() {
+		return 10 * time.Second
+	}
+	return 0 // the usual
 }

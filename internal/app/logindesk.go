@@ -206,7 +206,7 @@ func (d *remoteLogins) Login(ctx context.Context, name string, device bool, show
 	}
 	show(begun)
 	for time.Now().Before(begun.Expires) {
-		if err := pauseFor(ctx, lookEvery); err != nil {
+		if err := pauseFor(ctx, time.Second); err != nil {
 			return err
 		}
 		if err := d.ask(ctx, http.MethodGet, name, "", &now); err != nil {

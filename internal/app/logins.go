@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/login"
@@ -277,31 +278,41 @@ func (u *upstreams) loginAt(s upstream.Status) string {
 	return base + "/api/v1/upstreams/" + s.Name + "/login"
 }
 
-// lookEvery is how often the database is asked whether somebody has logged in by
-// another process, while a server waits for that.
-const lookEvery = time.Second
-
 // watchLogins connects servers for which somebody has logged in elsewhere: with
 // the command line, or on another node.
 func (h *House) watchLogins(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	seen := map[string]int64{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
+	look := h.lookForLogins()
+	h.work.Go(func() { // it may have been just before a server began to wait
+		sub := h.bus.Subscribe(event.Options{Types: []string{"upstream.needs_auth"}, Mode: event.Latest})
+		defer sub.Close()
+		for range sub.All(ctx) {
+			_ = look(ctx) // who heeds the others does it again
 		}
+	})
+	h.heed(ctx, oauth.Topic, look)
+}
+
+// lookForLogins has servers tried again for which there is another login than when
+// it last looked.
+func (h *House) lookForLogins() func(context.Context) error {
+	var looking sync.Mutex
+	seen := map[string]int64{}
+	return func(ctx context.Context) error {
+		looking.Lock()
+		defer looking.Unlock()
 		for _, s := range h.upstreams.manager.List() {
 			if s.State != upstream.StateNeedsAuth {
 				continue
 			}
 			st, err := h.logins.status(ctx, s.Desired)
-			if err == nil && st.LoggedIn && st.Version != seen[s.Name] {
+			if err != nil {
+				return err
+			}
+			if st.LoggedIn && st.Version != seen[s.Name] {
 				seen[s.Name] = st.Version
 				h.upstreams.manager.Retry(s.Name)
 			}
 		}
+		return nil
 	}
 }

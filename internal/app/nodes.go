@@ -41,7 +41,7 @@ func (h *House) joinNodes(ctx context.Context) (err error) {
 	if !h.options.Jobs && !h.isShared() {
 		return nil
 	}
-	options := node.Options{Name: h.config.nodeName(), Version: h.options.Version, Events: h.bus, Log: h.log}
+	options := node.Options{Name: h.config.nodeName(), Version: h.options.Version, Load: h.load, Events: h.bus, Log: h.log}
 	if h.isShared() {
 		options.Silence = nodeSilence
 	}
@@ -103,6 +103,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 			}
 		})
 		h.work.Go(func() { h.book.Tidy(ctx) })
+		h.node.Watches(h.hud.Watched)
 		h.work.Go(func() { h.relayEvents(ctx) })
 		h.hear(ctx, eventTopic, h.heardEvents)
 	}
@@ -148,5 +149,16 @@ func (h *House) nodeDrains(ctx context.Context) {
 	defer cancel()
 	if err := h.node.Drain(ctx); err != nil {
 		h.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)
+	}
+}
+
+// nodeWatches tells the others that somebody here looks on, so that they tell all
+// that happens.
+func (h *House) nodeWatches(ctx context.Context) {
+	if h.node == nil || !h.isShared() {
+		return
+	}
+	if err := h.node.Announce(ctx); err != nil && ctx.Err() == nil {
+		h.log.WarnContext(ctx, "other nodes not told that somebody looks on", "error", err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/luanette/luanette/internal/admin"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/node"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/wanted"
 )
@@ -262,10 +261,4 @@ func (r serverRoom) Retry(ctx context.Context, name string) (admin.Upstream, err
 	}
 	r.house.upstreams.manager.Retry(name)
 	return r.settled(ctx, name)
-}
-
-// nodes are those that share the database with us.
-func (h *House) nodes(ctx context.Context) (admin.Nodes, error) {
-	list, err := node.List(ctx, h.store)
-	return admin.Nodes{Node: h.nodeID(), Nodes: list}, err
 }

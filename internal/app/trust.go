@@ -181,6 +181,17 @@ func (h *House) admin() *admin.Door {
 	})
 }
 
+// watchPins heeds what other processes decide.
+func (h *House) watchPins(ctx context.Context) {
+	h.heed(ctx, trust.Topic, func(ctx context.Context) error {
+		changed, err := h.trust.Look(ctx)
+		if changed {
+			h.catalog.Refresh(ctx)
+		}
+		return err
+	})
+}
+
 // pinRoom shows what a decision changes as soon as it is made.
 type pinRoom struct{ house *House }
 

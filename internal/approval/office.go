@@ -22,8 +22,11 @@ var migrations embed.FS
 // Options are an office's choices. The zero value is ready to use.
 type Options struct {
 	Policy Policy
-	Expire time.Duration                         // how long a question stands before no answer is a no; 0 is 7 days
-	Keep   time.Duration                         // how long what was decided is kept; 0 is 30 days
+	Expire time.Duration // how long a question stands before no answer is a no; 0 is 7 days
+	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
+	// Nodes says that other processes use the office too, and tell each other of what
+	// is answered: those who wait are woken at once, and only who answers publishes it.
+	Nodes  bool
 	Events *event.Bus                            // may be nil
 	Did    func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
 	Clock  clock.Clock                           // nil is the machine's
@@ -184,12 +187,20 @@ func (o *Office) Withdraw(ctx context.Context, run string) error {
 
 // told wakes who waits for an approval and tells everybody.
 func (o *Office) told(a Approval) {
+	o.wake(a.ID)
+	o.publish(a)
+}
+
+func (o *Office) wake(id string) {
 	o.mu.Lock()
-	for _, woke := range o.waiting[a.ID] {
+	defer o.mu.Unlock()
+	for _, woke := range o.waiting[id] {
 		close(woke)
 	}
-	delete(o.waiting, a.ID)
-	o.mu.Unlock()
+	delete(o.waiting, id)
+}
+
+func (o *Office) publish(a Approval) {
 	o.options.Events.Publish(Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
 }
 
@@ -229,8 +240,11 @@ func (o *Office) forgetWaiter(id string, woke chan struct{}) {
 	o.waiting[id] = left
 }
 
-// look is how often the office looks for what other processes decided, and for
-// questions whose time is over.
+// Topic is where processes tell each other that a question was answered.
+const Topic = "approvals"
+
+// look is how often the office looks for questions whose time is over, for runs that
+// nobody goes on with, and for what other processes decided without a word.
 const look = 2 * time.Second
 
 // Watch does that until ctx ends. One process is enough for the latter, every
@@ -239,6 +253,9 @@ const look = 2 * time.Second
 func (o *Office) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
+	if o.options.Nodes {
+		carried.Go(func() { o.listen(ctx) })
+	}
 	for {
 		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
 			o.options.Log.WarnContext(ctx, "approvals not looked at", "error", err)
@@ -258,6 +275,26 @@ func (o *Office) Watch(ctx context.Context, goOn func(context.Context, Approval)
 	}
 }
 
+// listen wakes those who wait for an answer that another node was given.
+func (o *Office) listen(ctx context.Context) {
+	_ = o.db.Listen(ctx, Topic, func(db.News) { // it ends with ctx
+		if err := o.hearDecided(ctx); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "approvals of other processes not looked at", "error", err)
+		}
+	})
+}
+
+func (o *Office) hearDecided(ctx context.Context) error {
+	decided, err := o.decidedElsewhere(ctx)
+	for _, a := range decided {
+		o.wake(a.ID)
+		if !o.options.Nodes { // who answered has told it
+			o.publish(a)
+		}
+	}
+	return err
+}
+
 func (o *Office) tidy(ctx context.Context) error {
 	over, err := o.expire(ctx, o.now())
 	if err != nil {
@@ -266,11 +303,7 @@ func (o *Office) tidy(ctx context.Context) error {
 	for _, a := range over {
 		o.told(a)
 	}
-	decided, err := o.decidedElsewhere(ctx)
-	for _, a := range decided {
-		o.told(a)
-	}
-	return errors.Join(err, o.renew(ctx))
+	return errors.Join(o.hearDecided(ctx), o.renew(ctx))
 }
 
 func (o *Office) now() time.Time { return o.options.Clock.Now().UTC() }

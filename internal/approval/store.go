@@ -86,7 +86,10 @@ func (o *Office) settle(ctx context.Context, a *Approval, r *Rule) (done bool, e
 			return err
 		}
 		n, err := result.RowsAffected()
-		if done = n > 0; err != nil || !done || r == nil {
+		if done = n > 0; err != nil || !done {
+			return err
+		}
+		if err := tx.Notify(Topic, a.ID); err != nil || r == nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO approval_rules (id, scope, subject, allow, created, made_by) VALUES ($1, $2, $3, $4, $5, $6)
@@ -126,7 +129,10 @@ func (o *Office) expire(ctx context.Context, now time.Time) (over []Approval, er
 func (o *Office) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
 		changed, err = db.All(ctx, tx, scan, query, args...)
-		return err
+		if err != nil || len(changed) == 0 {
+			return err
+		}
+		return tx.Notify(Topic, "")
 	})
 	return changed, err
 }

@@ -207,8 +207,10 @@ func (s *Subscription) signal() {
 	}
 }
 
+// wants tells whether events of a type were asked for. That some of another node's
+// were missed is told in any case: nobody knows which.
 func (s *Subscription) wants(kind string) bool {
-	if len(s.types) == 0 {
+	if len(s.types) == 0 || kind == (Missed{}).EventType() {
 		return true
 	}
 	for _, t := range s.types {

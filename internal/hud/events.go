@@ -47,7 +47,9 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	options.Elsewhere = true
 	sub := h.options.Bus.Subscribe(options)
 	defer sub.Close()
-	h.readers.Add(1)
+	if h.readers.Add(1) == 1 && h.options.Begun != nil {
+		h.options.Begun()
+	}
 	defer h.readers.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")

@@ -26,6 +26,9 @@ type Options struct {
 	Process  string            // one of a kind: whose numbers events have; "" is the only one there ever is
 	// Config writes the configuration that holds, without secrets.
 	Config func(io.Writer) error
+	// Begun is called when somebody begins to look on, and nobody did before; nil is
+	// nobody's business.
+	Begun func()
 	// Keepalive is the silence after which a stream says that it still lives;
 	// zero means 15 s.
 	Keepalive time.Duration
@@ -40,6 +43,9 @@ type HUD struct {
 
 // Watched tells whether somebody looks on.
 func (h *HUD) Watched() bool { return h.readers.Load() > 0 }
+
+// Readers is how many look on.
+func (h *HUD) Readers() int64 { return h.readers.Load() }
 
 // New makes the door.
 func New(o Options) *HUD {

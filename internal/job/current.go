@@ -71,6 +71,13 @@ func (q *Queue) following(id string) *current {
 	return q.current[id]
 }
 
+// Running is how many jobs this process has in hand.
+func (q *Queue) Running() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.current)
+}
+
 func (c *current) begin(journal *host.Journal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package keyring keeps the keys that open the doors, and the sessions of browsers
 // that were begun with one. Only hashes are kept. Keys come from the configuration
 // and from the database, which several nodes may share: each keeps what it has read
-// and looks again when it was told of a change, or every second while it is asked.
+// and looks again when it is told of a change, and now and then in any case.
 package keyring
 
 import (
@@ -21,12 +21,16 @@ import (
 var migrations embed.FS
 
 const (
-	// fresh is how long what was read is taken for what is. A key that another
-	// process revoked opens doors for no longer.
+	// fresh is how long what was read is taken for what is, unless Options say
+	// otherwise. A key that another process revoked without a word opens doors for
+	// no longer.
 	fresh = time.Second
 	// stale is how long it is used when the database does not answer.
 	stale = time.Minute
 )
+
+// Topic is where nodes tell each other that keys, or sessions, are others now.
+const Topic = "keys"
 
 // Options are a ring's choices. The zero value of each is sensible.
 type Options struct {
@@ -35,6 +39,9 @@ type Options struct {
 	Did   func(ctx context.Context, action, name string) // told of keys that were made or revoked; may be nil
 	Log   *slog.Logger
 	Now   func() time.Time
+	// Fresh is how long what was read is taken for what is though nobody told of a
+	// change; a second, which is for processes that cannot tell each other.
+	Fresh time.Duration
 }
 
 // Ring is all keys. It is safe for concurrent use.
@@ -62,6 +69,9 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Ring, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Fresh <= 0 {
+		o.Fresh = fresh
 	}
 	if err := store.Migrate(ctx, "keyring", migrations); err != nil {
 		return nil, err
@@ -169,7 +179,7 @@ func (r *Ring) renew(ctx context.Context) error {
 	r.mu.Lock()
 	age := now.Sub(r.read)
 	r.mu.Unlock()
-	if age < fresh {
+	if age < r.options.Fresh {
 		return nil
 	}
 	if !r.reading.TryLock() {

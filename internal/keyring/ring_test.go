@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/keyring"
 )
@@ -178,6 +179,44 @@ func TestNodesShareKeys(t *testing.T) {
 	if _, err := two.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("the other node lets it in: %v", err)
 	}
+}
+
+// Where nodes can tell each other nobody has to look: neither of two that look once
+// an hour lets a revoked key in, nor a session that was ended.
+func TestNodesTellEachOtherOfKeys(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	rings := [2]*keyring.Ring{}
+	changed := make(chan struct{}, 8)
+	for i := range rings {
+		ring, err := keyring.Open(t.Context(), dbtest.Open(t, url), keyring.Options{Fresh: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rings[i] = ring
+	}
+	one, two := rings[0], rings[1]
+	defer two.Watch(func() { changed <- struct{}{} })()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		two.Run(ctx)
+	}()
+	token := create(t, one, keyring.Key{Name: "web"})
+	<-changed
+	if _, err := two.Find(t.Context(), token); err != nil {
+		t.Errorf("the other node does not know the key: %v", err)
+	}
+	if _, err := one.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if _, err := two.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("the other node lets it in: %v", err)
+	}
+	stop()
+	<-ended
 }
 
 func TestKeysOfTheConfiguration(t *testing.T) {

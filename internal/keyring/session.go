@@ -96,8 +96,10 @@ func (r *Ring) loadSession(ctx context.Context, hash Hash) (s session, err error
 func (r *Ring) End(ctx context.Context, cookie string) error {
 	hash := HashOf(cookie)
 	err := r.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE hash = $1", hash[:])
-		return err
+		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE hash = $1", hash[:]); err != nil {
+			return err
+		}
+		return tx.Notify(Topic, "session")
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -88,7 +88,10 @@ func (r *Ring) Create(ctx context.Context, k Key) (_ Key, token string, err erro
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO access_keys (name, hash, rights, created, expires) VALUES ($1, $2, $3, $4, $5)",
 			k.Name, k.Hash[:], string(rights), micros(k.Created), micros(k.Expires))
-		return err
+		if err != nil {
+			return err
+		}
+		return tx.Notify(Topic, k.Name)
 	})
 	if errors.Is(err, db.ErrUnique) {
 		return k, "", taken
@@ -154,8 +157,10 @@ func (r *Ring) Revoke(ctx context.Context, name string) (Key, error) {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE token = $1", key.Hash[:]); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "UPDATE access_keys SET revoked = $2, version = version + 1 WHERE name = $1", name, micros(key.Revoked))
-		return err
+		if _, err := tx.Exec(ctx, "UPDATE access_keys SET revoked = $2, version = version + 1 WHERE name = $1", name, micros(key.Revoked)); err != nil {
+			return err
+		}
+		return tx.Notify(Topic, name)
 	})
 	if err == nil && key.Name == "" {
 		err = fault.New(fault.NotFound, "no key %s", name).WithHint("there are: %s", strings.Join(known, ", "))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
@@ -67,10 +68,14 @@ func (r *Ring) spent(ctx context.Context, id string, day int64) (calls int64, er
 // flushEvery is how often what was used is stored.
 const flushEvery = 5 * time.Second
 
-// Run stores what is used now and then, and looks for what others have changed,
-// also when nobody asks: streams may be open. It returns when ctx ends.
+// Run stores what is used now and then, and learns of what others have changed,
+// when they tell and also when nobody asks: streams may be open. It returns when ctx
+// ends.
 func (r *Ring) Run(ctx context.Context) {
-	look, flush := time.NewTicker(fresh), time.NewTicker(flushEvery)
+	var ear sync.WaitGroup
+	defer ear.Wait()
+	ear.Go(func() { r.listen(ctx) })
+	look, flush := time.NewTicker(r.options.Fresh), time.NewTicker(flushEvery)
 	defer look.Stop()
 	defer flush.Stop()
 	for {
@@ -88,6 +93,15 @@ func (r *Ring) Run(ctx context.Context) {
 			r.options.Log.WarnContext(ctx, "keys not looked after", "error", err)
 		}
 	}
+}
+
+// listen reads the keys again whenever somebody says that they are others.
+func (r *Ring) listen(ctx context.Context) {
+	_ = r.db.Listen(ctx, Topic, func(db.News) { // it ends with ctx
+		if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
+			r.options.Log.WarnContext(ctx, "keys not read again", "error", err)
+		}
+	})
 }
 
 // Flush stores who was here and what was used of budgets, and learns what other

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,8 +39,9 @@ type Options struct {
 	// Silence is how long nothing must be heard of a node whose claim is free,
 	// before it is dead. Zero: a free claim is enough, and nobody needs to be heard.
 	Silence time.Duration
-	Events  *event.Bus   // may be nil
-	Log     *slog.Logger // nil is nobody
+	Load    func() json.RawMessage // how much it has to do, for those who look on; nil tells nothing
+	Events  *event.Bus             // may be nil
+	Log     *slog.Logger           // nil is nobody
 }
 
 // Estate is what nodes have in hand that others go on with.
@@ -143,6 +145,14 @@ func (n *Node) Drain(ctx context.Context) error {
 	n.draining.Store(true)
 	_, err := n.beat(ctx)
 	return err
+}
+
+// Announce tells the others at once how this node is now.
+func (n *Node) Announce(ctx context.Context) error {
+	if _, err := n.beat(ctx); err != nil {
+		return err
+	}
+	return n.db.Notify(ctx, topic, "look")
 }
 
 // Watches says how to find out whether somebody here looks on at all nodes.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,8 @@ type Info struct {
 	Heard   time.Time     `json:"heard"`   // when it was last heard of, by the database's clock
 	Skew    time.Duration `json:"skew_ns"` // how far its own clock is ahead of the database's
 	Watches bool          `json:"-"`
+	// Load is how much it has to do, as it last told.
+	Load json.RawMessage `json:"load,omitempty"`
 
 	slot int
 }
@@ -44,12 +47,16 @@ func (j Joined) EventKey() string { return j.Node }
 func (Gone) EventType() string    { return "node.gone" }
 func (g Gone) EventKey() string   { return g.Node }
 
-const columns = `id, name, slot, state, address, version, started, beat, skew, watches`
+const columns = `id, name, slot, state, address, version, started, beat, skew, watches, load`
 
 func scan(row db.Scanner) (i Info, err error) {
 	var started, beat, skew int64
-	err = row.Scan(&i.ID, &i.Name, &i.slot, &i.State, &i.Address, &i.Version, &started, &beat, &skew, &i.Watches)
+	var load string
+	err = row.Scan(&i.ID, &i.Name, &i.slot, &i.State, &i.Address, &i.Version, &started, &beat, &skew, &i.Watches, &load)
 	i.Started, i.Heard, i.Skew = time.UnixMicro(started).UTC(), time.UnixMicro(beat).UTC(), time.Duration(skew)*time.Microsecond
+	if json.Valid([]byte(load)) {
+		i.Load = json.RawMessage(load)
+	}
 	return i, err
 }
 
@@ -86,6 +93,7 @@ func (i Info) beats() bool { return i.Heard.After(i.Started) }
 // number behind it.
 func (n *Node) enroll(ctx context.Context) error {
 	var name string
+	load := n.load()
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -107,8 +115,8 @@ func (n *Node) enroll(ctx context.Context) error {
 		for i := 2; slices.Contains(taken, name); i++ {
 			name = fmt.Sprintf("%s-%d", n.options.Name, i)
 		}
-		_, err = tx.Exec(ctx, `INSERT INTO nodes (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)`,
-			n.ID, name, slot, n.state(), n.address.Load(), n.options.Version, now.UnixMicro(), time.Since(now).Microseconds(), n.watches())
+		_, err = tx.Exec(ctx, `INSERT INTO nodes (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)`,
+			n.ID, name, slot, n.state(), n.address.Load(), n.options.Version, now.UnixMicro(), time.Since(now).Microseconds(), n.watches(), load)
 		if err != nil {
 			return err
 		}
@@ -127,6 +135,13 @@ func (n *Node) enroll(ctx context.Context) error {
 	return nil
 }
 
+func (n *Node) load() string {
+	if n.options.Load == nil {
+		return ""
+	}
+	return string(n.options.Load())
+}
+
 func (n *Node) state() string {
 	if n.draining.Load() {
 		return "draining"
@@ -141,6 +156,7 @@ const skewed = 2 * time.Second
 // beat is heard of, and tells whether the node still has a row.
 func (n *Node) beat(ctx context.Context) (known bool, err error) {
 	var skew time.Duration
+	load := n.load()
 	err = n.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -150,8 +166,8 @@ func (n *Node) beat(ctx context.Context) (known bool, err error) {
 		n.mu.Lock()
 		slot := n.slot
 		n.mu.Unlock()
-		result, err := tx.Exec(ctx, `UPDATE nodes SET beat = $2, skew = $3, slot = $4, state = $5, address = $6, watches = $7 WHERE id = $1`,
-			n.ID, now.UnixMicro(), skew.Microseconds(), slot, n.state(), n.address.Load(), n.watches())
+		result, err := tx.Exec(ctx, `UPDATE nodes SET beat = $2, skew = $3, slot = $4, state = $5, address = $6, watches = $7, load = $8 WHERE id = $1`,
+			n.ID, now.UnixMicro(), skew.Microseconds(), slot, n.state(), n.address.Load(), n.watches(), load)
 		if err != nil {
 			return err
 		}

@@ -46,12 +46,15 @@ func (l *Logins) save(ctx context.Context, s Server, have *login) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM oauth_challenges WHERE upstream = $1`, s.Name); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `INSERT INTO oauth_logins (upstream, server, issuer, scopes, expires, updated, version, claimed_until, sealed)
+		if err := tx.QueryRow(ctx, `INSERT INTO oauth_logins (upstream, server, issuer, scopes, expires, updated, version, claimed_until, sealed)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)
 			ON CONFLICT (upstream, server, issuer) DO UPDATE SET scopes = excluded.scopes, expires = excluded.expires, updated = excluded.updated,
 				version = oauth_logins.version + 1, claimed_until = 0, sealed = excluded.sealed
 			RETURNING version`,
-			s.Name, s.address(), have.Issuer, strings.Join(have.Scopes, " "), micros(have.Expires), now, now, sealed).Scan(&have.version)
+			s.Name, s.address(), have.Issuer, strings.Join(have.Scopes, " "), micros(have.Expires), now, now, sealed).Scan(&have.version); err != nil {
+			return err
+		}
+		return tx.Notify(Topic, s.Name)
 	})
 	if err != nil {
 		return err

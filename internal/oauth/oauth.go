@@ -49,6 +49,9 @@ type Settings struct {
 	Grant        string   // GrantCode when empty
 }
 
+// Topic is where processes tell each other that somebody has logged in.
+const Topic = "logins"
+
 // Options are the choices of Logins.
 type Options struct {
 	// Key encrypts what is kept; it has at least 16 bytes.

@@ -58,7 +58,7 @@ func (g *Guard) save(ctx context.Context, pins []*Pin) error {
 				return err
 			}
 		}
-		return nil
+		return tx.Notify(Topic, "")
 	})
 }
 
@@ -73,8 +73,10 @@ func (g *Guard) settle(ctx context.Context, p *Pin) (done bool, err error) {
 			return err
 		}
 		rows, err := result.RowsAffected()
-		done = rows > 0
-		return err
+		if done = rows > 0; err != nil || !done {
+			return err
+		}
+		return tx.Notify(Topic, p.ID)
 	})
 	return done, err
 }

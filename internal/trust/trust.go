@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
@@ -80,6 +79,7 @@ type Guard struct {
 	settings Settings
 	pins     map[key]*Pin
 	told     map[string]bool // what was published already
+	seen     [3]int64        // the stamp of what Look last read
 
 	judging sync.Mutex // held while a list is judged; taken before mu
 }
@@ -134,24 +134,29 @@ func (g *Guard) Reload(ctx context.Context) error {
 	return nil
 }
 
-// look is how often the guard looks for what other processes decided.
-const look = 2 * time.Second
+// Topic is where processes tell each other that a pin is another now.
+const Topic = "pins"
 
-// Watch does that until ctx ends, and calls changed when there was something.
-func (g *Guard) Watch(ctx context.Context, changed func(context.Context)) {
-	var last [3]int64
-	for g.options.Clock.Sleep(ctx, look) == nil {
-		now, err := g.stamp(ctx)
-		if err == nil && now != last {
-			last = now
-			if err = g.Reload(ctx); err == nil {
-				changed(ctx)
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			g.options.Log.WarnContext(ctx, "pins not looked at", "error", err)
-		}
+// Look reads the pins again if another process changed them, and tells whether it
+// did.
+func (g *Guard) Look(ctx context.Context) (changed bool, err error) {
+	now, err := g.stamp(ctx)
+	if err != nil {
+		return false, fault.Wrap(fault.Internal, err, "look at pins")
 	}
+	g.mu.Lock()
+	changed = now != g.seen
+	g.mu.Unlock()
+	if !changed {
+		return false, nil
+	}
+	if err := g.Reload(ctx); err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	g.seen = now
+	g.mu.Unlock()
+	return true, nil
 }
 
 // held is what a caller of something held is told.
