@@ -17,6 +17,12 @@ type current struct {
 	lines    []host.Line
 	journal  *host.Journal // while the script runs
 	waiters  []chan<- struct{}
+
+	// What other nodes know of it.
+	moved  bool // not the newest
+	anew   bool // of an earlier run
+	stored bool // something
+	spread int  // so many lines
 }
 
 // enter begins to follow a job. fresh tells that it was submitted just now, and
@@ -45,6 +51,9 @@ func (q *Queue) leave(id string) {
 	q.mu.Lock()
 	c := q.current[id]
 	delete(q.current, id)
+	if c != nil && c.isStored() {
+		q.spoken = append(q.spoken, id)
+	}
 	q.mu.Unlock()
 	if c != nil {
 		c.wake()
@@ -81,7 +90,7 @@ func (q *Queue) Running() int {
 func (c *current) begin(journal *host.Journal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.journal, c.lines = journal, nil
+	c.journal, c.lines, c.spread, c.anew = journal, nil, 0, true
 }
 
 // halt stops the script at its next effect. The channel is closed when no call
@@ -98,13 +107,19 @@ func (c *current) halt(cause error) (settled <-chan struct{}) {
 func (c *current) progress(fraction float64, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.fraction, c.message = fraction, message
+	c.fraction, c.message, c.moved = fraction, message, true
 }
 
 func (c *current) say(line host.Line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines = append(c.lines, line)
+	c.lines, c.moved = append(c.lines, line), true
+}
+
+func (c *current) isStored() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored
 }
 
 // overlay adds to a stored job what only its run knows.

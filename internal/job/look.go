@@ -23,10 +23,14 @@ func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	if c != nil && !j.State.Final() {
+	switch {
+	case j.State.Final():
+	case c != nil:
 		c.overlay(&j)
+	case q.options.Node != "":
+		err = q.overlayOther(ctx, &j)
 	}
-	return j, nil
+	return j, err
 }
 
 // Logs is what a job said, beginning with line number from.
@@ -109,13 +113,25 @@ func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (p
 		last := page.Jobs[limit-1]
 		page.Next = fmt.Sprintf("%d.%s", last.Created.UnixMicro(), last.ID)
 	}
-	for i := range page.Jobs {
-		if c := q.following(page.Jobs[i].ID); c != nil && !page.Jobs[i].State.Final() {
-			c.overlay(&page.Jobs[i])
-			page.Jobs[i].Output = nil
+	return page, q.overlayAll(ctx, page.Jobs)
+}
+
+// overlayAll adds to jobs that are not over how far they are.
+func (q *Queue) overlayAll(ctx context.Context, jobs []Job) error {
+	var others []*Job
+	for i := range jobs {
+		j := &jobs[i]
+		if j.State.Final() {
+			continue
+		}
+		if c := q.following(j.ID); c != nil {
+			c.overlay(j)
+			j.Output = nil
+		} else if q.options.Node != "" {
+			others = append(others, j)
 		}
 	}
-	return page, nil
+	return q.overlayOthers(ctx, others)
 }
 
 // parseCursor reads what List gave as Next: the time and id of the last job seen.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/job"
 )
@@ -77,5 +78,64 @@ func TestAnOusterStops(t *testing.T) {
 	}
 	if now, err := a.Status(t.Context(), j); err != nil || now.State != job.Failed {
 		t.Errorf("it is %s (%v)", now.State, err)
+	}
+}
+
+// How far a job is and what it has said is known on every node, also when the one
+// that runs it is another than at first; when it is over nothing of that is left.
+func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
+	defer shut(t, a)
+	d := dbtest.Open(t, url)
+	b := open(t, d, there, job.Options{Node: "b"})
+	defer shut(t, b)
+	j := submit(t, a, job.Spec{Source: "say:one half say:two write:it spin"})
+	<-here.in
+	seen := func(q *job.Queue) job.Job {
+		t.Helper()
+		for deadline := time.Now().Add(longTime); ; time.Sleep(10 * time.Millisecond) { // another node stores it
+			now, err := q.Status(t.Context(), j)
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("it is %+v (%v)", now, err)
+			}
+			if len(now.Output) == 2 {
+				return now
+			}
+		}
+	}
+	if now := seen(b); now.Progress != 0.5 || now.Message != "half way" || now.Output[1].Text != "two" {
+		t.Errorf("seen from elsewhere it is %+v", now)
+	}
+	page, err := b.List(t.Context(), job.Filter{}, 0, "")
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].Progress != 0.5 || page.Jobs[0].Output != nil {
+		t.Errorf("listed elsewhere as %+v (%v)", page.Jobs, err)
+	}
+	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Recheck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-there.in
+	if now := seen(a); now.Output[0].Text != "one" {
+		t.Errorf("taken over it is %+v", now)
+	}
+	if _, err := a.Cancel(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	await(t, b, j)
+	for deadline := time.Now().Add(longTime); ; time.Sleep(10 * time.Millisecond) {
+		var left int
+		if err := d.Read(t.Context(), func(tx *db.Tx) error {
+			return tx.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM job_live) + (SELECT count(*) FROM job_said)").Scan(&left)
+		}); err != nil || time.Now().After(deadline) {
+			t.Fatalf("%d rows are left (%v)", left, err)
+		}
+		if left == 0 {
+			return
+		}
 	}
 }

@@ -87,6 +87,7 @@ type Queue struct {
 	mu      sync.Mutex
 	current map[string]*current          // every job that is not over and is this node's
 	waiters map[string][]chan<- struct{} // of jobs that are other nodes'
+	spoken  []string                     // jobs that are over, of which other nodes were told how far they are
 	closing bool                         // what begins now is to do nothing
 }
 
@@ -144,6 +145,7 @@ func (q *Queue) launch(ctx context.Context) error {
 	q.background.Go(func() { q.keepTime(rest) })
 	if q.options.Node != "" {
 		q.background.Go(func() { q.listen(rest) })
+		q.background.Go(func() { q.spread(rest) })
 	}
 	return nil
 }

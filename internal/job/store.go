@@ -195,6 +195,9 @@ func (q *Queue) remove(ctx context.Context, ids []string) error {
 				return err
 			}
 		}
-		return nil
+		if q.options.Node == "" {
+			return nil
+		}
+		return forgetLive(ctx, tx, ids) // of nodes that died
 	})
 }
