@@ -67,9 +67,9 @@ $(LINT): .golangci.yml
 
 VULN_VERSION := v1.9.0
 .PHONY: vuln
-vuln: ## Known vulnerabilities in what we use; says so where the database is out of reach
+vuln: ## Known vulnerabilities in what we use, from VULNDB=URL if given; says so where the database is out of reach
 	@mkdir -p $(CACHE); GOBIN=$(CACHE)/vuln go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
-	@$(CACHE)/vuln/govulncheck ./... > $(CACHE)/vuln.log 2>&1; status=$$?; cat $(CACHE)/vuln.log; \
+	@$(CACHE)/vuln/govulncheck $(if $(VULNDB),-db $(VULNDB)) ./... > $(CACHE)/vuln.log 2>&1; status=$$?; cat $(CACHE)/vuln.log; \
 	if [ $$status -eq 0 ] || [ $$status -eq 3 ] || [ -n "$$CI" ]; then exit $$status; fi; \
 	if grep -q 'vuln.go.dev\|fetching vulnerabilities' $(CACHE)/vuln.log; then echo "not checked: the vulnerability database cannot be reached from here; CI does it"; exit 0; fi; exit $$status
 

@@ -55,11 +55,13 @@ func TestStoriesOnPostgres(t *testing.T) {
 
 // storyParams is what stories are run with. They may ask [sqlite] or [postgres].
 func storyParams(t *testing.T, kind db.Kind) testscript.Params {
+	compiled := t.TempDir() // by the first that uses JavaScript, for all of them
 	return testscript.Params{
 		RequireExplicitExec: true,
 		Condition:           func(asked string) (bool, error) { return asked == string(kind), nil },
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("LUANETTE_SCRIPTS_CACHE", compiled)
 			env.Setenv("NEIGHBOURS", neighbours(t))
 			env.Values[serverKey{}] = &server{}
 			env.Values[modelsKey{}] = &models{}
@@ -114,7 +116,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = ts.Getenv("WORK")
 	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
-	for _, name := range []string{"LUANETTE_DATABASE", "LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
+	for _, name := range []string{"LUANETTE_DATABASE", "LUANETTE_SCRIPTS_CACHE", "LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
 		if value := ts.Getenv(name); value != "" {
 			s.cmd.Env = append(s.cmd.Env, name+"="+value)
 		}

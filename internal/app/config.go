@@ -106,6 +106,7 @@ type MCPConfig struct {
 type ScriptsConfig struct {
 	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
 	Startup   string   `toml:"startup" help:"script to run at start; startup.lua beside the configuration file's usual place when empty"`
+	Cache     string   `toml:"cache" help:"folder for what the JavaScript engine compiles at its first start, which several data folders of one person may share; one in the data folder when empty"`
 	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
 	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
 	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may have"`
