@@ -159,6 +159,10 @@ bench-hub: ## What the hub adds to a call, side by side with a direct one
 bench-load: ## What one, two and three nodes on one Postgres carry, and what guards add to a call
 	go run ./bench/load
 
+.PHONY: bench-scale
+bench-scale: ## How far nodes and one Postgres go, and what is past it: a simulation fed by bench-load
+	go run ./bench/scale
+
 .PHONY: bench-zmq
 bench-zmq: ## Calls over ZeroMQ beside the same over HTTP, as ratios
 	go run ./bench/zmq

@@ -96,7 +96,15 @@ type reading struct {
 	wal, rows               float64
 }
 
+// reading is taken when what is written later, as the audit log, has been.
 func (n *nodes) reading(ctx context.Context, f *fleet) (r reading, err error) {
+	for before, try := -1.0, 0; before != r.rows && try < 50; try++ {
+		before = r.rows
+		time.Sleep(500 * time.Millisecond)
+		if r.rows, err = n.rows(ctx, f.watch); err != nil {
+			return r, err
+		}
+	}
 	for _, cmd := range n.commands {
 		s, err := proc.Of(cmd.Process.Pid)
 		if err != nil {
@@ -115,10 +123,7 @@ func (n *nodes) reading(ctx context.Context, f *fleet) (r reading, err error) {
 	if r.postgres, err = proc.Tree(f.server); err != nil {
 		return r, err
 	}
-	if err := f.watch.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::DOUBLE PRECISION").Scan(&r.wal); err != nil {
-		return r, err
-	}
-	r.rows, err = n.rows(ctx, f.watch)
+	err = f.watch.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::DOUBLE PRECISION").Scan(&r.wal)
 	return r, err
 }
 

@@ -41,8 +41,8 @@ type fleet struct {
 	made            int // schemas
 }
 
-func newFleet(ctx context.Context) (_ *fleet, err error) {
-	f := &fleet{}
+func newFleet(ctx context.Context, program string) (_ *fleet, err error) {
+	f := &fleet{program: program}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.close())
@@ -52,10 +52,8 @@ func newFleet(ctx context.Context) (_ *fleet, err error) {
 		return nil, err
 	}
 	f.onClose(func() error { return os.RemoveAll(f.folder) })
-	f.program = filepath.Join(f.folder, "luanette")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", f.program, "github.com/luanette/luanette/cmd/luanette")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the program: %w\n%s", err, out)
+	if err := f.build(ctx); err != nil {
+		return nil, err
 	}
 	url, stop, err := dbtest.StartDurable()
 	if err != nil {
@@ -73,6 +71,19 @@ func newFleet(ctx context.Context) (_ *fleet, err error) {
 	f.model = llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	f.onClose(func() error { f.model.Close(); return nil })
 	return f, f.startUpstream(ctx)
+}
+
+// build builds the program, unless there is one.
+func (f *fleet) build(ctx context.Context) error {
+	if f.program != "" {
+		return nil
+	}
+	f.program = filepath.Join(f.folder, "luanette")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", f.program, "github.com/luanette/luanette/cmd/luanette")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	return nil
 }
 
 func (f *fleet) onClose(do func() error) { f.stop = append(f.stop, do) }

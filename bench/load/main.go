@@ -5,7 +5,7 @@
 // of chat with a stand-in model, and all of them mixed. Beside them stands what
 // policy, pins and the audit log add to a relayed call: on against off, in turns.
 //
-//	go run ./bench/load [-for 4s] [-clients 32] [-nodes 1,2,3] [-rounds 2] [-guards-only] [-json FILE]
+//	go run ./bench/load [-for 4s] [-clients 32] [-nodes 1,2,3] [-rounds 2] [-only WORDS] [-program FILE] [-json FILE]
 //
 // On a small machine clients, upstream, nodes and Postgres share its processors,
 // and what is done per second says more about the machine than about us: the
@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,8 @@ func main() {
 	flag.DurationVar(&b.length, "for", 4*time.Second, "how long to measure each row in a round")
 	flag.IntVar(&b.clients, "clients", 32, "clients at once")
 	flag.IntVar(&b.rounds, "rounds", 2, "rounds, of which the best counts")
-	flag.BoolVar(&b.guardsOnly, "guards-only", false, "measure only what guards add to a call")
+	flag.StringVar(&b.only, "only", "", "measure only loads whose name contains this")
+	flag.StringVar(&b.program, "program", "", "measure this build of luanette; unless told, it is built from here")
 	flag.StringVar(&b.file, "json", "", "write the figures here")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -60,8 +62,8 @@ type bench struct {
 	length          time.Duration
 	clients, rounds int
 	nodes           []int
-	guardsOnly      bool
-	file            string
+	only            string // words of a load's name
+	file, program   string
 }
 
 func counts(list string) (all []int, err error) {
@@ -87,7 +89,7 @@ func serveUpstream(ctx context.Context, address string) error {
 }
 
 func (b bench) run(ctx context.Context) error {
-	f, err := newFleet(ctx)
+	f, err := newFleet(ctx, b.program)
 	if err != nil {
 		return err
 	}
@@ -97,25 +99,26 @@ func (b bench) run(ctx context.Context) error {
 
 func (b bench) measure(ctx context.Context, f *fleet) error {
 	var all []figure
-	if !b.guardsOnly {
-		print(head, strings.Repeat("|---", strings.Count(head, "|")-1)+"|")
-		for _, n := range b.nodes {
-			found, err := b.withNodes(ctx, f, n)
-			if err != nil {
-				return err
-			}
-			all = append(all, found...)
+	print(head, strings.Repeat("|---", strings.Count(head, "|")-1)+"|")
+	for _, n := range b.nodes {
+		found, err := b.withNodes(ctx, f, n)
+		if err != nil {
+			return err
 		}
-		print("")
+		all = append(all, found...)
 	}
-	guarded, err := b.guards(ctx, f)
-	if err != nil {
-		return err
+	if strings.Contains("guards", b.only) {
+		print("")
+		guarded, err := b.guards(ctx, f)
+		if err != nil {
+			return err
+		}
+		all = append(all, guarded...)
 	}
 	if b.file == "" {
 		return nil
 	}
-	return write(b.file, append(all, guarded...))
+	return write(b.file, all)
 }
 
 // withNodes measures every load on so many nodes.
@@ -130,8 +133,9 @@ func (b bench) withNodes(ctx context.Context, f *fleet, n int) ([]figure, error)
 		return nil, err
 	}
 	var best []figure
+	wanted := slices.DeleteFunc(loads(hash), func(l load) bool { return !strings.Contains(l.name, b.only) })
 	for round := range b.rounds {
-		for i, l := range loads(hash) {
+		for i, l := range wanted {
 			found, err := b.once(ctx, f, nodes, l)
 			if err != nil {
 				return nil, fmt.Errorf("%s on %d nodes: %w", l.name, n, err)
