@@ -80,6 +80,9 @@ type street struct {
 	url   string
 	house *House
 	shops map[string]*shop
+
+	mu      sync.Mutex
+	offered string // to the model, and told to it, when it was last asked
 }
 
 // shopNames are the shops there are: one that nothing is the matter with, one that
@@ -90,7 +93,7 @@ var shopNames = []string{"fine", "banned", "held", "unseen", "scarce", "slow"}
 func newStreet(t *testing.T, more string) *street {
 	t.Helper()
 	s := &street{t: t, shops: map[string]*shop{}}
-	model := llmtest.Start(t, buyer)
+	model := llmtest.Start(t, s.buyer)
 	var file strings.Builder
 	file.WriteString(more + `
 [[policy]]
@@ -143,7 +146,10 @@ concurrent = 1
 }
 
 // buyer is a model that uses the tool it is told to, and says what came of it.
-func buyer(r llmtest.Request) llmtest.Step {
+func (s *street) buyer(r llmtest.Request) llmtest.Step {
+	s.mu.Lock()
+	s.offered = strings.Join(r.Tools, " ") + r.System
+	s.mu.Unlock()
 	if name, told := strings.CutPrefix(r.Last(), "use "); told {
 		name, input, _ := strings.Cut(name, " ")
 		if input == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -126,15 +127,27 @@ func (p *placed) Close() error {
 	return p.Conn.Close()
 }
 
-const (
-	bodyPause = 30 * time.Second // between two pieces of a request's body
-	bodyTime  = 5 * time.Minute  // for all of it
-)
+// tardy is how long clients may take, and how much they may say before they are
+// known.
+type tardy struct {
+	headers     time.Duration // for a request's headers
+	headerBytes int
+	pause       time.Duration // between two pieces of a request's body
+	body        time.Duration // for all of it
+}
+
+// usualPatience is what everybody gets.
+var usualPatience = tardy{headers: 10 * time.Second, headerBytes: 64 << 10, pause: 30 * time.Second, body: 5 * time.Minute}
+
+// server answers with next whoever is quick enough.
+func (l tardy) server(next http.Handler) *http.Server {
+	return &http.Server{Handler: l.hardened(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: 2 * time.Minute}
+}
 
 // hardened says to browsers what must not be done with answers, and lets nobody
 // hold a connection by sending a request drop by drop. Answers may take as long as
 // they want: streams do.
-func hardened(next http.Handler) http.Handler {
+func (l tardy) hardened(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		maps.Copy(header, manners)
@@ -142,9 +155,10 @@ func hardened(next http.Handler) http.Handler {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if r.Body != nil && r.Body != http.NoBody {
-			body := &impatient{readCloser: r.Body, control: http.NewResponseController(w), end: time.Now().Add(bodyTime)}
+			body := &impatient{readCloser: r.Body, control: http.NewResponseController(w), pause: l.pause, end: time.Now().Add(l.body)}
 			r.Body = body
-			defer body.rest()
+			defer body.leave()
+			body.wait()
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -162,6 +176,7 @@ var manners = http.Header{
 type impatient struct {
 	readCloser
 	control *http.ResponseController
+	pause   time.Duration
 	end     time.Time
 	over    bool
 }
@@ -175,26 +190,34 @@ func (b *impatient) Read(p []byte) (int, error) {
 	if b.over {
 		return b.readCloser.Read(p)
 	}
-	until := time.Now().Add(bodyPause)
-	if b.end.Before(until) {
-		until = b.end
-	}
-	_ = b.control.SetReadDeadline(until) // not every connection has one
+	b.wait()
 	n, err := b.readCloser.Read(p)
-	if err != nil {
-		b.rest()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = fault.Wrap(fault.Timeout, err, "the request's body came too slowly")
-		}
+	switch {
+	case errors.Is(err, io.EOF):
+		// From now on only answers are written, and a client that says nothing
+		// meanwhile is still there.
+		b.over = true
+		_ = b.control.SetReadDeadline(time.Time{}) // not every connection has one
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.over = true // the deadline stays: what was not sent is not waited for
+		err = fault.Wrap(fault.Timeout, err, "the request's body came too slowly")
 	}
 	return n, err
 }
 
-// rest takes the deadline away: from now on only answers are written, and a client
-// that says nothing meanwhile is still there.
-func (b *impatient) rest() {
+// wait gives the sender a moment for the next piece.
+func (b *impatient) wait() {
+	until := time.Now().Add(b.pause)
+	if b.end.Before(until) {
+		until = b.end
+	}
+	_ = b.control.SetReadDeadline(until) // not every connection has one
+}
+
+// leave gives the sender a moment for what nobody has read: the server reads some of
+// it before it answers, so that the answer arrives.
+func (b *impatient) leave() {
 	if !b.over {
-		b.over = true
-		_ = b.control.SetReadDeadline(time.Time{}) // not every connection has one
+		b.wait()
 	}
 }

@@ -57,6 +57,9 @@ func (v keyholder) rpc(path, method, params string) (int, string) {
 		}
 		r.Header.Set("Mcp-Name", p.Name)
 	}
+	if uri, ok := strings.CutPrefix(params, `"uri":"`); ok {
+		r.Header.Set("Mcp-Name", strings.TrimSuffix(uri, `"`))
+	}
 	if v.token != "" {
 		r.Header.Set("Authorization", "Bearer "+v.token)
 	}

@@ -44,13 +44,8 @@ func (h *House) Serve(ctx context.Context) error {
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	server := &http.Server{
-		Handler:           h.handler(),
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-	}
+	server := usualPatience.server(h.handler())
+	server.BaseContext = func(net.Listener) context.Context { return requests }
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 

@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/job"
@@ -116,7 +117,7 @@ func openJobs(t *testing.T) office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database, err := db.Open(context.Background(), "sqlite:"+filepath.Join(t.TempDir(), "jobs.db"), db.Options{})
+	database, err := db.Open(context.Background(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/script"
@@ -70,7 +71,7 @@ func openStageWith(t *testing.T, policy approval.Policy) *stage {
 	s.events = bus.Subscribe(event.Options{Types: []string{"script.*"}})
 	s.bus = bus
 	var err error
-	s.database, err = db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
+	s.database, err = db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

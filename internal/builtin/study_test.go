@@ -3,7 +3,6 @@ package builtin_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/script"
@@ -46,7 +46,7 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 			t.Fatal(err)
 		}
 	}
-	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
+	database, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	must(err)
 	t.Cleanup(func() { _ = database.Close() })
 	blobs, err := cas.OpenDir(t.TempDir(), cas.DirOptions{})

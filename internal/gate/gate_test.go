@@ -16,6 +16,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/gate"
 	"github.com/luanette/luanette/internal/keyring"
 )
@@ -30,7 +31,7 @@ type yard struct {
 
 func opened(t *testing.T, o gate.Options, fixed ...keyring.Key) yard {
 	t.Helper()
-	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "keys.db"), db.Options{})
+	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

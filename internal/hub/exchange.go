@@ -8,9 +8,6 @@ import (
 	"github.com/luanette/luanette/internal/wire"
 )
 
-// writeTimeout is how long one write to a client may take before it counts as gone.
-const writeTimeout = 30 * time.Second
-
 // attend writes a round to its client: as JSON when the answer is all there is,
 // as a stream as soon as something comes before it or the call has been quiet
 // for long. It returns when the round is over or the client has left, and tells
@@ -42,7 +39,7 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 		started()
 	}
 	me := rd.out.attach()
-	events := newEventWriter(w, rd.out.name)
+	events := h.newEventWriter(w, rd.out.name)
 	if prime {
 		events.prime(0)
 	}
@@ -100,20 +97,21 @@ func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream, me reader) en
 
 // eventWriter writes messages as server-sent events.
 type eventWriter struct {
-	w    http.ResponseWriter
-	ctl  *http.ResponseController
-	name string // of the stream; empty: events have no ids
-	buf  []byte
+	w        http.ResponseWriter
+	ctl      *http.ResponseController
+	name     string        // of the stream; empty: events have no ids
+	patience time.Duration // with one write
+	buf      []byte
 }
 
 // newEventWriter begins an event stream as the response.
-func newEventWriter(w http.ResponseWriter, name string) *eventWriter {
+func (h *Hub) newEventWriter(w http.ResponseWriter, name string) *eventWriter {
 	header := w.Header()
 	header.Set("Content-Type", wire.ContentEvent)
 	header.Set("Cache-Control", "no-cache, no-transform")
 	header.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	return &eventWriter{w: w, ctl: http.NewResponseController(w), name: name}
+	return &eventWriter{w: w, ctl: http.NewResponseController(w), name: name, patience: h.opts.Limits.Write}
 }
 
 // retryAfter is what clients are told to wait before they reconnect.
@@ -145,7 +143,7 @@ func (w *eventWriter) comment() { w.buf = wire.AppendComment(w.buf, "") }
 // stream may be silent for as long as it likes.
 func (w *eventWriter) flush() error {
 	// Not every ResponseWriter has deadlines; without one a write just takes longer.
-	_ = w.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.patience))
 	if len(w.buf) > 0 {
 		if _, err := w.w.Write(w.buf); err != nil {
 			return err

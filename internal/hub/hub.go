@@ -125,6 +125,7 @@ type Limits struct {
 	Quiet     time.Duration // after which a call without an answer becomes a stream: 5 s
 	KeepAlive time.Duration // between signs of life on a silent stream: 15 s
 	Debounce  time.Duration // for list changes to come together: 50 ms
+	Write     time.Duration // for one write to a stream, after which its client counts as gone: 30 s
 	Progress  int           // progress messages per second and call: 20
 }
 
@@ -139,6 +140,7 @@ func (l Limits) orDefault() Limits {
 	fill(&l.Quiet, 5*time.Second)
 	fill(&l.KeepAlive, 15*time.Second)
 	fill(&l.Debounce, 50*time.Millisecond)
+	fill(&l.Write, 30*time.Second)
 	fill(&l.Progress, 20)
 	return l
 }

@@ -152,7 +152,7 @@ func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
 	}
 	s.readers.Add(1)
 	defer s.readers.Add(-1)
-	events := newEventWriter(w, out.name)
+	events := e.hub.newEventWriter(w, out.name)
 	version, _ := s.negotiated()
 	if last == "" && version >= wire.Revision2511 {
 		events.prime(out.position())

@@ -24,7 +24,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.own.sessions.remove(r.Context(), s)
 	s.readers.Add(1)
-	events := newEventWriter(w, "")
+	events := h.newEventWriter(w, "")
 	address := "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()
 	events.buf = wire.AppendEvent(events.buf, wire.Event{Name: "endpoint", Data: []byte(address)})
 	h.pump(r.Context(), events, s.main, s.main.attach())

@@ -29,7 +29,7 @@ func newHand() *hand { return &hand{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.
 // opened is a store, and rings on it as the nodes of one house have them.
 func opened(t *testing.T, o keyring.Options) (*keyring.Ring, func() *keyring.Ring) {
 	t.Helper()
-	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "keys.db"), db.Options{})
+	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

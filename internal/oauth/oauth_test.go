@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/oauth"
 	"github.com/luanette/luanette/internal/oauth/oauthtest"
@@ -33,7 +34,7 @@ type rig struct {
 func setup(t testing.TB) *rig {
 	t.Helper()
 	site := oauthtest.New(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
+	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,12 @@ package trust_test
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/trust"
@@ -46,7 +46,7 @@ func (s *shop) offer(t *testing.T, definitions ...string) {
 
 func database(t *testing.T) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "pins.db"), db.Options{})
+	d, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,17 @@
+package builtin_test
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/db/dbtest"
+)
+
+// TestOnPostgres runs on Postgres what runs on SQLite.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t,
+		TestAScriptWaitsForApprovalAndGoesOn, TestATurnWaits, TestApprovalsSurviveARestart, TestAnApprovedScriptSurvives,
+		TestJobTools, TestJobCancelStopsLoopsAndCalls, TestJobResources, TestScheduleTools, TestBigResultsAreKept, TestStoredScripts,
+		TestScriptSearch, TestPublishing, TestSessionsPersist, TestSessionsOfOthersAreNotThere,
+	)
+}
