@@ -42,7 +42,7 @@ func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.Postgres(t) // or it is skipped
 	stories := storyParams(t, db.Postgres)
-	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable") {
+	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream") {
 		stories.Files = append(stories.Files, "../../examples/"+name+".txtar")
 	}
 	setup := stories.Setup
