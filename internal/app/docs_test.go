@@ -141,25 +141,27 @@ func fenced(page, language string) (blocks []string) {
 	return blocks
 }
 
-// TestOAuthPage holds docs/oauth.md to what the program understands.
-func TestOAuthPage(t *testing.T) {
+// TestPagesOfSettings holds pages that show settings to what the program understands.
+func TestPagesOfSettings(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/oauth.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := fenced(string(page), "toml")
-	if len(files) == 0 {
-		t.Fatal("the page shows no configuration")
-	}
-	for _, text := range files {
-		loaded, err := Load(Sources{File: write(t, text)})
+	for _, name := range []string{"oauth", "security", "policy", "audit", "trust"} {
+		page, err := os.ReadFile("../../docs/" + name + ".md")
 		if err != nil {
-			t.Errorf("%s\n%v", text, err)
-			continue
+			t.Fatal(err)
 		}
-		if _, warnings, err := loaded.specs(Environment{}); err != nil || len(warnings) > 0 {
-			t.Errorf("%s\n%v %q", text, err, warnings)
+		files := fenced(string(page), "toml")
+		if len(files) == 0 {
+			t.Errorf("%s.md shows no configuration", name)
+		}
+		for _, text := range files {
+			loaded, err := Load(Sources{File: write(t, text)})
+			if err != nil {
+				t.Errorf("%s.md: %s\n%v", name, text, err)
+				continue
+			}
+			if _, warnings, err := loaded.specs(Environment{}); err != nil || len(warnings) > 0 {
+				t.Errorf("%s.md: %s\n%v %q", name, text, err, warnings)
+			}
 		}
 	}
 }
