@@ -46,10 +46,10 @@ func (c *auditListCommand) follow(ctx context.Context, world *process) error {
 				}
 				return print(e)
 			})
-			switch {
-			case ctx.Err() != nil || c.Limit > 0 && f.shown >= c.Limit: // told to stop, or has enough
-				return nil
-			case err != nil:
+			if ctx.Err() != nil || c.Limit > 0 && f.shown >= c.Limit {
+				return nil //nolint:nilerr // whoever looked was told to stop, or has enough
+			}
+			if err != nil {
 				return err
 			}
 			select {

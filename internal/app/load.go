@@ -80,7 +80,7 @@ func (h *House) nodes(ctx context.Context) (admin.Nodes, error) {
 	list, err := node.List(ctx, h.store)
 	for i := range list {
 		if list[i].ID == h.nodeID() {
-			list[i].Load = h.load()
+			list[i].Load = h.load() //nolint:contextcheck // it only looks at memory
 		}
 	}
 	return admin.Nodes{Node: h.nodeID(), Nodes: list}, err
