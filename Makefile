@@ -65,7 +65,7 @@ $(LINT): .golangci.yml
 	GOBIN=$(CACHE)/lint go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv $(CACHE)/lint/golangci-lint $@
 
-VULN_VERSION := v1.9.0
+VULN_VERSION := v1.8.0
 .PHONY: vuln
 vuln: ## Known vulnerabilities in what we use, from VULNDB=URL if given; says so where the database is out of reach
 	@mkdir -p $(CACHE); GOBIN=$(CACHE)/vuln go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
