@@ -223,6 +223,8 @@ func (u *upstreams) follow(ctx context.Context) {
 		Types: []string{"upstream.connected", "upstream.tools_refreshed", "upstream.removed"}, Mode: event.Latest,
 	})
 	defer sub.Close()
+	u.catalog.Refresh(ctx) // some may have connected before anybody listened
+	u.warn(ctx)
 	for e := range sub.All(ctx) {
 		u.catalog.Refresh(ctx)
 		u.warn(ctx)
