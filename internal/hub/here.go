@@ -35,7 +35,6 @@ func (s *sideStream) serve() {
 		}
 		return
 	}
-	s.done = make(chan struct{})
 	rd.early = s.open
 	if !rd.mute {
 		quiet := time.AfterFunc(h.opts.Limits.Quiet, s.open)
@@ -69,10 +68,15 @@ type sideStream struct {
 	prime   bool
 	started func()
 	once    sync.Once
-	done    chan struct{}
+	done    chan struct{} // made by open, closed when all is written
 }
 
-func (s *sideStream) open() { s.once.Do(func() { go s.write() }) }
+func (s *sideStream) open() {
+	s.once.Do(func() {
+		s.done = make(chan struct{})
+		go s.write()
+	})
+}
 
 func (s *sideStream) write() {
 	defer close(s.done)

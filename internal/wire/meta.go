@@ -106,7 +106,14 @@ func (c *Carrier) Get(key string) string {
 }
 
 // Set puts text under key.
-func (c *Carrier) Set(key, text string) { c.Meta = SetText(c.Meta, key, text) }
+func (c *Carrier) Set(key, text string) {
+	if !Lacks(c.Meta, key) {
+		c.Meta = SetText(c.Meta, key, text)
+		return
+	}
+	member := append(AppendText(make([]byte, 0, len(key)+len(text)+8), key), ':')
+	c.Meta = Extend(c.Meta, AppendText(member, text))
+}
 
 // Keys lists what is there.
 func (c *Carrier) Keys() []string {
