@@ -24,6 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/errand"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/gate"
@@ -65,7 +66,8 @@ type House struct {
 	ring      *keyring.Ring
 	gate      *gate.Gate
 	book      *guestbook.Book
-	visits    hub.Visits // nil where no other node goes on with sessions
+	visits    hub.Visits     // nil where no other node goes on with sessions
+	errands   *errand.Office // nil likewise
 	tolls     tolls
 	calls     tachometer
 	heard     heard      // of other nodes' events
@@ -293,6 +295,7 @@ func (h *House) hangDoors() {
 		Tasks:     h.tasks(),
 		Upstreams: h.upstreams,
 		Visits:    h.visits,
+		Nodes:     h.couriers(),
 		Changes:   changes(exposed, h.bus),
 		Principal: caller,
 		Origins:   h.config.MCP.AllowedOrigins,

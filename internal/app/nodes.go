@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/errand"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/node"
 	"github.com/luanette/luanette/internal/script"
@@ -48,9 +50,26 @@ func (h *House) joinNodes(ctx context.Context) (err error) {
 	if h.node, err = node.Join(ctx, h.store, options); err != nil || !h.isShared() {
 		return err
 	}
-	h.book, err = guestbook.Open(ctx, h.store, time.Duration(h.config.MCP.SessionIdle))
+	if h.book, err = guestbook.Open(ctx, h.store, time.Duration(h.config.MCP.SessionIdle)); err != nil {
+		return err
+	}
 	h.visits = visits{h.book}
+	h.errands, err = errand.Open(ctx, h.store, errand.Options{Self: h.nodeID(), Alive: h.isAlive, Log: h.log})
 	return err
+}
+
+// isAlive tells whether a node is among those that share the database.
+func (h *House) isAlive(ctx context.Context, id string) (bool, error) {
+	list, err := node.List(ctx, h.store)
+	return slices.ContainsFunc(list, func(i node.Info) bool { return i.ID == id && i.State != "silent" }), err
+}
+
+// couriers carry clients' messages to the nodes they are about.
+func (h *House) couriers() hub.Nodes {
+	if h.errands == nil {
+		return nil // not a typed nil
+	}
+	return h.errands
 }
 
 // visits is the book of clients' sessions as the hub sees it.
@@ -103,6 +122,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 			}
 		})
 		h.work.Go(func() { h.book.Tidy(ctx) })
+		h.work.Go(func() { h.errands.Serve(ctx, h.hub.Take) })
 		h.node.Watches(h.hud.Watched)
 		h.work.Go(func() { h.relayEvents(ctx) })
 		h.hear(ctx, eventTopic, h.heardEvents)

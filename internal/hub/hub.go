@@ -90,6 +90,7 @@ type Options struct {
 	Tasks     Tasks     // likewise
 	Upstreams Upstreams // nil: nothing at /mcp/{namespace}
 	Visits    Visits    // sessions that other nodes go on with; nil: there are none
+	Nodes     Nodes     // to which clients' messages may have to be carried; nil: there are none
 
 	// Changes tells the hub that lists or resources at /mcp changed, by the
 	// method names and params of MCP's notifications; calls of notify may come

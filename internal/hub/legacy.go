@@ -23,10 +23,14 @@ func (e *endpoint) postLegacy(w http.ResponseWriter, r *http.Request, m wire.Mes
 	case m.IsRequest():
 		e.request(w, r, s, m)
 	case m.IsNotification():
-		s.notified(m)
+		if !s.notified(m) {
+			e.handOn(s, m)
+		}
 		accepted(w)
 	default:
-		s.deliver(m)
+		if !s.deliver(m) {
+			e.handOn(s, m)
+		}
 		accepted(w)
 	}
 }
@@ -108,16 +112,18 @@ func (s *session) task(m wire.Message, rd *round) *task {
 	}
 }
 
-// notified takes a client's notification.
-func (s *session) notified(m wire.Message) {
+// notified takes a client's notification, and tells whether it concerned anything
+// here.
+func (s *session) notified(m wire.Message) bool {
 	switch m.Method {
 	case wire.NoteInitialized:
 		s.ready.Store(true)
 	case wire.NoteCancelled:
 		if id, ok := wire.Get(m.Params, "requestId"); ok {
-			s.cancel(requestID(id))
+			return s.cancel(requestID(id))
 		}
 	}
+	return true
 }
 
 // requestID is an id as it stands in params, in the form messages have it.

@@ -28,6 +28,15 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 		refuse(w, http.StatusBadRequest, m.ID, err)
 		return
 	}
+	if node := e.hub.waitsElsewhere(about.state); node != "" {
+		e.fetch(w, r, node, m)
+		return
+	}
+	e.serveModern(w, r, about, m)
+}
+
+// serveModern serves a request that was read, or goes on with an earlier one.
+func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about modernMeta, m wire.Message) {
 	rd := newRound(m.ID, "")
 	rd.modern, rd.mute, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
 	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
@@ -48,6 +57,7 @@ func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Mes
 // one that waits for what the request brings.
 func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *round) (*task, error) {
 	if state, ok := wire.Text(about.state); ok {
+		_, state = e.hub.untag(state)
 		p, err := e.hub.parked.claim(state, e.binding(who, m.Method, m.Params), time.Now())
 		if err != nil {
 			return nil, err

@@ -123,7 +123,7 @@ func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.R
 		return nil, err
 	}
 	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
-	result = wire.AppendText(append(result, `,"requestState":`...), state)
+	result = wire.AppendText(append(result, `,"requestState":`...), t.ep.hub.tag(state))
 	t.settle(t.ep.sign(append(result, '}')), nil, false)
 	select {
 	case responses = <-p.back:

@@ -139,13 +139,14 @@ func (s *session) finished(id wire.ID) {
 }
 
 // cancel calls off the request a client named; unknown ones are ignored.
-func (s *session) cancel(id wire.ID) {
+func (s *session) cancel(id wire.ID) bool {
 	s.mu.Lock()
 	t := s.calls[id]
 	s.mu.Unlock()
 	if t != nil {
 		t.cancel(errCancelled)
 	}
+	return t != nil
 }
 
 // expect makes an id for a request of ours and the place where its answer comes.
@@ -154,6 +155,9 @@ func (s *session) expect() (wire.ID, <-chan wire.Message) {
 	defer s.mu.Unlock()
 	s.lastAsk++
 	id := wire.IntID(s.lastAsk)
+	if nodes := s.ep.hub.opts.Nodes; nodes != nil { // others may ask in the same session
+		id = wire.TextID(nodes.Self() + "-" + string(id))
+	}
 	reply := make(chan wire.Message, 1)
 	s.asked[id] = reply
 	return id, reply
@@ -167,13 +171,15 @@ func (s *session) unexpect(id wire.ID) {
 
 // deliver hands a client's response to whoever asked. One that nobody waits for
 // any more is dropped: the client could not know.
-func (s *session) deliver(m wire.Message) {
+func (s *session) deliver(m wire.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if reply, ok := s.asked[m.ID]; ok {
+	reply, ok := s.asked[m.ID]
+	if ok {
 		delete(s.asked, m.ID)
 		reply <- m // holds one, and only one comes
 	}
+	return ok
 }
 
 // keep remembers a call's stream, so that its client may reconnect.

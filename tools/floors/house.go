@@ -9,7 +9,7 @@ func House() Plan {
 			{Name: "doors", Rooms: []string{"internal/hub", "internal/chat", "internal/hud", "internal/bridge", "internal/files", "internal/admin", "internal/gate", "internal/login"}},
 			{Name: "own tools", Rooms: []string{"internal/builtin"}},
 			{Name: "rooms", Rooms: []string{
-				"internal/node", "internal/visitor", "internal/script", "internal/upstream", "internal/wanted", "internal/job", "internal/approval", "internal/artifact",
+				"internal/node", "internal/visitor", "internal/errand", "internal/script", "internal/upstream", "internal/wanted", "internal/job", "internal/approval", "internal/artifact",
 				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/policy", "internal/audit", "internal/arrange", "internal/catalog", "internal/hoot", "internal/oauth",
 			}},
 			{Name: "gear", Rooms: []string{

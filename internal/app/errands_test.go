@@ -1,0 +1,79 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// curious is a tool that asks its caller's name, and greets.
+type curious struct{}
+
+func (curious) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{Ref: tool.Ref{Name: "greet"}, Input: []byte(`{"type":"object"}`)}}, nil
+}
+
+func (curious) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	answers, err := call.Caller.Ask(ctx, []tool.Question{{Key: "name", Method: wire.MethodElicit,
+		Params: []byte(`{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`)}})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Output("hello "+string(answers[0]), nil)
+}
+
+// A client whose call asks back at one node may bring its answer to another.
+func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
+	t.Parallel()
+	h := hub.New(hub.Options{Name: "curious", Version: "1", Tools: curious{}})
+	server := httptest.NewServer(h.Handler())
+	t.Cleanup(func() { _ = h.Close(context.WithoutCancel(t.Context())); server.Close() })
+	database := dbtest.Postgres(t)
+	config := "[upstreams.curious]\nurl = \"" + server.URL + "/mcp\"\n"
+	a, b := nodeOn(t, database, "a", config), nodeOn(t, database, "b", config)
+	greet := func(url, more string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp/curious", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{}`+more+
+				`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			wire.HeaderRevision: {"2026-07-28"}, wire.HeaderMethod: {wire.MethodToolsCall}, wire.HeaderName: {"greet"}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	asked := greet(a.url, "")
+	m, err := wire.Parse([]byte(asked))
+	if err != nil {
+		t.Fatalf("%s: %v", asked, err)
+	}
+	state, ok := wire.GetText(m.Result, "requestState")
+	if !ok {
+		t.Fatalf("nothing was asked: %s", asked)
+	}
+	answered := `,"requestState":"` + state + `","inputResponses":{"name":{"action":"accept","content":{"name":"Ann"}}}`
+	if said := greet(b.url, answered); !strings.Contains(said, "hello") || !strings.Contains(said, "Ann") {
+		t.Errorf("at the other node: %s", said)
+	}
+	if said := greet(b.url, answered); !strings.Contains(said, "no longer waits") {
+		t.Errorf("a second time: %s", said)
+	}
+}

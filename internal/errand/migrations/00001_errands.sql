@@ -1,0 +1,11 @@
+-- +goose Up
+CREATE TABLE errands (
+    id     TEXT PRIMARY KEY,
+    node   TEXT NOT NULL,   -- who is to do it; empty: whoever has what it is about
+    body   BYTEA NOT NULL,
+    answer BYTEA,           -- NULL until it is done
+    made   BIGINT NOT NULL  -- the database's time, in microseconds since 1970
+);
+
+-- +goose Down
+DROP TABLE errands;
