@@ -60,6 +60,8 @@ export function inWords(e: ServerEvent): Sentence {
       return { kind: 'plain', text: short(`${job(d)}: ${Math.round(Number(d.fraction ?? 0) * 100)} % ${text(d.message)}`), href }
     case 'job.finished':
       return { kind: d.status === 'complete' ? 'good' : 'bad', text: short(`${job(d)}: ${text(d.status)} after ${duration(Number(d.took_ms ?? 0))}${d.error ? `: ${why(text(d.error))}` : ''}`), href }
+    case 'tool.flagged':
+      return { kind: 'plain', text: short(`${text(d.upstream)}.${text(d.name)}: ${(Array.isArray(d.flags) ? d.flags : []).map((f: { text?: string }) => f.text ?? '').join('; ')}`) }
     case 'job.paused':
       return { kind: 'bad', text: `${job(d)}: waits for an approval of ${text(d.subject)}`, href: '#/approvals' }
   }
