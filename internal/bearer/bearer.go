@@ -37,12 +37,21 @@ type Verifier struct {
 
 	mu    sync.Mutex
 	known map[string]*oidc.IDTokenVerifier // by issuer, once its keys were found
+	asked map[string]*question             // by issuer, while it is asked where they are
+}
+
+// question is put to an issuer once for all who need the answer, so that one that
+// is slow to answer holds up nobody else's tokens.
+type question struct {
+	answered chan struct{} // closed when check or err is there
+	check    *oidc.IDTokenVerifier
+	err      error
 }
 
 // New makes a verifier. The client fetches metadata and keys; it is to guard where
 // it connects to.
 func New(issuers []Issuer, client *http.Client) *Verifier {
-	return &Verifier{issuers: issuers, client: client, known: map[string]*oidc.IDTokenVerifier{}}
+	return &Verifier{issuers: issuers, client: client, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*question{}}
 }
 
 // algorithms are those with a public and a private key. With none, or with one
@@ -114,23 +123,51 @@ func (v *Verifier) issuerOf(token string) (Issuer, bool) {
 // a token was made with one that is not known.
 func (v *Verifier) check(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	if known := v.known[i.URL]; known != nil {
+	known, asked := v.known[i.URL], v.asked[i.URL]
+	if known == nil && asked == nil {
+		asked = &question{answered: make(chan struct{})}
+		v.asked[i.URL] = asked
+		go v.ask(context.WithoutCancel(ctx), i, asked)
+	}
+	v.mu.Unlock()
+	if known != nil {
 		return known, nil
 	}
-	config := &oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: algorithms}
-	lasting := oidc.ClientContext(context.WithoutCancel(ctx), v.client)
-	if i.Keys != "" {
-		v.known[i.URL] = oidc.NewVerifier(i.URL, oidc.NewRemoteKeySet(lasting, i.Keys), config)
-		return v.known[i.URL], nil
+	select {
+	case <-asked.answered:
+		return asked.check, asked.err
+	case <-ctx.Done():
+		return nil, fault.Wrap(fault.Unavailable, context.Cause(ctx), "ask %s for its keys", i.URL)
 	}
-	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, v.client), i.URL)
+}
+
+// ask finds out how an issuer's tokens are checked. It is asked again by the next
+// who needs to know when it did not answer.
+func (v *Verifier) ask(ctx context.Context, i Issuer, q *question) {
+	q.check, q.err = v.find(ctx, i)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.asked, i.URL)
+	if q.err == nil {
+		v.known[i.URL] = q.check
+	}
+	close(q.answered)
+}
+
+func (v *Verifier) find(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
+	config := &oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: algorithms}
+	lasting := oidc.ClientContext(ctx, v.client)
+	if i.Keys != "" {
+		return oidc.NewVerifier(i.URL, oidc.NewRemoteKeySet(lasting, i.Keys), config), nil
+	}
+	ctx, cancel := context.WithTimeout(lasting, fetchTime)
+	defer cancel()
+	provider, err := oidc.NewProvider(ctx, i.URL)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "ask %s for its keys", i.URL).
 			WithHint("where its metadata is not in the usual place, say where its keys are: jwks in luanette.toml")
 	}
-	v.known[i.URL] = provider.VerifierContext(lasting, config)
-	return v.known[i.URL], nil
+	return provider.VerifierContext(lasting, config), nil
 }
 
 // scopes are what the words of a token open.

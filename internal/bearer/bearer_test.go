@@ -1,6 +1,7 @@
 package bearer_test
 
 import (
+	"context"
 	"crypto"
 	"crypto/hmac"
 	"crypto/rand"
@@ -11,6 +12,8 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,5 +127,40 @@ func TestIssuerAway(t *testing.T) {
 	v := bearer.New([]bearer.Issuer{{URL: "http://127.0.0.1:1", Audience: "a"}}, http.DefaultClient)
 	if _, err := v.Principal(t.Context(), m.token(t, "RS256", map[string]any{"iss": "http://127.0.0.1:1"})); fault.CodeOf(err) != fault.Unavailable {
 		t.Errorf("%v", err)
+	}
+}
+
+// An issuer that does not answer holds up nobody but those with its tokens, who wait
+// no longer than they want, and is asked once for all of them.
+func TestSlowIssuer(t *testing.T) {
+	t.Parallel()
+	m := newMaker(t)
+	var questions atomic.Int32
+	answer := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		questions.Add(1)
+		<-answer
+		http.NotFound(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	v := bearer.New([]bearer.Issuer{{URL: m.url, Audience: "https://hub.example/mcp"}, {URL: slow.URL, Audience: "https://hub.example/mcp"}}, http.DefaultClient)
+	token := m.token(t, "RS256", map[string]any{"iss": slow.URL})
+	impatient, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range 5 {
+		waiting.Go(func() {
+			if _, err := v.Principal(impatient, token); fault.CodeOf(err) != fault.Unavailable {
+				t.Errorf("while its issuer is silent: %v", err)
+			}
+		})
+	}
+	if _, err := v.Principal(t.Context(), m.token(t, "RS256", nil)); err != nil {
+		t.Errorf("a token of another issuer: %v", err)
+	}
+	cancel()
+	waiting.Wait()
+	close(answer)
+	if n := questions.Load(); n > 1 {
+		t.Errorf("the issuer was asked %d times at once", n)
 	}
 }
