@@ -58,6 +58,11 @@ type Ring struct {
 	used     map[string]time.Time
 	tallies  map[string]*tally
 	watchers map[*func()]struct{}
+	// strangers are keys nobody knows, for which the table was read since then.
+	strangers struct {
+		since time.Time
+		looks int
+	}
 
 	reading sync.Mutex // held while the table is read; before mu
 }
@@ -108,6 +113,7 @@ func (r *Ring) find(ctx context.Context, hash Hash) (access.Principal, error) {
 	if err := r.renew(ctx); err != nil {
 		return access.Nobody(), err
 	}
+	r.meet(ctx, hash)
 	now := r.options.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,6 +127,32 @@ func (r *Ring) find(ctx context.Context, hash Hash) (access.Principal, error) {
 	}
 	r.used[key.Name] = now
 	return key.Principal(), nil
+}
+
+// looks is how often in a second the table is read again for keys we do not know:
+// enough for those that another process has just made, and little for those who
+// guess.
+const looks = 20
+
+// meet reads the table again for a key that we do not know.
+func (r *Ring) meet(ctx context.Context, hash Hash) {
+	now := r.options.Now()
+	r.mu.Lock()
+	known := r.keys[hash] != nil
+	if now.Sub(r.strangers.since) > time.Second {
+		r.strangers.since, r.strangers.looks = now, 0
+	}
+	if !known {
+		r.strangers.looks++
+	}
+	many := r.strangers.looks > looks
+	r.mu.Unlock()
+	if known || many {
+		return
+	}
+	if err := r.Refresh(ctx); err != nil {
+		r.options.Log.WarnContext(ctx, "keys not read for one that is not known", "error", err)
+	}
 }
 
 // Standing is who somebody is now that began something earlier: with the rights

@@ -334,3 +334,22 @@ func BenchmarkFind(b *testing.B) {
 		}
 	}
 }
+
+// A key that another process has just made is good at once; those who guess have the
+// table read so often in a second and no more.
+func TestKeysOfOthersAreGoodAtOnce(t *testing.T) {
+	t.Parallel()
+	clock := newHand()
+	ring, another := opened(t, keyring.Options{Fresh: time.Hour, Now: clock.now})
+	if p, err := ring.Find(t.Context(), create(t, another(), keyring.Key{Name: "new"})); err != nil || p.Name != "new" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for range 40 {
+		if _, err := ring.Find(t.Context(), "lnt_guess"); fault.CodeOf(err) != fault.Denied {
+			t.Errorf("a guess: %v", err)
+		}
+	}
+	if _, err := ring.Find(t.Context(), create(t, another(), keyring.Key{Name: "late"})); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("the table is read for every guess: %v", err)
+	}
+}
