@@ -22,6 +22,8 @@ type Guests struct {
 	// that nobody else uses.
 	Postgres *pgxpool.Pool
 	Schema   string
+	// Alone runs what makes the library's tables, while no other process does.
+	Alone func(ctx context.Context, f func() error) error
 }
 
 // Close ends their stay.
@@ -42,7 +44,8 @@ func (d *DB) Guests(ctx context.Context) (Guests, error) {
 }
 
 func (*sqliteFile) guests(_ context.Context, d *DB) (Guests, error) {
-	return Guests{SQL: sql.OpenDB(entrance{d})}, nil
+	alone := func(_ context.Context, f func() error) error { return f() } // one process at a time has the file's engine
+	return Guests{SQL: sql.OpenDB(entrance{d}), Alone: alone}, nil
 }
 
 // entrance makes the pool's connections, which hold nothing and cost nothing.

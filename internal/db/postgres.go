@@ -172,7 +172,30 @@ func (p *postgres) guests(ctx context.Context, _ *DB) (Guests, error) {
 	if p.schema != "public" {
 		schema = p.schema + "_dbos"
 	}
-	return Guests{Postgres: pool, Schema: schema}, nil
+	return Guests{Postgres: pool, Schema: schema, Alone: p.takeTurns}, nil
+}
+
+// takeTurns runs f while no other process does. Who waits asks again and again: a
+// statement that waits for a lock would hold up indexes that are made meanwhile.
+func (p *postgres) takeTurns(ctx context.Context, f func() error) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	if err != nil {
+		return p.explain(err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	for {
+		var ours bool
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("guests")).Scan(&ours); err != nil {
+			return p.explain(err)
+		}
+		if ours {
+			break
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return f()
 }
 
 // check reads everything, and asks for what Postgres itself knows to be broken.

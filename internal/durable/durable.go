@@ -79,12 +79,16 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, err
 	}
-	inner, err := dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
-		AppName: "luanette", SQLiteSystemDB: guests.SQL, SystemDBPool: guests.Postgres, DatabaseSchema: guests.Schema,
-		Serializer: octets{}, ExecutorID: o.Node,
-		// Runs of an older program are ours too: they bring what they need along.
-		ApplicationVersion: "1",
-		Logger:             slog.New(warnings(o.Log)),
+	var inner dbos.Context
+	err = guests.Alone(ctx, func() (err error) {
+		inner, err = dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
+			AppName: "luanette", SQLiteSystemDB: guests.SQL, SystemDBPool: guests.Postgres, DatabaseSchema: guests.Schema,
+			Serializer: octets{}, ExecutorID: o.Node,
+			// Runs of an older program are ours too: they bring what they need along.
+			ApplicationVersion: "1",
+			Logger:             slog.New(warnings(o.Log)),
+		})
+		return err
 	})
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
