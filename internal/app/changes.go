@@ -20,13 +20,16 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
-			"upstream.tools_refreshed", "upstream.removed", "job.*",
+			"upstream.tools_refreshed", "upstream.removed", "job.*", ConfigUpdated{}.EventType(),
 		}, Mode: event.Latest, Elsewhere: true})
 		var work sync.WaitGroup
 		work.Go(func() {
 			for e := range sub.All(ctx) {
 				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
 					notify(wire.NoteTask, wire.SetText(nil, "taskId", about.EventKey()))
+				}
+				if set, ok := e.Data.(ConfigUpdated); ok && (set.Key == "mcp.mode" || set.Key == "mcp.code_threshold") {
+					notify(wire.NoteToolsChanged, nil) // the menu is another
 				}
 				for _, uri := range resourcesAbout(e) {
 					notify(wire.NoteResourceUpdated, wire.SetText(nil, "uri", uri))
@@ -46,7 +49,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 // outdated.
 func resourcesAbout(e event.Event) []string {
 	about, ok := e.Data.(event.Keyed)
-	if !ok || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
+	if !ok || e.Type == (ConfigUpdated{}).EventType() || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
 		return nil
 	}
 	name := about.EventKey()

@@ -24,7 +24,8 @@ import (
 // Config is everything a person can set. It is read here and nowhere else: each
 // part of the program gets its own small Options made from it. Every scalar can
 // be set by luanette.toml, by the environment (LUANETTE_ and the key in capitals,
-// dots as underscores) and some by flags; later ones win.
+// dots as underscores) and some by flags; later ones win. What is tagged live takes
+// effect when the file changes; everything else at the next start: see reload.go.
 type Config struct {
 	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
 	Data      string                    `toml:"data" help:"folder for everything that is kept"`
@@ -33,7 +34,7 @@ type Config struct {
 	Node      string                    `toml:"node" help:"what this process is called among several on one Postgres; the machine's name when empty"`
 	Drain     Duration                  `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
 	Linger    Duration                  `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
-	GCPercent int                       `toml:"gc_percent" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
+	GCPercent int                       `toml:"gc_percent" live:"yes" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
 	Log       LogConfig                 `toml:"log"`
 	Telemetry TelemetryConfig           `toml:"telemetry"`
 	HUD       HUDConfig                 `toml:"hud"`
@@ -45,20 +46,20 @@ type Config struct {
 	Chat      ChatConfig                `toml:"chat"`
 	OAuth     OAuthConfig               `toml:"oauth"`
 	Keys      map[string]KeyConfig      `toml:"keys"`
-	Upstreams map[string]UpstreamConfig `toml:"upstreams"`
+	Upstreams map[string]UpstreamConfig `toml:"upstreams" live:"yes"`
 
 	Sessions      SessionsConfig    `toml:"sessions"`
-	Approve       string            `toml:"approve" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
+	Approve       string            `toml:"approve" live:"yes" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
 	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
-	Approvals     map[string]string `toml:"approvals"`
+	Approvals     map[string]string `toml:"approvals" live:"yes"`
 
-	ReadOnly bool                `toml:"read_only" help:"let nobody call a tool that may change something; docs/policy.md"`
-	Readers  []string            `toml:"read_only_tools" help:"tools known to change nothing, as namespace.tool or namespace.*; of namespaces named here, what tools say of themselves does not count"`
-	Policy   []PolicyConfig      `toml:"policy"`
-	Accepts  map[string][]string `toml:"accepts"`
+	ReadOnly bool                `toml:"read_only" live:"yes" help:"let nobody call a tool that may change something; docs/policy.md"`
+	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools known to change nothing, as namespace.tool or namespace.*; of namespaces named here, what tools say of themselves does not count"`
+	Policy   []PolicyConfig      `toml:"policy" live:"yes"`
+	Accepts  map[string][]string `toml:"accepts" live:"yes"`
 	Audit    AuditConfig         `toml:"audit"`
 
-	Trust string `toml:"trust" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
+	Trust string `toml:"trust" live:"yes" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
 
 	TLSCert        string                  `toml:"tls_cert" help:"certificate to serve HTTPS with, and those that vouch for it, as PEM; read again when it changes"`
 	TLSKey         string                  `toml:"tls_key" help:"the certificate's private key, as PEM"`
@@ -74,7 +75,7 @@ type BridgeConfig struct {
 
 // LogConfig says how the program tells what it does. Logs go to standard error.
 type LogConfig struct {
-	Level  string `toml:"level" help:"debug, info, warn or error"`
+	Level  string `toml:"level" live:"yes" help:"debug, info, warn or error"`
 	Format string `toml:"format" help:"text for people, json for programs"`
 }
 
@@ -92,13 +93,13 @@ type HUDConfig struct {
 
 // MCPConfig is about the MCP server and the servers behind it.
 type MCPConfig struct {
-	Import         []string `toml:"import" help:"mcpServers files of other clients to import, such as .mcp.json"`
+	Import         []string `toml:"import" live:"yes" help:"mcpServers files of other clients to import, such as .mcp.json"`
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host; localhost, where others can reach this server, loopback"`
 	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
-	Mode           string   `toml:"mode" help:"how clients see tools: direct lists every exposed one, code only search_tools, get_tool_definitions and execute_code; auto is direct while they are few"`
-	CodeThreshold  int      `toml:"code_threshold" help:"how many tools of others auto lists directly"`
-	Pinned         []string `toml:"pinned" help:"favourites that are listed in every mode, as namespace.tool or the name of a script"`
+	Mode           string   `toml:"mode" live:"yes" help:"how clients see tools: direct lists every exposed one, code only search_tools, get_tool_definitions and execute_code; auto is direct while they are few"`
+	CodeThreshold  int      `toml:"code_threshold" live:"yes" help:"how many tools of others auto lists directly"`
+	Pinned         []string `toml:"pinned" live:"yes" help:"favourites that are listed in every mode, as namespace.tool or the name of a script"`
 	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or of code a model is shown, in KiB; bigger ones are kept under a handle"`
 }
 
@@ -215,16 +216,24 @@ type Loaded struct {
 	Config
 	File    string            // the file read, or ""
 	Origins map[string]string // by key: "file", "environment" or "flag"; absent means default
+
+	sources Sources   // what was read, to read it again
+	waiting []pending // what the file says and only a restart will bring about
 }
 
 // Load reads the configuration. Every mistake is an invalid_config fault that
 // names the place and the key and suggests the nearest known one.
 func Load(sources Sources) (*Loaded, error) {
-	loaded := &Loaded{Config: defaults(sources.Env), Origins: map[string]string{}}
 	path, err := configFile(sources)
 	if err != nil {
 		return nil, err
 	}
+	return loadFrom(path, sources)
+}
+
+// loadFrom is Load with the file at path; "" is none.
+func loadFrom(path string, sources Sources) (*Loaded, error) {
+	loaded := &Loaded{Config: defaults(sources.Env), Origins: map[string]string{}, sources: sources}
 	if path != "" {
 		if err := loaded.readFile(path); err != nil {
 			return nil, err

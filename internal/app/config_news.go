@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -9,10 +10,12 @@ import (
 )
 
 // ConfigUpdated is published when a setting changed while the server runs. Its
-// value is what `config show` shows of it, without secrets; nil when it is gone.
+// value is what `config show` shows of it, without secrets; nil when it is gone. Of
+// tables other than those of upstreams it is the names in them.
 type ConfigUpdated struct {
-	Key   string `json:"key"`
-	Value any    `json:"value"`
+	Key     string `json:"key"`
+	Value   any    `json:"value"`
+	Restart bool   `json:"restart_needed,omitempty"` // it takes effect at the next start
 }
 
 // EventType is "config.update".
@@ -23,12 +26,43 @@ func (c ConfigUpdated) EventKey() string { return c.Key }
 
 // tellChanges publishes what of the configuration is not as it was.
 func (h *House) tellChanges(config *Loaded) {
-	now := config.shownUpstreams()
-	before := h.shown
-	h.shown = now
+	before := h.told
+	h.told = config
 	if before == nil { // the start is no change
 		return
 	}
+	h.tellUpstreams(before.shownUpstreams(), config.shownUpstreams())
+	shown := map[string]any{}
+	for _, s := range settingsOf(&config.Config) {
+		shown[s.key] = s.shown()
+	}
+	started, was := knobsOf(&h.config.Config), knobsOf(&before.Config)
+	for i, k := range knobsOf(&config.Config) {
+		if k.key == "upstreams" || sameValue(k.value, was[i].value) {
+			continue
+		}
+		value, ok := shown[k.key]
+		if !ok {
+			value = namesIn(k.value)
+		}
+		h.bus.Publish(ConfigUpdated{Key: k.key, Value: value, Restart: !k.live && !sameValue(k.value, started[i].value)})
+	}
+}
+
+// namesIn is what a table may show of itself.
+func namesIn(table reflect.Value) any {
+	if table.Kind() != reflect.Map {
+		return fmt.Sprintf("%d entries", table.Len())
+	}
+	names := []string{}
+	for _, key := range table.MapKeys() {
+		names = append(names, key.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (h *House) tellUpstreams(before, now map[string]map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if _, still := now[name]; !still {
 			h.bus.Publish(ConfigUpdated{Key: "upstreams." + name})

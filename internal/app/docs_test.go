@@ -35,12 +35,14 @@ func configurationPage() string {
 
 Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. This page is generated.
 
-| key | variable | type | default | meaning |
-|---|---|---|---|---|
+A running server reads the file again when it changes, and at SIGHUP. What is marked *live* takes effect at once, and so do all tables of upstreams and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
+
+| key | variable | type | default | live | meaning |
+|---|---|---|---|---|---|
 `)
 	config := defaults(Environment{"HOME": "~"})
 	for _, s := range settingsOf(&config) {
-		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s | %s |\n", s.key, s.variable(), typeName(s.field.Type()), defaultText(s), s.help)
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s | %s | %s |\n", s.key, s.variable(), typeName(s.field.Type()), defaultText(s), liveText(s), s.help)
 	}
 	out.WriteString(`
 ## Upstreams
@@ -64,6 +66,13 @@ One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace i
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
 	}
 	return out.String()
+}
+
+func liveText(s setting) string {
+	if s.live {
+		return "live"
+	}
+	return ""
 }
 
 func typeName(t reflect.Type) string {

@@ -28,7 +28,7 @@ import (
 // HootConfig is about the music backend.
 type HootConfig struct {
 	Enabled  bool               `toml:"enabled" help:"offer the music tools as namespace hootenanny, in this process; an upstream of that name goes before them"`
-	Expose   []string           `toml:"expose" help:"which of the music tools our clients see directly: names, or all"`
+	Expose   []string           `toml:"expose" live:"yes" help:"which of the music tools our clients see directly: names, or all"`
 	URL      string             `toml:"url" help:"where others reach this server, for links to artifacts; the address it listens on when empty"`
 	UploadMB int                `toml:"upload_mb" help:"how large a content POST /cas takes, in MiB"`
 	Services HootServicesConfig `toml:"services"`
@@ -83,16 +83,23 @@ func (h *House) openHoot(ctx context.Context) error {
 	h.hoot = backend
 	if h.musicElsewhere() {
 		h.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hoot.Space)
-	} else {
-		h.catalog.Expose(hoot.Space, catalog.Exposure{All: slices.Contains(h.config.Hoot.Expose, exposeAll), Names: h.config.Hoot.Expose})
 	}
 	h.catalog.Add(&nearMusic{backend.Tools(), h.musicElsewhere})
 	return nil
 }
 
+// exposeMusic shows those of the music tools that are wanted, unless they are an
+// upstream's.
+func (h *House) exposeMusic(config *Config) {
+	if h.hoot != nil && !h.musicElsewhere() {
+		names := config.Hoot.Expose
+		h.catalog.Expose(hoot.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, exposeAll), Names: names})
+	}
+}
+
 // musicElsewhere tells whether an upstream has the namespace of the music tools.
 func (h *House) musicElsewhere() bool {
-	if _, configured := h.config.Upstreams[hoot.Space]; configured {
+	if _, configured := h.now().Upstreams[hoot.Space]; configured {
 		return true
 	}
 	if h.upstreams == nil {
@@ -108,7 +115,7 @@ func (h *House) limits(namespace string) catalog.Limits {
 	if namespace == hoot.Space && !h.musicElsewhere() {
 		return catalog.Limits{Concurrent: -1, Failures: -1}
 	}
-	u := h.config.Upstreams[namespace]
+	u := h.now().Upstreams[namespace]
 	return catalog.Limits{Concurrent: u.Concurrent, Rate: u.Rate}
 }
 

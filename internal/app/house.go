@@ -58,7 +58,8 @@ type Options struct {
 // ServeStdio opens them; both close the house when they return, and so must
 // whoever opens neither.
 type House struct {
-	config    *Loaded
+	config    *Loaded                // as it was at the start
+	current   atomic.Pointer[Loaded] // as it holds: see now
 	options   Options
 	telemetry *telemetry.Telemetry
 	log       *slog.Logger
@@ -97,8 +98,9 @@ type House struct {
 	leaving   atomic.Bool   // told to stop: see ready
 	listening atomic.Value  // string: where the HTTP server is, once it listens
 
-	watching watchlist                 // the files of the configuration
-	shown    map[string]map[string]any // the upstreams of the configuration, as they were last told of
+	watching  watchlist  // the files of the configuration
+	reloading sync.Mutex // held while they are read again; guards told
+	told      *Loaded    // the configuration as it was last told of
 
 	stop context.CancelFunc // ends what runs in the background
 	work sync.WaitGroup     // which is waited for here
@@ -114,7 +116,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		Version:      options.Version,
 		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
-		LogLevel:     logLevel(config.Log.Level),
+		LogLevel:     logLevel(config.Log.Level), // more or less with h.telemetry.SetLevel
 		LogFormat:    config.Log.Format,
 		Stderr:       options.Stderr,
 		Tap:          hud.NewLogged(bus),
@@ -130,6 +132,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		secrets: config.finder(options.Env),
 		started: time.Now(), settled: make(chan struct{}),
 	}
+	h.current.Store(config)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	h.stop = stop
 	h.spawn = func(f func(context.Context)) { h.work.Go(func() { f(background) }) }
@@ -166,7 +169,6 @@ func (h *House) furnish(ctx context.Context) error {
 	if err := h.connectRooms(ctx); err != nil {
 		return err
 	}
-	h.catalog.Pin(h.config.MCP.Pinned)
 	if err := h.adopt(ctx, h.config); err != nil {
 		return err
 	}
@@ -310,7 +312,7 @@ func (h *House) lookout() *hud.HUD {
 	return hud.New(hud.Options{
 		Bus: h.bus, Traces: h.telemetry.Traces(), Process: rand.Text(),
 		Browsers: inet.Browsers{Origins: h.config.MCP.AllowedOrigins},
-		Config:   h.config.Show,
+		Config:   func(w io.Writer) error { return h.now().Show(w) },
 		Begun:    func() { h.spawn(h.nodeWatches) },
 	})
 }

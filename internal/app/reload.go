@@ -17,33 +17,30 @@ import (
 // in several steps.
 const settle = 150 * time.Millisecond
 
-// Reload reads the configuration file and the files it imports again and brings
-// the upstreams in line with them: only what changed reconnects, and what people
-// removed comes back. A mistake in a file is logged and everything stays as it was.
-// Other settings need a restart.
+// Reload reads the configuration file and the files it imports again. What can
+// takes effect at once, the upstreams above all: only what changed reconnects, and
+// what people removed comes back. For the rest it is told that a restart is needed.
+// A mistake in a file is logged and everything stays as it was.
 func (h *House) Reload(ctx context.Context) { h.reread(ctx, true) }
 
 // reread is Reload when a file has changed: of what people removed only that comes
 // back whose settings are others now.
 func (h *House) reread(ctx context.Context, restore bool) {
+	h.reloading.Lock()
+	defer h.reloading.Unlock()
 	if err := h.reload(ctx, restore); err != nil {
 		h.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
 		return
 	}
 	h.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(h.upstreams.Namespaces()))
+	if waiting := h.restartNeeded(); len(waiting) > 0 {
+		h.log.WarnContext(ctx, "restart needed for settings that changed", "settings", waiting)
+	}
 }
 
 func (h *House) reload(ctx context.Context, restore bool) error {
-	fresh := &Loaded{Config: defaults(h.options.Env), Origins: map[string]string{}}
-	if file := h.configFile(); file != "" {
-		if err := fresh.readFile(file); err != nil {
-			return err
-		}
-	}
-	if origin := h.config.Origins["mcp.import"]; origin == "environment" || origin == "flag" {
-		fresh.MCP.Import = h.config.MCP.Import // which win over the file
-	}
-	if err := fresh.check(); err != nil {
+	fresh, err := loadFrom(h.configFile(), h.config.sources)
+	if err != nil {
 		return err
 	}
 	h.watching.want(fresh.watched()) // before they are read: what is wrong with them will be mended there
@@ -62,7 +59,7 @@ func (h *House) reload(ctx context.Context, restore bool) error {
 	return h.upstreams.unremove(ctx, anew)
 }
 
-// adopt makes the upstreams those of a configuration.
+// adopt makes what can be changed while we run that of a configuration.
 func (h *House) adopt(ctx context.Context, config *Loaded) error {
 	specs, warnings, err := config.specs(h.options.Env)
 	if err != nil {
@@ -76,12 +73,15 @@ func (h *House) adopt(ctx context.Context, config *Loaded) error {
 		text, _ := json.Marshal(settings) // texts and lists always encode
 		h.did(ctx, "policy.change", config.File, text)
 	}
+	before := h.now()
+	h.current.Store(h.config.with(config))
 	h.policy.Set(settings) // before there is anything it is about
 	h.approvals.SetPolicy(h.approvalPolicy(&config.Config))
 	h.trust.Set(config.trustSettings())
 	if err := h.upstreams.configure(specs, config.places(), config.rules()); err != nil {
 		return err
 	}
+	h.tune(before)
 	h.catalog.Refresh(ctx)
 	h.tellChanges(config)
 	return nil

@@ -49,13 +49,17 @@ func (h *House) health(w http.ResponseWriter, r *http.Request) {
 	for _, s := range h.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
 		behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
+	answer := map[string]any{
 		"status":      "healthy",
 		"version":     h.options.Version,
 		"uptime_secs": int64(time.Since(h.started).Seconds()),
 		"sessions":    map[string]int{"total": h.hub.Sessions(), "connected": h.hub.Connected()},
 		"upstreams":   behind,
-	})
+	}
+	if names := h.restartNeeded(); len(names) > 0 {
+		answer["restart_needed"] = names // for these settings, which were changed
+	}
+	writeJSON(w, http.StatusOK, answer)
 }
 
 // notFound answers in JSON, for clients look for authorization servers at many

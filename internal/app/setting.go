@@ -17,6 +17,7 @@ type setting struct {
 	help   string
 	secret string // how it hides itself when shown: "", "url" or "all"
 	alias  string // another variable that sets it, which others know it by; its own is stronger
+	live   bool   // it takes effect when the file changes
 	field  reflect.Value
 }
 
@@ -101,7 +102,7 @@ func walkSettings(v reflect.Value, prefix string) []setting {
 			found = append(found, walkSettings(v.Field(i), prefix+name+".")...)
 		case field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct: // a table of its own
 		case field.Type.Kind() != reflect.Map:
-			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), field.Tag.Get("alias"), v.Field(i)})
+			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), field.Tag.Get("alias"), isLive(field), v.Field(i)})
 		}
 	}
 	return found

@@ -45,6 +45,9 @@ func (l *Loaded) Show(w io.Writer) error {
 	} else {
 		out.WriteString("# file: none\n")
 	}
+	if names := l.restartNeeded(); len(names) > 0 {
+		fmt.Fprintf(&out, "# restart needed for: %s\n", strings.Join(names, ", "))
+	}
 	section := ""
 	for _, s := range settingsOf(&l.Config) {
 		name := s.key
@@ -59,7 +62,7 @@ func (l *Loaded) Show(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&out, "%-40s # %s; %s; %s\n", line, l.origin(s.key), s.variable(), s.help)
+		fmt.Fprintf(&out, "%-40s # %s; %s; %s%s\n", line, l.origin(s.key), s.variable(), s.help, l.awaits(s.key))
 	}
 	if len(l.Approvals) > 0 {
 		text, err := toml.Marshal(l.Approvals)
@@ -91,17 +94,24 @@ func (l *Loaded) origin(key string) string {
 
 // show writes "name = value" as TOML.
 func (s setting) show(name string) (string, error) {
-	value := s.field.Interface()
-	if text, ok := value.(string); ok {
-		switch s.secret {
-		case "url":
-			value = hidePassword(text)
-		case "all":
-			value = secret.Shown(text)
-		}
-	}
-	text, err := toml.Marshal(map[string]any{name: value})
+	text, err := toml.Marshal(map[string]any{name: s.shown()})
 	return strings.TrimSpace(string(text)), err
+}
+
+// shown is the value as anybody may see it.
+func (s setting) shown() any {
+	value := s.field.Interface()
+	text, ok := value.(string)
+	if !ok {
+		return value
+	}
+	switch s.secret {
+	case "url":
+		return hidePassword(text)
+	case "all":
+		return secret.Shown(text)
+	}
+	return text
 }
 
 const hiddenValue = "(hidden)"

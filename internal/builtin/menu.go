@@ -58,6 +58,14 @@ type Menu struct {
 // NewMenu makes the menu of a source.
 func NewMenu(source MenuSource, o MenuOptions) *Menu { return &Menu{source: source, options: o} }
 
+// Set changes how much is shown.
+func (m *Menu) Set(mode string, threshold int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.options.Mode, m.options.Threshold = mode, threshold
+	m.shown = nil // to be made anew
+}
+
 // Tools lists what is shown. The list is the same one until the source's changes.
 func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 	all, err := m.source.Tools(ctx)

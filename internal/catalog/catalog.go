@@ -43,7 +43,8 @@ type Options struct {
 	// Depth is how deep calls may nest: a tool that calls a tool that calls … Zero
 	// means DefaultDepth.
 	Depth int
-	// Limits are the bounds of one namespace; nil means the zero Limits for each.
+	// Limits are the bounds of one namespace; nil means the zero Limits for each. Who
+	// changes them calls Relimit.
 	// Our own tools, which have no namespace, are not limited: a call of theirs
 	// that waits for another of theirs would wait for itself.
 	Limits func(namespace string) Limits

@@ -98,6 +98,16 @@ func (c *Catalog) Recovered(namespace string) {
 	}
 }
 
+// Relimit asks for the limits of every namespace again: how many calls may run, and
+// how many there may be a minute. Calls under way go on.
+func (c *Catalog) Relimit() {
+	for space, s := range c.view.Load().shelves {
+		if space != "" {
+			s.gear.gate.set(c.limits(space).filled())
+		}
+	}
+}
+
 // breaker is a circuit breaker that knows when it opens again.
 type breaker struct {
 	*gobreaker.TwoStepCircuitBreaker[struct{}]

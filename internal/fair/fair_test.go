@@ -93,3 +93,41 @@ func TestRates(t *testing.T) {
 		t.Error("without a bound there is one")
 	}
 }
+
+// A limit can be raised while some wait, and lowered while some are inside.
+func TestTurnsOfAnotherLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := fair.NewTurns(1, 10)
+		in := make(chan struct{}, 10)
+		for range 4 {
+			go func() {
+				if turns.Enter(t.Context(), "a") == nil {
+					in <- struct{}{}
+				}
+			}()
+			synctest.Wait()
+		}
+		turns.SetLimit(3)
+		synctest.Wait()
+		if len(in) != 3 || turns.Waiting() != 1 {
+			t.Fatalf("%d are inside, %d wait", len(in), turns.Waiting())
+		}
+		turns.SetLimit(1)
+		turns.Leave()
+		turns.Leave()
+		synctest.Wait()
+		if len(in) != 3 {
+			t.Error("somebody was let in though there was no room")
+		}
+		turns.Leave()
+		synctest.Wait()
+		if len(in) != 4 {
+			t.Error("the last is still waiting")
+		}
+		turns.Leave()
+		if !turns.Idle() {
+			t.Error("somebody is left")
+		}
+	})
+}

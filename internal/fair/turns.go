@@ -15,24 +15,39 @@ var ErrFull = errors.New("too many wait")
 // Turns lets so many in at a time. Of those who wait, a free place goes to each
 // name in turn, and of one name to who came first.
 type Turns struct {
-	limit, queue int // below 1 lets everybody in; how many may wait
+	free  bool // everybody is let in, and nobody counted
+	queue int  // how many may wait
 
 	mu      sync.Mutex
+	limit   int
 	inside  int
 	waiting int
 	lines   map[string][]chan struct{} // closed to let one in
 	order   []string                   // names with a line, the next to be served first
 }
 
-// NewTurns makes turns for limit places and queue who wait.
+// NewTurns makes turns for limit places and queue who wait. A limit below 1 lets
+// everybody in, for good.
 func NewTurns(limit, queue int) *Turns {
-	return &Turns{limit: limit, queue: queue, lines: map[string][]chan struct{}{}}
+	return &Turns{free: limit <= 0, limit: limit, queue: queue, lines: map[string][]chan struct{}{}}
+}
+
+// SetLimit changes how many are let in at a time. Who waits and has room now is let
+// in at once; nobody who is inside is put out.
+func (t *Turns) SetLimit(limit int) {
+	if t.free {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limit = max(limit, 1)
+	t.admit()
 }
 
 // Enter returns nil once there is room; Leave must follow. It gives up when ctx is
 // done, and at once with ErrFull when too many wait.
 func (t *Turns) Enter(ctx context.Context, name string) error {
-	if t.limit <= 0 {
+	if t.free {
 		return nil
 	}
 	t.mu.Lock()
@@ -61,7 +76,8 @@ func (t *Turns) Enter(ctx context.Context, name string) error {
 	defer t.mu.Unlock()
 	select {
 	case <-turn: // let in while giving up: the room goes to the next
-		t.pass()
+		t.inside--
+		t.admit()
 	default:
 		t.drop(name, turn)
 	}
@@ -70,20 +86,25 @@ func (t *Turns) Enter(ctx context.Context, name string) error {
 
 // Leave gives the place back.
 func (t *Turns) Leave() {
-	if t.limit <= 0 {
+	if t.free {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pass()
+	t.inside--
+	t.admit()
 }
 
-// pass gives the place of one who leaves to the next; mu is held.
-func (t *Turns) pass() {
-	if len(t.order) == 0 {
-		t.inside--
-		return
+// admit lets in those next in turn for whom there is room; mu is held.
+func (t *Turns) admit() {
+	for t.inside < t.limit && len(t.order) > 0 {
+		t.inside++
+		t.next()
 	}
+}
+
+// next takes the next out of its line and lets it in; mu is held.
+func (t *Turns) next() {
 	name := t.order[0]
 	t.order = t.order[1:]
 	turn := t.lines[name][0]

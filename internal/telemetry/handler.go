@@ -15,12 +15,12 @@ import (
 )
 
 // newConsole makes the handler that writes for people or for log collectors.
-func newConsole(o Options) (slog.Handler, error) {
+func newConsole(o Options, level slog.Leveler) (slog.Handler, error) {
 	out := o.Stderr
 	if out == nil {
 		out = io.Discard
 	}
-	options := &slog.HandlerOptions{Level: o.LogLevel}
+	options := &slog.HandlerOptions{Level: level}
 	switch o.LogFormat {
 	case "", "text":
 		return slog.NewTextHandler(out, options), nil

@@ -62,12 +62,15 @@ type Telemetry struct {
 	recent    *Traces
 	exporting bool
 	shutdowns []func(context.Context) error
+	level     *slog.LevelVar
 }
 
 // Setup builds the exporters that are asked for and the logger. It does not
 // connect to anything yet, so a collector may come later.
 func Setup(ctx context.Context, o Options) (*Telemetry, error) {
-	console, err := newConsole(o)
+	level := new(slog.LevelVar)
+	level.Set(o.LogLevel)
+	console, err := newConsole(o, level)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +94,12 @@ func Setup(ctx context.Context, o Options) (*Telemetry, error) {
 		meters:    p.meters,
 		exporting: len(p.shutdowns) > 0,
 		shutdowns: p.shutdowns,
+		level:     level,
 	}, nil
 }
+
+// SetLevel changes below which level nothing is logged.
+func (t *Telemetry) SetLevel(level slog.Level) { t.level.Set(level) }
 
 // Logger writes to Options.Stderr and, when logs are exported, to the collector.
 // Records logged with a context carry its trace_id and span_id.

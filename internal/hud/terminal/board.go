@@ -15,8 +15,9 @@ type board struct {
 	Calls     []call     `json:"calls"` // the newest last
 	Log       []line     `json:"log"`   // the newest last
 	Approvals int        `json:"approvals"`
-	Nodes     []node     `json:"nodes,omitempty"`  // where several share a database
-	Missed    uint64     `json:"missed,omitempty"` // events we were too slow for
+	Nodes     []node     `json:"nodes,omitempty"`          // where several share a database
+	Missed    uint64     `json:"missed,omitempty"`         // events we were too slow for
+	Restart   []plain    `json:"restart_needed,omitempty"` // settings that changed and wait for one
 
 	seen uint64
 }
@@ -130,16 +131,17 @@ type told struct {
 }
 
 // stale says which lists an event makes old.
-type stale struct{ upstreams, jobs, approvals, nodes bool }
+type stale struct{ upstreams, jobs, approvals, nodes, settings bool }
 
 func (s *stale) add(other stale) {
 	s.upstreams = s.upstreams || other.upstreams
 	s.jobs = s.jobs || other.jobs
 	s.approvals = s.approvals || other.approvals
 	s.nodes = s.nodes || other.nodes
+	s.settings = s.settings || other.settings
 }
 
-var everything = stale{upstreams: true, jobs: true, approvals: true, nodes: true}
+var everything = stale{upstreams: true, jobs: true, approvals: true, nodes: true, settings: true}
 
 // apply takes an event in. One that was seen already, which comes again when we
 // connect anew, changes nothing.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -125,6 +126,18 @@ func (s *server) jobs(ctx context.Context) ([]job, error) {
 	var answer struct{ Jobs []job }
 	err := s.call(ctx, "job_list", map[string]any{"limit": 200}, &answer)
 	return answer.Jobs, err
+}
+
+// restartNeeded are the settings that were changed and wait for a restart.
+func (s *server) restartNeeded(ctx context.Context) ([]plain, error) {
+	var answer struct {
+		Settings []plain `json:"restart_needed"`
+	}
+	err := s.ask(ctx, http.MethodGet, "health", &answer)
+	if fault.CodeOf(err) == fault.NotFound { // a server behind something that hides it
+		err = nil
+	}
+	return answer.Settings, err
 }
 
 // approvals is how many wait for somebody's word.

@@ -83,6 +83,10 @@ type (
 		waiting int
 		err     error
 	}
+	settingsLoaded struct {
+		restart []plain
+		err     error
+	}
 	nodesLoaded struct {
 		list []node
 		err  error
@@ -173,6 +177,12 @@ func (m *model) loaded(msg tea.Msg) {
 			m.board.Nodes = msg.list
 		}
 		m.complain(msg.err)
+	case settingsLoaded:
+		m.asking.settings = false
+		if msg.err == nil {
+			m.board.Restart = msg.restart
+		}
+		m.complain(msg.err)
 	}
 }
 
@@ -190,35 +200,46 @@ func (m *model) ask() tea.Cmd {
 		return nil
 	}
 	var commands []tea.Cmd
-	if m.old.upstreams && !m.asking.upstreams {
-		m.old.upstreams, m.asking.upstreams = false, true
+	if due(&m.old.upstreams, &m.asking.upstreams) {
 		commands = append(commands, func() tea.Msg {
 			list, err := m.server.upstreams(m.ctx, m.now)
 			return upstreamsLoaded{list, err}
 		})
 	}
-	if m.old.jobs && !m.asking.jobs {
-		m.old.jobs, m.asking.jobs = false, true
+	if due(&m.old.jobs, &m.asking.jobs) {
 		commands = append(commands, func() tea.Msg {
 			list, err := m.server.jobs(m.ctx)
 			return jobsLoaded{list, err}
 		}, m.reread())
 	}
-	if m.old.approvals && !m.asking.approvals {
-		m.old.approvals, m.asking.approvals = false, true
+	if due(&m.old.approvals, &m.asking.approvals) {
 		commands = append(commands, func() tea.Msg {
 			waiting, err := m.server.approvals(m.ctx)
 			return approvalsLoaded{waiting, err}
 		})
 	}
-	if m.old.nodes && !m.asking.nodes {
-		m.old.nodes, m.asking.nodes = false, true
+	if due(&m.old.nodes, &m.asking.nodes) {
 		commands = append(commands, func() tea.Msg {
 			list, err := m.server.nodes(m.ctx)
 			return nodesLoaded{list, err}
 		})
 	}
+	if due(&m.old.settings, &m.asking.settings) {
+		commands = append(commands, func() tea.Msg {
+			names, err := m.server.restartNeeded(m.ctx)
+			return settingsLoaded{names, err}
+		})
+	}
 	return tea.Batch(commands...)
+}
+
+// due tells whether a list is old and not asked for yet, which it is from now on.
+func due(old, asking *bool) bool {
+	if !*old || *asking {
+		return false
+	}
+	*old, *asking = false, true
+	return true
 }
 
 // shown is the board as the person wants to see it.

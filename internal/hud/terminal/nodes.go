@@ -130,6 +130,14 @@ func (b *board) nodeNote() string {
 	return fmt.Sprintf("%d nodes", len(b.Nodes))
 }
 
+// restartNote is for the head: which settings wait for a restart.
+func (b *board) restartNote() string {
+	if len(b.Restart) == 0 {
+		return ""
+	}
+	return "restart needed for " + strings.Join(texts(b.Restart), ", ")
+}
+
 // at is where something happened, behind its words, when that is another node.
 func at(node plain) plain {
 	if node == "" {

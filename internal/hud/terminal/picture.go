@@ -19,6 +19,9 @@ func picture(s *server, b *board, now time.Time, width int) string {
 	fmt.Fprintf(&text, "Luanette at %s: %s, %s, %s\n", s.address(),
 		counted(len(b.Upstreams), "upstream", "upstreams"), counted(len(b.Jobs), "job", "jobs"),
 		counted(b.Approvals, "approval waits", "approvals wait"))
+	if note := b.restartNote(); note != "" {
+		text.WriteString(note + "\n")
+	}
 	for id := range paneCount {
 		rows := b.rows(id, now)
 		if id != upstreamPane {

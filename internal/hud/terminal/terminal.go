@@ -119,6 +119,9 @@ func (s *server) look(ctx context.Context, now func() time.Time) (*board, error)
 	if b.Approvals, err = s.approvals(ctx); err != nil {
 		return nil, err
 	}
-	b.Nodes, err = s.nodes(ctx)
+	if b.Nodes, err = s.nodes(ctx); err != nil {
+		return nil, err
+	}
+	b.Restart, err = s.restartNeeded(ctx)
 	return b, err
 }

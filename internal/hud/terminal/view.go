@@ -268,6 +268,9 @@ func (m *model) head() string {
 	if b.Approvals > 0 {
 		parts = append(parts, styles[isWarn].Render(counted(b.Approvals, "approval waits", "approvals wait")))
 	}
+	if note := b.restartNote(); note != "" {
+		parts = append(parts, styles[isWarn].Render(note))
+	}
 	if b.Missed > 0 {
 		parts = append(parts, styles[isWarn].Render(fmt.Sprintf("%d events missed", b.Missed)))
 	}

@@ -42,6 +42,8 @@ func outdated(kind plain) stale {
 		return stale{approvals: true, jobs: true}
 	case "node":
 		return stale{nodes: true}
+	case "config":
+		return stale{settings: true}
 	}
 	return stale{}
 }

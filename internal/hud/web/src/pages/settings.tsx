@@ -13,6 +13,7 @@ interface Health {
   uptime_secs: number
   sessions?: { total: number; connected: number }
   upstreams?: Record<string, { state: string }>
+  restart_needed?: string[]
 }
 
 export function Settings() {
@@ -31,15 +32,18 @@ export function Settings() {
 }
 
 function Healthy() {
-  const { data: h, error } = useData((s) => get<Health>('/health', s), [], ['upstream.'], undefined, 10_000)
+  const { data: h, error } = useData((s) => get<Health>('/health', s), [], ['upstream.', 'config.'], undefined, 10_000)
   if (error) return <p class="bad">{error.message}</p>
   if (!h) return <p class="soft">…</p>
   const upstreams = Object.values(h.upstreams ?? {})
   return (
+    <>
     <p>
       <State state={h.status} /> version {h.version}, up for {duration(h.uptime_secs * 1000)}
       {h.sessions && `, ${count(h.sessions.connected, 'client')} connected`}
       {h.upstreams && `, ${upstreams.filter((u) => u.state === 'connected').length} of ${count(upstreams.length, 'upstream')} connected`}
     </p>
+    {h.restart_needed && <p class="warn" role="status">Restart needed for what was changed: {h.restart_needed.map((key) => <code key={key}>{key} </code>)}</p>}
+    </>
   )
 }
