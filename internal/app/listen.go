@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/wicket"
 )
 
 // listen opens the address: with TLS where there is a certificate, and for no more
@@ -134,14 +135,31 @@ type tardy struct {
 	headerBytes int
 	pause       time.Duration // between two pieces of a request's body
 	body        time.Duration // for all of it
+	answer      time.Duration // to take a piece of the answer
 }
 
 // usualPatience is what everybody gets.
-var usualPatience = tardy{headers: 10 * time.Second, headerBytes: 64 << 10, pause: 30 * time.Second, body: 5 * time.Minute}
+var usualPatience = tardy{headers: 10 * time.Second, headerBytes: 64 << 10, pause: 30 * time.Second, body: 5 * time.Minute, answer: 30 * time.Second}
 
-// server answers with next whoever is quick enough.
-func (l tardy) server(next http.Handler) *http.Server {
-	return &http.Server{Handler: l.hardened(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: 2 * time.Minute}
+// door is what clients come through.
+type door interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+	Close() error
+}
+
+// door answers with next whoever is quick enough; requests live as long as ctx.
+// Where connections are encrypted all of them are net/http's, which knows what was
+// agreed upon there.
+func (l tardy) door(ctx context.Context, next http.Handler, encrypted bool) door {
+	main := &http.Server{
+		Handler: l.hardened(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	if encrypted {
+		return main
+	}
+	return wicket.New(main, wicket.Limits{Body: l.pause, Write: l.answer})
 }
 
 // hardened says to browsers what must not be done with answers, and lets nobody
@@ -154,7 +172,7 @@ func (l tardy) hardened(next http.Handler) http.Handler {
 		if r.TLS != nil {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
 		}
-		if r.Body != nil && r.Body != http.NoBody {
+		if _, whole := r.Body.(*wicket.Body); !whole && r.Body != nil && r.Body != http.NoBody {
 			body := &impatient{readCloser: r.Body, control: http.NewResponseController(w), pause: l.pause, end: time.Now().Add(l.body)}
 			r.Body = body
 			defer body.leave()

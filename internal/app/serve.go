@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -44,10 +43,9 @@ func (h *House) Serve(ctx context.Context) error {
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	server := usualPatience.server(h.handler())
-	server.BaseContext = func(net.Listener) context.Context { return requests }
+	door := usualPatience.door(requests, h.handler(), h.config.TLSCert != "")
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- door.Serve(listener) }()
 
 	select {
 	case err = <-failed: // the listener died under us
@@ -59,7 +57,7 @@ func (h *House) Serve(ctx context.Context) error {
 		h.drain(ctx)
 		leaving.Wait()
 		endRequests()
-		err = shut(ctx, server)
+		err = shut(ctx, door)
 		<-failed
 	}
 	return errors.Join(err, h.Close(ctx))
@@ -76,11 +74,11 @@ func (h *House) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) err
 }
 
 // shut ends the connections.
-func shut(ctx context.Context, server *http.Server) error {
+func shut(ctx context.Context, d door) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		return server.Close()
+	if err := d.Shutdown(ctx); err != nil {
+		return d.Close()
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func hasty(t *testing.T, patience tardy) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := patience.server(house.gate.Mux(house.routes()))
+	server := patience.door(t.Context(), house.gate.Mux(house.routes()), false)
 	done := make(chan struct{})
 	go func() { defer close(done); _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close(); <-done })
@@ -86,7 +86,7 @@ func TestSlowClientsAreLeft(t *testing.T) {
 		address := hasty(t, tardy{headers: long, pause: short, body: long, headerBytes: 64 << 10})
 		conn := dial(t, address)
 		fmt.Fprint(conn, "POST /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n")
-		if text := rest(t, conn); !strings.Contains(text, "HTTP/1.1 404") {
+		if text := rest(t, conn); !strings.Contains(text, "HTTP/1.1 408") {
 			t.Errorf("answered: %s", text)
 		}
 	})

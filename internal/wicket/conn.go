@@ -1,0 +1,280 @@
+package wicket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// How much of a request is held in memory before its handler sees it. What is
+// larger is for net/http, which lets handlers read as it comes.
+const (
+	usual   = 8 << 10
+	largest = 64 << 10
+)
+
+// phase is what a connection does; each may take its own time.
+type phase int32
+
+const (
+	fresh     phase = iota // nothing was asked yet
+	idle                   // the last answer is written
+	gathering              // a head has come, its body not wholly
+	serving
+	writing
+)
+
+// conn is one client's connection.
+type conn struct {
+	server *Server
+	peer   net.Conn
+	here   context.Context // of all its requests
+	remote string
+
+	in         []byte // what was read
+	start, end int    // what of it is not yet used
+	names      names
+	body, out  []byte // memory for answers
+
+	phase atomic.Int32
+	since atomic.Int64 // when it began, by the guard's clock
+
+	mu       sync.Mutex
+	cancel   context.CancelCauseFunc // of the request that is served, or nil
+	watching chan struct{}           // closed when nobody listens any more whether the client leaves; nil: nobody ever did
+	leaving  bool                    // no more requests
+}
+
+func newConn(s *Server, peer net.Conn) *conn {
+	c := &conn{server: s, peer: peer, remote: peer.RemoteAddr().String(), in: make([]byte, usual)}
+	c.here = context.WithValue(s.base, http.LocalAddrContextKey, peer.LocalAddr())
+	c.enter(fresh)
+	return c
+}
+
+func (c *conn) enter(p phase) {
+	c.since.Store(c.server.clock.Load())
+	c.phase.Store(int32(p))
+}
+
+// converse serves the client's requests one after the other, as long as they fit.
+func (c *conn) converse() {
+	defer c.server.conns.Delete(c)
+	for {
+		r, fits := c.next()
+		switch {
+		case !fits:
+			c.handOver()
+			return
+		case r == nil || !c.serve(r):
+			_ = c.peer.Close() // nothing is left to be said
+			return
+		}
+		if !c.rest() {
+			_ = c.peer.Close() // as above
+			return
+		}
+	}
+}
+
+// next reads a request. It is nil when there is none; fits tells that net/http is
+// not needed for what came.
+func (c *conn) next() (r *http.Request, fits bool) {
+	for c.start == c.end {
+		if !c.read() {
+			return nil, true
+		}
+	}
+	c.server.wake()
+	c.enter(gathering)
+	length := headLength(c.in[c.start:c.end])
+	if length == 0 {
+		return nil, false
+	}
+	r, ok := c.names.parse(c.in[c.start : c.start+length])
+	if !ok || length+int(r.ContentLength) > largest {
+		return nil, false
+	}
+	whole := length + int(r.ContentLength)
+	c.makeRoom(whole)
+	for c.end-c.start < whole {
+		if !c.read() {
+			c.complain()
+			return nil, true
+		}
+	}
+	r.Body = newBody(c.in[c.start+length : c.start+whole])
+	r.RemoteAddr = c.remote
+	c.start += whole
+	return r, true
+}
+
+// makeRoom sees to it that a request of so many bytes can be read.
+func (c *conn) makeRoom(whole int) {
+	if c.start+whole <= len(c.in) {
+		return
+	}
+	room := c.in
+	if whole > len(room) {
+		room = make([]byte, whole)
+	}
+	c.end = copy(room, c.in[c.start:c.end])
+	c.start, c.in = 0, room
+}
+
+// read waits for more, and tells whether some came.
+func (c *conn) read() bool {
+	n, _ := c.peer.Read(c.in[c.end:]) // what is wrong with it will be wrong the next time too
+	c.end += n
+	return n > 0
+}
+
+// complain tells a client why nobody waits for the rest of its request. It may have
+// left.
+func (c *conn) complain() {
+	const text = "the request's body came too slowly\n"
+	_, _ = fmt.Fprintf(c.peer, "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(text), text)
+}
+
+// serve answers a request, and tells whether another may follow.
+func (c *conn) serve(r *http.Request) (more bool) {
+	ctx, cancel := context.WithCancelCause(c.here)
+	c.mu.Lock()
+	c.cancel = cancel
+	c.mu.Unlock()
+	c.enter(serving)
+	a := newAnswer(c)
+	whole := c.handle(a, r.WithContext(ctx))
+	alone := c.stopWatching()
+	cancel(nil)
+	return whole && a.finish() && alone
+}
+
+// handle runs the handler. What panics loses its connection, and nothing else.
+func (c *conn) handle(a *answer, r *http.Request) (whole bool) {
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // it is panicked with itself
+			c.server.logf("wicket: panic serving %s: %v\n%s", c.remote, p, debug.Stack())
+		}
+	}()
+	c.server.main.Handler.ServeHTTP(a, r)
+	return true
+}
+
+func (s *Server) logf(format string, args ...any) {
+	if s.main.ErrorLog != nil {
+		s.main.ErrorLog.Printf(format, args...)
+		return
+	}
+	log.Printf(format, args...)
+}
+
+// rest makes ready for the next request, and tells whether there may be one.
+func (c *conn) rest() bool {
+	if c.start == c.end {
+		c.start, c.end = 0, 0
+		if len(c.in) > usual { // it was needed once
+			c.in = make([]byte, usual)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enter(idle)
+	return !c.leaving
+}
+
+// keep takes the memory of an answer back, unless it was a large one.
+func (c *conn) keep(body, out []byte) {
+	c.body, c.out = body, out
+	if cap(body)+cap(out) > 2*usual {
+		c.body, c.out = nil, nil
+	}
+}
+
+func (c *conn) isLeaving() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+// watch begins to listen whether the client leaves before it is answered. What it
+// says instead is kept for later.
+func (c *conn) watch() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancel == nil || c.watching != nil {
+		return
+	}
+	if c.end == len(c.in) {
+		return // it has said so much more already that it seems to be there
+	}
+	c.watching = make(chan struct{})
+	go c.listen(c.watching, c.cancel)
+}
+
+func (c *conn) listen(done chan struct{}, cancel context.CancelCauseFunc) {
+	defer close(done)
+	n, err := c.peer.Read(c.in[c.end:])
+	c.end += n
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // that is what ends it when the answer is there
+		cancel(errLeft)
+	}
+}
+
+// stopWatching takes the connection back for the next request, and tells whether
+// there is still a client at the other end of it.
+func (c *conn) stopWatching() bool {
+	c.mu.Lock()
+	done := c.watching
+	c.cancel, c.watching = nil, nil
+	c.mu.Unlock()
+	if done == nil {
+		return true
+	}
+	c.interrupt()
+	<-done
+	return c.peer.SetReadDeadline(time.Time{}) == nil
+}
+
+// interrupt ends whatever reads from the connection.
+func (c *conn) interrupt() {
+	_ = c.peer.SetReadDeadline(time.Unix(1, 0)) // it fails only on what is closed, where nobody reads
+}
+
+// dismiss sends a client away that has asked for nothing.
+func (c *conn) dismiss() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leaving = true
+	if p := phase(c.phase.Load()); p == fresh || p == idle {
+		_ = c.peer.Close() // that is what is wanted
+	}
+}
+
+// hangUp ends the connection, whatever is under way.
+func (c *conn) hangUp(why error) {
+	c.mu.Lock()
+	cancel := c.cancel
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel(why)
+	}
+	_ = c.peer.Close() // that is what is wanted
+}
+
+// handOver gives the connection to net/http, with all that was read of it.
+func (c *conn) handOver() {
+	select {
+	case c.server.handed.conns <- &begun{c.peer, c.in[c.start:c.end]}:
+	case <-c.server.closed:
+		_ = c.peer.Close() // nobody serves it any more
+	}
+}
