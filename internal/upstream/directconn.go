@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"github.com/luanette/luanette/internal/header"
 )
 
 // directConn is a connection that serves one request at a time.
@@ -18,6 +20,7 @@ type directConn struct {
 	conn   net.Conn
 	raw    syscall.RawConn // nil where the system has none
 	in     *bufio.Reader
+	lines  header.Reader
 	head   int // how much more of a header may come; negative: what comes is no header
 	reused bool
 	since  time.Time // since when it is not used
@@ -74,7 +77,7 @@ func (c *directConn) ask(r *http.Request, message []byte) (*http.Response, error
 	}
 	for {
 		c.head = directHead
-		response, err := http.ReadResponse(c.in, r)
+		response, err := c.readResponse(r)
 		c.head = -1
 		switch {
 		case errors.Is(err, errLongHead):

@@ -174,7 +174,7 @@ func (l *httpLink) answer(ctx context.Context, id wire.ID, response *http.Respon
 		return l.streamed(ctx, id, response.Body)
 	}
 	defer response.Body.Close()
-	body, err := readBody(response.Body, l.limit)
+	body, err := readAnswer(response, l.limit)
 	if err != nil {
 		return wire.Message{}, nil, orCause(ctx, err)
 	}
@@ -292,6 +292,20 @@ func (l *httpLink) Close() {
 	}
 	l.life.wait()
 	l.client.close()
+}
+
+// readAnswer reads all of an answer, into just as much memory as it takes where it
+// is small and said its size.
+func readAnswer(response *http.Response, limit int) ([]byte, error) {
+	size := response.ContentLength
+	if size <= 0 || size > directBody || size > int64(limit) {
+		return readBody(response.Body, limit)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(response.Body, body); err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	return body, nil
 }
 
 func readBody(body io.Reader, limit int) ([]byte, error) {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/header"
 )
 
 // held is how much of an answer is kept until its length is known.
@@ -40,7 +42,7 @@ func (a *answer) WriteHeader(status int) {
 	}
 	a.status = status
 	if said := a.header["Content-Length"]; len(said) > 0 {
-		a.length = number(said[0])
+		a.length = header.Number(said[0])
 		if a.length < 0 {
 			delete(a.header, "Content-Length")
 		}
@@ -171,7 +173,7 @@ func (a *answer) appendHead(out []byte) []byte {
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
 	}
 	for name, values := range a.header {
-		if !isToken(name) || name == "Transfer-Encoding" {
+		if !header.IsName(name) || name == "Transfer-Encoding" {
 			continue
 		}
 		for _, value := range values {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/luanette/luanette/internal/header"
 )
 
 // How much of a request is held in memory before its handler sees it. What is
@@ -41,7 +43,7 @@ type conn struct {
 
 	in         []byte // what was read
 	start, end int    // what of it is not yet used
-	names      names
+	lines      header.Reader
 	body, out  []byte // memory for answers
 
 	phase atomic.Int32
@@ -68,26 +70,32 @@ func (c *conn) enter(p phase) {
 // converse serves the client's requests one after the other, as long as they fit.
 func (c *conn) converse() {
 	defer c.server.conns.Delete(c)
-	for {
-		r, fits := c.next()
-		switch {
-		case !fits:
-			c.handOver()
-			return
-		case r == nil || !c.serve(r):
-			_ = c.peer.Close() // nothing is left to be said
-			return
-		}
-		if !c.rest() {
-			_ = c.peer.Close() // as above
-			return
-		}
+	fits, more := true, true
+	for fits && more {
+		fits, more = c.attend()
 	}
+	if !fits {
+		c.handOver()
+		return
+	}
+	_ = c.peer.Close() // nothing is left to be said
+}
+
+// attend serves one request. fits tells that net/http was not needed for it, more
+// that another may follow.
+func (c *conn) attend() (fits, more bool) {
+	ctx, cancel := context.WithCancelCause(c.here)
+	defer cancel(nil)
+	r, fits := c.next(ctx)
+	if !fits || r == nil {
+		return fits, false
+	}
+	return true, c.serve(r, cancel) && c.rest()
 }
 
 // next reads a request. It is nil when there is none; fits tells that net/http is
 // not needed for what came.
-func (c *conn) next() (r *http.Request, fits bool) {
+func (c *conn) next(ctx context.Context) (r *http.Request, fits bool) {
 	for c.start == c.end {
 		if !c.read() {
 			return nil, true
@@ -95,11 +103,11 @@ func (c *conn) next() (r *http.Request, fits bool) {
 	}
 	c.server.wake()
 	c.enter(gathering)
-	length := headLength(c.in[c.start:c.end])
+	length := header.Length(c.in[c.start:c.end])
 	if length == 0 {
 		return nil, false
 	}
-	r, ok := c.names.parse(c.in[c.start : c.start+length])
+	r, ok := parse(ctx, &c.lines, c.in[c.start:c.start+length])
 	if !ok || length+int(r.ContentLength) > largest {
 		return nil, false
 	}
@@ -145,14 +153,13 @@ func (c *conn) complain() {
 }
 
 // serve answers a request, and tells whether another may follow.
-func (c *conn) serve(r *http.Request) (more bool) {
-	ctx, cancel := context.WithCancelCause(c.here)
+func (c *conn) serve(r *http.Request, cancel context.CancelCauseFunc) (more bool) {
 	c.mu.Lock()
 	c.cancel = cancel
 	c.mu.Unlock()
 	c.enter(serving)
 	a := newAnswer(c)
-	whole := c.handle(a, r.WithContext(ctx))
+	whole := c.handle(a, r)
 	alone := c.stopWatching()
 	cancel(nil)
 	return whole && a.finish() && alone

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"reflect"
 	"testing"
+
+	"github.com/luanette/luanette/internal/header"
 )
 
 // Whatever goes through the small door means the same to net/http: who sends it
@@ -21,9 +23,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		length := headLength(in)
-		var n names
-		ours, ok := n.parse(in[:length])
+		ours, ok := parse(t.Context(), &header.Reader{}, in[:header.Length(in)])
 		if !ok {
 			return
 		}

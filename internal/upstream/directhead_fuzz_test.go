@@ -1,0 +1,42 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"reflect"
+	"testing"
+)
+
+// Whatever is read without net/http means the same to it.
+func FuzzDirectHead(f *testing.F) {
+	for _, text := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}",
+		"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: keep-alive\r\nX: a\r\nx: b\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab",
+	} {
+		f.Add([]byte(text))
+	}
+	request, err := http.NewRequestWithContext(f.Context(), http.MethodPost, "http://localhost/", nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	read := func(response *http.Response, err error) (*http.Response, []byte, error) {
+		if err != nil {
+			return nil, nil, err
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body = nil
+		return response, body, err
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c := &directConn{head: -1, in: bufio.NewReaderSize(bytes.NewReader(in), len(in)+16)}
+		ours, ourBody, ourErr := read(c.readResponse(request))                                                //nolint:bodyclose // it is in memory
+		theirs, theirBody, theirErr := read(http.ReadResponse(bufio.NewReader(bytes.NewReader(in)), request)) //nolint:bodyclose // as above
+		if (ourErr == nil) != (theirErr == nil) || !bytes.Equal(ourBody, theirBody) || !reflect.DeepEqual(ours, theirs) {
+			t.Errorf("ours   %+v %q %v\ntheirs %+v %q %v", ours, ourBody, ourErr, theirs, theirBody, theirErr)
+		}
+	})
+}
