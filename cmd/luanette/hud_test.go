@@ -98,6 +98,8 @@ type watcher struct {
 
 	mu  sync.Mutex
 	raw bytes.Buffer // every byte it wrote
+
+	drawn chan struct{} // closed when there is no more to read
 }
 
 func (s *running) watch(width, height int, env ...string) *watcher {
@@ -109,17 +111,24 @@ func (s *running) watch(width, height int, env ...string) *watcher {
 		s.t.Skipf("there are no terminals here: %v", err)
 	}
 	w.line = line
-	drawn := make(chan struct{})
+	w.drawn = make(chan struct{})
 	go func() { // ends with the process
-		defer close(drawn)
+		defer close(w.drawn)
 		_, _ = io.Copy(w, line)
 	}()
 	s.t.Cleanup(func() {
 		_ = w.cmd.Process.Kill() // it may be gone already
 		_ = line.Close()
-		<-drawn
+		<-w.drawn
 	})
 	return w
+}
+
+// ends waits for the program to end, and for all it wrote.
+func (w *watcher) ends() error {
+	err := w.cmd.Wait()
+	<-w.drawn
+	return err
 }
 
 // Write draws on the screen what the program writes.
@@ -199,7 +208,7 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	w.resize(40, 10)
 	w.reads(`^─ 2 Jobs 1 ─`)
 	w.types("q")
-	if err := w.cmd.Wait(); err != nil {
+	if err := w.ends(); err != nil {
 		t.Errorf("it left with %v", err)
 	}
 }
@@ -215,7 +224,7 @@ func TestHUDColours(t *testing.T) {
 		w := front.watch(80, 24, tt.env...)
 		w.reads(`far +reconnecting`)
 		w.types("q")
-		if err := w.cmd.Wait(); err != nil {
+		if err := w.ends(); err != nil {
 			t.Errorf("it left with %v", err)
 		}
 		w.mu.Lock()
@@ -234,7 +243,7 @@ func TestHUDInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed *exec.ExitError
-	if err := w.cmd.Wait(); errors.As(err, &failed) {
+	if err := w.ends(); errors.As(err, &failed) {
 		t.Errorf("it left with %v", err)
 	}
 	w.mu.Lock()
