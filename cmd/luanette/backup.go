@@ -22,10 +22,12 @@ type backupCommand struct {
 
 // Help is shown by `luanette backup --help`.
 func (backupCommand) Help() string {
-	return `Servers may go on meanwhile: the backup holds the state of one moment. It holds
-everything in the data folder, secrets included, so keep it as safe as that.
+	return `Servers may go on meanwhile: the backup holds the state of one moment, of the
+database (SQLite or Postgres), of contents, and of what else is in the data folder.
+It holds secrets too, so keep it as safe as those.
 
-A Postgres database is copied with pg_dump instead; docs/operate.md shows how.`
+The file is the same for both databases: what was backed up from one may be
+restored to the other.`
 }
 
 // Run writes the backup.
@@ -36,8 +38,9 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 	}
 	shown := newBytesShown(world, "packed")
 	defer shown.end()
+	options := app.BackupOptions{Version: version, Env: world.Env, Progress: shown.progress}
 	if c.File == "-" {
-		return app.Backup(ctx, loaded, world.Stdout, version, shown.progress)
+		return app.Backup(ctx, loaded, world.Stdout, options)
 	}
 	partial := c.File + ".partial"
 	if _, err := os.Stat(c.File); err == nil {
@@ -48,7 +51,7 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 		return fault.Wrap(fault.Config, err, "write backup")
 	}
 	out := bufio.NewWriterSize(file, 1<<20)
-	err = app.Backup(ctx, loaded, out, version, shown.progress)
+	err = app.Backup(ctx, loaded, out, options)
 	if err = errors.Join(err, out.Flush(), file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
@@ -56,7 +59,7 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 		return fault.Wrap(fault.Config, err, "write backup")
 	}
 	shown.end()
-	fmt.Fprintf(world.Stdout, "backed up %s to %s\n", loaded.Data, c.File)
+	fmt.Fprintf(world.Stdout, "backed up %s to %s\n", loaded.Kept(), c.File)
 	return nil
 }
 
@@ -69,9 +72,10 @@ type restoreCommand struct {
 
 // Help is shown by `luanette restore --help`.
 func (restoreCommand) Help() string {
-	return `The data folder changes in one step, when all of the backup has been read and its
-checksums are right. A folder that a server uses, and a backup that a newer
-program made, are refused.`
+	return `The data folder and the database change in one step, when all of the backup has
+been read and its checksums are right. A Postgres database must be empty, and is
+empty again when something goes wrong. A folder or a database that a server uses,
+and a backup that a newer program made, are refused.`
 }
 
 // Run restores the backup.
@@ -92,13 +96,16 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	shown := newBytesShown(world, "restored")
 	defer shown.end()
 	restored, err := app.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<20), app.RestoreOptions{
-		Version: version, Replace: c.Replace, Progress: shown.progress,
+		Version: version, Env: world.Env, Replace: c.Replace, Progress: shown.progress,
 	})
 	if err != nil {
 		return err
 	}
 	shown.end()
-	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.Data, restored.Created.Format(time.RFC3339))
+	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.Kept(), restored.Created.Format(time.RFC3339))
+	for _, hash := range restored.Damaged {
+		fmt.Fprintf(world.Stdout, "the content %s was damaged when it was backed up\n", hash)
+	}
 	if restored.Aside != "" {
 		fmt.Fprintf(world.Stdout, "what was there before is in %s\n", restored.Aside)
 	}

@@ -42,12 +42,13 @@ func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.Postgres(t) // or it is skipped
 	stories := storyParams(t, db.Postgres)
-	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream") {
+	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream move") {
 		stories.Files = append(stories.Files, "../../examples/"+name+".txtar")
 	}
 	setup := stories.Setup
 	stories.Setup = func(env *testscript.Env) error {
 		env.Setenv("LUANETTE_DATABASE", dbtest.Postgres(t))
+		env.Setenv("OTHER_DATABASE", dbtest.Postgres(t))
 		return setup(env)
 	}
 	testscript.Run(t, stories)

@@ -28,26 +28,30 @@ func checkBlobs(where string) error {
 		WithHint("leave it away: contents go to the data folder, or to the database where that is Postgres")
 }
 
+// contentsPlace is where contents are: in the database, or else in a folder, which
+// is that of the data folder data unless another is named.
+func (c *Config) contentsPlace(kind db.Kind, data string) (inDatabase bool, folder string) {
+	inDatabase = c.Blobs == blobsInDatabase || c.Blobs == "" && kind == db.Postgres
+	if filepath.IsAbs(c.Blobs) {
+		return inDatabase, c.Blobs
+	}
+	return inDatabase, filepath.Join(data, "cas")
+}
+
 // openContents opens the store of contents and what is known of them.
 func (h *House) openContents(ctx context.Context) (contents, error) {
 	data, err := filepath.Abs(h.config.Data)
 	if err != nil {
 		return contents{}, err
 	}
-	where, folder := h.config.Blobs, filepath.Join(data, "cas")
-	if where == "" && h.store.Kind() == db.Postgres {
-		where = blobsInDatabase
-	}
-	if filepath.IsAbs(where) {
-		folder = where
-	}
+	inDatabase, folder := h.config.contentsPlace(h.store.Kind(), data)
 	files, err := cas.OpenDir(folder, cas.DirOptions{})
 	if err != nil {
 		return contents{}, fault.Wrap(fault.Config, err, "open the folder of contents").
 			WithHint("choose a folder you may write to, with blobs or --data")
 	}
 	c := contents{blobs: files, files: files, data: data}
-	if where == blobsInDatabase {
+	if inDatabase {
 		if c.shared, err = blobs.Open(ctx, h.store, files); err != nil {
 			return contents{}, err
 		}

@@ -31,11 +31,29 @@ func (l *Loaded) finder(env Environment) secret.Finder {
 
 // openDatabase opens what the configuration names, which may refer to a password.
 func openDatabase(ctx context.Context, config *Loaded, secrets secret.Finder) (*db.DB, error) {
-	url, err := secrets.Find(config.Database)
+	url, err := config.databaseAddress(secrets)
 	if err != nil {
-		return nil, fault.Wrap(fault.Config, err, "database").WithHint("%s", fault.HintOf(err))
+		return nil, err
 	}
-	return db.Open(ctx, url.Reveal(), db.Options{})
+	return db.Open(ctx, url, db.Options{})
+}
+
+// databaseAddress is where the database is, with what it refers to.
+func (l *Loaded) databaseAddress(secrets secret.Finder) (string, error) {
+	url, err := secrets.Find(l.Database)
+	if err != nil {
+		return "", fault.Wrap(fault.Config, err, "database").WithHint("%s", fault.HintOf(err))
+	}
+	return url.Reveal(), nil
+}
+
+// Kept is where everything is kept, for people: the data folder, and the database
+// where that is elsewhere.
+func (l *Loaded) Kept() string {
+	if l.ownDatabase() {
+		return l.Data
+	}
+	return l.Data + " and " + db.Shown(l.Database)
 }
 
 // ownDatabase tells that nobody but this machine uses the database.

@@ -25,6 +25,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,7 @@ type DB struct {
 	air      *air
 	hardship bool
 	closed   atomic.Bool
+	sets     sync.Map // by name: the files of those that were brought up to date
 }
 
 // Open opens the database that url names: "sqlite:PATH", a file that is made
@@ -61,15 +63,19 @@ type DB struct {
 // where everything is kept in the first schema of the search path, which is made
 // if need be.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
+	d, err := dialectOf(url)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, d, o)
+}
+
+func open(ctx context.Context, d dialect, o Options) (*DB, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
 	}
 	if o.Patience <= 0 {
 		o.Patience = 20 * time.Second // restarting takes seconds
-	}
-	d, err := dialectOf(url)
-	if err != nil {
-		return nil, err
 	}
 	w, readers, err := d.connect(ctx, o)
 	if err != nil {
@@ -97,6 +103,18 @@ func KindOf(url string) (Kind, error) {
 		return "", err
 	}
 	return d.kind(), nil
+}
+
+// Shown is an address for people, without its password.
+func Shown(url string) string { return redacted(url) }
+
+// PathOf is the file that the database at address is; "" when it is none.
+func PathOf(url string) string {
+	d, err := dialectOf(url)
+	if file, ok := d.(*sqliteFile); err == nil && ok {
+		return file.path
+	}
+	return ""
 }
 
 // Write runs f in a transaction that is on disk when Write returns nil. If f

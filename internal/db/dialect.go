@@ -44,6 +44,9 @@ type dialect interface {
 	carrier(heard *air) carrier
 	// guests is Guests.
 	guests(ctx context.Context, d *DB) (Guests, error)
+	// dump and fill are ReadDump and FillEmpty.
+	dump(ctx context.Context, f func(*Dump) error) error
+	fill(ctx context.Context, f func(*Filling) error) error
 }
 
 // writer runs transactions that write.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"regexp"
 	"slices"
 
@@ -24,14 +25,30 @@ func (d *DB) Migrate(ctx context.Context, set string, files fs.FS) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	if err := d.migrate(ctx, set, files); err != nil {
+	d.sets.Store(set, files)
+	return d.migrateTo(ctx, set, files, math.MaxInt64)
+}
+
+// Sets are the migrations that Migrate was called with, by their names.
+func (d *DB) Sets() map[string]fs.FS {
+	sets := map[string]fs.FS{}
+	d.sets.Range(func(set, files any) bool {
+		sets[set.(string)] = files.(fs.FS)
+		return true
+	})
+	return sets
+}
+
+// migrateTo runs no file of a number above version.
+func (d *DB) migrateTo(ctx context.Context, set string, files fs.FS, version int64) error {
+	if err := d.migrate(ctx, set, files, version); err != nil {
 		return fault.Wrap(fault.Internal, d.dialect.explain(err), "migrate %s", set).
 			WithHint("use the newest release with this database; if it is the newest, please report this")
 	}
 	return nil
 }
 
-func (d *DB) migrate(ctx context.Context, set string, files fs.FS) error {
+func (d *DB) migrate(ctx context.Context, set string, files fs.FS, version int64) error {
 	if !setName.MatchString(set) {
 		return fmt.Errorf("set name %q is not lower-case letters, digits and _", set)
 	}
@@ -51,19 +68,32 @@ func (d *DB) migrate(ctx context.Context, set string, files fs.FS) error {
 		if err := refuseNewer(ctx, p); err != nil {
 			return err
 		}
-		return up(ctx, p)
+		return up(ctx, p, version)
 	})
+}
+
+// Newest is the version that the files of a set bring its tables to.
+func Newest(files fs.FS) (int64, error) {
+	folder, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return 0, err
+	}
+	return newest(folder)
+}
+
+func newest(folder fs.FS) (int64, error) {
+	files, err := fs.Glob(folder, "*.sql")
+	if err != nil || len(files) == 0 {
+		return 0, errors.Join(err, fs.ErrNotExist)
+	}
+	return goose.NumericComponent(slices.Max(files))
 }
 
 // isUpToDate is sure of it when the newest file is the newest that has run, which
 // is so at nearly every start. It asks once; the library asks often, and others
 // that start wait for it.
 func (d *DB) isUpToDate(ctx context.Context, set string, folder fs.FS) bool {
-	files, err := fs.Glob(folder, "*.sql")
-	if err != nil || len(files) == 0 {
-		return false
-	}
-	newest, err := goose.NumericComponent(slices.Max(files))
+	newest, err := newest(folder)
 	if err != nil {
 		return false
 	}
@@ -88,13 +118,13 @@ func refuseNewer(ctx context.Context, p *goose.Provider) error {
 
 // up runs what has not run. Another process may be doing the same: then one of
 // us fails at what the other has just done, and carries on from there.
-func up(ctx context.Context, p *goose.Provider) error {
+func up(ctx context.Context, p *goose.Provider, version int64) error {
 	for {
 		before, err := p.GetDBVersion(ctx)
 		if err != nil {
 			return err
 		}
-		_, failed := p.Up(ctx)
+		_, failed := p.UpTo(ctx, version)
 		if failed == nil {
 			return nil
 		}

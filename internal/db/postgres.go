@@ -33,6 +33,8 @@ type postgres struct {
 	where    string // for people, without the password
 	patience time.Duration
 
+	filling bool // it is ours, to be filled
+
 	// Known once it is connected.
 	all    *pgxpool.Pool
 	schema string
@@ -95,12 +97,12 @@ func (p *postgres) open(size int, wait func(context.Context, func() error) error
 // whoever comes first.
 func (p *postgres) prepare(ctx context.Context) error {
 	return p.alone(ctx, "prepare", func(conn *pgx.Conn) error {
-		var path string
-		err := conn.QueryRow(ctx, "SELECT coalesce(current_schema(), ''), current_setting('search_path')").Scan(&p.schema, &path)
-		if err == nil && p.schema == "" {
-			p.schema, _, _ = strings.Cut(path, ",")
-			p.schema = strings.Trim(strings.TrimSpace(p.schema), `"`)
+		there, err := p.findSchema(ctx, conn)
+		if err == nil && !there {
 			_, err = conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{p.schema}.Sanitize())
+		}
+		if err == nil && !p.filling {
+			err = p.refuseHalf(ctx, conn)
 		}
 		if err == nil {
 			_, err = conn.Exec(ctx, "CREATE UNLOGGED TABLE IF NOT EXISTS db_lives (one BIGINT PRIMARY KEY, life TEXT NOT NULL)")
@@ -110,6 +112,18 @@ func (p *postgres) prepare(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// findSchema finds out which schema is ours, and whether it is there.
+func (p *postgres) findSchema(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	var path string
+	err = conn.QueryRow(ctx, "SELECT coalesce(current_schema(), ''), current_setting('search_path')").Scan(&p.schema, &path)
+	if err != nil || p.schema != "" {
+		return err == nil, err
+	}
+	p.schema, _, _ = strings.Cut(path, ",")
+	p.schema = strings.Trim(strings.TrimSpace(p.schema), `"`)
+	return false, nil
 }
 
 // alone runs f on a connection of its own that holds a lock nobody else has.
@@ -168,11 +182,18 @@ func (p *postgres) guests(ctx context.Context, _ *DB) (Guests, error) {
 	if err != nil {
 		return Guests{}, p.explain(err)
 	}
-	schema := "dbos"
-	if p.schema != "public" {
-		schema = p.schema + "_dbos"
+	return Guests{Postgres: pool, Schema: p.guestSchema(), Alone: p.takeTurns}, nil
+}
+
+// guestsPrefix is what the library calls its own.
+const guestsPrefix = "dbos"
+
+// guestSchema is the schema that the library has for itself.
+func (p *postgres) guestSchema() string {
+	if p.schema == "public" {
+		return guestsPrefix
 	}
-	return Guests{Postgres: pool, Schema: schema, Alone: p.takeTurns}, nil
+	return p.schema + "_" + guestsPrefix
 }
 
 // takeTurns runs f while no other process does. Who waits asks again and again: a

@@ -99,6 +99,9 @@ func (p *postgres) explain(err error) error {
 }
 
 func (p *postgres) cannotOpen(err error) error {
+	if explained(err) {
+		return err
+	}
 	hint := fmt.Sprintf("see to it that Postgres runs at %s and takes connections from here", p.where)
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

@@ -125,4 +125,9 @@ func All[T any](ctx context.Context, tx *Tx, scan func(Scanner) (T, error), quer
 	return all, tx.blame(ctx, rows.Err())
 }
 
-func doing(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -70,7 +70,7 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 		o.Patience = 10 * time.Second
 	}
 	if o.Node == "" {
-		o.Node = "alone"
+		o.Node = alone
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

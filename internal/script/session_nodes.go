@@ -85,6 +85,15 @@ func (s *Sessions) Adopt(ctx context.Context, gone []string) error {
 	return nil
 }
 
+// Disown lets go of all sessions of a file, whichever node of another database held
+// them.
+func Disown(ctx context.Context, d *db.DB) error {
+	return d.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder <> ''`)
+		return err
+	})
+}
+
 // Recheck has nothing to do: a turn whose session was taken finds out when it comes
 // to save.
 func (s *Sessions) Recheck(context.Context) error { return nil }

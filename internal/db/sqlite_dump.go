@@ -1,0 +1,134 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// dump reads within one transaction, beside which others write.
+func (s *sqliteFile) dump(ctx context.Context, f func(*Dump) error) (err error) {
+	if info, err := os.Stat(s.path); err != nil || info.Size() == 0 {
+		return errNothing(s.path)
+	}
+	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: "mode=ro&_busy_timeout=5000"}
+	pool, err := sql.Open("sqlite", file.String())
+	if err != nil {
+		return doing("open database "+s.path, err)
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	pool.SetMaxOpenConns(1)
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return doing("read database "+s.path, err)
+	}
+	defer func() { _ = tx.Rollback() }() // there is nothing to keep
+	d := &Dump{Versions: map[string]int64{}}
+	if err := sqliteTables(ctx, tx, d); err != nil {
+		return doing("read database "+s.path, err)
+	}
+	if len(d.Tables) == 0 {
+		return errNothing(s.path)
+	}
+	d.rows = func(ctx context.Context, t Table, take func([]any) error) error { return sqliteRows(ctx, tx, t, take) }
+	return f(d)
+}
+
+// sqliteTables finds the tables, without those that other tables are made of, and
+// how far they were brought.
+func sqliteTables(ctx context.Context, tx *sql.Tx, d *Dump) error {
+	one := func(row Scanner) (name string, err error) { return name, row.Scan(&name) }
+	names, err := allOf(ctx, tx, one, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	if err != nil {
+		return err
+	}
+	var tables []found
+	for _, name := range names {
+		if set, ok := setOf(name); ok {
+			var version int64
+			if err := tx.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+name+" WHERE is_applied").Scan(&version); err != nil {
+				return err
+			}
+			d.Versions[set] = version
+		}
+		if isOwn(name) {
+			continue
+		}
+		t := found{Table: Table{Name: name}}
+		if t.Columns, err = allOf(ctx, tx, one, "SELECT name FROM pragma_table_info($1) ORDER BY cid", name); err != nil {
+			return err
+		}
+		if t.refers, err = allOf(ctx, tx, one, `SELECT "table" FROM pragma_foreign_key_list($1)`, name); err != nil {
+			return err
+		}
+		tables = append(tables, t)
+	}
+	d.Tables = inOrder(tables)
+	return tx.QueryRowContext(ctx, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").Scan(&d.Size)
+}
+
+func sqliteRows(ctx context.Context, tx *sql.Tx, t Table, take func([]any) error) (err error) {
+	one := func(row Scanner) (name string, err error) { return name, row.Scan(&name) }
+	truths, err := allOf(ctx, tx, one, "SELECT name FROM pragma_table_info($1) WHERE upper(type) = 'BOOLEAN'", t.Name)
+	if err != nil {
+		return err
+	}
+	key, err := allOf(ctx, tx, one, "SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk", t.Name)
+	if err != nil {
+		return err
+	}
+	statement := "SELECT " + list(t.Columns...) + " FROM " + list(t.Name)
+	if len(key) > 0 {
+		statement += " ORDER BY " + list(key...)
+	}
+	rows, err := tx.QueryContext(ctx, statement)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	row, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+	for i := range row {
+		into[i] = &row[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, column := range t.Columns {
+			switch v := row[i].(type) {
+			case int64:
+				if slices.Contains(truths, column) {
+					row[i] = v != 0
+				}
+			case []byte:
+				if v == nil { // as the driver has an empty one
+					row[i] = []byte{}
+				}
+			}
+		}
+		if err := take(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func allOf[T any](ctx context.Context, tx *sql.Tx, scan func(Scanner) (T, error), query string, args ...any) (all []T, err error) {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
