@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -55,16 +54,6 @@ const Call = "call"
 func Digest(args []byte) string {
 	sum := sha256.Sum256(args)
 	return hex.EncodeToString(sum[:])
-}
-
-// sum is the hash of an entry: over all it holds, the hash before it included.
-func (e Entry) sum() string {
-	e.Hash, e.At = "", e.At.UTC()
-	raw, err := json.Marshal(e)
-	if err != nil { // texts, numbers and a time always encode
-		panic(err)
-	}
-	return Digest(raw)
 }
 
 // Options are a log's choices.
@@ -163,7 +152,7 @@ const most = 512
 
 // gathering is how long entries wait for others to be written with: a commit for
 // each call would cost more than the call, and so would waking whoever writes.
-const gathering = 50 * time.Millisecond
+const gathering = 100 * time.Millisecond
 
 // write keeps entries until the log is closed and none is left.
 func (l *Log) write() {

@@ -25,6 +25,8 @@ func OpenStore(ctx context.Context, database *db.DB) (*Store, error) {
 
 const columns = `node, seq, at, who, name, client, trace, request, action, subject, args, decision, rule, size, error, took, prev, hash`
 
+var width = strings.Count(columns, ",") + 1
+
 func scan(row db.Scanner) (e Entry, err error) {
 	var at int64
 	err = row.Scan(&e.Node, &e.Seq, &at, &e.Who, &e.Name, &e.Client, &e.Trace, &e.Request, &e.Action, &e.Subject, &e.Args,
@@ -82,7 +84,6 @@ var insertOne, insertTogether = insertion(1), insertion(together)
 func insertion(entries int) string {
 	text := strings.Builder{}
 	text.WriteString(`INSERT INTO audit_entries (` + columns + `) VALUES `)
-	width := strings.Count(columns, ",") + 1
 	for i := range entries * width {
 		switch {
 		case i%width > 0:
@@ -99,7 +100,7 @@ func insertion(entries int) string {
 
 // extend adds entries, one or together, after the last.
 func (c *Chain) extend(ctx context.Context, tx *db.Tx, node string, entries []Entry) error {
-	var values []any
+	values := make([]any, 0, len(entries)*width)
 	for _, e := range entries {
 		e.Node, e.Seq, e.Prev = node, c.Seq+1, c.Hash
 		e.Hash = e.sum()

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	silent "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -60,11 +61,11 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 		if rd := t.current(); rd != nil {
 			told = append(told, attribute.String("jsonrpc.request.id", string(rd.id)))
 		}
-		options := append(make([]trace.SpanStartOption, 0, 3), asServer, trace.WithAttributes(told...))
+		var links []trace.Link
 		if link.IsValid() {
-			options = append(options, trace.WithLinks(trace.Link{SpanContext: link}))
+			links = []trace.Link{{SpanContext: link}}
 		}
-		ctx, span = h.opts.Tracer.Start(ctx, t.spanName(), options...)
+		ctx, span = telemetry.Start(ctx, h.opts.Tracer, trace.SpanKindServer, t.spanName(), told, links...)
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		failure := t.failure(result, err)
@@ -82,8 +83,6 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 		}
 	}
 }
-
-var asServer = trace.WithSpanKind(trace.SpanKindServer)
 
 // extract reads the client's trace context. That of _meta, where MCP puts it,
 // comes first, with a link to the HTTP request when that is part of something

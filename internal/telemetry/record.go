@@ -53,19 +53,37 @@ type recordingTracer struct {
 // Start begins a span under that of ctx, or a trace.
 func (t recordingTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	config := trace.NewSpanStartConfig(options...)
-	outer := trace.SpanFromContext(ctx)
-	s := &recordedSpan{provider: t.provider, id: newSpanID(), outside: outer.SpanContext()}
-	if parent, ours := outer.(*recordedSpan); ours && !config.NewRoot() {
-		s.parent = parent.id
-	}
-	if config.NewRoot() || !s.outside.IsValid() {
-		s.outside = trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: s.id})
-	}
-	s.span = Span{Name: name, Kind: config.SpanKind().String(), Start: config.Timestamp()}
+	s := t.begin(ctx, config.NewRoot())
+	s.span = Span{Name: name, Kind: config.SpanKind().String(), Start: config.Timestamp(), raw: config.Attributes()}
 	if s.span.Start.IsZero() {
 		s.span.Start = time.Now()
 	}
-	s.span.raw = config.Attributes()
+	return trace.ContextWithSpan(ctx, s), s
+}
+
+// begin makes a span that has its place in a trace.
+func (t recordingTracer) begin(ctx context.Context, root bool) *recordedSpan {
+	outer := trace.SpanFromContext(ctx)
+	s := &recordedSpan{provider: t.provider, id: newSpanID(), outside: outer.SpanContext()}
+	if parent, ours := outer.(*recordedSpan); ours && !root {
+		s.parent = parent.id
+	}
+	if root || !s.outside.IsValid() {
+		s.outside = trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: s.id})
+	}
+	return s
+}
+
+// Start begins a span as the tracer's own Start does. Every call makes some, and as
+// options attributes are copied twice: where nobody but us keeps them they are taken
+// over as they are, so nobody may change them afterwards.
+func Start(ctx context.Context, tracer trace.Tracer, kind trace.SpanKind, name string, attributes []attribute.KeyValue, links ...trace.Link) (context.Context, trace.Span) {
+	ours, ok := tracer.(recordingTracer)
+	if !ok {
+		return tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...), trace.WithLinks(links...))
+	}
+	s := ours.begin(ctx, false)
+	s.span = Span{Name: name, Kind: kind.String(), Start: time.Now(), raw: attributes}
 	return trace.ContextWithSpan(ctx, s), s
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Co
 		name += " " + what
 		attributes = target(attributes, r.method, what)
 	}
-	ctx, span := k.opts.Tracer.Start(ctx, name, asClient, trace.WithAttributes(attributes...))
+	ctx, span := telemetry.Start(ctx, k.opts.Tracer, trace.SpanKindClient, name, attributes)
 	if k.opts.Propagator != nil {
 		carrier := wire.Carrier{Meta: r.meta}
 		k.opts.Propagator.Inject(ctx, &carrier)
@@ -45,8 +46,6 @@ func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Co
 		span.End()
 	}
 }
-
-var asClient = trace.WithSpanKind(trace.SpanKindClient)
 
 // target adds what a request is about.
 func target(attributes []attribute.KeyValue, method, what string) []attribute.KeyValue {
