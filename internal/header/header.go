@@ -40,6 +40,9 @@ const mostNames = 64
 // Read reads lines up to the empty one at their end; heed judges each. The headers
 // share the memory of lines.
 func (r *Reader) Read(lines string, heed func(key, value string) Verdict) (http.Header, bool) {
+	if !strings.HasSuffix(lines, "\r\n") {
+		return nil, false
+	}
 	count := strings.Count(lines, "\n")
 	headers := make(http.Header, count)
 	values := make([]string, count)
