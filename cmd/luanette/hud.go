@@ -12,7 +12,7 @@ import (
 // hudCommand is `luanette hud`.
 type hudCommand struct {
 	settingFlags
-	Server string `short:"s" placeholder:"URL" help:"The server to watch (default: the address in the configuration, usually http://127.0.0.1:8081)."`
+	serverFlag
 	tokenFlag
 	Once bool `help:"Print a picture of now and leave. So does a terminal that is none."`
 	JSON bool `help:"Print the picture as JSON."`
@@ -30,7 +30,7 @@ away.`
 
 // Run watches until the person leaves.
 func (c *hudCommand) Run(ctx context.Context, world *process) error {
-	address, err := c.address(world)
+	address, err := c.serverFlag.address(world, &c.settingFlags)
 	if err != nil {
 		return err
 	}
@@ -49,16 +49,21 @@ func (c *hudCommand) Run(ctx context.Context, world *process) error {
 	return dashboard.Run(ctx, o)
 }
 
+// serverFlag names a running server.
+type serverFlag struct {
+	Server string `short:"s" placeholder:"URL" help:"The server to look at (default: the address in the configuration, usually http://127.0.0.1:8081)."`
+}
+
 // address is the server's: as told, or where the configuration says it listens.
-func (c *hudCommand) address(world *process) (string, error) {
-	if c.Server != "" {
-		return c.Server, nil
+func (f *serverFlag) address(world *process, settings *settingFlags) (string, error) {
+	if f.Server != "" {
+		return f.Server, nil
 	}
-	loaded, err := c.load(world, nil)
+	loaded, err := settings.load(world, nil)
 	if err != nil {
 		return "", err
 	}
-	return "http://" + loaded.Listen, nil
+	return loaded.Address(), nil
 }
 
 func isTerminal(from any) bool {

@@ -43,6 +43,7 @@ type cli struct {
 	Script   scriptCommand   `cmd:"" help:"Keep, find and publish scripts."`
 	Job      jobCommand      `cmd:"" help:"Start, watch and stop jobs on a server."`
 	HUD      hudCommand      `cmd:"" name:"hud" help:"Watch a running server: upstreams, jobs, calls and log, live."`
+	Trace    traceCommand    `cmd:"" help:"Look at the latest requests of a running server, step by step."`
 	Hoot     hootCommand     `cmd:"" help:"Run the music tools as a backend of their own, over ZeroMQ."`
 	Backend  backendCommand  `cmd:"" help:"Ask a backend over ZeroMQ directly."`
 	Approval approvalCommand `cmd:"" help:"Decide what scripts may do that wait for approval."`

@@ -108,18 +108,22 @@ type watchedPeer struct {
 
 // Request relays a request; without hooks as it is.
 func (p watchedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	if method == wire.MethodToolsCall {
-		return p.pass(ctx, params, caller)
+	if method != wire.MethodToolsCall {
+		return p.relay(ctx, method, params, caller)
 	}
-	return p.relay(ctx, method, params, caller)
-}
-
-// pass has a call decided about like every other.
-func (p watchedPeer) pass(ctx context.Context, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
 	wire.Pick(params, []string{"name", "arguments"}, fields[:])
 	name, _ := wire.Text(fields[0])
 	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: fields[1], Caller: caller}
+	seen := p.all.catalog.Relay(ctx, call)
+	defer seen.Broken()
+	raw, err := p.pass(ctx, call, params)
+	seen.End(ctx, tool.Result{Raw: raw}, err)
+	return raw, err
+}
+
+// pass has a call decided about like every other.
+func (p watchedPeer) pass(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
 	if err := p.all.guard.Admit(ctx, call.Ref); err != nil {
 		p.all.turnedAway(ctx, call, err)
 		return nil, err
@@ -129,7 +133,7 @@ func (p watchedPeer) pass(ctx context.Context, params json.RawMessage, caller *t
 		info.Ref = call.Ref // it claims nothing
 	}
 	result, err := p.all.pass(ctx, &info, call, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-		raw, err := p.relay(ctx, wire.MethodToolsCall, params, caller)
+		raw, err := p.relay(ctx, wire.MethodToolsCall, params, call.Caller)
 		return tool.Result{Raw: raw}, err
 	})
 	return result.Raw, err

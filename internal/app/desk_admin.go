@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/secret"
 )
 
 // Admin asks this house's own door.
@@ -25,29 +26,35 @@ func (d *localDesk) Admin(ctx context.Context, method, path string, body any) (j
 
 // Admin asks the server.
 func (d *remoteDesk) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
-	base := d.address
+	return Ask(ctx, d.address, d.key, method, path, body)
+}
+
+// Ask asks something of a running server's own API.
+func Ask(ctx context.Context, address string, key secret.Text, method, path string, body any) (json.RawMessage, error) {
+	base := address
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
 	}
 	u, err := url.Parse(base)
 	if err != nil || !strings.HasPrefix(u.Scheme, "http") {
-		return nil, fault.New(fault.InvalidParams, "%s has no door for administrators", d.address).WithHint("give the address of an HTTP server")
+		return nil, fault.New(fault.InvalidParams, "%s has no door for administrators", address).WithHint("give the address of an HTTP server")
 	}
 	request, err := adminRequest(ctx, method, u.Scheme+"://"+u.Host+path, body)
 	if err != nil {
 		return nil, err
 	}
-	if !d.key.IsZero() {
-		request.Header.Set("Authorization", "Bearer "+d.key.Reveal())
+	if !key.IsZero() {
+		request.Header.Set("Authorization", "Bearer "+key.Reveal())
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", d.address)
+		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", address).
+			WithHint("start it with `luanette serve`, or name the one that runs: --server URL")
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", d.address)
+		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", address)
 	}
 	return adminAnswer(response.StatusCode, raw)
 }

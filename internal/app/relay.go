@@ -41,7 +41,7 @@ func isNoise(kind string) bool {
 // relayEvents tells the other nodes what happens here until ctx ends, some at a
 // time. Nobody waits for it: of what is too much they are told the count.
 func (h *House) relayEvents(ctx context.Context) {
-	sub := h.bus.Subscribe(event.Options{Buffer: 16 * relayBatch})
+	sub := h.bus.Subscribe(event.Options{Buffer: 16 * relayBatch, Wants: h.tellsOf})
 	defer sub.Close()
 	var told uint64
 	for {
@@ -79,11 +79,11 @@ func (h *House) tellEvents(ctx context.Context, before uint64, batch []relayedEv
 	return before + uint64(len(batch))
 }
 
+// tellsOf says whether other nodes are told of events of a type.
+func (h *House) tellsOf(kind string) bool { return !isNoise(kind) || h.node.Watched() }
+
 // gather adds an event to those that are told.
 func (h *House) gather(batch []relayedEvent, e event.Event) []relayedEvent {
-	if isNoise(e.Type) && !h.node.Watched() {
-		return batch
-	}
 	data, err := json.Marshal(e.Data)
 	if err != nil {
 		return batch

@@ -109,6 +109,15 @@ func (h *House) keysNeeded(ctx context.Context) string {
 	return "needed; `luanette key list` shows them"
 }
 
+// Address is where somebody on this machine reaches a server of this configuration.
+func (c *Config) Address() string {
+	host, port, err := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return c.scheme() + "://" + net.JoinHostPort("localhost", port)
+	}
+	return c.scheme() + "://" + c.Listen
+}
+
 // scheme is how addresses of ours begin.
 func (c *Config) scheme() string {
 	if c.TLSCert != "" {

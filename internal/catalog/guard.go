@@ -81,8 +81,8 @@ func (g *gear) read() Stats {
 	}
 	q := g.counters.took.quantiles(0.5, 0.9, 0.99)
 	s.P50, s.P90, s.P99 = q[0], q[1], q[2]
-	if last := g.counters.last.Load(); last != nil {
-		s.LastTool, s.LastCall = last.tool, last.at
+	if last := g.counters.lastTool.Load(); last != nil {
+		s.LastTool, s.LastCall = *last, time.Unix(0, g.counters.lastCall.Load())
 	}
 	if b := g.breaker.Load(); b != nil && b.State() == gobreaker.StateOpen {
 		s.Open, s.RetryAt = true, b.retryAt()
@@ -188,13 +188,19 @@ func (t Through) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 // Limited lets a call go through that takes another way to its tool, by the same
 // limits as all others.
 func (c *Catalog) Limited(ctx context.Context, call tool.Call, through Through) (tool.Result, error) {
-	s := c.view.Load().shelves[call.Ref.Space]
+	s := c.shelf(ctx, call.Ref.Space)
 	if s == nil {
-		if s = c.refresh(ctx).shelves[call.Ref.Space]; s == nil {
-			return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
-		}
+		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
 	}
 	return c.limited(ctx, &entry{source: through, gear: s.gear}, call)
+}
+
+// shelf is that of a namespace, or nil when there is none of that name.
+func (c *Catalog) shelf(ctx context.Context, namespace string) *shelf {
+	if s := c.view.Load().shelves[namespace]; s != nil {
+		return s
+	}
+	return c.refresh(ctx).shelves[namespace]
 }
 
 // refused says that the namespace rests and until when.

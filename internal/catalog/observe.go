@@ -152,28 +152,45 @@ type watched struct {
 }
 
 func (c *Catalog) watch(ctx context.Context, e *entry, call tool.Call) *watched {
-	w := &watched{catalog: c, gear: e.gear, began: time.Now(), facts: CallEnded{
-		Call: c.calls.Add(1), Namespace: call.Ref.Space, Tool: call.Ref.Name, Depth: Depth(ctx),
+	w := c.begin(e.gear, call, Depth(ctx))
+	w.start()
+	return &w
+}
+
+// begin counts a call.
+func (c *Catalog) begin(g *gear, call tool.Call, depth int) watched {
+	w := watched{catalog: c, gear: g, began: time.Now(), facts: CallEnded{
+		Call: c.calls.Add(1), Namespace: call.Ref.Space, Tool: call.Ref.Name, Depth: depth,
 	}}
 	if call.Caller != nil {
 		w.facts.Caller = call.Caller.ID
 	}
 	w.gear.counters.begin(call.Ref.Name, w.began)
+	return w
+}
+
+// start tells the bus.
+func (w *watched) start() {
 	w.publish(CallStarted{
 		Call: w.facts.Call, Namespace: w.facts.Namespace, Tool: w.facts.Tool,
 		Caller: w.facts.Caller, Depth: w.facts.Depth,
 	})
-	return w
 }
 
 func (w *watched) end(ctx context.Context, kind, text string) {
-	w.ended = true
-	took := time.Since(w.began)
-	w.gear.counters.end(took, kind != "")
-	w.catalog.meters.record(ctx, &w.facts, took, kind)
+	took := w.count(ctx, kind)
 	w.facts.Duration, w.facts.DurationMS = took, float64(took.Microseconds())/1000
 	w.facts.ErrorType, w.facts.Error = kind, text
 	w.publish(w.facts)
+}
+
+// count takes note of a call that has ended.
+func (w *watched) count(ctx context.Context, kind string) (took time.Duration) {
+	w.ended = true
+	took = time.Since(w.began)
+	w.gear.counters.end(took, kind != "")
+	w.catalog.meters.record(ctx, &w.facts, took, kind)
+	return took
 }
 
 // broken ends a call that left by a panic, so that it is not counted for ever.
@@ -207,7 +224,7 @@ func newMeters(m metric.Meter) *meters {
 }
 
 func (m *meters) record(ctx context.Context, facts *CallEnded, took time.Duration, kind string) {
-	if m.took == nil {
+	if m.took == nil || !m.took.Enabled(ctx) {
 		return
 	}
 	attributes := []attribute.KeyValue{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -44,18 +45,18 @@ type counters struct {
 	calls    atomic.Uint64
 	errors   atomic.Uint64
 	inFlight atomic.Int64
-	last     atomic.Pointer[lastCall]
+	lastTool atomic.Pointer[string]
+	lastCall atomic.Int64 // in Unix nanoseconds
 	took     histogram
-}
-
-type lastCall struct {
-	tool string
-	at   time.Time
 }
 
 func (c *counters) begin(tool string, at time.Time) {
 	c.inFlight.Add(1)
-	c.last.Store(&lastCall{tool, at})
+	c.lastCall.Store(at.UnixNano())
+	if last := c.lastTool.Load(); last == nil || *last != tool {
+		name := strings.Clone(tool) // without the message it came in
+		c.lastTool.Store(&name)
+	}
 }
 
 func (c *counters) end(took time.Duration, failed bool) {

@@ -47,6 +47,22 @@ func (b *Bus) Publish(p Payload) {
 	}
 }
 
+// Wanted tells whether somebody listens for events of a type, for those who would
+// have work with making one. What is published all the same is kept for later.
+func (b *Bus) Wanted(kind string) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.subs {
+		if s.wants(kind) {
+			return true
+		}
+	}
+	return false
+}
+
 // Relay publishes what another node did, for those who asked for that too.
 func (b *Bus) Relay(node string, p Remote) {
 	b.publish(Event{Type: p.Type, Data: p, Node: node})

@@ -414,3 +414,23 @@ func TestMissedElsewhere(t *testing.T) {
 		t.Errorf("who did not ask heard %+v", e)
 	}
 }
+
+func TestWanted(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	if bus.Wanted("clock.beat") || (*event.Bus)(nil).Wanted("clock.beat") {
+		t.Error("wanted by nobody")
+	}
+	loud := false
+	picky := bus.Subscribe(event.Options{Wants: func(kind string) bool { return loud || kind != "clock.beat" }})
+	defer picky.Close()
+	if bus.Wanted("clock.beat") || !bus.Wanted("upstream.connected") {
+		t.Error("a filter is not heeded")
+	}
+	bus.Publish(beat{1})
+	loud = true
+	bus.Publish(beat{2})
+	if got := drain(picky); !slices.Equal(got, []string{"2 {2}"}) || !bus.Wanted("clock.beat") {
+		t.Errorf("got %q", got)
+	}
+}

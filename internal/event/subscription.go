@@ -37,6 +37,9 @@ const (
 type Options struct {
 	// Types are exact ("job.finished") or a prefix ("upstream.*"). None means all.
 	Types []string
+	// Wants, if given, is asked about every type besides, now and later. It is called
+	// while locks are held.
+	Wants func(kind string) bool
 	// Mode is the promise; Every by default.
 	Mode Mode
 	// Buffer bounds the unread events; zero or less means DefaultBuffer.
@@ -57,9 +60,10 @@ type Options struct {
 type Subscription struct {
 	bus   *Bus
 	types []string
-	all   bool          // other nodes' too
-	wake  chan struct{} // holds a token while something may be waiting to be read
-	done  chan struct{} // closed when nothing more will come
+	some  func(kind string) bool // nil: all of types
+	all   bool                   // other nodes' too
+	wake  chan struct{}          // holds a token while something may be waiting to be read
+	done  chan struct{}          // closed when nothing more will come
 
 	mu     sync.Mutex
 	queue  queue
@@ -74,7 +78,7 @@ func newSubscription(b *Bus, o Options) *Subscription {
 		o.Buffer = DefaultBuffer
 	}
 	s := &Subscription{
-		bus: b, types: o.Types, all: o.Elsewhere,
+		bus: b, types: o.Types, some: o.Wants, all: o.Elsewhere,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if o.Mode == Latest {
@@ -210,7 +214,13 @@ func (s *Subscription) signal() {
 // wants tells whether events of a type were asked for. That some of another node's
 // were missed is told in any case: nobody knows which.
 func (s *Subscription) wants(kind string) bool {
-	if len(s.types) == 0 || kind == (Missed{}).EventType() {
+	if kind == (Missed{}).EventType() {
+		return true
+	}
+	if s.some != nil && !s.some(kind) {
+		return false
+	}
+	if len(s.types) == 0 {
 		return true
 	}
 	for _, t := range s.types {

@@ -44,7 +44,8 @@ type Trace struct {
 	Start    time.Time     `json:"start"`
 	Duration time.Duration `json:"duration_ns"`
 	Failed   bool          `json:"failed"`
-	Count    int           `json:"span_count"` // those no longer kept included
+	Count    int           `json:"span_count"`      // those no longer kept included
+	Tools    []string      `json:"tools,omitempty"` // that were called on the way, each once
 	Spans    []Span        `json:"spans,omitempty"`
 }
 
@@ -84,7 +85,7 @@ func (t *Traces) List(limit int) []Trace {
 	list := make([]Trace, 0, len(t.byID))
 	for _, kept := range t.byID {
 		head := *kept
-		head.Spans = nil
+		head.Tools, head.Spans = called(kept), nil
 		list = append(list, head)
 	}
 	slices.SortFunc(list, func(a, b Trace) int { return b.Start.Compare(a.Start) })
@@ -104,6 +105,7 @@ func (t *Traces) Get(id string) (Trace, bool) {
 		return Trace{}, false
 	}
 	whole := *kept
+	whole.Tools = called(kept)
 	whole.Spans = slices.Clone(kept.Spans)
 	for i := range whole.Spans {
 		whole.Spans[i].spell()

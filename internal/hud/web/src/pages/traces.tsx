@@ -15,7 +15,7 @@ function AllTraces() {
   const [all, setAll] = useState(false)
   const { data, error } = useData((s) => get<{ traces: Trace[] }>('/api/v1/traces?limit=200', s), [], ['tool.', 'job.', 'chat.'])
   if (error) return <p class="bad">{error.message}</p>
-  const list = data?.traces.filter((t) => (all || !ours(t)) && t.name.toLowerCase().includes(words.toLowerCase()))
+  const list = data?.traces.filter((t) => (all || !ours(t)) && [t.name, ...(t.tools ?? [])].some((text) => text.toLowerCase().includes(words.toLowerCase())))
   return (
     <>
       <div class="row filters">
@@ -26,12 +26,13 @@ function AllTraces() {
       </div>
       {list?.length === 0 && <Hint>No such request was traced yet. Call a tool, and it will be here.</Hint>}
       <table class="stack">
-        <thead><tr><th>Time</th><th>Request</th><th class="num">Took</th><th class="num">Spans</th></tr></thead>
+        <thead><tr><th>Time</th><th>Request</th><th>Tools it called</th><th class="num">Took</th><th class="num">Spans</th></tr></thead>
         <tbody>
           {list?.map((t) => (
             <tr key={t.trace_id}>
               <td>{clock(t.start)}</td>
               <td><a href={`#/traces/${t.trace_id}`}>{t.name}</a> {t.failed && <span class="bad">failed</span>}</td>
+              <td class="mono">{t.tools?.join(', ')}</td>
               <td class="num">{duration(t.duration_ns / 1e6)}</td>
               <td class="num">{t.span_count}</td>
             </tr>
@@ -57,7 +58,7 @@ function OneTrace({ id }: { id: string }) {
       {error && <p class="bad">{error.message}</p>}
       {data && (
         <>
-          <p>{data.name}, {clock(data.start)}, {duration(data.duration_ns / 1e6)}, {count(data.span_count, 'span')}</p>
+          <p>{data.name}, {clock(data.start)}, {duration(data.duration_ns / 1e6)}, {count(data.span_count, 'span')}{data.tools && `, called ${data.tools.join(', ')}`}</p>
           <p class="soft mono">{data.trace_id}</p>
           <Waterfall trace={data} />
         </>

@@ -9,6 +9,7 @@ export interface Trace {
   duration_ns: number
   failed: boolean
   span_count: number
+  tools?: string[]
   spans?: Span[]
 }
 

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/telemetry"
+	"github.com/luanette/luanette/internal/trust"
+)
+
+// traceCommand is `luanette trace`.
+type traceCommand struct {
+	settingFlags
+	serverFlag
+	tokenFlag
+	ID    string `arg:"" optional:"" help:"The trace to show as a tree of its steps; without one the latest are listed."`
+	Limit int    `default:"20" help:"How many to list."`
+	JSON  bool   `help:"Print JSON for programs."`
+}
+
+// Help is shown by `luanette trace --help`.
+func (traceCommand) Help() string {
+	return `A server keeps its latest requests in memory (hud.recent_traces). The list names the
+tools that each called, also behind call_tool, a script or /mcp/NAME.
+
+  luanette trace
+  luanette trace 4bf92f3577b34da6a3ce929d0e0e4736`
+}
+
+// Run lists traces, or shows one.
+func (c *traceCommand) Run(ctx context.Context, world *process) error {
+	path := "/api/v1/traces?limit=" + strconv.Itoa(c.Limit)
+	if c.ID != "" {
+		path = "/api/v1/traces/" + url.PathEscape(c.ID)
+	}
+	address, err := c.serverFlag.address(world, &c.settingFlags)
+	if err != nil {
+		return err
+	}
+	raw, err := app.Ask(ctx, address, c.token(world), http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(world.Stdout, raw)
+	}
+	if c.ID != "" {
+		var one telemetry.Trace
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return fault.Wrap(fault.Upstream, err, "read what the server answered")
+		}
+		return printTrace(world.Stdout, &one)
+	}
+	var list struct{ Traces []telemetry.Trace }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read what the server answered")
+	}
+	return listTraces(world, list.Traces)
+}
+
+func listTraces(world *process, traces []telemetry.Trace) error {
+	if len(traces) == 0 {
+		_, err := fmt.Fprintln(world.Stdout, "no request was traced yet")
+		return err
+	}
+	var rows [][]string
+	for i := range traces {
+		t := &traces[i]
+		rows = append(rows, []string{
+			t.ID, t.Start.Local().Format(time.TimeOnly), rounded(t.Duration), failedWord(t.Failed),
+			trust.Visible(t.Name), trust.Visible(strings.Join(t.Tools, ", ")),
+		})
+	}
+	return table(world, strings.Fields("TRACE TIME TOOK FAILED REQUEST TOOLS"), rows)
+}
+
+func failedWord(failed bool) string {
+	if failed {
+		return "failed"
+	}
+	return ""
+}
+
+func rounded(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
+
+// printTrace writes the steps of a trace, each below the one it is part of.
+func printTrace(w io.Writer, t *telemetry.Trace) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s at %s, %s\n", trust.Visible(t.Name), t.Start.Local().Format(time.DateTime), rounded(t.Duration))
+	below := map[string][]*telemetry.Span{}
+	for i := range t.Spans {
+		s := &t.Spans[i]
+		parent := s.Parent
+		if !slices.ContainsFunc(t.Spans, func(other telemetry.Span) bool { return other.ID == parent }) {
+			parent = "" // it is another program's, or is kept no longer
+		}
+		below[parent] = append(below[parent], s)
+	}
+	writeSpans(&text, t, below, "", 1)
+	if more := t.Count - len(t.Spans); more > 0 {
+		fmt.Fprintf(&text, "%d more steps are not kept\n", more)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// deepest is how many steps below each other are told apart.
+const deepest = 50
+
+func writeSpans(text *strings.Builder, t *telemetry.Trace, below map[string][]*telemetry.Span, parent string, depth int) {
+	for _, s := range below[parent] {
+		fmt.Fprintf(text, "%s%s  +%s  %s", strings.Repeat("  ", min(depth, deepest)), trust.Visible(s.Name), rounded(s.Start.Sub(t.Start)), rounded(s.Duration))
+		if s.Failed {
+			fmt.Fprintf(text, "  failed: %s", trust.Visible(strings.ReplaceAll(s.Error, "\n", " ")))
+		}
+		text.WriteString("\n")
+		if s.ID != "" && depth < 1000 {
+			writeSpans(text, t, below, s.ID, depth+1)
+		}
+	}
+}
