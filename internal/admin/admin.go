@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
 )
@@ -69,7 +70,7 @@ func (d *Door) show(pattern string, answer func(r *http.Request) (any, error)) {
 	d.route(pattern, access.Read, answer)
 }
 
-func (d *Door) route(pattern string, scope access.Scope, answer func(r *http.Request) (any, error)) {
+func (d *Door) route(pattern string, scope access.Scope, find func(r *http.Request) (any, error)) {
 	d.routes = append(d.routes, access.Route{Pattern: pattern, Scope: scope, Handler: d})
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if who := access.Of(r.Context()); !who.May(scope, who.Org) {
@@ -77,21 +78,19 @@ func (d *Door) route(pattern string, scope access.Scope, answer func(r *http.Req
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		body, err := answer(r)
+		body, err := find(r)
 		if err != nil {
 			refuse(w, err)
 			return
 		}
-		write(w, http.StatusOK, body)
+		answer.JSON(w, http.StatusOK, body)
 	})
 }
 
 // ServeHTTP turns away requests that a person's browser was tricked into.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	origin := r.Header.Get("Origin")
-	if !d.options.Browsers.Served(r) || origin != "" && !d.options.Browsers.Allowed(r, origin) {
-		refuse(w, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
-			WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+	if err := d.options.Browsers.Refusal(r); err != nil {
+		refuse(w, err)
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -121,15 +120,5 @@ func refuse(w http.ResponseWriter, err error) {
 	if !ok {
 		status = http.StatusInternalServerError
 	}
-	body := map[string]string{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
-	if hint := fault.HintOf(err); hint != "" {
-		body["hint"] = hint
-	}
-	write(w, status, body)
-}
-
-func write(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+	answer.Error(w, status, err)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/bearer"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/gate"
@@ -91,7 +92,7 @@ func (h *House) oauthRoutes() []access.Route {
 			}
 		}
 		w.Header().Set("Access-Control-Allow-Origin", "*")
-		writeJSON(w, http.StatusOK, map[string]any{
+		answer.JSON(w, http.StatusOK, map[string]any{
 			"resource": resource, "authorization_servers": servers, "scopes_supported": scopes,
 			"bearer_methods_supported": []string{"header"}, "resource_name": "Luanette",
 		})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -19,10 +20,10 @@ const probeTime = 2 * time.Second
 func (h *House) ready(w http.ResponseWriter, r *http.Request) {
 	if why := h.notReady(r.Context()); why != "" {
 		w.Header().Set("Retry-After", "1")
-		writeJSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "reason": why})
+		answer.JSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "reason": why})
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"ready": true})
+	answer.JSON(w, http.StatusOK, map[string]any{"ready": true})
 }
 
 // notReady is why nothing should be sent here now, or "". Tables are up to date by

@@ -1,12 +1,12 @@
 package app
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/hud"
 )
 
@@ -37,7 +37,7 @@ func (h *House) handler() http.Handler { return h.telemetry.Handler(h.gate.Mux(h
 // How they are doing is told to those who may look on; to others only that we live.
 func (h *House) health(w http.ResponseWriter, r *http.Request) {
 	if who := access.Of(r.Context()); !who.May(access.Read, who.Org) {
-		writeJSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": h.options.Version})
+		answer.JSON(w, http.StatusOK, map[string]any{"status": "healthy", "version": h.options.Version})
 		return
 	}
 	type upstreamHealth struct {
@@ -49,7 +49,7 @@ func (h *House) health(w http.ResponseWriter, r *http.Request) {
 	for _, s := range h.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
 		behind[s.Namespace] = upstreamHealth{s.State, s.Tools, s.Error}
 	}
-	answer := map[string]any{
+	health := map[string]any{
 		"status":      "healthy",
 		"version":     h.options.Version,
 		"uptime_secs": int64(time.Since(h.started).Seconds()),
@@ -57,19 +57,13 @@ func (h *House) health(w http.ResponseWriter, r *http.Request) {
 		"upstreams":   behind,
 	}
 	if names := h.restartNeeded(); len(names) > 0 {
-		answer["restart_needed"] = names // for these settings, which were changed
+		health["restart_needed"] = names // for these settings, which were changed
 	}
-	writeJSON(w, http.StatusOK, answer)
+	answer.JSON(w, http.StatusOK, health)
 }
 
 // notFound answers in JSON, for clients look for authorization servers at many
 // places and some give up on anything else.
 func notFound(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, http.StatusNotFound, map[string]string{"error": "not_found", "error_description": "nothing is at " + r.URL.Path})
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+	answer.JSON(w, http.StatusNotFound, map[string]string{"error": "not_found", "error_description": "nothing is at " + r.URL.Path})
 }

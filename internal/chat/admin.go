@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/answer"
 )
 
 // Servers are those that an organisation or a person has chosen.
@@ -78,7 +79,7 @@ func (d *Door) showServers(w http.ResponseWriter, r *http.Request, p talk.Person
 	if r.Method == http.MethodGet && r.URL.Query().Get("discover") == "true" {
 		d.discover(r.Context(), list, views)
 	}
-	tell(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views})
+	answer.JSON(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views})
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (d *Door) removeServer(w http.ResponseWriter, r *http.Request) error {
 	if err := d.room.RemoveServer(r.Context(), p, r.PathValue("server")); err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Removed{1})
+	answer.JSON(w, http.StatusOK, Removed{1})
 	return nil
 }
 
@@ -156,7 +157,7 @@ func (d *Door) settings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, s)
+	answer.JSON(w, http.StatusOK, s)
 	return nil
 }
 
@@ -198,7 +199,7 @@ func (d *Door) prompts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Overrides{Org: p.Org, UserID: p.User, Overrides: own, Resolved: resolved})
+	answer.JSON(w, http.StatusOK, Overrides{Org: p.Org, UserID: p.User, Overrides: own, Resolved: resolved})
 	return nil
 }
 
@@ -240,7 +241,7 @@ func (d *Door) modes(w http.ResponseWriter, r *http.Request) error {
 	if names == nil {
 		names = []string{}
 	}
-	tell(w, http.StatusOK, Modes{names})
+	answer.JSON(w, http.StatusOK, Modes{names})
 	return nil
 }
 
@@ -253,7 +254,7 @@ func (d *Door) mode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, m)
+	answer.JSON(w, http.StatusOK, m)
 	return nil
 }
 
@@ -281,7 +282,7 @@ func (d *Door) removeMode(w http.ResponseWriter, r *http.Request) error {
 	if err := d.room.RemoveMode(r.Context(), p.Org, r.PathValue("mode")); err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Removed{1})
+	answer.JSON(w, http.StatusOK, Removed{1})
 	return nil
 }
 
@@ -294,7 +295,7 @@ func (d *Door) chosenMode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, ChosenMode{prefs.Mode})
+	answer.JSON(w, http.StatusOK, ChosenMode{prefs.Mode})
 	return nil
 }
 
@@ -315,7 +316,7 @@ func (d *Door) chooseMode(w http.ResponseWriter, r *http.Request) error {
 	if _, err := d.room.Prefer(r.Context(), p, func(p *talk.Preferences) { p.Mode = wish.Mode }); err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, wish)
+	answer.JSON(w, http.StatusOK, wish)
 	return nil
 }
 
@@ -331,7 +332,7 @@ func (d *Door) memory(w http.ResponseWriter, r *http.Request) error {
 	if sections == nil {
 		sections = []agent.Section{}
 	}
-	tell(w, http.StatusOK, Memory{sections})
+	answer.JSON(w, http.StatusOK, Memory{sections})
 	return nil
 }
 
@@ -343,7 +344,7 @@ func (d *Door) unremember(w http.ResponseWriter, r *http.Request) error {
 	if err := d.room.Unremember(r.Context(), p); err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Removed{1})
+	answer.JSON(w, http.StatusOK, Removed{1})
 	return nil
 }
 
@@ -364,6 +365,6 @@ func (d *Door) usage(w http.ResponseWriter, r *http.Request) error {
 	if users == nil {
 		users = []talk.Spent{}
 	}
-	tell(w, http.StatusOK, Usage{Org: p.Org, Days: days, Users: users})
+	answer.JSON(w, http.StatusOK, Usage{Org: p.Org, Days: days, Users: users})
 	return nil
 }

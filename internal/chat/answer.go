@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -88,10 +89,10 @@ func (d *Door) answer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer, err := d.follow(r.Context(), t, func(agent.Event) error { return nil })
+	response, err := d.follow(r.Context(), t, func(agent.Event) error { return nil })
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, answer)
+	answer.JSON(w, http.StatusOK, response)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -96,7 +97,7 @@ func (d *Door) callback(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d.callBack(t)
-	tell(w, http.StatusAccepted, Accepted{t.ID, q.MessageKey})
+	answer.JSON(w, http.StatusAccepted, Accepted{t.ID, q.MessageKey})
 	return nil
 }
 

@@ -1,11 +1,11 @@
 package chat
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -110,11 +110,5 @@ func refuse(w http.ResponseWriter, err error) {
 	if k == unauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	tell(w, k.status, body)
-}
-
-func tell(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+	answer.JSON(w, k.status, body)
 }

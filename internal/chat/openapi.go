@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer"
 )
 
 // object is a piece of the document.
@@ -20,7 +21,7 @@ var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 // openAPI tells programs what can be asked, made of the same table and types that
 // answer.
 func (d *Door) openAPI(w http.ResponseWriter, _ *http.Request) {
-	tell(w, http.StatusOK, document(d.options.Version))
+	answer.JSON(w, http.StatusOK, document(d.options.Version))
 }
 
 func document(version string) object {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -46,7 +47,7 @@ func (d *Door) preferences(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
+	answer.JSON(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
 	return nil
 }
 
@@ -68,7 +69,7 @@ func (d *Door) prefer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
+	answer.JSON(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
 	return nil
 }
 
@@ -95,7 +96,7 @@ func (d *Door) history(w http.ResponseWriter, r *http.Request) error {
 	if entries == nil {
 		entries = []talk.Entry{}
 	}
-	tell(w, http.StatusOK, History{UserID: p.User, Entries: entries, Total: total, Limit: limit, Offset: offset})
+	answer.JSON(w, http.StatusOK, History{UserID: p.User, Entries: entries, Total: total, Limit: limit, Offset: offset})
 	return nil
 }
 
@@ -121,6 +122,6 @@ func (d *Door) forget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(w, http.StatusOK, Removed{gone})
+	answer.JSON(w, http.StatusOK, Removed{gone})
 	return nil
 }

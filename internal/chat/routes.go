@@ -99,10 +99,8 @@ func (d *Door) handle(route route) http.Handler {
 // how answers are to be taken.
 func (d *Door) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		if !d.options.Browsers.Served(r) || origin != "" && !d.options.Browsers.Allowed(r, origin) {
-			refuse(w, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
-				WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+		if err := d.options.Browsers.Refusal(r); err != nil {
+			refuse(w, err)
 			return
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")

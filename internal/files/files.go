@@ -65,12 +65,11 @@ func (f *Files) Routes() []access.Route {
 
 // admitted keeps out pages of other sites, and names of ours that are not.
 func (f *Files) admitted(w http.ResponseWriter, r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if f.options.Browsers.Served(r) && (origin == "" || f.options.Browsers.Allowed(r, origin)) {
-		return true
+	err := f.options.Browsers.Refusal(r)
+	if err != nil {
+		refuse(w, err)
 	}
-	refuse(w, fault.New(fault.Denied, "requests of this page are not allowed").WithHint("list its origin in mcp.allowed_origins"))
-	return false
+	return err == nil
 }
 
 func (f *Files) artifact(w http.ResponseWriter, r *http.Request) {

@@ -34,12 +34,8 @@ func (g *Gate) Routes() []access.Route {
 // own words what goes wrong, and keeps out pages of other sites.
 func (g *Gate) own(does func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		var err error
-		if !g.options.Browsers.Served(r) || origin != "" && !g.options.Browsers.Allowed(r, origin) {
-			err = fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
-				WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
-		} else {
+		err := g.options.Browsers.Refusal(r)
+		if err == nil {
 			err = does(w, r)
 		}
 		if err != nil {

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -107,10 +107,8 @@ func refuse(w http.ResponseWriter, status int, err error) {
 }
 
 func tell(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+	answer.JSON(w, status, body)
 }
 
 // remote is where a request comes from.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -36,12 +37,12 @@ const (
 func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	options, err := h.wanted(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		answer.Error(w, http.StatusBadRequest, err)
 		return
 	}
 	follow, err := follows(r)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
+		answer.Error(w, http.StatusBadRequest, err)
 		return
 	}
 	options.Elsewhere = true

@@ -5,15 +5,14 @@ package hud
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/telemetry"
 )
@@ -72,7 +71,7 @@ func (h *HUD) Routes() []access.Route {
 func (h *HUD) config(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
 	if err := h.options.Config(&text); err != nil {
-		refuse(w, http.StatusInternalServerError, err)
+		answer.Error(w, http.StatusInternalServerError, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -82,29 +81,12 @@ func (h *HUD) config(w http.ResponseWriter, _ *http.Request) {
 // guarded turns away requests that a person's browser was tricked into.
 func (h *HUD) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		if !h.options.Browsers.Served(r) || origin != "" && !h.options.Browsers.Allowed(r, origin) {
-			refuse(w, http.StatusForbidden, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
-				WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+		if err := h.options.Browsers.Refusal(r); err != nil {
+			answer.Error(w, http.StatusForbidden, err)
 			return
 		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// refuse answers with an error as all our HTTP doors word it.
-func refuse(w http.ResponseWriter, status int, err error) {
-	body := map[string]string{"error": http.StatusText(status), "code": string(fault.CodeOf(err)), "message": err.Error()}
-	if hint := fault.HintOf(err); hint != "" {
-		body["hint"] = hint
-	}
-	answer(w, status, body)
-}
-
-func answer(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
 }

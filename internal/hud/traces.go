@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/telemetry"
 )
@@ -17,7 +18,7 @@ func (h *HUD) traces(w http.ResponseWriter, r *http.Request) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			refuse(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "limit %q is not a number above 0", text))
+			answer.Error(w, http.StatusBadRequest, fault.New(fault.InvalidParams, "limit %q is not a number above 0", text))
 			return
 		}
 		limit = n
@@ -26,16 +27,16 @@ func (h *HUD) traces(w http.ResponseWriter, r *http.Request) {
 	if list == nil {
 		list = []telemetry.Trace{}
 	}
-	answer(w, http.StatusOK, map[string]any{"traces": list})
+	answer.JSON(w, http.StatusOK, map[string]any{"traces": list})
 }
 
 // trace shows one with all that is kept of it.
 func (h *HUD) trace(w http.ResponseWriter, r *http.Request) {
 	whole, found := h.options.Traces.Get(r.PathValue("id"))
 	if !found {
-		refuse(w, http.StatusNotFound, fault.New(fault.NotFound, "no trace %q is kept", r.PathValue("id")).
+		answer.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "no trace %q is kept", r.PathValue("id")).
 			WithHint("only the latest are: hud.recent_traces in luanette.toml"))
 		return
 	}
-	answer(w, http.StatusOK, whole)
+	answer.JSON(w, http.StatusOK, whole)
 }

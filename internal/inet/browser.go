@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/luanette/luanette/internal/fault"
 )
 
 // Browsers decides which requests may come from a person's browser. A page
@@ -42,6 +44,17 @@ func (b Browsers) Allowed(r *http.Request, origin string) bool {
 		return false
 	}
 	return strings.EqualFold(u.Host, r.Host) || IsLoopback(u.Hostname()) && IsLoopback(hostOf(r.Host))
+}
+
+// Refusal is why a request is not to be answered, or nil: its Host is not one of
+// ours, or a page made it that may not use this server.
+func (b Browsers) Refusal(r *http.Request) error {
+	origin := r.Header.Get("Origin")
+	if b.Served(r) && (origin == "" || b.Allowed(r, origin)) {
+		return nil
+	}
+	return fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
+		WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
 }
 
 func hostOf(hostport string) string {

@@ -68,10 +68,8 @@ func document(office Office, w http.ResponseWriter) {
 // guarded turns away requests that a person's browser was tricked into.
 func guarded(next http.Handler, browsers inet.Browsers) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		if !browsers.Served(r) || origin != "" && !browsers.Allowed(r, origin) {
-			answer(w, nil, fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
-				WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml"))
+		if err := browsers.Refusal(r); err != nil {
+			answer(w, nil, err)
 			return
 		}
 		next.ServeHTTP(w, r)

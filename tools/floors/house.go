@@ -20,7 +20,7 @@ func House() Plan {
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/header", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/fault",
+				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/header", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/answer", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.
@@ -34,6 +34,8 @@ func House() Plan {
 			"internal/declare":   {"internal/wire"},                                                                         // schemas and shapes are read without
 			"internal/shape":     {"internal/wire"},                                                                         // losing the order of their members
 			"internal/access":    {"internal/fault"},
+			"internal/answer":    {"internal/fault"},
+			"internal/inet":      {"internal/fault"},
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
 			"internal/wicket":    {"internal/fault", "internal/header"},
