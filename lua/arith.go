@@ -243,3 +243,28 @@ func (s *State) integerError(a, b Value) error {
 	}
 	return s.runtimeError("number%s has no integer representation", s.variableInfo(a))
 }
+
+// arithOp does R[A] = b op c as an instruction says, where numbers of different
+// kinds or metamethods are involved.
+func (s *State) arithOp(t *Thread, b, c Value, i instruction) error {
+	op := ArithOp(i.op() - opAdd)
+	if op >= OpUnm { // the operators with constants, and behind them those of one operand
+		op -= OpUnm
+		if op < OpUnm && i.d() == 1 {
+			b, c = c, b // the constant was on the left
+		}
+	}
+	r, ok, err := s.rawArith(op, b, c)
+	if err != nil {
+		return err
+	}
+	if ok {
+		t.stack[int(t.frame().fn)+1+i.a()] = r
+		return nil
+	}
+	h := s.binaryHandler(op.event(), b, c)
+	if h.p == nil {
+		return s.arithError(op, b, c)
+	}
+	return s.invoke(t, contStore, i.a(), h, b, c)
+}

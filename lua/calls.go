@@ -49,10 +49,16 @@ func (s *State) callNested(t *Thread, at, nargs int) error {
 		t.stack[at] = apply
 		nargs++
 	}
+	return s.callFresh(t, at, nargs, 0)
+}
+
+// callFresh calls the function at a stack position in a machine of its own, which
+// ends when that returns.
+func (s *State) callFresh(t *Thread, at, nargs int, flags frameFlags) error {
 	s.depth++
 	t.pinned++
 	below := len(t.frames)
-	exit, err := s.call(t, at, nargs, -1, frameFresh, contResults, 0)
+	exit, err := s.call(t, at, nargs, -1, frameFresh|flags, contResults, 0)
 	if err != nil && len(t.frames) == below {
 		err = s.handle(t, err)
 	} else if err != nil || !exit {
@@ -285,4 +291,16 @@ func (s *State) invokeAt(t *Thread, at int, cont continuation, a int, h Value, a
 	copy(t.stack[at+1:], args)
 	_, err := s.call(t, at, len(args), 1, 0, cont, int32(a))
 	return err
+}
+
+// makeWay lets a call proceed that lacked fuel or room for its frame.
+func (s *State) makeWay(t *Thread) error {
+	if n := len(t.frames); n == cap(t.frames) {
+		t.pushFrame()
+		t.frames = t.frames[:n]
+	}
+	if s.account.fuel < 0 {
+		return s.refuel()
+	}
+	return nil
 }

@@ -117,3 +117,22 @@ func floatLessInt(f float64, i int64) bool {
 	// f < i is floor(f) < i for integers.
 	return int64(math.Floor(f)) < i
 }
+
+// compareOp asks a metamethod to compare.
+func (s *State) compareOp(t *Thread, ev event, x, y Value) error {
+	h := s.binaryHandler(ev, x, y)
+	if h.p == nil {
+		return s.compareError(x, y)
+	}
+	return s.invoke(t, contCompare, 0, h, x, y)
+}
+
+// finishCompare takes the conditional jump of the running function's last
+// instruction as a metamethod decided.
+func (s *State) finishCompare(t *Thread, yes bool) {
+	f := t.frame()
+	i := t.function(f).proto.code[f.pc-1]
+	if yes != i.negated() {
+		f.pc += int32(i.j())
+	}
+}

@@ -13,7 +13,9 @@ import (
 // the registers (regs), constants (consts), code and pc. Whatever may push or
 // pop a frame, move the stack or switch threads goes to reload, which reads
 // them anew; before that, pc is stored in the frame. Operands are addressed by
-// offsets in bytes, cut out of the instruction with one shift and one mask.
+// offsets in bytes, cut out of the instruction with one shift and one mask. That
+// is spelled out: a call, though inlined, leaves an instruction behind that does
+// nothing but take time.
 //
 // After a Go call within a case, the instruction and the register pointer are
 // taken anew from memory: keeping them alive across calls would make the
@@ -27,16 +29,18 @@ import (
 //go:nocheckptr
 func (s *State) exec(err error) error {
 	var (
-		t      *Thread
-		fr     *frame
-		fn     *Function
-		regs   unsafe.Pointer
-		consts unsafe.Pointer
-		code   unsafe.Pointer
-		hints  unsafe.Pointer
-		pc     int
-		i      instruction
-		exit   bool
+		t       *Thread
+		fr      *frame
+		fn      *Function
+		regs    unsafe.Pointer
+		consts  unsafe.Pointer
+		code    unsafe.Pointer
+		hints   unsafe.Pointer
+		pc      int
+		i       instruction
+		exit    bool
+		x, y    Value
+		yes, ok bool
 	)
 	if err != nil {
 		goto fail
@@ -76,10 +80,7 @@ enter:
 		case opMove:
 			*ra = *(*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 		case opLoadI:
-			ra.n = uint64(int64(int32(i >> 32)))
-			if ra.p != unsafe.Pointer(&intHeader) {
-				ra.p = unsafe.Pointer(&intHeader)
-			}
+			ra.putInt(uint64(int64(int32(i >> 32))))
 		case opLoadK:
 			*ra = *(*Value)(unsafe.Add(consts, uintptr(i>>32)*valueSize))
 		case opLoadNil:
@@ -104,7 +105,7 @@ enter:
 		case opGetTabUp:
 			b := fn.upvalues[uint8(i>>16)].v
 			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0)).p)
-			if b.p != nil && (*header)(b.p).kind == KindTable {
+			if b.isTable() {
 				tb := (*Table)(b.p)
 				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
 				if at := atomic.LoadUint32(hint); at < tb.elen {
@@ -129,7 +130,7 @@ enter:
 		case opGetField:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0)).p)
-			if b.p != nil && (*header)(b.p).kind == KindTable {
+			if b.isTable() {
 				tb := (*Table)(b.p)
 				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
 				if at := atomic.LoadUint32(hint); at < tb.elen {
@@ -195,9 +196,9 @@ enter:
 		case opGetTable:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p != nil && (*header)(b.p).kind == KindTable {
+			if b.isTable() {
 				tb := (*Table)(b.p)
-				if c.p == unsafe.Pointer(&intHeader) {
+				if c.isInt() {
 					if at := c.n - 1; at < uint64(tb.alen) {
 						if v := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); v.p != nil {
 							*ra = *v
@@ -220,7 +221,7 @@ enter:
 			goto reload
 		case opGetInt:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			if b.p != nil && (*header)(b.p).kind == KindTable {
+			if b.isTable() {
 				tb := (*Table)(b.p)
 				n := uint64(i>>32) & 0xffff
 				if at := n - 1; at < uint64(tb.alen) {
@@ -251,7 +252,7 @@ enter:
 			}
 			b := fn.upvalues[uint8(i>>8)].v
 			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0)).p)
-			if b.p != nil && (*header)(b.p).kind == KindTable {
+			if b.isTable() {
 				tb := (*Table)(b.p)
 				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
 				if at := atomic.LoadUint32(hint); at < tb.elen && tb.bits&bitCopyOnWrite == 0 {
@@ -286,7 +287,7 @@ enter:
 			}
 			b := ra
 			k := (*Str)((*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0)).p)
-			if b.p != nil && (*header)(b.p).kind == KindTable {
+			if b.isTable() {
 				tb := (*Table)(b.p)
 				hint := (*uint32)(unsafe.Add(hints, uintptr(i>>48)*4))
 				if at := atomic.LoadUint32(hint); at < tb.elen && tb.bits&bitCopyOnWrite == 0 {
@@ -320,9 +321,9 @@ enter:
 				c = (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			}
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			if ra.p != nil && (*header)(ra.p).kind == KindTable {
+			if ra.isTable() {
 				tb := (*Table)(ra.p)
-				if b.p == unsafe.Pointer(&intHeader) && tb.bits&bitCopyOnWrite == 0 {
+				if b.isInt() && tb.bits&bitCopyOnWrite == 0 {
 					at := b.n - 1
 					if at < uint64(tb.alen) && c.p != nil {
 						if d := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); tb.meta == nil || d.p != nil {
@@ -351,7 +352,7 @@ enter:
 			} else {
 				c = (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
 			}
-			if ra.p != nil && (*header)(ra.p).kind == KindTable {
+			if ra.isTable() {
 				tb := (*Table)(ra.p)
 				if at := uint64(uint16(i>>16)) - 1; at < uint64(tb.alen) && c.p != nil && tb.bits&bitCopyOnWrite == 0 {
 					if d := (*Value)(unsafe.Add(tb.arr, at*uint64(valueSize))); tb.meta == nil || d.p != nil {
@@ -379,571 +380,352 @@ enter:
 		case opAdd:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n + c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n + c.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				if c.p == unsafe.Pointer(&floatHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) + math.Float64frombits(c.n))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+			if b.isFloat() {
+				if c.isFloat() {
+					ra.putFloat(b.float() + c.float())
 					continue
 				}
-				if c.p == unsafe.Pointer(&intHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) + float64(int64(c.n)))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+				if c.isInt() {
+					ra.putFloat(b.float() + float64(c.int()))
 					continue
 				}
-			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(float64(int64(b.n)) + math.Float64frombits(c.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			} else if b.isInt() && c.isFloat() {
+				ra.putFloat(float64(b.int()) + c.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpAdd, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opSub:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n - c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n - c.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				if c.p == unsafe.Pointer(&floatHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) - math.Float64frombits(c.n))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+			if b.isFloat() {
+				if c.isFloat() {
+					ra.putFloat(b.float() - c.float())
 					continue
 				}
-				if c.p == unsafe.Pointer(&intHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) - float64(int64(c.n)))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+				if c.isInt() {
+					ra.putFloat(b.float() - float64(c.int()))
 					continue
 				}
-			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(float64(int64(b.n)) - math.Float64frombits(c.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			} else if b.isInt() && c.isFloat() {
+				ra.putFloat(float64(b.int()) - c.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpSub, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opMul:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n * c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n * c.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				if c.p == unsafe.Pointer(&floatHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) * math.Float64frombits(c.n))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+			if b.isFloat() {
+				if c.isFloat() {
+					ra.putFloat(b.float() * c.float())
 					continue
 				}
-				if c.p == unsafe.Pointer(&intHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) * float64(int64(c.n)))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+				if c.isInt() {
+					ra.putFloat(b.float() * float64(c.int()))
 					continue
 				}
-			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(float64(int64(b.n)) * math.Float64frombits(c.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			} else if b.isInt() && c.isFloat() {
+				ra.putFloat(float64(b.int()) * c.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpMul, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opDiv:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			var x, y float64
-			if b.p == unsafe.Pointer(&floatHeader) {
-				x = math.Float64frombits(b.n)
-			} else if b.p == unsafe.Pointer(&intHeader) {
-				x = float64(int64(b.n))
+			var dividend, divisor float64
+			if b.isFloat() {
+				dividend = b.float()
+			} else if b.isInt() {
+				dividend = float64(b.int())
 			} else {
-				goto slowDiv
+				x, y = *b, *c
+				goto arithmetic
 			}
-			if c.p == unsafe.Pointer(&floatHeader) {
-				y = math.Float64frombits(c.n)
-			} else if c.p == unsafe.Pointer(&intHeader) {
-				y = float64(int64(c.n))
+			if c.isFloat() {
+				divisor = c.float()
+			} else if c.isInt() {
+				divisor = float64(c.int())
 			} else {
-				goto slowDiv
+				x, y = *b, *c
+				goto arithmetic
 			}
-			ra.n = math.Float64bits(x / y)
-			if ra.p != unsafe.Pointer(&floatHeader) {
-				ra.p = unsafe.Pointer(&floatHeader)
-			}
+			ra.putFloat(dividend / divisor)
 			continue
-		slowDiv:
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpDiv, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
 		case opMod:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
+			if b.isInt() && c.isInt() && c.n != 0 {
 				if (b.n|c.n)>>32 == 0 { // dividing half the bits is faster
-					ra.n = uint64(uint32(b.n) % uint32(c.n))
+					ra.putInt(uint64(uint32(b.n) % uint32(c.n)))
 				} else {
-					ra.n = uint64(intMod(int64(b.n), int64(c.n)))
-				}
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
+					ra.putInt(uint64(intMod(b.int(), c.int())))
 				}
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpMod, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opIDiv:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
-				ra.n = uint64(intDiv(int64(b.n), int64(c.n)))
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() && c.n != 0 {
+				ra.putInt(uint64(intDiv(b.int(), c.int())))
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpIDiv, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
-		case opPow:
-			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpPow, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opBand:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n & c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n & c.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBand, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opBor:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n | c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n | c.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBor, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opBxor:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n ^ c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n ^ c.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBxor, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opShl:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = uint64(shiftLeft(int64(b.n), int64(c.n)))
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(uint64(shiftLeft(b.int(), c.int())))
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpShl, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opShr:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = uint64(shiftRight(int64(b.n), int64(c.n)))
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(uint64(shiftRight(b.int(), c.int())))
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpShr, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opAddK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n + c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n + c.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				if c.p == unsafe.Pointer(&floatHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) + math.Float64frombits(c.n))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+			if b.isFloat() {
+				if c.isFloat() {
+					ra.putFloat(b.float() + c.float())
 					continue
 				}
-				if c.p == unsafe.Pointer(&intHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) + float64(int64(c.n)))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+				if c.isInt() {
+					ra.putFloat(b.float() + float64(c.int()))
 					continue
 				}
-			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(float64(int64(b.n)) + math.Float64frombits(c.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			} else if b.isInt() && c.isFloat() {
+				ra.putFloat(float64(b.int()) + c.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpAdd, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opSubK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n - c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n - c.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				if c.p == unsafe.Pointer(&floatHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) - math.Float64frombits(c.n))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+			if b.isFloat() {
+				if c.isFloat() {
+					ra.putFloat(b.float() - c.float())
 					continue
 				}
-				if c.p == unsafe.Pointer(&intHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) - float64(int64(c.n)))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+				if c.isInt() {
+					ra.putFloat(b.float() - float64(c.int()))
 					continue
 				}
-			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(float64(int64(b.n)) - math.Float64frombits(c.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			} else if b.isInt() && c.isFloat() {
+				ra.putFloat(float64(b.int()) - c.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpSub, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opMulK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n * c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n * c.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				if c.p == unsafe.Pointer(&floatHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) * math.Float64frombits(c.n))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+			if b.isFloat() {
+				if c.isFloat() {
+					ra.putFloat(b.float() * c.float())
 					continue
 				}
-				if c.p == unsafe.Pointer(&intHeader) {
-					ra.n = math.Float64bits(math.Float64frombits(b.n) * float64(int64(c.n)))
-					if ra.p != unsafe.Pointer(&floatHeader) {
-						ra.p = unsafe.Pointer(&floatHeader)
-					}
+				if c.isInt() {
+					ra.putFloat(b.float() * float64(c.int()))
 					continue
 				}
-			} else if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(float64(int64(b.n)) * math.Float64frombits(c.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			} else if b.isInt() && c.isFloat() {
+				ra.putFloat(float64(b.int()) * c.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpMul, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opDivK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			var x, y float64
-			if b.p == unsafe.Pointer(&floatHeader) {
-				x = math.Float64frombits(b.n)
-			} else if b.p == unsafe.Pointer(&intHeader) {
-				x = float64(int64(b.n))
+			var dividend, divisor float64
+			if b.isFloat() {
+				dividend = b.float()
+			} else if b.isInt() {
+				dividend = float64(b.int())
 			} else {
-				goto slowDivK
+				x, y = *b, *c
+				goto arithmetic
 			}
-			if c.p == unsafe.Pointer(&floatHeader) {
-				y = math.Float64frombits(c.n)
-			} else if c.p == unsafe.Pointer(&intHeader) {
-				y = float64(int64(c.n))
+			if c.isFloat() {
+				divisor = c.float()
+			} else if c.isInt() {
+				divisor = float64(c.int())
 			} else {
-				goto slowDivK
+				x, y = *b, *c
+				goto arithmetic
 			}
-			ra.n = math.Float64bits(x / y)
-			if ra.p != unsafe.Pointer(&floatHeader) {
-				ra.p = unsafe.Pointer(&floatHeader)
-			}
+			ra.putFloat(dividend / divisor)
 			continue
-		slowDivK:
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpDiv, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
 		case opModK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
+			if b.isInt() && c.isInt() && c.n != 0 {
 				if (b.n|c.n)>>32 == 0 { // dividing half the bits is faster
-					ra.n = uint64(uint32(b.n) % uint32(c.n))
+					ra.putInt(uint64(uint32(b.n) % uint32(c.n)))
 				} else {
-					ra.n = uint64(intMod(int64(b.n), int64(c.n)))
-				}
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
+					ra.putInt(uint64(intMod(b.int(), c.int())))
 				}
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpMod, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opIDivK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) && c.n != 0 {
-				ra.n = uint64(intDiv(int64(b.n), int64(c.n)))
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() && c.n != 0 {
+				ra.putInt(uint64(intDiv(b.int(), c.int())))
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpIDiv, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
+		case opPow:
+			x, y = *(*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0)), *(*Value)(unsafe.Add(regs, uintptr(i>>28)&0xff0))
+			goto arithmetic
 		case opPowK:
-			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpPow, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *(*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0)), *(*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
+			goto arithmetic
 		case opBandK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n & c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n & c.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBand, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opBorK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n | c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n | c.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBor, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opBxorK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = b.n ^ c.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(b.n ^ c.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBxor, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opShlK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = uint64(shiftLeft(int64(b.n), int64(c.n)))
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(uint64(shiftLeft(b.int(), c.int())))
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpShl, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opShrK:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			c := (*Value)(unsafe.Add(consts, uintptr(i>>28)&0xffff0))
-			if b.p == unsafe.Pointer(&intHeader) && c.p == unsafe.Pointer(&intHeader) {
-				ra.n = uint64(shiftRight(int64(b.n), int64(c.n)))
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() && c.isInt() {
+				ra.putInt(uint64(shiftRight(b.int(), c.int())))
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpShr, *b, *c, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *c
+			goto arithmetic
 		case opUnm:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) {
-				ra.n = -b.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() {
+				ra.putInt(-b.n)
 				continue
 			}
-			if b.p == unsafe.Pointer(&floatHeader) {
-				ra.n = math.Float64bits(-math.Float64frombits(b.n))
-				if ra.p != unsafe.Pointer(&floatHeader) {
-					ra.p = unsafe.Pointer(&floatHeader)
-				}
+			if b.isFloat() {
+				ra.putFloat(-b.float())
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpUnm, *b, *b, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *b
+			goto arithmetic
 		case opBnot:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			if b.p == unsafe.Pointer(&intHeader) {
-				ra.n = ^b.n
-				if ra.p != unsafe.Pointer(&intHeader) {
-					ra.p = unsafe.Pointer(&intHeader)
-				}
+			if b.isInt() {
+				ra.putInt(^b.n)
 				continue
 			}
-			fr.pc = int32(pc)
-			if err = s.arithOp(t, OpBnot, *b, *b, i); err != nil {
-				goto fail
-			}
-			goto reload
+			x, y = *b, *b
+			goto arithmetic
 		case opNot:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			*ra = Bool(b.p == nil || (b.p == unsafe.Pointer(&boolHeader) && b.n == 0))
+			*ra = Bool(b.isFalse())
 		case opLen:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			if b.p != nil {
 				if kind := (*header)(b.p).kind; kind == KindTable {
 					if tb := (*Table)(b.p); tb.meta == nil {
-						ra.n = uint64(tb.alen)
-						if ra.p != unsafe.Pointer(&intHeader) {
-							ra.p = unsafe.Pointer(&intHeader)
-						}
+						ra.putInt(uint64(tb.alen))
 						continue
 					}
 				} else if kind == KindString {
-					ra.n = uint64(len((*Str)(b.p).s))
-					if ra.p != unsafe.Pointer(&intHeader) {
-						ra.p = unsafe.Pointer(&intHeader)
-					}
+					ra.putInt(uint64(len((*Str)(b.p).s)))
 					continue
 				}
 			}
@@ -967,7 +749,7 @@ enter:
 				goto reload
 			}
 		case opJump:
-			j := int(int32(i >> 32))
+			j := i.j()
 			if j < 0 {
 				s.account.fuel--
 				if s.account.fuel < 0 {
@@ -982,7 +764,7 @@ enter:
 		case opEq:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			var eq bool
-			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+			if ra.p == b.p && !ra.isFloat() {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
 				fr.pc = int32(pc)
@@ -997,12 +779,12 @@ enter:
 				i = fn.proto.code[fr.pc-1]
 			}
 			if eq {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNe:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
 			var eq bool
-			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+			if ra.p == b.p && !ra.isFloat() {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
 				fr.pc = int32(pc)
@@ -1017,12 +799,12 @@ enter:
 				i = fn.proto.code[fr.pc-1]
 			}
 			if !eq {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opEqK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
 			var eq bool
-			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+			if ra.p == b.p && !ra.isFloat() {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
 				fr.pc = int32(pc)
@@ -1030,12 +812,12 @@ enter:
 				i = fn.proto.code[fr.pc-1]
 			}
 			if eq {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNeK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
 			var eq bool
-			if ra.p == b.p && ra.p != unsafe.Pointer(&floatHeader) {
+			if ra.p == b.p && !ra.isFloat() {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
 				fr.pc = int32(pc)
@@ -1043,291 +825,183 @@ enter:
 				i = fn.proto.code[fr.pc-1]
 			}
 			if !eq {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opLt:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) < int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() < b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() < b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLess(x, y); !ok {
-					if err = s.compareOp(t, evLt, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto less
 			}
 			if yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNotLt:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) < int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() < b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() < b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLess(x, y); !ok {
-					if err = s.compareOp(t, evLt, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto less
 			}
 			if !yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opLe:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) <= int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() <= b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() <= b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLessEqual(x, y); !ok {
-					if err = s.compareOp(t, evLe, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto lessEqual
 			}
 			if yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNotLe:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) <= int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() <= b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() <= b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLessEqual(x, y); !ok {
-					if err = s.compareOp(t, evLe, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto lessEqual
 			}
 			if !yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opLtK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) < int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() < b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() < b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLess(x, y); !ok {
-					if err = s.compareOp(t, evLt, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto less
 			}
 			if yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNotLtK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) < int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) < math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() < b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() < b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLess(x, y); !ok {
-					if err = s.compareOp(t, evLt, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto less
 			}
 			if !yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opLeK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) <= int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() <= b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() <= b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLessEqual(x, y); !ok {
-					if err = s.compareOp(t, evLe, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto lessEqual
 			}
 			if yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNotLeK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) <= int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) <= math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() <= b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() <= b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				var ok bool
-				if yes, ok = rawLessEqual(x, y); !ok {
-					if err = s.compareOp(t, evLe, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto lessEqual
 			}
 			if !yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opGtK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) > int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) > math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() > b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() > b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *b, *ra
-				var ok bool
-				if yes, ok = rawLess(x, y); !ok {
-					if err = s.compareOp(t, evLt, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *b, *ra
+				goto less
 			}
 			if yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNotGtK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) > int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) > math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() > b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() > b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *b, *ra
-				var ok bool
-				if yes, ok = rawLess(x, y); !ok {
-					if err = s.compareOp(t, evLt, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *b, *ra
+				goto less
 			}
 			if !yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opGeK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) >= int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) >= math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() >= b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() >= b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *b, *ra
-				var ok bool
-				if yes, ok = rawLessEqual(x, y); !ok {
-					if err = s.compareOp(t, evLe, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *b, *ra
+				goto lessEqual
 			}
 			if yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opNotGeK:
 			b := (*Value)(unsafe.Add(consts, uintptr(i>>12)&0xffff0))
-			var yes bool
-			if ra.p == unsafe.Pointer(&intHeader) && b.p == unsafe.Pointer(&intHeader) {
-				yes = int64(ra.n) >= int64(b.n)
-			} else if ra.p == unsafe.Pointer(&floatHeader) && b.p == unsafe.Pointer(&floatHeader) {
-				yes = math.Float64frombits(ra.n) >= math.Float64frombits(b.n)
+			if ra.isInt() && b.isInt() {
+				yes = ra.int() >= b.int()
+			} else if ra.isFloat() && b.isFloat() {
+				yes = ra.float() >= b.float()
 			} else {
-				fr.pc = int32(pc)
-				x, y := *b, *ra
-				var ok bool
-				if yes, ok = rawLessEqual(x, y); !ok {
-					if err = s.compareOp(t, evLe, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				i = fn.proto.code[fr.pc-1]
+				x, y = *b, *ra
+				goto lessEqual
 			}
 			if !yes {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opTest:
-			if ra.p != nil && (ra.p != unsafe.Pointer(&boolHeader) || ra.n != 0) {
-				pc += int(int32(i >> 32))
+			if !ra.isFalse() {
+				pc += i.j()
 			}
 		case opTestNot:
-			if ra.p == nil || (ra.p == unsafe.Pointer(&boolHeader) && ra.n == 0) {
-				pc += int(int32(i >> 32))
+			if ra.isFalse() {
+				pc += i.j()
 			}
 		case opTestSet:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			if b.p != nil && (b.p != unsafe.Pointer(&boolHeader) || b.n != 0) {
+			if !b.isFalse() {
 				*ra = *b
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opTestNotSet:
 			b := (*Value)(unsafe.Add(regs, uintptr(i>>12)&0xff0))
-			if b.p == nil || (b.p == unsafe.Pointer(&boolHeader) && b.n == 0) {
+			if b.isFalse() {
 				*ra = *b
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opCall:
 			at := int(fr.fn) + 1 + i.a()
@@ -1336,7 +1010,7 @@ enter:
 				nargs = t.top - at - 1
 			}
 			fr.pc = int32(pc)
-			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
+			if ra.isFunction() {
 				callee := (*Function)(ra.p)
 				if p := callee.proto; p != nil {
 					if top := at + 1 + int(p.maxStack); top <= t.limit {
@@ -1383,7 +1057,7 @@ enter:
 				i = fn.proto.code[fr.pc-1]
 				ra = (*Value)(unsafe.Add(regs, uintptr(i>>4)&0xff0))
 			}
-			if ra.p != nil && (*header)(ra.p).kind == KindFunction {
+			if ra.isFunction() {
 				callee := (*Function)(ra.p)
 				if p := callee.proto; p != nil && int(fr.ret)+1+int(p.maxStack) <= t.limit && !p.hosted() {
 					s.account.fuel--
@@ -1520,7 +1194,7 @@ enter:
 			}
 			i = fn.proto.code[fr.pc-1]
 			if skip {
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opForLoop:
 			s.account.fuel--
@@ -1535,23 +1209,20 @@ enter:
 			limit := (*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize))
 			step := (*Value)(unsafe.Add(unsafe.Pointer(ra), 2*valueSize))
 			v := (*Value)(unsafe.Add(unsafe.Pointer(ra), 3*valueSize))
-			if step.p == unsafe.Pointer(&intHeader) {
+			if step.isInt() {
 				if limit.n > 0 {
 					limit.n--
 					ra.n += step.n
-					v.n = ra.n
-					if v.p != unsafe.Pointer(&intHeader) {
-						v.p = unsafe.Pointer(&intHeader)
-					}
-					pc += int(int32(i >> 32))
+					v.putInt(ra.n)
+					pc += i.j()
 				}
 				continue
 			}
-			x, d := math.Float64frombits(ra.n)+math.Float64frombits(step.n), math.Float64frombits(step.n)
-			if l := math.Float64frombits(limit.n); d > 0 && x <= l || d <= 0 && l <= x {
+			x, d := ra.float()+step.float(), step.float()
+			if l := limit.float(); d > 0 && x <= l || d <= 0 && l <= x {
 				ra.n = math.Float64bits(x)
 				*v = Float(x)
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opTForPrep:
 			fr.pc = int32(pc)
@@ -1559,10 +1230,10 @@ enter:
 				goto fail
 			}
 			i = fn.proto.code[fr.pc-1]
-			pc += int(int32(i >> 32))
+			pc += i.j()
 		case opTForCall:
 			fr.pc = int32(pc)
-			if ra.p != nil && (*header)(ra.p).kind == KindFunction && t.hook == nil {
+			if ra.isFunction() && t.hook == nil {
 				if host := (*Function)(ra.p).host; host != nil && host.builtin != builtinNone && host.builtin < firstFrameBuiltin && i.c() <= 2 {
 					if tb := (*Value)(unsafe.Add(unsafe.Pointer(ra), valueSize)); tb.isTable() {
 						if host.builtin == builtinNext {
@@ -1600,7 +1271,7 @@ enter:
 			v := (*Value)(unsafe.Add(unsafe.Pointer(ra), 4*valueSize))
 			if v.p != nil {
 				*(*Value)(unsafe.Add(unsafe.Pointer(ra), 2*valueSize)) = *v
-				pc += int(int32(i >> 32))
+				pc += i.j()
 			}
 		case opSetList:
 			fr.pc = int32(pc)
@@ -1660,6 +1331,37 @@ enter:
 			goto dispatch
 		}
 	}
+	// What the cases above do not settle at once, x and y being the operands:
+	// numbers of different kinds, strings that stand for numbers, metamethods.
+arithmetic:
+	fr.pc = int32(pc)
+	if err = s.arithOp(t, x, y, i); err != nil {
+		goto fail
+	}
+	goto reload
+less:
+	fr.pc = int32(pc)
+	if yes, ok = rawLess(x, y); ok {
+		goto compared
+	}
+	if err = s.compareOp(t, evLt, x, y); err != nil {
+		goto fail
+	}
+	goto reload
+lessEqual:
+	fr.pc = int32(pc)
+	if yes, ok = rawLessEqual(x, y); ok {
+		goto compared
+	}
+	if err = s.compareOp(t, evLe, x, y); err != nil {
+		goto fail
+	}
+	goto reload
+compared:
+	if i = fn.proto.code[fr.pc-1]; yes != i.negated() {
+		pc += i.j()
+	}
+	goto enter
 fail:
 	exit, err = s.unwind(err)
 	if err != nil {

@@ -121,3 +121,19 @@ func newClosure(p *Proto) *Function {
 
 // identity returns a value that stands for the variable itself.
 func (u *Upvalue) identity() Value { return Value{unsafe.Pointer(u), 0} }
+
+// newClosure returns a closure of p created by a function with the given
+// registers.
+func (s *State) newClosure(t *Thread, outer *Function, p *Proto, base int) *Function {
+	f := newClosure(p)
+	for i := range p.upvalues {
+		d := &p.upvalues[i]
+		if d.inStack {
+			f.upvalues[i] = t.findUpvalue(base + int(d.index))
+		} else {
+			f.upvalues[i] = outer.upvalues[d.index]
+		}
+	}
+	s.account.memory += int64(closureSize)
+	return f
+}

@@ -154,16 +154,5 @@ func (s *State) callHooked(t *Thread, at int) error {
 	if s.depth >= maxDepth {
 		return s.depthError()
 	}
-	s.depth++
-	t.pinned++
-	below := len(t.frames)
-	exit, err := s.call(t, at, 2, -1, frameFresh|frameHook, contResults, 0)
-	if err != nil && len(t.frames) == below {
-		err = s.handle(t, err)
-	} else if err != nil || !exit {
-		err = s.exec(err)
-	}
-	t.pinned--
-	s.depth--
-	return err
+	return s.callFresh(t, at, 2, frameHook)
 }

@@ -20,6 +20,9 @@ func (i instruction) c() int     { return int(uint16(i >> 32)) }
 func (i instruction) d() int     { return int(i >> 48) }
 func (i instruction) j() int     { return int(int32(i >> 32)) }
 
+// negated tells of a comparison whether it jumps when it does not hold.
+func (i instruction) negated() bool { return (i.op()-opEq)&1 == 1 }
+
 // opcode says what an instruction does. R is a register, K a constant, U an
 // upvalue; RK(x) is R[x] below 256 and K[x-256] above.
 type opcode uint8

@@ -189,6 +189,23 @@ func (v Value) str() *Str           { return (*Str)(v.p) }
 func (v Value) table() *Table       { return (*Table)(v.p) }
 func (v Value) function() *Function { return (*Function)(v.p) }
 
+// putInt makes v the integer with the bits n. Most often v is one already, and
+// a pointer that is not written costs the collector nothing.
+func (v *Value) putInt(n uint64) {
+	v.n = n
+	if v.p != unsafe.Pointer(&intHeader) {
+		v.p = unsafe.Pointer(&intHeader)
+	}
+}
+
+// putFloat makes v the float f.
+func (v *Value) putFloat(f float64) {
+	v.n = math.Float64bits(f)
+	if v.p != unsafe.Pointer(&floatHeader) {
+		v.p = unsafe.Pointer(&floatHeader)
+	}
+}
+
 // RawEqual compares without metamethods, as Lua's rawequal does: an integer
 // and a float are equal when they stand for the same number.
 func RawEqual(a, b Value) bool {
