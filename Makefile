@@ -178,8 +178,8 @@ storm: ## 200 people say 20 messages each while the server is killed, and each i
 
 .PHONY: nodes
 SECONDS ?= 180
-nodes: ## Three nodes on one Postgres, killed at random for SECONDS (default 180) while they work
-	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run TestNodesKilledAtRandom ./cmd/luanette
+nodes: ## Three nodes on one Postgres, killed at random for SECONDS (default 180) while they work, and frozen
+	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode' ./cmd/luanette
 
 .PHONY: cover
 cover: neighbours ## Coverage by package, and cover.out

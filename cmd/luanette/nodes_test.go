@@ -68,6 +68,7 @@ func TestNodesKilledAtRandom(t *testing.T) {
 	f.disturb(t, time.Duration(seconds)*time.Second)
 	close(stop)
 	clients.Wait()
+	f.checkOrder(t)
 	f.check(t)
 	f.checkOnce(t)
 	looked.check(t, f)
@@ -117,6 +118,7 @@ type crewman struct {
 	mu            sync.Mutex
 	cmd           *exec.Cmd
 	life          int         // grows with each start and each kill: even while it lives
+	frozen        atomic.Bool // a balancer would have noticed
 	last          chan string // what it said after it had started, once it has ended
 }
 
@@ -217,9 +219,13 @@ func (c *crewman) kill() {
 	_ = c.cmd.Wait()
 }
 
-// any is some node, dead or alive.
+// any is some node, dead or alive, but none that would never answer.
 func (f *fleet) any() *crashServer {
-	return &crashServer{url: "http://" + f.crew[rand.IntN(len(f.crew))].address}
+	c := f.crew[rand.IntN(len(f.crew))]
+	for c.frozen.Load() {
+		c = f.crew[rand.IntN(len(f.crew))]
+	}
+	return &crashServer{url: "http://" + c.address}
 }
 
 // until asks one node after the other until it works.
@@ -375,33 +381,54 @@ func (f *fleet) disturb(t *testing.T, long time.Duration) {
 
 // killOne kills a node and starts it again when the others have noticed.
 func (f *fleet) killOne(t *testing.T, c *crewman) {
-	before, err := node.List(t.Context(), f.store)
+	id := f.idOf(t, c)
+	c.kill()
+	f.kills++
+	f.noticed(t, id)
+	f.start(t, c)
+}
+
+// idOf is what a node's row is called, or "" when it has none.
+func (f *fleet) idOf(t *testing.T, c *crewman) string {
+	t.Helper()
+	all, err := node.List(t.Context(), f.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(before, func(i node.Info) bool { return strings.HasSuffix(i.Address, c.address) })
-	c.kill()
+	for _, i := range all {
+		if strings.HasSuffix(i.Address, c.address) {
+			return i.ID
+		}
+	}
+	return ""
+}
+
+// noticed waits until the others have noticed that a node does not live any more.
+func (f *fleet) noticed(t *testing.T, id string) {
+	t.Helper()
 	killed := time.Now()
 	f.lastKill.Store(&killed)
-	f.kills++
-	for at >= 0 && time.Since(killed) < 30*time.Second {
+	for id != "" && time.Since(killed) < 30*time.Second {
 		now, err := node.List(t.Context(), f.store)
-		if err == nil && !slices.ContainsFunc(now, func(i node.Info) bool { return i.ID == before[at].ID }) {
+		if err == nil && !slices.ContainsFunc(now, func(i node.Info) bool { return i.ID == id }) {
 			f.gone = append(f.gone, time.Since(killed))
-			break
+			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	f.start(t, c)
+}
+
+// checkOrder looks at what the counter found wrong. A dead node makes no calls.
+func (f *fleet) checkOrder(t *testing.T) {
+	f.counter.mu.Lock()
+	defer f.counter.mu.Unlock()
+	for _, problem := range f.counter.problems {
+		t.Error(problem)
+	}
 }
 
 // check looks at what is left when all is quiet.
 func (f *fleet) check(t *testing.T) {
-	f.counter.mu.Lock()
-	for _, problem := range f.counter.problems {
-		t.Error(problem)
-	}
-	f.counter.mu.Unlock()
 	for id, e := range f.jobs {
 		for step := range nodesJobSteps {
 			if made := f.counter.made(e.name)[step+1]; made < 1 && !e.doubt {

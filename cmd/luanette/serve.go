@@ -14,6 +14,7 @@ import (
 type serveCommand struct {
 	settingFlags
 	Listen  *string `short:"l" placeholder:"ADDR" help:"Address to listen on (default 127.0.0.1:8081)."`
+	Node    *string `placeholder:"NAME" help:"What this process is called among several on one Postgres (default: the machine's name)."`
 	TLSCert *string `name:"tls-cert" type:"path" placeholder:"FILE" help:"Certificate to serve HTTPS with; luanette cert makes one."`
 	TLSKey  *string `name:"tls-key" type:"path" placeholder:"FILE" help:"The certificate's private key."`
 }
@@ -29,7 +30,7 @@ Every flag has a key in luanette.toml and a LUANETTE_* variable;
 
 // Run serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, world *process) error {
-	loaded, err := c.load(world, map[string]*string{"listen": c.Listen, "tls_cert": c.TLSCert, "tls_key": c.TLSKey})
+	loaded, err := c.load(world, map[string]*string{"listen": c.Listen, "node": c.Node, "tls_cert": c.TLSCert, "tls_key": c.TLSKey})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	Data      string                    `toml:"data" help:"folder for everything that is kept"`
 	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
 	Blobs     string                    `toml:"blobs" help:"where contents are kept: folder (in the data folder), database, or the path of a folder that all servers share; empty is database with Postgres and else folder"`
-	Node      string                    `toml:"node" help:"what this process is called among several on one Postgres; the machine's name when empty"`
+	Node      string                    `toml:"node" help:"what this process is called among several on one Postgres, where no living one may have the name; the machine's name when empty"`
 	Drain     Duration                  `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
 	Linger    Duration                  `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
 	GCPercent int                       `toml:"gc_percent" live:"yes" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`

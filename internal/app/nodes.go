@@ -46,6 +46,7 @@ func (h *House) joinNodes(ctx context.Context) (err error) {
 	options := node.Options{Name: h.config.nodeName(), Version: h.options.Version, Load: h.load, Events: h.bus, Log: h.log}
 	if h.isShared() {
 		options.Silence = nodeSilence
+		options.Only = h.options.Jobs && h.config.Node != "" // it was chosen
 	}
 	if h.node, err = node.Join(ctx, h.store, options); err != nil || !h.isShared() {
 		return err

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -16,6 +17,14 @@ func (n *Node) Abandon() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.release()
+}
+
+// LookAround looks for dead nodes, as one does that has been there for long.
+func (n *Node) LookAround(ctx context.Context) error {
+	n.mu.Lock()
+	n.since = time.Now().Add(-time.Hour)
+	n.mu.Unlock()
+	return n.reap(ctx)
 }
 
 // Held is nil when the node holds its claim.

@@ -2,10 +2,11 @@
 // row, and holds a claim that ends with it: a lock of the database's, on Postgres
 // of a connection, with SQLite of the operating system. Who is dead is told by the
 // claim and, where a connection can break and be made again, by silence on the
-// database's own clock; no node's clock is asked. What a dead node had in hand, its
-// estate, is adopted by the others.
+// database's own clock; no node's clock is asked. One that keeps its claim and is
+// silent for long is as good as dead. What a dead node had in hand, its estate, is
+// adopted by the others.
 //
-// A node that was only cut off may be taken for dead. It finds its row gone when it
+// A node that was only cut off, or frozen, may be taken for dead. It finds its row gone when it
 // comes back, and makes another; what was adopted meanwhile is not its own any
 // more. Those who keep what nodes have in hand see to that: every write says whose
 // the row must be.
@@ -35,6 +36,7 @@ var migrations embed.FS
 // Options are a node's choices.
 type Options struct {
 	Name    string // what people call it; a second one of the same name gets a suffix
+	Only    bool   // rather than with a suffix it does not join at all
 	Version string
 	// Silence is how long nothing must be heard of a node whose claim is free,
 	// before it is dead. Zero: a free claim is enough, and nobody needs to be heard.
@@ -76,6 +78,7 @@ type Node struct {
 	estates []Estate
 	cutOff  bool      // the connection was away: the claim may be lost
 	since   time.Time // when it was last made: what others did not say before then is no sign
+	beaten  time.Time // when it was last heard of itself, by the database's clock
 }
 
 // topic is where nodes tell each other that one came or went.
@@ -98,8 +101,11 @@ func Join(ctx context.Context, database *db.DB, o Options) (*Node, error) {
 		return nil, err
 	}
 	err := n.reap(ctx)
+	if err == nil && o.Only {
+		err = n.vacate(ctx)
+	}
 	if err == nil {
-		err = n.enroll(ctx)
+		err = n.enroll(ctx, o.Only)
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.release())
@@ -188,10 +194,12 @@ func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
 	})
 }
 
-// How often a node is heard of, and looks at the others when nobody tells it to.
+// How often a node is heard of, looks at the others when nobody tells it to, and how
+// long nothing must be heard of one that still has its claim: it is frozen, or hangs.
 const (
-	beatTime = time.Second
-	lookTime = 5 * time.Second
+	beatTime   = time.Second
+	lookTime   = 5 * time.Second
+	frozenTime = 10 * time.Second
 )
 
 func (n *Node) live(ctx context.Context, news <-chan struct{}) {
@@ -255,7 +263,7 @@ func (n *Node) stay(ctx context.Context) error {
 		return nil
 	}
 	n.options.Log.WarnContext(ctx, "this node was cut off and taken for dead; it goes on with what is still its own")
-	if err := n.enroll(ctx); err != nil {
+	if err := n.enroll(ctx, false); err != nil {
 		return err
 	}
 	return n.each(func(e Estate) error { return e.Recheck(ctx) })

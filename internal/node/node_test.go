@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/node"
 )
 
@@ -122,6 +123,64 @@ func TestNamesAreOnesOwn(t *testing.T) {
 			t.Errorf("left behind: %v", got)
 		}
 	})
+}
+
+// A name that somebody chose is the node's or nobody's. The dead have none.
+func TestAChosenNameIsNotShared(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	a, d := join(t, url, "box")
+	only := node.Options{Name: "box", Silence: silence(url), Only: true}
+	if _, err := node.Join(t.Context(), d, only); fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.HintOf(err), "--node") {
+		t.Errorf("a second one of a chosen name: %v (%s)", err, fault.HintOf(err))
+	}
+	first, firstDB := join(t, url, "first") // so that its claim is not the one that is free next
+	b, _ := join(t, url, "other")
+	kill(t, first, firstDB)
+	if err := a.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	rejoin, err := node.Join(t.Context(), d, only)
+	if err != nil || rejoin.Name() != "box" {
+		t.Fatalf("after its death: %v", err)
+	}
+	for _, n := range []*node.Node{rejoin, b} {
+		if err := n.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A node that keeps its claim and is not heard of for long, frozen for instance, is
+// taken for dead; one that is silent for less has time to wake up.
+func TestAFrozenNodeIsTakenForDead(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	frozen, d := join(t, url, "frozen")
+	heir, _ := join(t, url, "heir")
+	for _, look := range []struct {
+		after int // seconds, beside those before
+		want  string
+	}{{5, "frozen,heir"}, {6, "heir"}} {
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, look.after*1_000_000, frozen.ID)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := heir.LookAround(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(names(t, d), ","); got != look.want {
+			t.Errorf("after %d s more: nodes %s, want %s", look.after, got, look.want)
+		}
+	}
+	for _, n := range []*node.Node{frozen, heir} {
+		if err := n.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // What a node has in hand that dies goes to another; what a living one has stays.

@@ -79,19 +79,41 @@ func List(ctx context.Context, d *db.DB) ([]Info, error) {
 	}
 	all, now, err := roll(ctx, d)
 	for i := range all {
-		if now.Sub(all[i].Heard) > 10*beatTime && all[i].beats() {
+		if all[i].frozen(now) {
 			all[i].State = "silent"
 		}
 	}
 	return all, err
 }
 
-// beats tells whether the node is one of those that are heard of all the time.
-func (i Info) beats() bool { return i.Heard.After(i.Started) }
+// frozen tells whether nothing was heard for long of a node that was heard of before.
+func (i Info) frozen(now time.Time) bool {
+	return i.Heard.After(i.Started) && now.Sub(i.Heard) > frozenTime
+}
+
+// vacate removes the row of a dead node that had this one's name.
+func (n *Node) vacate(ctx context.Context) error {
+	all, now, err := roll(ctx, n.db)
+	if err != nil {
+		return err
+	}
+	holders := n.others(all, now)
+	var failed []error
+	for _, i := range all {
+		switch {
+		case i.Name != n.options.Name:
+		case now.Sub(i.Heard) < n.options.Silence:
+			failed = append(failed, n.buryUnclaimed(ctx, i, now))
+		default:
+			failed = append(failed, n.remove(ctx, i, now, holders))
+		}
+	}
+	return errors.Join(failed...)
+}
 
 // enroll makes the node's row. Its name is its own: one that is taken gets a
-// number behind it.
-func (n *Node) enroll(ctx context.Context) error {
+// number behind it, or, for the only one of a name, is a conflict.
+func (n *Node) enroll(ctx context.Context, only bool) error {
 	var name string
 	load := n.load()
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
@@ -112,6 +134,10 @@ func (n *Node) enroll(ctx context.Context) error {
 			return err
 		}
 		name = n.options.Name
+		if only && slices.Contains(taken, name) {
+			return fault.New(fault.Conflict, "a node called %s is running on this database", name).
+				WithHint("give this one another name with --node, or stop the other; luanette nodes shows where it is")
+		}
 		for i := 2; slices.Contains(taken, name); i++ {
 			name = fmt.Sprintf("%s-%d", n.options.Name, i)
 		}
@@ -122,6 +148,9 @@ func (n *Node) enroll(ctx context.Context) error {
 		}
 		return tx.Notify(topic, "joined")
 	})
+	if fault.CodeOf(err) == fault.Conflict {
+		return err
+	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "join the nodes")
 	}
@@ -155,11 +184,11 @@ const skewed = 2 * time.Second
 
 // beat is heard of, and tells whether the node still has a row.
 func (n *Node) beat(ctx context.Context) (known bool, err error) {
+	var now time.Time
 	var skew time.Duration
 	load := n.load()
-	err = n.db.Write(ctx, func(tx *db.Tx) error {
-		now, err := tx.Now(ctx)
-		if err != nil {
+	err = n.db.Write(ctx, func(tx *db.Tx) (err error) {
+		if now, err = tx.Now(ctx); err != nil {
 			return err
 		}
 		skew = time.Since(now)
@@ -175,10 +204,25 @@ func (n *Node) beat(ctx context.Context) (known bool, err error) {
 		known = rows > 0
 		return err
 	})
-	if err == nil && skew.Abs() > skewed {
+	if err != nil {
+		return false, err
+	}
+	if skew.Abs() > skewed {
 		n.options.Log.WarnContext(ctx, "the clock of this machine is off the database's", "by", skew.Round(time.Millisecond))
 	}
-	return known, err
+	n.heardOf(now)
+	return known, nil
+}
+
+// heardOf notes when the node was heard of. One that was not for long, suspended for
+// instance, perhaps with all others, must wait for their signs as after a start.
+func (n *Node) heardOf(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.beaten.IsZero() && now.Sub(n.beaten) > n.options.Silence+beatTime {
+		n.since = time.Now()
+	}
+	n.beaten = now
 }
 
 // reap finds the nodes that are dead and removes their rows.
@@ -197,17 +241,20 @@ func (n *Node) reap(ctx context.Context) error {
 	}
 	var failed []error
 	for _, i := range all {
-		silent := now.Sub(i.Heard)
-		if i.ID == n.ID || silent < n.options.Silence {
-			continue
-		}
-		if holders[i.slot] { // another has its claim now
-			failed = append(failed, n.bury(ctx, i, silent))
-		} else {
-			failed = append(failed, n.buryUnclaimed(ctx, i, silent))
+		if i.ID != n.ID && now.Sub(i.Heard) >= n.options.Silence {
+			failed = append(failed, n.remove(ctx, i, now, holders))
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// remove removes the row of a silent node if it is dead: another has its claim, or
+// nobody, or it was silent for so long that a claim is no sign of life.
+func (n *Node) remove(ctx context.Context, i Info, now time.Time, holders map[int]bool) error {
+	if holders[i.slot] || n.options.Silence > 0 && i.frozen(now) {
+		return n.bury(ctx, i, now)
+	}
+	return n.buryUnclaimed(ctx, i, now)
 }
 
 // others gives the claims that other nodes are known to hold, and notes whether one
@@ -227,7 +274,7 @@ func (n *Node) others(all []Info, now time.Time) map[int]bool {
 
 // buryUnclaimed removes the row of a silent node if nobody holds its claim; one
 // that does is slow, and alive.
-func (n *Node) buryUnclaimed(ctx context.Context, i Info, silent time.Duration) error {
+func (n *Node) buryUnclaimed(ctx context.Context, i Info, now time.Time) error {
 	release, err := n.db.Claim(ctx, claimName(i.slot))
 	if fault.CodeOf(err) == fault.Conflict {
 		return nil
@@ -235,12 +282,12 @@ func (n *Node) buryUnclaimed(ctx context.Context, i Info, silent time.Duration) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(n.bury(ctx, i, silent), release())
+	return errors.Join(n.bury(ctx, i, now), release())
 }
 
 // bury removes the row of a node that is dead, unless it was heard of meanwhile.
-func (n *Node) bury(ctx context.Context, i Info, silent time.Duration) error {
-	buried := false
+func (n *Node) bury(ctx context.Context, i Info, now time.Time) error {
+	silent, buried := now.Sub(i.Heard), false
 	err := n.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.Heard.UnixMicro())
 		if err != nil {
