@@ -55,6 +55,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	active map[string]*flight
+	places map[string]chan struct{} // of runs that DBOS has begun here; told when one comes back
 }
 
 // flight is a run under way.
@@ -97,7 +98,7 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, log: o.Log, closed: make(chan struct{}), active: map[string]*flight{}}
+	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, log: o.Log, closed: make(chan struct{}), active: map[string]*flight{}, places: map[string]chan struct{}{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil
@@ -192,22 +193,31 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// perform is the workflow: every run is one of it.
+// perform is the workflow: every run is one of it. DBOS begins a run once in a
+// process, so one that was taken away keeps its place here, for when it comes back.
 func (e *Engine) perform(inner dbos.Context, id []byte) ([]byte, error) {
-	run := &Run{ID: string(id), engine: e, inner: inner}
+	back := e.open(string(id))
+	defer e.shut(string(id))
+	for {
+		if over, err := e.attempt(inner, string(id)); over {
+			return nil, err
+		}
+		if !e.comesBack(inner, string(id), back) {
+			return nil, ErrClosing // DBOS takes a run for finished unless it ended by its context
+		}
+	}
+}
+
+// attempt does the work of a run, and tells whether the run is over.
+func (e *Engine) attempt(inner dbos.Context, id string) (over bool, err error) {
 	ctx, cancel := context.WithCancelCause(context.Context(inner))
 	defer cancel(nil)
-	if !e.enter(run.ID, cancel) {
-		<-inner.Done()
-		return nil, ErrClosing
+	if !e.enter(id, cancel) {
+		return false, nil
 	}
-	err := e.work(ctx, run)
-	e.leave(run.ID)
-	if errors.Is(context.Cause(ctx), ErrClosing) || errors.Is(err, ErrTaken) {
-		<-inner.Done() // DBOS takes a run for finished unless it ended by its context
-		return nil, ErrClosing
-	}
-	return nil, err
+	err = e.work(ctx, &Run{ID: id, engine: e, inner: inner})
+	e.leave(id)
+	return !errors.Is(context.Cause(ctx), ErrClosing) && !errors.Is(err, ErrTaken), err
 }
 
 // enter notes that a run is under way here. The same one may be already, when it

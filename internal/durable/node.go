@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -43,7 +44,72 @@ func (e *Engine) Resume(id string) error {
 	if _, err := dbos.ResumeWorkflow[[]byte](e.dbos, id, dbos.WithResumeQueue(e.queue())); err != nil {
 		return fault.Wrap(fault.Internal, err, "go on with run %s", id)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case e.places[id] <- struct{}{}:
+	default: // it has none, and DBOS begins it; or it was told
+	}
 	return nil
+}
+
+// open makes a run's place.
+func (e *Engine) open(id string) (back <-chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	place := make(chan struct{}, 1)
+	e.places[id] = place
+	return place
+}
+
+func (e *Engine) shut(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.places, id)
+}
+
+// comesBack waits until a run that was taken away is this node's again. It is false
+// when the engine closes.
+func (e *Engine) comesBack(inner dbos.Context, id string, back <-chan struct{}) bool {
+	for {
+		select {
+		case <-back:
+		case <-inner.Done():
+			return false
+		}
+		for coming := true; coming; {
+			var mine bool
+			if mine, coming = e.handed(inner, id); mine {
+				return true
+			}
+			select {
+			case <-time.After(queueTime):
+			case <-inner.Done():
+				return false
+			}
+		}
+	}
+}
+
+// handed tells whether a run is this node's, or about to be.
+func (e *Engine) handed(ctx context.Context, id string) (mine, coming bool) {
+	var status, node, queue string
+	err := e.guests.Postgres.QueryRow(ctx, `SELECT status, COALESCE(executor_id, ''), COALESCE(queue_name, '') FROM `+e.table("workflow_status")+` WHERE workflow_uuid = $1`, id).
+		Scan(&status, &node, &queue)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, false
+	case err != nil:
+		return false, true // it is looked at again
+	case status == string(dbos.WorkflowStatusEnqueued):
+		return false, queue == e.queue()
+	}
+	return status == string(dbos.WorkflowStatusPending) && node == e.node, false
+}
+
+// table is one of DBOS's.
+func (e *Engine) table(name string) string {
+	return `"` + strings.ReplaceAll(e.guests.Schema, `"`, `""`) + `".` + name
 }
 
 // Bury forgets what was kept for a node that is gone.
@@ -116,17 +182,16 @@ func (r *Run) insert(text string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.inner), recordTime)
 	defer cancel()
 	e := r.engine
-	schema := `"` + strings.ReplaceAll(e.guests.Schema, `"`, `""`) + `".`
 	now := time.Now().UnixMilli()
-	done, err := e.guests.Postgres.Exec(ctx, `WITH mine AS (SELECT 1 FROM `+schema+`workflow_status WHERE workflow_uuid = $1 AND executor_id = $2 FOR SHARE)
-		INSERT INTO `+schema+`operation_outputs (workflow_uuid, function_id, output, function_name, started_at_epoch_ms, completed_at_epoch_ms, serialization, application_name)
+	done, err := e.guests.Postgres.Exec(ctx, `WITH mine AS (SELECT 1 FROM `+e.table("workflow_status")+` WHERE workflow_uuid = $1 AND executor_id = $2 FOR SHARE)
+		INSERT INTO `+e.table("operation_outputs")+` (workflow_uuid, function_id, output, function_name, started_at_epoch_ms, completed_at_epoch_ms, serialization, application_name)
 		SELECT $1, $3, $4, 'record', $5, $5, $6, 'luanette' FROM mine ON CONFLICT (workflow_uuid, function_id) DO NOTHING`,
 		r.ID, e.node, r.next, text, now, octets{}.Name())
 	if err != nil || done.RowsAffected() == 1 {
 		return err
 	}
 	var same int
-	err = e.guests.Postgres.QueryRow(ctx, `SELECT count(*) FROM `+schema+`operation_outputs WHERE workflow_uuid = $1 AND function_id = $2 AND output = $3`,
+	err = e.guests.Postgres.QueryRow(ctx, `SELECT count(*) FROM `+e.table("operation_outputs")+` WHERE workflow_uuid = $1 AND function_id = $2 AND output = $3`,
 		r.ID, r.next, text).Scan(&same)
 	if err == nil && same == 0 {
 		err = ErrTaken
