@@ -31,8 +31,19 @@ func (e *Engine) attend() error {
 		return nil
 	}
 	dbos.ListenQueues(e.dbos, e.queue())
-	_, err := dbos.RegisterQueue(e.dbos, e.queue(), dbos.WithQueueBasePollingInterval(queueTime))
-	return err
+	return e.Return()
+}
+
+// Return makes this node's queue, which others have forgotten if they took the node
+// for dead.
+func (e *Engine) Return() error {
+	if e.guests.Postgres == nil {
+		return nil
+	}
+	if _, err := dbos.RegisterQueue(e.dbos, e.queue(), dbos.WithQueueBasePollingInterval(queueTime)); err != nil {
+		return fault.Wrap(fault.Internal, err, "make the queue of node %s", e.node)
+	}
+	return nil
 }
 
 // Resume has a run go on here that another node began and did not finish, or never

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -78,6 +79,9 @@ func TestARunComesBack(t *testing.T) {
 	}
 	<-attempts
 	taken["a"] <- struct{}{}
+	if err := errors.Join(b.Bury("a"), a.Return()); err != nil { // as of one that was taken for dead
+		t.Fatal(err)
+	}
 	if err := a.Resume("run"); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -30,6 +31,9 @@ type carried struct {
 	Who     string          `json:"who"`               // whose it is
 	Session string          `json:"session,omitempty"` // a hash of its id, which is its client's key
 	Message json.RawMessage `json:"message"`
+	// What is to be done as whoever posted it says who that is.
+	Principal *access.Principal `json:"principal,omitempty"`
+	Header    http.Header       `json:"header,omitempty"` // with its trace
 }
 
 // brought is an answer on its way back.
@@ -138,6 +142,8 @@ func (h *Hub) Take(ctx context.Context, body []byte) (answer []byte, mine bool) 
 		h.mu.Unlock()
 	}
 	switch {
+	case err == nil && c.Principal != nil:
+		return h.takeIntoChannel(ctx, c, m), true
 	case err != nil || e == nil || h.isClosing():
 		return nil, false
 	case c.Session != "":
@@ -147,7 +153,7 @@ func (h *Hub) Take(ctx context.Context, body []byte) (answer []byte, mine bool) 
 }
 
 // takeIntoSession gives a message to the session it belongs to, if that waits for
-// it. Requests are never carried: whoever is asked to do something knows by whom.
+// it. Requests are not carried this way: whoever is asked to do something knows by whom.
 func (e *endpoint) takeIntoSession(c carried, m wire.Message) bool {
 	for _, s := range e.sessions.list() {
 		switch {

@@ -44,6 +44,7 @@ func (q *Queue) Adopt(ctx context.Context, gone []string) error {
 		}
 		if len(ids) > 0 {
 			q.options.Log.InfoContext(ctx, "going on with jobs of a node that is gone", "count", len(ids))
+			failed = append(failed, q.persist(ctx, q.engine.Return))
 		}
 		for _, id := range ids {
 			// One that cannot be resumed now is ours already: see Recheck.
@@ -101,6 +102,9 @@ func (q *Queue) lost(ctx context.Context, id string) error {
 
 // Recheck stops jobs here that other nodes have adopted.
 func (q *Queue) Recheck(ctx context.Context) error {
+	if err := q.engine.Return(); err != nil {
+		return err
+	}
 	for _, id := range q.engine.Active() {
 		node, over, err := q.whose(ctx, id)
 		switch {
