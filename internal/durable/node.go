@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/luanette/luanette/internal/fault"
 )
@@ -105,11 +104,9 @@ func (e *Engine) comesBack(inner dbos.Context, id string, back <-chan struct{}) 
 // handed tells whether a run is this node's, or about to be.
 func (e *Engine) handed(ctx context.Context, id string) (mine, coming bool) {
 	var status, node, queue string
-	err := e.guests.Postgres.QueryRow(ctx, `SELECT status, COALESCE(executor_id, ''), COALESCE(queue_name, '') FROM `+e.table("workflow_status")+` WHERE workflow_uuid = $1`, id).
+	err := e.guests.Postgres.QueryRow(ctx, `SELECT COALESCE(MAX(status), ''), COALESCE(MAX(executor_id), ''), COALESCE(MAX(queue_name), '') FROM `+e.table("workflow_status")+` WHERE workflow_uuid = $1`, id).
 		Scan(&status, &node, &queue)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return false, false
 	case err != nil:
 		return false, true // it is looked at again
 	case status == string(dbos.WorkflowStatusEnqueued):
