@@ -13,10 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
+
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
 // running is a real server in a process of its own, which can be killed and
@@ -158,12 +159,8 @@ func (w *watcher) resize(width, height int) {
 func (w *watcher) reads(pattern string) {
 	w.t.Helper()
 	want := regexp.MustCompile("(?m)" + pattern)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if want.MatchString(w.screen.String()) {
-			return
-		}
-	}
-	w.t.Fatalf("never saw %s:\n%s", pattern, w.screen.String())
+	clocktest.Await(w.t, func() bool { return want.MatchString(w.screen.String()) },
+		func() string { return pattern + " is not on the screen:\n" + w.screen.String() })
 }
 
 // An upstream dies and returns, a job is cancelled from the keyboard, the server

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/agent"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/llm/llmtest"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
@@ -64,7 +65,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	call := []string{"tools/call echo", "luanette.mcp.left.echo"}
 	direct := slices.Concat(call, []string{"execute_tool left.echo"}, agents)
 	script := slices.Concat(call, []string{"luanette.script.execute", "luanette.tool.lua_eval", "execute_tool lua_eval"}, agents)
-	await(t, func() bool {
+	clocktest.Await(t, func() bool {
 		seen := above()
 		return slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, direct) }) &&
 			slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, script) })

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/audit"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/gate"
 	"github.com/luanette/luanette/internal/keyring"
@@ -81,7 +82,7 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		t.Fatalf("%s\n%s", answer, said)
 	}
 	rewrite(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
-	await(t, func() bool { return len(house.policy.Settings().Rules) == 1 })
+	clocktest.Await(t, func() bool { return len(house.policy.Settings().Rules) == 1 })
 	if err := house.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestChainsOfNodesVerify(t *testing.T) {
 		houses = append(houses, house)
 		connect(t, url).call("lua_eval", map[string]any{"code": "return 1"})
 	}
-	await(t, func() bool {
+	clocktest.Await(t, func() bool {
 		chains, err := houses[0].audit.Chains(t.Context())
 		return err == nil && len(chains) == 2
 	})

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/audit"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/llm/llmtest"
@@ -203,7 +204,7 @@ func (s *street) job(key, shop, schedule string) string {
 	}
 	id := structured(s.t, h.call("lua_execute", `{"script_hash":"`+hash+`","schedule":"`+schedule+`"}`), "schedule_id")
 	var job string
-	await(s.t, func() bool {
+	clocktest.Await(s.t, func() bool {
 		all, err := s.house.jobs.Schedules(s.t.Context())
 		if err != nil {
 			s.t.Fatal(err)
@@ -435,7 +436,7 @@ func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return s.house.tolls.of(who).Waiting() == len(doors)-1 })
+	clocktest.Await(t, func() bool { return s.house.tolls.of(who).Waiting() == len(doors)-1 })
 	close(fine.hold)
 	all.Wait()
 	if sold, _, most := fine.count(); most != 1 || sold != len(doors) {
@@ -470,9 +471,9 @@ func TestUpstreamsServeInTurn(t *testing.T) {
 	for i := range many {
 		buy("some", []string{"tools/call", "the server seen whole", "lua_eval"}[i%3])
 	}
-	await(t, func() bool { return waiting() == many-1 })
+	clocktest.Await(t, func() bool { return waiting() == many-1 })
 	buy("root", "tools/call")
-	await(t, func() bool { return waiting() == many })
+	clocktest.Await(t, func() bool { return waiting() == many })
 	close(slow.hold)
 	all.Wait()
 	if at := slices.Index(order, "root"); at < 0 || at > many/2 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/audit"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/keyring"
 	"github.com/luanette/luanette/internal/llm/llmtest"
 )
@@ -101,7 +102,7 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	running := begin("function main() mcp.slow.buy{} return mcp.fine.buy{} end", "")
 	writing := begin("function main() mcp.slow.buy{} return cas.store('mine') end", "")
 	session := structured(t, web.call("session_create", `{}`), "session_id")
-	await(t, func() bool { // both workers have their hands full
+	clocktest.Await(t, func() bool { // both workers have their hands full
 		stats, _ := s.house.catalog.Stats(t.Context(), "slow")
 		return stats.Waiting == 1
 	})
@@ -116,7 +117,7 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 			t.Errorf("%s: %.900s", name, text)
 		}
 	}
-	await(t, func() bool { return strings.Contains(root.call("schedule_list", `{}`), `"paused":true`) })
+	clocktest.Await(t, func() bool { return strings.Contains(root.call("schedule_list", `{}`), `"paused":true`) })
 	if text := root.call("schedule_list", `{}`); !strings.Contains(text, schedule) {
 		t.Errorf("the schedule is gone: %s", text)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
@@ -212,7 +213,7 @@ func ancestors(sink *otlptest.Sink, span otlptest.Span) []string {
 // awaitSpanOf waits for a span of a service.
 func awaitSpanOf(t *testing.T, sink *otlptest.Sink, service, name string) (found otlptest.Span) {
 	t.Helper()
-	await(t, func() bool {
+	clocktest.Await(t, func() bool {
 		i := slices.IndexFunc(sink.Spans(), func(s otlptest.Span) bool {
 			return s.Name == name && s.Resource["service.name"] == service
 		})

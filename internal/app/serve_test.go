@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
@@ -159,7 +159,7 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	_, house := start(t, Sources{File: file})
 	before, _ := house.upstreams.manager.Status("a")
 	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
-	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
+	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
 	if after, _ := house.upstreams.manager.Status("a"); after.Generation != before.Generation {
 		t.Error("an upstream that did not change was connected anew")
 	}
@@ -238,9 +238,9 @@ func TestAnImportIsReadAgain(t *testing.T) {
 		"good": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "${NOT_SET}"}}, // a comment
 		"none": {},
 	}}`)
-	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "good" })
+	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "good" })
 	stderr := house.options.Stderr.(*banner)
-	await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
+	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
 }
 
 // An import that is added while we run is watched like those that were there,
@@ -253,10 +253,10 @@ func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	servers := filepath.Join(elsewhere, "servers.json")
 	rewrite(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
 	stderr := house.options.Stderr.(*banner)
-	await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
+	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
 	for _, name := range []string{"one", "two"} {
 		rewrite(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
-		await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == name })
+		clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == name })
 	}
 }
 
@@ -277,20 +277,5 @@ func TestAFileThatComesLaterIsRead(t *testing.T) {
 	if _, err := AddUpstream(Sources{Env: env}, "late", UpstreamConfig{URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "late" })
-}
-
-// await polls what has no event of its own.
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it did not happen")
-		}
-	}
+	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "late" })
 }

@@ -1,10 +1,12 @@
 package job_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/job"
@@ -96,15 +98,15 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 	<-here.in
 	seen := func(q *job.Queue) job.Job {
 		t.Helper()
-		for deadline := time.Now().Add(longTime); ; time.Sleep(10 * time.Millisecond) { // another node stores it
-			now, err := q.Status(t.Context(), j)
-			if err != nil || time.Now().After(deadline) {
-				t.Fatalf("it is %+v (%v)", now, err)
+		var now job.Job
+		clocktest.Await(t, func() bool { // another node stores it
+			var err error
+			if now, err = q.Status(t.Context(), j); err != nil {
+				t.Fatal(err)
 			}
-			if len(now.Output) == 2 {
-				return now
-			}
-		}
+			return len(now.Output) == 2
+		}, func() string { return fmt.Sprintf("%+v", now) })
+		return now
 	}
 	if now := seen(b); now.Progress != 0.5 || now.Message != "half way" || now.Output[1].Text != "two" {
 		t.Errorf("seen from elsewhere it is %+v", now)
@@ -127,15 +129,13 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, b, j)
-	for deadline := time.Now().Add(longTime); ; time.Sleep(10 * time.Millisecond) {
-		var left int
+	var left int
+	clocktest.Await(t, func() bool {
 		if err := d.Read(t.Context(), func(tx *db.Tx) error {
 			return tx.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM job_live) + (SELECT count(*) FROM job_said)").Scan(&left)
-		}); err != nil || time.Now().After(deadline) {
-			t.Fatalf("%d rows are left (%v)", left, err)
+		}); err != nil {
+			t.Fatal(err)
 		}
-		if left == 0 {
-			return
-		}
-	}
+		return left == 0
+	}, func() string { return fmt.Sprintf("%d rows are left", left) })
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
@@ -279,9 +280,7 @@ func TestTheDatabaseRestarts(t *testing.T) {
 	server.Stop(t, "immediate")
 	server.Start(t)
 	for _, n := range []*node.Node{a, b} { // a beat of each, claims made anew
-		for n.Held(t.Context()) != nil {
-			time.Sleep(10 * time.Millisecond)
-		}
+		clocktest.Await(t, func() bool { return n.Held(t.Context()) == nil })
 	}
 	if err := b.Sweep(t.Context()); err != nil {
 		t.Error(err)

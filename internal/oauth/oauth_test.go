@@ -192,9 +192,8 @@ func TestOneRenewsForAll(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { // those who wait for another node look again and again
-		for ctx.Err() == nil {
+		for r.clock.AwaitSleepers(ctx, 1) == nil {
 			r.clock.Advance(time.Millisecond)
-			time.Sleep(100 * time.Microsecond)
 		}
 	}()
 	var all sync.WaitGroup
@@ -266,27 +265,27 @@ func TestLoginOnAnotherDevice(t *testing.T) {
 	if err != nil || begun.Code != "WDJB-MJHT" || begun.URL != r.Issuer.URL+"/activate" {
 		t.Fatalf("%+v %v", begun, err)
 	}
+	over, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- wait(t.Context()) }()
-	for agreed := false; ; agreed = true {
-		select {
-		case err := <-done:
-			if err != nil || !agreed {
-				t.Errorf("agreed %v: %v", agreed, err)
-			}
-			if !strings.HasPrefix(r.token(t), "access-") {
-				t.Error("no token")
-			}
-			r.blameless(t)
-			return
-		default:
-			r.clock.Advance(time.Second)
-			if agreed {
-				r.AgreeOnDevice()
-			}
-			time.Sleep(time.Millisecond)
+	go func() {
+		defer end()
+		done <- wait(t.Context())
+	}()
+	agreed := false
+	for r.clock.AwaitSleepers(over, 1) == nil { // it waits before it asks again
+		if agreed {
+			r.AgreeOnDevice()
 		}
+		r.clock.Advance(time.Second)
+		agreed = true
 	}
+	if err := <-done; err != nil || !agreed {
+		t.Errorf("agreed %v: %v", agreed, err)
+	}
+	if !strings.HasPrefix(r.token(t), "access-") {
+		t.Error("no token")
+	}
+	r.blameless(t)
 }
 
 func TestCredentialsOfOurOwn(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
@@ -221,7 +222,7 @@ func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
 		return answer
 	}
 	inFlight := func(n int) {
-		eventually(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == n })
+		clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == n })
 	}
 	if got := <-call(able, "1"); !strings.Contains(got, "file:///mine") {
 		t.Errorf("the only call heard %q", got)

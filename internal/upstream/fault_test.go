@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
@@ -65,7 +66,7 @@ func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
 				rig.Drop(t)
 				rig.Return(t)
 				before := reads.Load() + writes.Load()
-				eventually(t, func() bool { return reads.Load()+writes.Load() > before })
+				clocktest.Await(t, func() bool { return reads.Load()+writes.Load() > before })
 			}
 			stop()
 			wg.Wait()
@@ -92,7 +93,7 @@ func TestChildKilledBetweenCallsCostsNoError(t *testing.T) {
 				victim := pids{spec.Env["PID_DIR"]}.alive(t)[0]
 				rig.Drop(t)
 				// Until then one of its threads may still take in what it will never do.
-				eventually(t, func() bool { return syscall.Kill(victim, 0) != nil })
+				clocktest.Await(t, func() bool { return syscall.Kill(victim, 0) != nil })
 				h.Text(t, "write", json.RawMessage(`{"text":"x"}`))
 			}
 		})
@@ -117,7 +118,7 @@ func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
 		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
 		second <- err
 	}()
-	eventually(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == 2 })
+	clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == 2 })
 	for range 3 { // on its way through the same queue, the call above is out of it by now
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		_, _ = h.Manager.Call(ctx, tool.Call{Ref: ref("echo")})
@@ -148,23 +149,7 @@ func TestChildrenOfAChildDieWithIt(t *testing.T) {
 // awaitGone waits until the kernel has buried those that were killed.
 func awaitGone(t *testing.T, all pids) {
 	t.Helper()
-	eventually(t, func() bool { return len(running(all.all(t))) == 0 })
-}
-
-// eventually waits for what nothing tells us of.
-func eventually(t *testing.T, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(30 * time.Second)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			stacks := make([]byte, 1<<20)
-			t.Fatalf("it never came true\n%s", stacks[:runtime.Stack(stacks, true)])
-		}
-	}
+	clocktest.Await(t, func() bool { return len(running(all.all(t))) == 0 })
 }
 
 // running leaves out zombies, which only wait for whoever adopted them.
@@ -222,7 +207,7 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 	}
 	m.Close()
 	awaitGone(t, all)
-	eventually(t, func() bool { return goroutines() <= before })
+	clocktest.Await(t, func() bool { return goroutines() <= before })
 	if entries, err := os.ReadDir("/proc/self/fd"); err == nil && len(entries) > 200 {
 		t.Errorf("%d files are open", len(entries))
 	}

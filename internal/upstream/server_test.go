@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/upstream/upstreamtest"
 )
@@ -156,7 +157,7 @@ func (s *site) up(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var listener net.Listener
-	eventually(t, func() (ok bool) { // a process just being started may still hold the old one
+	clocktest.Await(t, func() (ok bool) { // a process just being started may still hold the old one
 		var err error
 		listener, err = net.Listen("tcp", s.address)
 		return err == nil

@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
 // house is the whole program, serving.
@@ -181,15 +182,12 @@ func (h *house) await(tool string, args any, want string) string {
 // awaitAs does so with headers of its own.
 func (h *house) awaitAs(headers map[string]string, tool string, args any, want string) string {
 	h.t.Helper()
-	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		text := h.call(tool, args, headers)
-		if strings.Contains(text, want) {
-			return text
-		}
-		if time.Now().After(until) {
-			h.t.Fatalf("%s never answered %s: %s", tool, want, text)
-		}
-	}
+	var text string
+	clocktest.Await(h.t, func() bool {
+		text = h.call(tool, args, headers)
+		return strings.Contains(text, want)
+	}, func() string { return tool + " never answered " + want + ": " + text })
+	return text
 }
 
 // neighbour is a tool server that notes what it is sent.

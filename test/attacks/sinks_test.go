@@ -3,6 +3,7 @@ package attacks
 import (
 	"bytes"
 	"compress/flate"
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/backup"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 )
@@ -120,13 +120,24 @@ func unpackedBackup(t *testing.T, h *house, database string) string {
 		t.Fatal(err)
 	}
 	var packed bytes.Buffer
-	if err := app.Backup(t.Context(), loaded, &packed, "test", nil); err != nil {
+	if err := app.Backup(t.Context(), loaded, &packed, app.BackupOptions{Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(t.TempDir(), "restored")
-	header, err := backup.Unpack(t.Context(), &packed, folder, func(backup.Header) error { return nil }, nil)
+	raw, err := gzip.NewReader(bytes.NewReader(packed.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%+v", header) + files(t, folder) + tables(t, "sqlite:"+filepath.Join(folder, "luanette.db"))
+	text, err := io.ReadAll(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "restored")
+	place, err := app.Load(app.Sources{Flags: map[string]string{"data": folder}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := app.Restore(t.Context(), place, &packed, app.RestoreOptions{Version: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + files(t, folder) + tables(t, "sqlite:"+filepath.Join(folder, "luanette.db"))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hud/terminal"
 	"github.com/luanette/luanette/internal/secret"
@@ -231,12 +232,7 @@ func (p *person) picture() string {
 // sees waits for a picture that holds.
 func (p *person) sees(what string, holds func(string) bool) {
 	p.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if holds(p.picture()) {
-			return
-		}
-	}
-	p.t.Fatalf("never saw %s:\n%s", what, p.picture())
+	clocktest.Await(p.t, func() bool { return holds(p.picture()) }, func() string { return what + " is not on the screen:\n" + p.picture() })
 }
 
 func (p *person) reads(text string) {
@@ -256,7 +252,14 @@ func (p *person) golden(name, once string) {
 	p.reads(once)
 	path := filepath.Join("testdata", name+".txt")
 	if os.Getenv("UPDATE") != "" {
-		time.Sleep(1500 * time.Millisecond)
+		same, last := 0, ""
+		clocktest.Await(p.t, func() bool {
+			if now := p.picture(); now != last {
+				same, last = 0, now
+			}
+			same++
+			return same > 200
+		})
 		if err := os.WriteFile(path, []byte(portless(p.picture())), 0o600); err != nil {
 			p.t.Fatal(err)
 		}

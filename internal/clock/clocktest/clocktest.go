@@ -1,0 +1,47 @@
+// Package clocktest waits, in tests, for what nothing tells of: another process,
+// another node, the kernel. Where there is a signal a test waits for that instead.
+package clocktest
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+)
+
+const (
+	// Patience is far longer than anything takes that happens at all.
+	Patience = time.Minute
+	turn     = 5 * time.Millisecond
+)
+
+// Poll looks again and again until it holds; false says that ctx ended before.
+func Poll(ctx context.Context, holds func() bool) bool {
+	tick := time.NewTicker(turn)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// Await looks until it holds. A test that waits too long fails with what state
+// says, or without one with what everybody is doing.
+func Await(t testing.TB, holds func() bool, state ...func() string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	if Poll(ctx, holds) {
+		return
+	}
+	t.Fatalf("it never came true: %s", append(state, stacks)[0]())
+}
+
+func stacks() string {
+	text := make([]byte, 1<<20)
+	return string(text[:runtime.Stack(text, true)])
+}
