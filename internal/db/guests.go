@@ -12,27 +12,41 @@ import (
 )
 
 // Guests is the database for a library that keeps its own tables there. One of
-// the two is set; the caller closes it before the database.
+// the two is set; the caller closes it before the database. A library that closes
+// the pool itself is told to end between Leave and Close.
 type Guests struct {
 	// SQL is SQLite. Its transactions take their turn among the Writes and share
 	// their commits, so that neither side ever finds the database busy; single
 	// SELECTs are Reads. Rows are read whole before the first is handed out.
 	SQL *sql.DB
-	// Postgres is a pool of its own, and Schema a name for the library's schema
-	// that nobody else uses.
+	// Postgres is the store's own pool, the first time it is asked for, and Schema
+	// a name for the library's schema that nobody else uses. Each takes connections
+	// for a moment and gives them back, and nobody waits for the other with one in
+	// hand: so they cannot wait for each other in a circle.
 	Postgres *pgxpool.Pool
 	Schema   string
 	// Alone runs what makes the library's tables, while no other process does.
 	Alone func(ctx context.Context, f func() error) error
+
+	leave func() error
+}
+
+// Leave has the store go on without the pool that it shares.
+func (g Guests) Leave() error {
+	if g.leave == nil {
+		return nil
+	}
+	return g.leave()
 }
 
 // Close ends their stay.
 func (g Guests) Close() error {
-	if g.Postgres != nil {
-		g.Postgres.Close()
-		return nil
+	if g.Postgres == nil {
+		return g.SQL.Close()
 	}
-	return g.SQL.Close()
+	err := g.Leave()
+	g.Postgres.Close()
+	return err
 }
 
 // Guests lets a library in.

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +24,9 @@ import (
 )
 
 const (
-	pgWriters = 2 // one for the Writes, one to notify and to look things up
-	pgGuests  = 8 // connections of a library
+	pgWriters = 2 // connections: one for the Writes, one to notify and to look things up
+	pgGuests  = 4 // and what a library adds to them; one of these hears of its events
+	pgLeast   = 4 // of all of them
 )
 
 // postgres is a schema of a Postgres database, which other nodes may use too.
@@ -32,11 +34,11 @@ type postgres struct {
 	config   *pgxpool.Config
 	where    string // for people, without the password
 	patience time.Duration
-
-	filling bool // it is ours, to be filled
+	most     int  // connections, as the address wants it; zero leaves it to us
+	filling  bool // it is ours, to be filled
 
 	// Known once it is connected.
-	all    *pgxpool.Pool
+	all    sharedPool
 	schema string
 }
 
@@ -47,6 +49,12 @@ func newPostgres(address string) (*postgres, error) {
 			WithHint("use postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %%XX for odd characters in the password")
 	}
 	p := &postgres{config: config}
+	if u, err := url.Parse(address); err == nil && u.Query().Has("pool_max_conns") {
+		if p.most = int(config.MaxConns); p.most < pgLeast {
+			return nil, fault.New(fault.Config, "open database %s: %d connections are too few", redacted(address), p.most).
+				WithHint("give pool_max_conns=%d or more", pgLeast)
+		}
+	}
 	p.where = net.JoinHostPort(config.ConnConfig.Host, strconv.Itoa(int(config.ConnConfig.Port))) + "/" + config.ConnConfig.Database
 	parameters := config.ConnConfig.RuntimeParams
 	if parameters["application_name"] == "" {
@@ -68,11 +76,15 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 	if err := p.prepare(ctx); err != nil {
 		return nil, nil, p.cannotOpen(err)
 	}
-	config := p.config.Copy()
-	config.MaxConns = max(int32(pgWriters+o.Readers), 2) //nolint:gosec // small
+	config, readers := p.config.Copy(), o.Readers
+	config.MaxConns = int32(pgWriters + o.Readers + pgGuests) //nolint:gosec // small
+	if p.most > 0 {
+		config.MaxConns = int32(p.most) //nolint:gosec // it was one
+		readers = min(readers, p.most-pgLeast+1)
+	}
 	all, err := pgxpool.NewWithConfig(ctx, config)
 	if err == nil {
-		p.all, err = all, all.Ping(ctx)
+		p.all.pool, err = all, all.Ping(ctx)
 	}
 	if err != nil {
 		if all != nil {
@@ -80,14 +92,14 @@ func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, err
 		}
 		return nil, nil, p.cannotOpen(err)
 	}
-	return newOptimist(p), p.open(o.Readers, p.patiently), nil
+	return newOptimist(p), p.open(readers, p.patiently), nil
 }
 
 // open is a pool in database/sql's form over some of the connections, whose
 // transactions are those of transaction.go. wait is how it waits for a server that
 // is away.
 func (p *postgres) open(size int, wait func(context.Context, func() error) error) *sql.DB {
-	pool := sql.OpenDB(pgConnector{stdlib.GetPoolConnector(p.all), wait})
+	pool := sql.OpenDB(pgConnector{connector{&p.all}, wait})
 	pool.SetMaxOpenConns(size)
 	pool.SetMaxIdleConns(0) // idle ones are for whoever needs them
 	return pool
@@ -148,7 +160,7 @@ func (p *postgres) key(what string) int64 {
 }
 
 func (p *postgres) close() error {
-	p.all.Close()
+	p.all.current().Close()
 	return nil
 }
 
@@ -156,7 +168,7 @@ func (p *postgres) close() error {
 // migrates and the others find it done.
 func (p *postgres) migrating(ctx context.Context, f func(*sql.DB) error) error {
 	return p.alone(ctx, "migrate", func(*pgx.Conn) (err error) {
-		pool := stdlib.OpenDBFromPool(p.all)
+		pool := stdlib.OpenDBFromPool(p.all.current())
 		defer func() { err = errors.Join(err, pool.Close()) }()
 		return f(pool)
 	})
@@ -175,14 +187,19 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 }
 
 func (p *postgres) guests(ctx context.Context, _ *DB) (Guests, error) {
+	g := Guests{Postgres: p.all.lend(), Schema: p.guestSchema(), Alone: p.takeTurns}
+	if g.Postgres != nil {
+		g.leave = func() error { return p.all.renew(g.Postgres) }
+		return g, nil
+	}
 	config := p.config.Copy()
-	config.MaxConns = pgGuests
-	config.AfterConnect = nil
+	config.MaxConns, config.AfterConnect = pgGuests, nil
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return Guests{}, p.explain(err)
 	}
-	return Guests{Postgres: pool, Schema: p.guestSchema(), Alone: p.takeTurns}, nil
+	g.Postgres, g.leave = pool, func() error { return nil }
+	return g, nil
 }
 
 // guestsPrefix is what the library calls its own.

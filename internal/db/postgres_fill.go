@@ -112,7 +112,7 @@ func (p *postgres) empty(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (p *postgres) fillLaid(ctx context.Context, f func(*Filling) error) (err error) {
-	inner := &postgres{config: p.config, where: p.where, filling: true}
+	inner := &postgres{config: p.config, where: p.where, most: p.most, filling: true}
 	d, err := open(ctx, inner, Options{})
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func (r *radio) transmit() {
 func (r *radio) deliver(frames []string) {
 	for failures := 1; ; failures++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 2*time.Second)
-		_, err := r.p.all.Exec(ctx, `WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
+		_, err := r.p.all.current().Exec(ctx, `WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
 			SELECT pg_notify($1, frame) FROM soon, unnest($2::TEXT[]) AS frame`, r.channel, frames)
 		cancel()
 		if err == nil || r.ctx.Err() != nil {

@@ -170,7 +170,7 @@ func (p *postgres) verdict(ctx context.Context, d inDoubt) error {
 	errRunning := lost{errors.New("the transaction is still under way")}
 	var status, life string
 	err := p.patiently(ctx, func() error {
-		err := p.all.QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
+		err := p.all.current().QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::TEXT::xid8), ''), life FROM db_lives", d.number).Scan(&status, &life)
 		if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == "22023" { // a number that was not given yet
 			status, err = "aborted", nil
 		}

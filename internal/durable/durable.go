@@ -187,7 +187,8 @@ func (e *Engine) Close() error {
 	if e.guests.Postgres != nil {
 		_ = e.Bury(e.node) // somebody else will
 	}
-	if err := errors.Join(dbos.Shutdown(e.dbos, e.patience), e.guests.Close()); err != nil {
+	// DBOS closes the pool it was given.
+	if err := errors.Join(e.guests.Leave(), dbos.Shutdown(e.dbos, e.patience), e.guests.Close()); err != nil {
 		return fault.Wrap(fault.Internal, err, "close the engine of durable runs")
 	}
 	return nil

@@ -2,12 +2,19 @@ package durable_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
+	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/durable"
+	"github.com/luanette/luanette/internal/fault"
 )
 
 // TestOnPostgres is every test that has a database, on the other one.
@@ -89,4 +96,96 @@ func TestARunComesBack(t *testing.T) {
 		t.Errorf("%s went on at last", last)
 	}
 	taken["b"] <- struct{}{}
+}
+
+// The engine and the store share their connections, however few: neither waits for
+// the other with one in hand. When the engine closes, the store goes on.
+func TestTheStoresConnectionsAreShared(t *testing.T) {
+	t.Parallel()
+	const most, runs = 4, 40
+	name := strings.ToLower(rand.Text())
+	address := dbtest.Postgres(t)
+	d := dbtest.Open(t, address+"&application_name="+name+"&pool_max_conns="+strconv.Itoa(most))
+	onlooker := dbtest.Open(t, address)
+	connections := func() (n int) {
+		err := onlooker.Read(t.Context(), func(tx *db.Tx) error {
+			return tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name).Scan(&n)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	table := fstest.MapFS{"migrations/00001_kept.sql": {Data: []byte("-- +goose Up\nCREATE TABLE kept (run TEXT PRIMARY KEY);")}}
+	if err := d.Migrate(t.Context(), "kept", table); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(id string) error {
+		return d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(t.Context(), "INSERT INTO kept (run) VALUES ($1)", id)
+			return err
+		})
+	}
+	kept := func() (n int, err error) {
+		err = d.Read(t.Context(), func(tx *db.Tx) error {
+			return tx.QueryRow(t.Context(), "SELECT count(*) FROM kept").Scan(&n)
+		})
+		return n, err
+	}
+	var all sync.WaitGroup
+	all.Add(runs)
+	e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(_ context.Context, run *durable.Run) error {
+		defer all.Done()
+		for i := range 5 {
+			_, failed := kept()
+			if err := errors.Join(failed, run.Record([]byte{byte(i)}), keep(fmt.Sprint(run.ID, i))); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	}, durable.Options{Node: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	var starting sync.WaitGroup
+	for i := range runs {
+		starting.Go(func() {
+			if err := e.Start(fmt.Sprint("run ", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	all.Wait()
+	if n := connections(); n > most {
+		t.Errorf("%d connections, want at most %d", n, most)
+	}
+	reading := make(chan struct{}) // while the engine closes
+	all.Go(func() {
+		reading <- struct{}{}
+		for range 50 {
+			if _, err := kept(); err != nil {
+				t.Errorf("read while the engine closes: %v", err)
+			}
+		}
+	})
+	<-reading
+	close(t, e)
+	all.Wait()
+	if err := keep("afterwards"); err != nil {
+		t.Errorf("write after the engine has closed: %v", err)
+	}
+	if n, err := kept(); err != nil || n != 5*runs+1 {
+		t.Errorf("kept %d (%v), want %d", n, err, 5*runs+1)
+	}
+}
+
+func TestTooFewConnections(t *testing.T) {
+	t.Parallel()
+	if d, err := db.Open(t.Context(), "postgres:///x?host=/nowhere&pool_max_conns=3", db.Options{}); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "pool_max_conns=4") {
+		t.Errorf("Open = %v, %v", d, err)
+	}
 }
