@@ -189,7 +189,7 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 func (p *postgres) guests(ctx context.Context, _ *DB) (Guests, error) {
 	g := Guests{Postgres: p.all.lend(), Schema: p.guestSchema(), Alone: p.takeTurns}
 	if g.Postgres != nil {
-		g.leave = func() error { return p.all.renew(g.Postgres) }
+		g.leave = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // what it opens outlives whoever calls it
 		return g, nil
 	}
 	config := p.config.Copy()

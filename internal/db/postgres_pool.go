@@ -45,7 +45,7 @@ func (s *sharedPool) renew(old *pgxpool.Pool) error {
 	if s.pool != old {
 		return nil
 	}
-	fresh, err := pgxpool.NewWithConfig(context.Background(), old.Config()) //nolint:contextcheck // it outlives whoever closes the other
+	fresh, err := pgxpool.NewWithConfig(context.Background(), old.Config())
 	if err != nil {
 		return err
 	}
