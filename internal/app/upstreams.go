@@ -212,6 +212,9 @@ func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	return narrowedPeer{watchedPeer{limitedPeer{trustedPeer{peer, name, u.guard}, name, u.catalog}, name, u}, name, u}, true
 }
 
+// Has tells whether there is such an upstream, for the hub.
+func (u *upstreams) Has(name string) bool { return u.manager.Has(name) && !isSomebodys(name) }
+
 // Namespaces are the names of all upstreams but those that belong to somebody.
 func (u *upstreams) Namespaces() []string {
 	return slices.DeleteFunc(u.manager.Namespaces(), isSomebodys)

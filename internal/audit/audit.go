@@ -53,7 +53,9 @@ const Call = "call"
 // Digest is how arguments stand in an entry.
 func Digest(args []byte) string {
 	sum := sha256.Sum256(args)
-	return hex.EncodeToString(sum[:])
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	return string(text[:])
 }
 
 // Options are a log's choices.

@@ -100,12 +100,17 @@ func insertion(entries int) string {
 
 // extend adds entries, one or together, after the last.
 func (c *Chain) extend(ctx context.Context, tx *db.Tx, node string, entries []Entry) error {
-	values := make([]any, 0, len(entries)*width)
+	values := make(rows, 0, len(entries)*width)
 	for _, e := range entries {
 		e.Node, e.Seq, e.Prev = node, c.Seq+1, c.Hash
 		e.Hash = e.sum()
-		values = append(values, e.Node, e.Seq, e.At.UnixMicro(), e.Who, e.Name, e.Client, e.Trace, e.Request, e.Action, e.Subject, e.Args,
-			e.Decision, e.Rule, e.Size, e.Error, e.Took, e.Prev, e.Hash)
+		values.add(e.Node)
+		values = append(values, e.Seq, e.At.UnixMicro())
+		values.add(e.Who, e.Name, e.Client, e.Trace, e.Request, e.Action, e.Subject, e.Args, e.Decision, e.Rule)
+		values = append(values, e.Size)
+		values.add(e.Error)
+		values = append(values, e.Took)
+		values.add(e.Prev, e.Hash)
 		c.Seq, c.Hash = e.Seq, e.Hash
 	}
 	statement := insertOne
@@ -114,6 +119,21 @@ func (c *Chain) extend(ctx context.Context, tx *db.Tx, node string, entries []En
 	}
 	_, err := tx.Exec(ctx, statement, values...)
 	return err
+}
+
+// rows are values of entries, one after the other.
+type rows []any
+
+// add takes texts. One that is the same as in the row before, as most are, is not
+// wrapped anew.
+func (r *rows) add(texts ...string) {
+	for _, text := range texts {
+		if at := len(*r) - width; at >= 0 && (*r)[at] == text {
+			*r = append(*r, (*r)[at])
+			continue
+		}
+		*r = append(*r, text)
+	}
 }
 
 // Filter picks entries. Zero fields pick all.

@@ -139,12 +139,11 @@ var errUntried = errors.New("called off")
 // reached tells whether a call got through to the other side, whatever was
 // answered there. Only what did not counts against the connection.
 func reached(err error) bool {
-	switch fault.CodeOf(err) {
-	case fault.Unavailable, fault.Timeout:
-		return err == nil
-	default:
+	if err == nil {
 		return true
 	}
+	code := fault.CodeOf(err)
+	return code != fault.Unavailable && code != fault.Timeout
 }
 
 // guarded keeps the namespace's limits. A breaker that is open refuses at once,

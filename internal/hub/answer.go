@@ -33,7 +33,7 @@ func (t *task) complete(result json.RawMessage) json.RawMessage {
 	if t.era == wire.Legacy {
 		return t.completeLegacy(result, has)
 	}
-	var add []byte
+	add := make([]byte, 0, 256)
 	if has[0] == nil {
 		add = append(add, `"resultType":"complete",`...)
 	}

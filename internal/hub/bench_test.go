@@ -63,6 +63,11 @@ func (u upstreams) Peer(namespace string) (hub.Peer, bool) {
 	return p, ok
 }
 
+func (u upstreams) Has(namespace string) bool {
+	_, ok := u[namespace]
+	return ok
+}
+
 func (u upstreams) Namespaces() []string { return slices.Sorted(maps.Keys(u)) }
 
 func BenchmarkCall(b *testing.B) {

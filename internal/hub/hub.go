@@ -54,9 +54,11 @@ type Completer interface {
 
 // Upstreams are the servers behind /mcp/{namespace}.
 type Upstreams interface {
-	// Peer finds one. It stays good while the name is in use; the hub asks again
-	// for every request, to learn when it is not.
+	// Peer finds one. It stays good while the name is in use; the hub asks for
+	// every request whether it still is.
 	Peer(namespace string) (Peer, bool)
+	// Has tells whether there is one, for less than finding it costs.
+	Has(namespace string) bool
 	Namespaces() []string
 }
 

@@ -42,6 +42,12 @@ func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
 	if h.opts.Upstreams == nil {
 		return nil, false
 	}
+	h.mu.Lock()
+	known := h.relays[namespace]
+	h.mu.Unlock()
+	if known != nil && h.opts.Upstreams.Has(namespace) {
+		return known, true
+	}
 	peer, found := h.opts.Upstreams.Peer(namespace)
 	h.relaying.Lock()
 	defer h.relaying.Unlock()

@@ -24,8 +24,7 @@ type Browsers struct {
 
 // Served tells whether the request's Host is one of ours.
 func (b Browsers) Served(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || !IsLoopback(hostOf(local.String())) {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || !isLocal(local) {
 		return true
 	}
 	name := hostOf(r.Host)
@@ -55,6 +54,14 @@ func (b Browsers) Refusal(r *http.Request) error {
 	}
 	return fault.New(fault.Denied, "requests for %q from %q are not answered", r.Host, origin).
 		WithHint("allow the page's origin: mcp.allowed_origins in luanette.toml")
+}
+
+// isLocal tells whether an address can be reached from this machine only.
+func isLocal(a net.Addr) bool {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return IsLoopback(hostOf(a.String()))
 }
 
 func hostOf(hostport string) string {

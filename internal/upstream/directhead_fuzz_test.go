@@ -33,8 +33,8 @@ func FuzzDirectHead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		c := &directConn{head: -1, in: bufio.NewReaderSize(bytes.NewReader(in), len(in)+16)}
-		ours, ourBody, ourErr := read(c.readResponse(request))                                                //nolint:bodyclose // it is in memory
-		theirs, theirBody, theirErr := read(http.ReadResponse(bufio.NewReader(bytes.NewReader(in)), request)) //nolint:bodyclose // as above
+		ours, ourBody, ourErr := read(c.readResponse(request))
+		theirs, theirBody, theirErr := read(http.ReadResponse(bufio.NewReader(bytes.NewReader(in)), request))
 		if (ourErr == nil) != (theirErr == nil) || !bytes.Equal(ourBody, theirBody) || !reflect.DeepEqual(ours, theirs) {
 			t.Errorf("ours   %+v %q %v\ntheirs %+v %q %v", ours, ourBody, ourErr, theirs, theirBody, theirErr)
 		}

@@ -219,6 +219,14 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 }
 
 // Peer is the upstream of that name seen whole.
+// Has tells whether an upstream is there by that name.
+func (m *Manager) Has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.actual[name]
+	return ok
+}
+
 func (m *Manager) Peer(name string) (*Peer, bool) {
 	if _, err := m.keeper(name); err != nil {
 		return nil, false
