@@ -6,12 +6,14 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
+	"github.com/luanette/luanette/internal/strict"
 )
 
 // Options are the rooms behind the door.
@@ -100,12 +102,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // read takes a request's body.
 func read(r *http.Request, into any) error {
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return fault.Wrap(fault.InvalidParams, err, "read the request").WithHint("send a JSON object; docs/trust.md, docs/upstreams.md and docs/audit.md show them")
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "read the request")
 	}
-	return nil
+	return strict.Decode(raw, into)
 }
 
 // statuses are what faults are in HTTP.

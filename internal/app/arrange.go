@@ -116,7 +116,7 @@ func (p watchedPeer) Request(ctx context.Context, method string, params json.Raw
 	name, _ := wire.Text(fields[0])
 	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: fields[1], Caller: caller}
 	seen := p.all.catalog.Relay(ctx, call)
-	defer seen.Broken()
+	defer seen.Broken() //nolint:contextcheck // it only counts
 	raw, err := p.pass(ctx, call, params)
 	seen.End(ctx, tool.Result{Raw: raw}, err)
 	return raw, err

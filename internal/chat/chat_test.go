@@ -305,7 +305,7 @@ func TestFailures(t *testing.T) {
 		{"no language", "POST", "/api/v1/chat", field("response_language_hint", `"english"`), 400, "VALIDATION_ERROR", "ISO 639-1"},
 		{"a control", "POST", "/api/v1/chat", field("org", `"a\nb"`), 400, "VALIDATION_ERROR", "org"},
 		{"too long", "POST", "/api/v1/chat", field("x", `"`+strings.Repeat("x", 201<<10)+`"`), 413, "REQUEST_BODY_TOO_LARGE", "send less"},
-		{"nowhere to call", "POST", "/api/v1/chat/callback", field("x", "1"), 400, "VALIDATION_ERROR", "progress_callback_url is required"},
+		{"nowhere to call", "POST", "/api/v1/chat/callback", field("chat_type", `"private"`), 400, "VALIDATION_ERROR", "progress_callback_url is required"},
 		{"no place to call", "POST", "/api/v1/chat/callback", field("progress_callback_url", `"file:///etc/passwd"`), 400, "VALIDATION_ERROR", "http://"},
 		{"no mode", "POST", "/api/v1/chat/callback", `{"client_id":"w","user_id":"u","message":"m","progress_callback_url":"http://x","progress_mode":"often"}`, 400, "VALIDATION_ERROR", "sentence"},
 		{"the model", "POST", "/api/v1/chat", say("model away"), 502, "CLAUDE_API_ERROR", "overloaded"},

@@ -3,7 +3,6 @@ package chat
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/strict"
 )
 
 const (
@@ -65,14 +65,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	case err != nil:
 		return fault.Wrap(fault.InvalidParams, err, "read body")
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		var known *fault.Error
-		if errors.As(err, &known) {
-			return err
-		}
-		return fault.New(fault.InvalidParams, "Invalid JSON body: %v", err)
-	}
-	return nil
+	return strict.Decode(body, into)
 }
 
 // message reads a request and checks it, in the order clients rely on.

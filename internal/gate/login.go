@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -11,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/keyring"
+	"github.com/luanette/luanette/internal/strict"
 )
 
 const (
@@ -163,8 +163,5 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "read body")
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return fault.New(fault.InvalidParams, "the body is not the JSON that is expected here: %v", err)
-	}
-	return nil
+	return strict.Decode(raw, into)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
 	"github.com/luanette/luanette/internal/oauth"
+	"github.com/luanette/luanette/internal/strict"
 )
 
 // Office is who does it.
@@ -83,7 +84,11 @@ func begin(office Office, w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
 	if err == nil && len(body) > 0 {
-		err = json.Unmarshal(body, &want)
+		err = strict.Decode(body, &want)
+	}
+	if fault.CodeOf(err) == fault.InvalidParams {
+		answer(w, nil, err)
+		return
 	}
 	if err != nil || want.Method != "" && want.Method != "browser" && want.Method != "device" {
 		answer(w, nil, fault.New(fault.InvalidParams, "the body is no {\"method\": …}").WithHint(`use {"method": "browser"} or {"method": "device"}`))

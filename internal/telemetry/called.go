@@ -24,17 +24,14 @@ func called(t *Trace) (names []string) {
 			continue
 		}
 		named[s.id] = true
-		if space == "" && t.Name == "tools/call "+tool {
-			continue
-		}
 		if space != "" {
 			tool = space + "." + tool
 		}
-		if !slices.Contains(names, tool) && len(names) < toolsListed {
+		if "tools/call "+tool != t.Name && !slices.Contains(names, tool) {
 			names = append(names, tool)
 		}
 	}
-	return names
+	return names[:min(len(names), toolsListed)]
 }
 
 // about is the tool that a span is about, and whose it is.

@@ -13,7 +13,7 @@ func House() Plan {
 				"internal/agent", "internal/keyring", "internal/results", "internal/trust", "internal/policy", "internal/audit", "internal/arrange", "internal/catalog", "internal/hoot", "internal/oauth",
 			}},
 			{Name: "gear", Rooms: []string{
-				"internal/bearer", "internal/declare", "internal/shape", // of tools and of what they answer
+				"internal/bearer", "internal/strict", "internal/declare", "internal/shape", // of tools and of what they answer
 				"internal/backup", "internal/js", "internal/module/*", "internal/durable", "internal/blobs", "internal/db", "internal/seal", "internal/zmtp", "internal/llm", "internal/oskeyring",
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
