@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,8 +21,10 @@ import (
 // visitor is a client of the protocol that has sessions. It stays with its node
 // until that dies, and then goes on with one retry at another.
 type visitor struct {
-	at *crewman
-	id string // of its session
+	at   *crewman
+	path string // where it goes; /mcp unless told
+	caps string // what it can do, as JSON; nothing unless told
+	id   string // of its session
 }
 
 const visitorVersion = "2025-11-25"
@@ -68,7 +71,7 @@ func (f *fleet) visit(t *testing.T, stop <-chan struct{}) {
 
 // begin shakes hands.
 func (v *visitor) begin(ctx context.Context) error {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + visitorVersion + `","capabilities":{},"clientInfo":{"name":"visitor","version":"1"}}}`
+	hello := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + visitorVersion + `","capabilities":` + cmp.Or(v.caps, "{}") + `,"clientInfo":{"name":"visitor","version":"1"}}}`
 	answer, err := v.post(ctx, hello)
 	if err != nil {
 		return err
@@ -107,7 +110,7 @@ func (v *visitor) eval(ctx context.Context, n int) error {
 }
 
 func (v *visitor) post(ctx context.Context, body string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.at.address+"/mcp", bytes.NewBufferString(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+v.at.address+cmp.Or(v.path, "/mcp"), bytes.NewBufferString(body))
 	if err != nil {
 		return nil, err
 	}

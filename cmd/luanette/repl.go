@@ -79,31 +79,36 @@ type repl struct {
 // begin makes a session unless there is one to go on in.
 func (r *repl) begin(ctx context.Context) error {
 	if r.session != "" {
-		r.language = r.spoken(ctx)
-		return nil
+		return r.goOn(ctx)
 	}
 	id, err := r.sessionFrom(ctx, "session_create", map[string]any{"name": "repl", "language": r.language})
 	r.session, r.fresh = id, true
 	return err
 }
 
-// spoken is the language of the session there is.
-func (r *repl) spoken(ctx context.Context) string {
-	view, err := callTool(ctx, r.world, r.desk, "session_list", nil)
+// goOn finds the session there is, and its language.
+func (r *repl) goOn(ctx context.Context) error {
+	view, err := callTool(ctx, r.world, r.desk, "session_list", map[string]any{})
+	if err != nil {
+		return err
+	}
 	var list struct {
 		Sessions []struct {
 			ID       string `json:"session_id"`
 			Language string `json:"language"`
 		}
 	}
-	if err == nil && json.Unmarshal(view.Structured, &list) == nil {
-		for _, one := range list.Sessions {
-			if one.ID == r.session {
-				return one.Language
-			}
+	if err := json.Unmarshal(view.Structured, &list); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read answer of session_list")
+	}
+	for _, one := range list.Sessions {
+		if one.ID == r.session {
+			r.language = one.Language
+			return nil
 		}
 	}
-	return r.language // the first turn will tell what is wrong
+	return fault.New(fault.NotFound, "you have no session %s", r.session).
+		WithHint("luanette repl begins one, and says at its end how to come back; sessions nobody uses expire")
 }
 
 // sessionFrom calls a tool that answers with a session, and returns its id.
@@ -134,7 +139,11 @@ func (r *repl) leave(ctx context.Context) error {
 		_, err := callTool(ctx, r.world, r.desk, "session_close", map[string]any{"session_id": r.session})
 		return err
 	}
-	fmt.Fprintf(r.world.Stderr, "session kept; `luanette repl --session %s` goes on\n", r.session)
+	where := ""
+	if r.flags.Server != "" {
+		where = " --server " + r.flags.Server
+	}
+	fmt.Fprintf(r.world.Stderr, "session kept; `luanette repl --session %s%s` goes on\n", r.session, where)
 	return nil
 }
 

@@ -118,7 +118,7 @@ func TestRollingRestart(t *testing.T) {
 		})
 	}
 	load("a quick call", func(_ context.Context, at *crewman, n int) error { return evalAt(at, fmt.Sprint("return ", n)) })
-	load("a slow call", func(_ context.Context, at *crewman, _ int) error { return evalAt(at, "clock.sleep(0.5) return 1") })
+	load("a slow call", func(_ context.Context, at *crewman, _ int) error { return evalAt(at, "clock.sleep(500) return 1") })
 	load("a session", func(ctx context.Context, at *crewman, n int) error {
 		v := &visitor{at: at}
 		if err := v.begin(ctx); err != nil {

@@ -126,7 +126,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 		h.work.Go(func() { h.errands.Serve(ctx, h.hub.Take) })
 		h.node.Watches(h.hud.Watched)
 		h.work.Go(func() { h.relayEvents(ctx) })
-		h.hear(ctx, eventTopic, h.heardEvents)
+		h.hear(ctx, eventTopic, func(word string) { h.heardEvents(ctx, word) })
 	}
 	h.node.Run(ctx, estates...)
 }

@@ -225,6 +225,32 @@ func TestEventsOfOthersAreNotLostSilently(t *testing.T) {
 	}
 }
 
+// A node that may have missed something asks the others how much that was: they tell
+// the number, and nothing is said where it is none.
+func TestMissedEventsAreCounted(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	for !a.house.heard.tuned.Load() || !b.house.heard.tuned.Load() {
+		waitFor(t, a.house, "none")
+	}
+	r := readEvents(t, a.url, "?types=job.*")
+	b.house.tellEvents(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "first"}`)}})
+	r.until(func(e told) bool { return e.Data.text("id") == "first" })
+	a.house.heardEvents(t.Context(), "") // it missed nothing
+	b.house.heard.own.Add(3)             // of which nobody hears
+	a.house.heard.count(&relayed{Node: "c", ID: "cccc", Before: 7})
+	a.house.heardEvents(t.Context(), "")
+	var heard []string
+	r.until(func(e told) bool {
+		heard = append(heard, e.Node+" "+e.Type+" "+fmt.Sprint(e.Data["count"]))
+		return e.Node == "c"
+	})
+	if got, want := strings.Join(heard, ", "), "b event.missed 3, c event.missed 0"; got != want {
+		t.Errorf("heard %s, want %s", got, want)
+	}
+}
+
 // What administrators decide on one node holds on the others at once: long before
 // they would look by themselves.
 func TestNodesHearWhatIsDecided(t *testing.T) {

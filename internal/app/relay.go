@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/event"
@@ -24,6 +23,9 @@ type relayed struct {
 	ID     string         `json:"id"`     // which is another at every start
 	Before uint64         `json:"before"` // how many events it told before these
 	Events []relayedEvent `json:"events"`
+	// Who may have missed something asks all for their number, and is answered it.
+	Ask bool   `json:"ask,omitempty"`
+	To  string `json:"to,omitempty"` // the id of who asked; such an answer has no events
 }
 
 type relayedEvent struct {
@@ -43,7 +45,6 @@ func isNoise(kind string) bool {
 func (h *House) relayEvents(ctx context.Context) {
 	sub := h.bus.Subscribe(event.Options{Buffer: 16 * relayBatch, Wants: h.tellsOf})
 	defer sub.Close()
-	var told uint64
 	for {
 		first, err := sub.Next(ctx)
 		if err != nil {
@@ -56,27 +57,34 @@ func (h *House) relayEvents(ctx context.Context) {
 		batch := h.gather(nil, first)
 		for e, ok := sub.Poll(); ok; e, ok = sub.Poll() {
 			if batch = h.gather(batch, e); len(batch) == relayBatch {
-				told = h.tellEvents(ctx, told, batch)
+				h.tellEvents(ctx, batch)
 				batch = nil
 			}
 		}
-		told = h.tellEvents(ctx, told, batch)
+		h.tellEvents(ctx, batch)
 	}
 }
 
-// tellEvents says a batch, and returns how many events were told by then.
-func (h *House) tellEvents(ctx context.Context, before uint64, batch []relayedEvent) uint64 {
+// tellEvents says a batch. It counts once it was said: whoever is told the number
+// before has not missed the batch.
+func (h *House) tellEvents(ctx context.Context, batch []relayedEvent) {
 	if len(batch) == 0 {
-		return before
+		return
 	}
-	text, err := json.Marshal(relayed{h.node.Name(), h.node.ID, before, batch})
+	h.tellNodes(ctx, relayed{Before: h.heard.own.Load(), Events: batch})
+	h.heard.own.Add(uint64(len(batch)))
+}
+
+// tellNodes says something about events to all nodes.
+func (h *House) tellNodes(ctx context.Context, said relayed) {
+	said.Node, said.ID = h.node.Name(), h.node.ID
+	text, err := json.Marshal(said)
 	if err == nil {
 		err = h.store.Notify(ctx, eventTopic, string(text))
 	}
 	if err != nil {
 		h.log.DebugContext(ctx, "events not told to other nodes", "error", err)
 	}
-	return before + uint64(len(batch))
 }
 
 // tellsOf says whether other nodes are told of events of a type.
@@ -95,55 +103,53 @@ func (h *House) gather(batch []relayedEvent, e event.Event) []relayedEvent {
 	return append(batch, one)
 }
 
-// heard is how many events each node has told, by its id.
-type heard struct {
-	tuned atomic.Bool // something may have been heard before
-	told  map[string]uint64
-}
-
 // heardEvents publishes what another node told: once, though it may be told twice,
 // and with a word on what was told and not heard. An empty word says that something
 // may have been. It is not called twice at once.
-func (h *House) heardEvents(word string) {
+func (h *House) heardEvents(ctx context.Context, word string) {
 	if word == "" {
-		if h.heard.tuned.Swap(true) { // else nobody looked on yet
-			h.bus.Missed()
-		}
+		again := h.heard.tuned.Swap(true)
+		h.heard.doubt(again)
+		h.work.Go(func() { h.askNumbers(ctx, again) })
 		return
 	}
 	var told relayed
 	if json.Unmarshal([]byte(word), &told) != nil || told.ID == h.node.ID {
 		return
 	}
-	fresh := h.heard.count(&told)
-	if fresh > 0 {
-		h.bus.Relay(told.Node, missed(fresh))
+	if told.Ask {
+		h.work.Go(func() { h.tellNodes(ctx, relayed{Before: h.heard.own.Load(), To: told.ID}) })
+		return
+	}
+	if told.To != "" && told.To != h.node.ID {
+		return
+	}
+	if missing := h.heard.count(&told); missing > 0 {
+		h.bus.Relay(told.Node, missed(missing))
 	}
 	for _, e := range told.Events {
 		h.bus.Relay(told.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data})
 	}
 }
 
-// count takes out of a batch what was heard before, and tells how many events were
-// told between that and the batch.
-func (d *heard) count(told *relayed) (missing uint64) {
-	if d.told == nil {
-		d.told = map[string]uint64{}
+// numberTime is how long a node has to say how many events it told.
+const numberTime = 2 * time.Second
+
+// askNumbers asks all nodes how many events they told. Of those that should have
+// been heard and do not answer nobody can tell how many were missed.
+func (h *House) askNumbers(ctx context.Context, again bool) {
+	h.tellNodes(ctx, relayed{Ask: true})
+	if !again { // nobody looked on yet
+		return
 	}
-	before, known := d.told[told.ID]
-	after := told.Before + uint64(len(told.Events))
-	switch {
-	case !known:
-	case told.Before > before:
-		missing = told.Before - before
-	case after <= before:
-		told.Events = nil
-		return 0
-	default:
-		told.Events = told.Events[before-told.Before:]
+	select {
+	case <-time.After(numberTime):
+	case <-ctx.Done():
+		return
 	}
-	d.told[told.ID] = after
-	return missing
+	for _, name := range h.heard.silent() {
+		h.bus.Relay(name, missed(0))
+	}
 }
 
 func missed(count uint64) event.Remote {

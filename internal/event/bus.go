@@ -128,18 +128,6 @@ func (b *Bus) replay(s *Subscription, after uint64) {
 	}
 }
 
-// Missed tells those who asked for what happens on other nodes that some of it did
-// not arrive.
-func (b *Bus) Missed() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range b.subs {
-		if s.all {
-			s.skip(0, Event{Seq: b.seq, Time: b.clock.Now()})
-		}
-	}
-}
-
 // Close ends all subscriptions, once their readers have read what is queued.
 func (b *Bus) Close() {
 	b.mu.Lock()

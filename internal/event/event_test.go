@@ -401,20 +401,6 @@ func TestWantingMore(t *testing.T) {
 	}
 }
 
-// Who asked for other nodes' events is told when some did not arrive.
-func TestMissedElsewhere(t *testing.T) {
-	t.Parallel()
-	b := event.New(event.BusOptions{})
-	here, all := b.Subscribe(event.Options{}), b.Subscribe(event.Options{Elsewhere: true})
-	b.Missed()
-	if e, ok := all.Poll(); !ok || e.Data != (event.Missed{}) {
-		t.Errorf("heard %+v", e)
-	}
-	if e, ok := here.Poll(); ok {
-		t.Errorf("who did not ask heard %+v", e)
-	}
-}
-
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// The stops of the tour of two nodes.
+
+// editUpstreams adds a server at one node, uses it at the other, and changes it there.
+func (o *tour) editUpstreams(url string) {
+	o.Helper()
+	o.until("the server starts", func() bool {
+		_, err := o.try(o.a, "", "upstream", "add", "everything", url)
+		return err == nil
+	})
+	o.until("the other node has it", func() bool { return strings.Contains(o.run(o.b, "upstream", "list"), "everything  connected") })
+	if said := o.run(o.b, "call", "everything.echo", "message=hello"); !strings.Contains(said, "Echo: hello") {
+		o.Errorf("called at the other node: %s", said)
+	}
+	o.run(o.b, "upstream", "edit", "everything", "--expose", "echo")
+	o.until("the first node exposes what the other was told to", func() bool {
+		var answer json.RawMessage
+		err := (&crashServer{url: "http://" + o.a.address}).call("everything__echo", map[string]any{"message": "x"}, &answer)
+		return err == nil || strings.Contains(err.Error(), "unexpected end of JSON") // it has no structured content
+	})
+}
+
+func (o *tour) removeUpstream() {
+	o.Helper()
+	o.run(o.a, "upstream", "remove", "everything")
+	o.until("it is gone at the other node", func() bool { return strings.Contains(o.run(o.b, "upstream", "list"), "no upstreams") })
+}
+
+const asksBack = `"name":"trigger-elicitation-request","arguments":{}`
+
+// begin begins a client's session with everything at one node.
+func (o *tour) begin() (here, there *visitor) {
+	o.Helper()
+	here = &visitor{at: o.a, path: "/mcp/everything", caps: `{"elicitation":{}}`}
+	if err := here.begin(o.Context()); err != nil {
+		o.Fatal(err)
+	}
+	there = &visitor{at: o.b, path: here.path, caps: here.caps, id: here.id}
+	return here, there
+}
+
+// answerElsewhere answers, at the other node, what a call at one asks.
+func (o *tour) answerElsewhere() {
+	o.Helper()
+	here, there := o.begin()
+	in := o.stream(here, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{`+asksBack+`}}`)
+	asked, err := wire.Parse([]byte(o.heard(in, "elicitation/create")))
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.tell(there, `{"jsonrpc":"2.0","id":`+string(asked.ID)+`,"result":{"action":"accept","content":{"name":"Ann","check":true}}}`)
+	if said := o.heard(in, `"id":2`); !strings.Contains(said, "Name: Ann") {
+		o.Errorf("the call ended with %s", said)
+	}
+}
+
+// answerElsewhereModern does the same as a client of the newer era.
+func (o *tour) answerElsewhereModern() {
+	o.Helper()
+	call := func(at *crewman, more string) json.RawMessage {
+		o.Helper()
+		r, err := http.NewRequestWithContext(o.Context(), http.MethodPost, "http://"+at.address+"/mcp/everything", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+asksBack+more+
+				`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`))
+		if err != nil {
+			o.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			wire.HeaderRevision: {"2026-07-28"}, wire.HeaderMethod: {wire.MethodToolsCall}, wire.HeaderName: {"trigger-elicitation-request"}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			o.Fatal(err)
+		}
+		said, err := result(answer)
+		if err != nil {
+			o.Fatal(err)
+		}
+		return said
+	}
+	var asked struct {
+		RequestState  string
+		InputRequests map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(call(o.a, ""), &asked); err != nil || len(asked.InputRequests) != 1 {
+		o.Fatalf("asked %+v: %v", asked, err)
+	}
+	for name := range asked.InputRequests {
+		said := call(o.b, `,"requestState":"`+asked.RequestState+`","inputResponses":{"`+name+`":{"action":"accept","content":{"name":"Bob","check":true}}}`)
+		if !strings.Contains(string(said), "Name: Bob") {
+			o.Errorf("the call ended with %s", said)
+		}
+	}
+}
+
+// cancelElsewhere calls off, at the other node, a call that runs at one.
+func (o *tour) cancelElsewhere() {
+	o.Helper()
+	here, there := o.begin()
+	in := o.stream(here, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":600,"steps":6000},"_meta":{"progressToken":"p"}}}`)
+	o.heard(in, "notifications/progress")
+	o.tell(there, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	if said := o.heard(in, `"id":3`); !strings.Contains(said, "cancelled by the client") {
+		o.Errorf("the call ended with %s", said)
+	}
+}
+
+// watchAndPublish looks on at one node at what happens at the other: a script is
+// published there, which one can call here.
+func (o *tour) watchAndPublish() {
+	o.Helper()
+	client := &visitor{at: o.a}
+	if err := client.begin(o.Context()); err != nil {
+		o.Fatal(err)
+	}
+	events, notes := o.open(o.a, "/api/v1/events?types=script.*", ""), o.open(o.a, "/mcp", client.id)
+	hash := o.store(o.b, "hello.lua", `function describe() return { name = "hello", description = "Greets." } end
+function main() return "hello from a script" end`)
+	o.run(o.b, "script", "publish", hash)
+	o.heard(notes, "notifications/tools/list_changed")
+	if said := o.heard(events, `"hello"`); !strings.Contains(said, `"node":"bob"`) {
+		o.Errorf("the event does not say where: %s", said)
+	}
+	if said := o.run(o.a, "call", "hello"); !strings.Contains(said, "hello from a script") {
+		o.Errorf("called at the other node: %s", said)
+	}
+}
+
+// postElsewhere listens at one node, over the oldest transport, and posts to the other.
+func (o *tour) postElsewhere() {
+	o.Helper()
+	in := o.open(o.a, "/mcp/sse", "")
+	first, err := in.Next()
+	if err != nil {
+		o.Fatal(err)
+	}
+	there := &visitor{at: o.b, path: string(first.Data)}
+	o.tell(there, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`)
+	o.heard(in, `"id":1`)
+	o.tell(there, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello","arguments":{}}}`)
+	if said := o.heard(in, `"id":2`); !strings.Contains(said, "hello from a script") {
+		o.Errorf("the call ended with %s", said)
+	}
+}
+
+// goOnInSession goes on, at the other node, with variables of one.
+func (o *tour) goOnInSession() {
+	o.Helper()
+	said, err := o.try(o.a, "x = 41\n", "repl")
+	_, rest, kept := strings.Cut(said, "--session ")
+	if err != nil || !kept {
+		o.Fatalf("%s: %v", said, err)
+	}
+	id, _, _ := strings.Cut(rest, " ")
+	if said, err = o.try(o.b, "return x + 1\n", "repl", "--session", strings.Trim(id, "`")); err != nil || !strings.HasPrefix(said, "42\n") {
+		o.Errorf("at the other node: %s, %v", said, err)
+	}
+}
+
+// loseANode starts a job at one node, which dies: the other goes on with the job.
+func (o *tour) loseANode() {
+	o.Helper()
+	hash := o.store(o.a, "slow.lua", `function main()
+  mcp.everything.echo { message = "begun" }
+  for step = 1, 20 do clock.sleep(100) end
+  return mcp.everything.echo { message = "over" }
+end`)
+	events := o.open(o.a, "/api/v1/events?types=tool.call_ended", "")
+	var started struct {
+		ID string `json:"job_id"`
+	}
+	if err := json.Unmarshal([]byte(o.run(o.a, "job", "start", hash, "--json")), &started); err != nil {
+		o.Fatal(err)
+	}
+	o.heard(events, `"echo"`)
+	o.a.kill()
+	o.nodesAre("bob up")
+	var polled struct{ Completed []crashJob }
+	o.until("the job ends", func() bool {
+		err := json.Unmarshal([]byte(o.run(o.b, "job", "poll", started.ID, "--json")), &polled)
+		return err == nil && len(polled.Completed) == 1
+	})
+	if j := polled.Completed[0]; j.Status != "complete" || !strings.Contains(string(j.Result), "over") {
+		o.Errorf("the job ended %s with %s %+v", j.Status, j.Result, j.Error)
+	}
+	o.start(o.T, o.a)
+	o.nodesAre("ann up", "bob up")
+}
+
+// revokeAKey makes keys at one node, which are good at the other, until they are not.
+func (o *tour) revokeAKey() {
+	o.Helper()
+	token := func(name, scope string) string {
+		out := o.run(o.a, "key", "create", name, "--scope", scope)
+		at := strings.Index(out, "lnt_")
+		if at < 0 {
+			o.Fatalf("no token: %s", out)
+		}
+		return strings.Fields(out[at:])[0]
+	}
+	boss := token("boss", "admin")
+	o.key = boss
+	guest := token("guest", "read")
+	status := func(key string) (status int) {
+		o.key = key
+		defer func() { o.key = boss }()
+		o.get(o.b, "/api/v1/nodes", func(r *http.Response) { status = r.StatusCode })
+		return status
+	}
+	o.until("the other node knows the key", func() bool { return status(guest) == http.StatusOK })
+	o.run(o.a, "key", "revoke", "guest")
+	o.until("the other node knows that it is over", func() bool { return status(guest) != http.StatusOK })
+}
+
+// tamper changes, behind everybody's back, what one node wrote down of a call: who asks
+// the other node finds out.
+func (o *tour) tamper(store *db.DB) {
+	o.Helper()
+	if said := o.run(o.a, "audit", "verify"); !strings.Contains(said, "ann: ") || !strings.Contains(said, "bob: ") {
+		o.Errorf("chains: %s", said)
+	}
+	err := store.Write(o.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(o.Context(), `UPDATE audit_entries SET subject = 'innocent' WHERE node = 'bob' AND seq = 2`)
+		return err
+	})
+	if err != nil {
+		o.Fatal(err)
+	}
+	if said, err := o.try(o.a, "", "audit", "verify"); err == nil || !strings.Contains(said, "bob") || !strings.Contains(said, "entry 2 was changed") {
+		o.Errorf("after the change: %s, %v", said, err)
+	}
+}

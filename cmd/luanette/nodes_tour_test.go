@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// tour is what a user does with two nodes, never twice at the same one.
+type tour struct {
+	*testing.T
+	*fleet
+	a, b *crewman
+	key  string // for the servers, once it takes one
+}
+
+// Two nodes on one Postgres, as a user meets them: whatever is begun at one goes on
+// at the other.
+func TestTourOfTwoNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts several servers")
+	}
+	t.Parallel()
+	everything := serveEverything(t)
+	f := &fleet{folder: t.TempDir()}
+	database := dbtest.Postgres(t)
+	config := fmt.Sprintf("database = %q\n[log]\nlevel = \"error\"\n", database)
+	if err := os.WriteFile(filepath.Join(f.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &tour{T: t, fleet: f}
+	var starts sync.WaitGroup
+	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
+		c := &crewman{name: name, address: freeAddress(t), life: 1}
+		f.crew = append(f.crew, c)
+		starts.Go(func() { f.start(t, c) })
+	}
+	starts.Wait()
+	for _, c := range f.crew {
+		t.Cleanup(c.kill)
+	}
+	o.a, o.b = f.crew[0], f.crew[1]
+	o.nodesAre("ann up", "bob up")
+	o.editUpstreams(everything)
+	o.answerElsewhere()
+	o.answerElsewhereModern()
+	o.cancelElsewhere()
+	o.watchAndPublish()
+	o.postElsewhere()
+	o.goOnInSession()
+	o.loseANode()
+	o.revokeAKey()
+	o.removeUpstream()
+	o.nodesAre("ann up", "bob up")
+	o.tamper(dbtest.Open(t, database))
+}
+
+// serveEverything starts the reference server that does everything, over HTTP.
+func serveEverything(t *testing.T) (url string) {
+	t.Helper()
+	script := filepath.Join(neighbours(t), "@modelcontextprotocol/server-everything/dist/index.js")
+	if _, err := os.Stat(script); err != nil {
+		t.Skip("make neighbours installs the server this needs")
+	}
+	_, port, err := net.SplitHostPort(freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", script, "streamableHttp")
+	cmd.Env = append(os.Environ(), "PORT="+port)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return "http://127.0.0.1:" + port + "/mcp"
+}
+
+// try runs the program against a node.
+func (o *tour) try(at *crewman, input string, args ...string) (string, error) {
+	o.Helper()
+	path, err := exec.LookPath("luanette")
+	if err != nil {
+		o.Fatal(err)
+	}
+	cmd := exec.CommandContext(o.Context(), path, append(args, "--server", "http://"+at.address)...)
+	cmd.Dir, cmd.Stdin = o.folder, strings.NewReader(input)
+	cmd.Env = []string{"HOME=" + o.folder, "PATH=" + os.Getenv("PATH"), "LUANETTE_KEY=" + o.key}
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, &complaints)
+	}
+	return string(out) + complaints.String(), err
+}
+
+// run does the same, which must work.
+func (o *tour) run(at *crewman, args ...string) string {
+	o.Helper()
+	out, err := o.try(at, "", args...)
+	if err != nil {
+		o.Fatalf("luanette %s at %s: %v", strings.Join(args, " "), at.name, err)
+	}
+	return out
+}
+
+// until waits for another process.
+func (o *tour) until(what string, holds func() bool) {
+	o.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			o.Fatalf("it does not come to pass that %s", what)
+		}
+	}
+}
+
+// nodesAre holds what each node that is up says of all to what is true.
+func (o *tour) nodesAre(want ...string) {
+	o.Helper()
+	for _, at := range o.crew {
+		if _, up := at.lives(); !up {
+			continue
+		}
+		if got := status(o.Context(), at, "/ready"); got != http.StatusOK {
+			o.Errorf("%s says %d at /ready", at.name, got)
+		}
+		o.until(fmt.Sprintf("%s says that nodes are %q", at.name, want), func() bool {
+			var said struct {
+				Nodes []struct{ Name, State string }
+			}
+			o.get(at, "/api/v1/nodes", func(r *http.Response) {
+				if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
+					o.Fatal(err)
+				}
+			})
+			var got []string
+			for _, n := range said.Nodes {
+				got = append(got, n.Name+" "+n.State)
+			}
+			slices.Sort(got)
+			return slices.Equal(got, want)
+		})
+	}
+}
+
+// get asks a node, as the user.
+func (o *tour) get(at *crewman, path string, read func(*http.Response)) {
+	o.Helper()
+	r, err := http.NewRequestWithContext(o.Context(), http.MethodGet, "http://"+at.address+path, nil)
+	if err != nil {
+		o.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if o.key != "" {
+		r.Header.Set("Authorization", "Bearer "+o.key)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		o.Fatal(err)
+	}
+	defer answer.Body.Close()
+	read(answer)
+}
+
+// stream makes a call whose answer comes as events.
+func (o *tour) stream(v *visitor, body string) *wire.EventReader {
+	o.Helper()
+	answer, err := v.post(o.Context(), body)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = answer.Body.Close() })
+	return wire.NewEventReader(answer.Body, 0)
+}
+
+// heard reads events until one has a text.
+func (o *tour) heard(in *wire.EventReader, text string) string {
+	o.Helper()
+	for {
+		e, err := in.Next()
+		if err != nil {
+			o.Fatalf("no event has %s: %v", text, err)
+		}
+		if strings.Contains(string(e.Data), text) {
+			return string(e.Data)
+		}
+	}
+}
+
+// tell posts what needs no answer.
+func (o *tour) tell(v *visitor, body string) {
+	o.Helper()
+	answer, err := v.post(o.Context(), body)
+	if err != nil {
+		o.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusAccepted {
+		text, _ := io.ReadAll(answer.Body)
+		o.Errorf("%s at %s: %s %s", body, v.at.name, answer.Status, text)
+	}
+}
+
+// open reads a stream of a node in the background until the test is over.
+func (o *tour) open(at *crewman, path, session string) *wire.EventReader {
+	o.Helper()
+	ctx, cancel := context.WithCancel(o.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+path, nil)
+	if err != nil {
+		o.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+		r.Header.Set("Mcp-Protocol-Version", visitorVersion)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { cancel(); _ = answer.Body.Close() })
+	return wire.NewEventReader(answer.Body, 0)
+}
+
+// store keeps a script and returns its hash.
+func (o *tour) store(at *crewman, name, source string) string {
+	o.Helper()
+	if err := os.WriteFile(filepath.Join(o.folder, name), []byte(source), 0o600); err != nil {
+		o.Fatal(err)
+	}
+	var stored struct{ Hash string }
+	if err := json.Unmarshal([]byte(o.run(at, "script", "store", name, "--json")), &stored); err != nil || stored.Hash == "" {
+		o.Fatalf("no hash: %v", err)
+	}
+	return stored.Hash
+}

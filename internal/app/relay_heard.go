@@ -1,0 +1,83 @@
+package app
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// heard is how many events each node has told, this one included.
+type heard struct {
+	own   atomic.Uint64 // told by this node
+	tuned atomic.Bool   // something may have been heard before
+
+	mu      sync.Mutex
+	gapped  bool               // and something may have been missed
+	tellers map[string]*teller // by id
+}
+
+// teller is another node that told of events.
+type teller struct {
+	name     string
+	told     uint64
+	doubtful bool // more may have been told
+	lost     bool // and it did not say when it was asked
+}
+
+// doubt says that something may have been missed; unless again, before anything was
+// heard.
+func (d *heard) doubt(again bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gapped = again
+	for _, t := range d.tellers {
+		t.doubtful = true
+	}
+}
+
+// silent are the names of nodes that did not say how many events they told, since
+// that was in doubt. One that never does any more is named once.
+func (d *heard) silent() (names []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id, t := range d.tellers {
+		switch {
+		case t.doubtful && t.lost:
+			delete(d.tellers, id)
+		case t.doubtful:
+			t.lost = true
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// count takes out of a batch what was heard before, and tells how many events were
+// told between that and the batch.
+func (d *heard) count(told *relayed) (missing uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.tellers == nil {
+		d.tellers = map[string]*teller{}
+	}
+	t, known := d.tellers[told.ID]
+	if !known {
+		t = &teller{name: told.Node}
+		d.tellers[told.ID] = t
+		if told.To == "" || !d.gapped { // it began before we listened
+			t.told = told.Before
+		}
+	}
+	t.doubtful, t.lost = false, false
+	before, after := t.told, told.Before+uint64(len(told.Events))
+	switch {
+	case told.Before > before:
+		missing = told.Before - before
+	case after <= before:
+		told.Events = nil
+		return 0
+	default:
+		told.Events = told.Events[before-told.Before:]
+	}
+	t.told = after
+	return missing
+}
