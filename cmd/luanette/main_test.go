@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -42,13 +43,12 @@ func TestStoriesOnPostgres(t *testing.T) {
 	t.Parallel()
 	dbtest.Postgres(t) // or it is skipped
 	stories := storyParams(t, db.Postgres)
-	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream move") {
+	for _, name := range strings.Fields("approval chat_api crash job jobs schedule scripts serve session tasks javascript_durable upstream move operate") {
 		stories.Files = append(stories.Files, "../../examples/"+name+".txtar")
 	}
 	setup := stories.Setup
 	stories.Setup = func(env *testscript.Env) error {
 		env.Setenv("LUANETTE_DATABASE", dbtest.Postgres(t))
-		env.Setenv("OTHER_DATABASE", dbtest.Postgres(t))
 		return setup(env)
 	}
 	testscript.Run(t, stories)
@@ -78,8 +78,20 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			"capture": capture,
 			"site":    site,
 			"agree":   agree,
+			"fresh":   func(ts *testscript.TestScript, _ bool, args []string) { ts.Setenv(args[0], dbtest.Postgres(t)) },
+			"newer":   newer,
 		},
 	}
+}
+
+// newer ADDRESS brings tables of a database to a version that only a later program
+// knows.
+func newer(ts *testscript.TestScript, _ bool, args []string) {
+	ctx := context.Background()
+	store, err := db.Open(ctx, args[0], db.Options{})
+	ts.Check(err)
+	later := fstest.MapFS{"migrations/9999_later.sql": {Data: []byte("-- +goose Up\nCREATE TABLE later (x BIGINT);")}}
+	ts.Check(errors.Join(store.Migrate(ctx, "job", later), store.Close()))
 }
 
 // neighbours is the folder of real MCP servers that `make neighbours` installs.

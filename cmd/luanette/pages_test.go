@@ -1,44 +1,184 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 // TestPages holds pages to what stories run: every luanette command shown on one
-// stands, word for word, in its story.
+// stands, word for word, in one of its stories. Servers, which stories start on
+// ports of their own, and what a person in a browser has a part in, are read by the
+// program as it would read them.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	for page, story := range map[string]string{
-		"../../README.md":         "../../examples/readme.txtar",
-		"../../docs/upstreams.md": "../../examples/upstream.txtar",
-		"../../docs/code_mode.md": "../../examples/tokens.txtar",
-		"../../docs/jobs.md":      "../../examples/jobs.txtar",
-		"../../docs/backends.md":  "../../examples/backend.txtar",
-		"../../docs/chat.md":      "../../examples/chat.txtar",
+	for page, stories := range map[string]string{
+		"README.md":         "readme",
+		"docs/upstreams.md": "upstream",
+		"docs/code_mode.md": "tokens",
+		"docs/jobs.md":      "jobs",
+		"docs/backends.md":  "backend",
+		"docs/chat.md":      "chat",
+		"docs/operate.md":   "operate",
+		"docs/trust.md":     "trust",
+		"docs/policy.md":    "policy",
+		"docs/audit.md":     "policy",
+		"docs/security.md":  "keys tls",
+		"docs/oauth.md":     "",
 	} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		run, err := os.ReadFile(story)
-		if err != nil {
-			t.Fatal(err)
+		var run []string
+		for _, story := range strings.Fields(stories) {
+			for line := range strings.Lines(read(t, "examples/"+story+".txtar")) {
+				if command, ok := strings.CutPrefix(strings.TrimPrefix(line, "! "), "exec "); ok {
+					run = append(run, plain(command))
+				}
+			}
 		}
 		shown := 0
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(read(t, page)) {
 			command := strings.TrimSpace(line)
 			if !strings.HasPrefix(command, "luanette ") {
 				continue
 			}
 			shown++
-			if !strings.Contains(string(run), "exec "+command+"\n") {
+			if stories == "" || strings.HasPrefix(command, "luanette serve") {
+				if err := understood(t, command); err != nil {
+					t.Errorf("%s: %q: %v", page, command, err)
+				}
+			} else if !slices.Contains(run, plain(command)) {
 				t.Errorf("%s: no story runs %q", page, command)
 			}
 		}
 		if shown == 0 {
 			t.Errorf("%s shows no command", page)
 		}
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var (
+	remark = regexp.MustCompile(`\s+#.*`)
+	asked  = regexp.MustCompile(` --server \$URL| --key \$ROOT| --data data\b| &$`)
+)
+
+// plain is a command without remarks and quotes, and without what stories add to say
+// which server or folder they mean.
+func plain(command string) string {
+	command = strings.NewReplacer(`"`, "", "'", "").Replace(remark.ReplaceAllString(strings.TrimSpace(command), ""))
+	return asked.ReplaceAllString(command, "")
+}
+
+// understood reads a command as the program does, and runs nothing.
+func understood(t *testing.T, command string) error {
+	t.Helper()
+	words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\n' `+remark.ReplaceAllString(command, "")).Output()
+	if err != nil {
+		return err
+	}
+	return parses(strings.Split(strings.TrimSpace(string(words)), "\n"))
+}
+
+// parses reads the words of a command.
+func parses(words []string) error {
+	parser, err := kong.New(&cli{}, kong.Name("luanette"), kong.Exit(func(int) {}))
+	if err == nil {
+		_, err = parser.Parse(words[1:])
+	}
+	return err
+}
+
+// block is the only one of a language on a page.
+func block(t *testing.T, page, language string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(read(t, page), "```"+language+"\n")
+	text, after, closed := strings.Cut(rest, "```")
+	if !ok || !closed || strings.Contains(after, "```"+language+"\n") {
+		t.Fatalf("%s does not have one block of %s", page, language)
+	}
+	return text
+}
+
+// TestUnit has systemd itself look at the unit of docs/operate.md, and the program at
+// what it is started with.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	unit := block(t, "docs/operate.md", "ini")
+	start := regexp.MustCompile(`(?m)^ExecStart=(.*)$`).FindStringSubmatch(unit)
+	if start == nil {
+		t.Fatal("the unit starts nothing")
+	}
+	if err := parses(strings.Fields(start[1])); err != nil {
+		t.Errorf("%s: %v", start[1], err)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd is not installed (Debian's package systemd): it did not look at the unit")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "luanette.service")
+	unit = strings.ReplaceAll(unit, "/usr/local/bin/luanette", program)
+	if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.CommandContext(t.Context(), analyze, "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput()
+	if err != nil || strings.Contains(string(said), "luanette.service:") {
+		t.Errorf("systemd-analyze: %v\n%s", err, said)
+	}
+}
+
+// TestContainer looks at the container file of docs/operate.md: what it builds, with
+// what, and how that is started.
+func TestContainer(t *testing.T) {
+	t.Parallel()
+	known := strings.Fields("FROM WORKDIR COPY RUN USER VOLUME EXPOSE ENTRYPOINT")
+	found := map[string]string{}
+	for line := range strings.Lines(block(t, "docs/operate.md", "dockerfile")) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if word == "" {
+			continue
+		}
+		if !slices.Contains(known, word) || rest == "" {
+			t.Errorf("%q is no instruction", line)
+		}
+		found[word] += rest + "\n"
+	}
+	module := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
+	if module == nil || !strings.HasPrefix(found["FROM"], "golang:"+module[1]+" AS build\n") {
+		t.Errorf("it builds with %q, go.mod says %v", found["FROM"], module)
+	}
+	var entry []string
+	if err := json.Unmarshal([]byte(found["ENTRYPOINT"]), &entry); err != nil {
+		t.Fatal(err)
+	}
+	if err := parses(entry); err != nil {
+		t.Errorf("%v: %v", entry, err)
+	}
+	// The build is planned to its end, without compiling.
+	build := strings.Replace(strings.TrimSpace(found["RUN"]), "-o "+entry[0], "-n -o "+filepath.Join(t.TempDir(), "luanette"), 1)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", build)
+	cmd.Dir = "../.."
+	if said, err := cmd.CombinedOutput(); err != nil || !strings.Contains(build, "-n -o") {
+		t.Errorf("%s: %v\n%.2000s", build, err, said)
+	}
+	if !strings.Contains(found["COPY"], "--from=build "+entry[0]+" "+entry[0]+"\n") {
+		t.Errorf("%s is not copied: %s", entry[0], found["COPY"])
 	}
 }
