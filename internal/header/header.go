@@ -44,7 +44,9 @@ func (r *Reader) Read(lines string, heed func(key, value string) Verdict) (http.
 		return nil, false
 	}
 	count := strings.Count(lines, "\n")
-	headers := make(http.Header, count)
+	// One line is empty and one is a request's Host: eight headers, as requests often
+	// have, fit into the smallest map there is.
+	headers := make(http.Header, max(0, count-2))
 	values := make([]string, count)
 	for i := 0; lines != "\r\n"; i++ {
 		line, rest, _ := strings.Cut(lines, "\r\n")

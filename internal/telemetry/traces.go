@@ -128,7 +128,7 @@ func (t *Traces) add(id trace.TraceID, s Span) {
 	defer t.mu.Unlock()
 	kept, found := t.byID[id]
 	if !found {
-		kept = &Trace{ID: id.String(), Name: s.Name, Start: s.Start}
+		kept = &Trace{ID: id.String(), Name: s.Name, Start: s.Start, Spans: make([]Span, 0, 2)} // most have no more
 		t.byID[id] = kept
 		t.makeRoom(id)
 	}

@@ -33,9 +33,13 @@ type direct struct {
 const (
 	directBody   = 64 << 10 // a larger one might be refused before it is sent whole
 	directHead   = 64 << 10 // of an answer
+	directKept   = 8 << 10  // of memory for the next message
 	directIdle   = 64
 	directUnused = 90 * time.Second
 )
+
+// rooms is memory for messages, which nobody needs any more when they are sent.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // suits tells whether a request can be made this way.
 func (d *direct) suits(r *http.Request, body []byte) bool {
@@ -45,9 +49,14 @@ func (d *direct) suits(r *http.Request, body []byte) bool {
 // roundTrip makes one request. A connection that its server has closed while it
 // was not used is replaced.
 func (d *direct) roundTrip(r *http.Request, body []byte) (*http.Response, error) {
-	message, err := appendRequest(make([]byte, 0, 512+len(body)), r, body)
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	message, err := appendRequest((*room)[:0], r, body)
 	if err != nil {
 		return nil, err
+	}
+	if cap(message) <= directKept {
+		*room = message
 	}
 	for {
 		c, err := d.take(r.Context())
