@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/event/phrase"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -160,7 +161,7 @@ func (s *stream) waiting(sub *event.Subscription) {
 
 // event writes one event. Newlines are escaped in JSON, so that data is one line.
 func (s *stream) event(e event.Event) {
-	data, err := json.Marshal(e)
+	data, err := inWords(e)
 	if err != nil { // a payload that cannot be shown must not end the stream
 		data, _ = json.Marshal(map[string]any{"seq": e.Seq, "time": e.Time, "type": e.Type, "error": err.Error()})
 	}
@@ -169,6 +170,25 @@ func (s *stream) event(e event.Event) {
 		id += "." + s.process
 	}
 	s.printf("id: %s\ndata: %s\n\n", id, data)
+}
+
+// inWords is an event with what it says to people.
+func inWords(e event.Event) ([]byte, error) {
+	data, err := json.Marshal(e.Data)
+	if err != nil {
+		return nil, err
+	}
+	shown := struct {
+		event.Event
+		Data json.RawMessage  `json:"data"`
+		Said *phrase.Sentence `json:"said,omitempty"`
+	}{Event: e, Data: data}
+	if e.Type != "tool.call_started" && e.Type != "log.line" { // many, and words already
+		if said := phrase.Of(e.Type, data); said.Text != "" {
+			shown.Said = &said
+		}
+	}
+	return json.Marshal(shown)
 }
 
 // flush sends what was written, and lets no reader hold it up for ever.

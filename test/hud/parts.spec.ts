@@ -35,10 +35,8 @@ test('events are told in words, the repeating ones once', () => {
   ]
   expect(worthALine(all, 10).map((x) => x.seq)).toEqual([6, 3, 2])
   expect(worthALine(all, 1).map((x) => x.seq)).toEqual([6])
-  expect(inWords(all[2])).toEqual({ kind: 'plain', text: 'job a: 26 % on', href: '#/jobs/a' })
-  expect(inWords(all[5])).toMatchObject({ kind: 'bad', text: 'far.look: no' })
-  expect(inWords(e(7, 'upstream.connected', { upstream: 'far', tool_count: 3 })).text).toBe('far: connected, 3 tools')
+  expect(inWords({ ...all[2], said: { kind: 'plain', text: 'job a: 26 % on' } })).toEqual({ kind: 'plain', text: 'job a: 26 % on', href: '#/jobs/a' })
+  expect(inWords({ ...all[5], said: { kind: 'bad', text: 'far.look: no' } })).toMatchObject({ kind: 'bad', text: 'far.look: no' })
   expect(inWords(e(9, 'log.line', { level: 'INFO', message: 'hi', facts: { a: '1', trace_id: 'ff', span_id: 'aa' } }))).toEqual({ kind: 'plain', text: 'hi a=1', href: '#/traces/ff' })
-  expect(inWords(e(10, 'tool.flagged', { upstream: 'far', name: 'look', flags: [{ code: 'x', text: 'hides something' }, { code: 'y', text: 'gives orders' }] })).text).toBe('far.look: hides something; gives orders')
   expect(inWords(e(8, 'new.kind', { a: 1, b: { c: 2 } })).text).toBe('a=1 b={"c":2}')
 })

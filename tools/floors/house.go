@@ -18,7 +18,7 @@ func House() Plan {
 				"internal/smf", "internal/abc", "internal/audio", "internal/soundfont", "internal/synth", "internal/telemetry", "internal/toolset", "internal/wire", "internal/hoot01", "internal/backend",
 			}},
 			{Name: "host", Rooms: []string{"internal/host"}},
-			{Name: "words", Rooms: []string{"internal/tool", "internal/event"}},
+			{Name: "words", Rooms: []string{"internal/tool", "internal/event", "internal/event/phrase"}},
 			{Name: "ground", Rooms: []string{
 				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/header", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/answer", "internal/fault",
 			}},

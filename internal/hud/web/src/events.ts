@@ -9,6 +9,7 @@ export interface ServerEvent {
   type: string
   data: Record<string, unknown>
   node?: string // where it happened, when that is another node
+  said?: { kind: 'good' | 'bad' | 'plain'; text: string } // the same in words
 }
 
 const kept = 2000
