@@ -6,7 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
 // A node is frozen in the middle of its work: its connections stay, and so do its
@@ -60,11 +61,7 @@ func (f *fleet) freeze(t *testing.T, c *crewman) {
 	f.ended(t, 10)
 	signal(syscall.SIGCONT)
 	c.frozen.Store(false)
-	for deadline := time.Now().Add(30 * time.Second); f.idOf(t, c) != id; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s woke up and is no node again", c.name)
-		}
-	}
+	clocktest.Await(t, func() bool { return f.idOf(t, c) == id }, func() string { return c.name + " woke up and is no node again" })
 }
 
 // ended waits until so many more jobs have come to their end.
@@ -80,7 +77,6 @@ func (f *fleet) ended(t *testing.T, more int) {
 		}
 		return n
 	}
-	for want := count() + more; count() < want && t.Context().Err() == nil; {
-		time.Sleep(20 * time.Millisecond)
-	}
+	want := count() + more
+	clocktest.Poll(t.Context(), func() bool { return count() >= want })
 }

@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/llm/llmtest"
@@ -230,13 +232,13 @@ func (f *fleet) any() *crashServer {
 
 // until asks one node after the other until it works.
 func (f *fleet) until(t *testing.T, works func(*crashServer) bool) {
-	for !works(f.any()) {
-		f.retries.Add(1)
-		if t.Context().Err() != nil {
-			return
+	clocktest.Poll(t.Context(), func() bool {
+		if works(f.any()) {
+			return true
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		f.retries.Add(1)
+		return false
+	})
 }
 
 func over(stop <-chan struct{}) bool {
@@ -260,7 +262,7 @@ func (f *fleet) runJobs(t *testing.T, who string, kind work, stop <-chan struct{
 		err := f.any().call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started)
 		if err != nil || started.JobID == "" {
 			f.retries.Add(1)
-			time.Sleep(20 * time.Millisecond)
+			_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that tries again
 			continue
 		}
 		f.await(t, started.JobID, errand{name: name, kind: kind})
@@ -367,10 +369,10 @@ func (f *fleet) publish(t *testing.T, stop <-chan struct{}) {
 func (f *fleet) disturb(t *testing.T, long time.Duration) {
 	began, restarted := time.Now(), false
 	for time.Since(began) < long {
-		time.Sleep(time.Duration(1000+rand.IntN(3000)) * time.Millisecond)
+		_ = clock.Real().Sleep(t.Context(), time.Duration(1000+rand.IntN(3000))*time.Millisecond)
 		if !restarted && time.Since(began) > long/2 {
 			f.postgres.Stop(t, "immediate")
-			time.Sleep(2 * time.Second)
+			_ = clock.Real().Sleep(t.Context(), 2*time.Second)
 			f.postgres.Start(t)
 			restarted = true
 			continue
@@ -408,13 +410,13 @@ func (f *fleet) noticed(t *testing.T, id string) {
 	t.Helper()
 	killed := time.Now()
 	f.lastKill.Store(&killed)
-	for id != "" && time.Since(killed) < 30*time.Second {
-		now, err := node.List(t.Context(), f.store)
-		if err == nil && !slices.ContainsFunc(now, func(i node.Info) bool { return i.ID == id }) {
-			f.gone = append(f.gone, time.Since(killed))
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if id != "" && clocktest.Poll(ctx, func() bool {
+		now, err := node.List(ctx, f.store)
+		return err == nil && !slices.ContainsFunc(now, func(i node.Info) bool { return i.ID == id })
+	}) {
+		f.gone = append(f.gone, time.Since(killed))
 	}
 }
 

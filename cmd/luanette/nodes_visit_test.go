@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -31,14 +33,16 @@ const visitorVersion = "2025-11-25"
 
 // living is a node that lives, and the number of its life.
 func (f *fleet) living(t *testing.T, but *crewman) (*crewman, int) {
-	for t.Context().Err() == nil {
+	found, life := but, 0
+	clocktest.Poll(t.Context(), func() bool {
 		c := f.crew[rand.IntN(len(f.crew))]
-		if life, up := c.lives(); up && c != but {
-			return c, life
+		now, up := c.lives()
+		if up && c != but {
+			found, life = c, now
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return but, 0
+		return up && c != but
+	})
+	return found, life
 }
 
 // visit begins a session and calls tools in it.
@@ -65,7 +69,7 @@ func (f *fleet) visit(t *testing.T, stop <-chan struct{}) {
 			err = v.eval(t.Context(), n)
 		}
 		f.visits.Add(1)
-		time.Sleep(20 * time.Millisecond) // as a client that has other things to do
+		_ = clock.Real().Sleep(t.Context(), 20*time.Millisecond) // as a client that has other things to do
 	}
 }
 

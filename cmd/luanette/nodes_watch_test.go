@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -43,7 +45,7 @@ func (f *fleet) watch(t *testing.T) *onlooker {
 		for ctx.Err() == nil {
 			at, _ = f.living(t, at)
 			w.read(ctx, f, at)
-			time.Sleep(10 * time.Millisecond)
+			_ = clock.Real().Sleep(ctx, 10*time.Millisecond) // as a client that comes back
 		}
 	}()
 	t.Cleanup(func() {
@@ -148,12 +150,12 @@ func (w *onlooker) check(t *testing.T, f *fleet) {
 	nodes := f.finishers(t)
 	var silent []string
 	var told int
-	for range 100 { // the last ones are on their way
-		if silent, told = w.unheard(f.jobs, nodes); len(silent) == 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	clocktest.Poll(ctx, func() bool { // the last ones are on their way
+		silent, told = w.unheard(f.jobs, nodes)
+		return len(silent) == 0
+	})
 	w.stop()
 	<-w.done
 	for _, id := range silent {

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
 // balancer sends requests to nodes that were ready when it looked last, which it
@@ -34,7 +37,7 @@ func (b *balancer) look(ctx context.Context) {
 			b.ready[c] = ok
 			b.mu.Unlock()
 		}
-		time.Sleep(20 * time.Millisecond)
+		_ = clock.Real().Sleep(ctx, 20*time.Millisecond) // as often as balancers ask, and more
 	}
 }
 
@@ -55,35 +58,32 @@ func status(ctx context.Context, c *crewman, path string) int {
 
 // pick is a node that is ready, as far as is known.
 func (b *balancer) pick(ctx context.Context) *crewman {
-	for ctx.Err() == nil {
+	picked := b.crew[0]
+	clocktest.Poll(ctx, func() bool {
 		b.mu.Lock()
+		defer b.mu.Unlock()
 		var ready []*crewman
 		for c, ok := range b.ready {
 			if ok {
 				ready = append(ready, c)
 			}
 		}
-		b.mu.Unlock()
 		if len(ready) > 0 {
-			return ready[rand.IntN(len(ready))]
+			picked = ready[rand.IntN(len(ready))]
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return b.crew[0]
+		return len(ready) > 0
+	})
+	return picked
 }
 
 // knows waits until a node is known to be ready, or not to be.
 func (b *balancer) knows(t *testing.T, c *crewman, ready bool) {
 	t.Helper()
-	for t.Context().Err() == nil {
+	clocktest.Await(t, func() bool {
 		b.mu.Lock()
-		known := b.ready[c]
-		b.mu.Unlock()
-		if known == ready {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		defer b.mu.Unlock()
+		return b.ready[c] == ready
+	})
 }
 
 // One node after the other is told to stop, under load, and started again. Each
@@ -113,7 +113,7 @@ func TestRollingRestart(t *testing.T) {
 					t.Errorf("%s at %s: %v", what, at.name, err)
 				}
 				served.Add(1)
-				time.Sleep(5 * time.Millisecond)
+				_ = clock.Real().Sleep(ctx, 5*time.Millisecond) // as clients that have other things to do
 			}
 		})
 	}

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
 // served is a server with a handler, and where it is. Main counts what net/http
@@ -322,7 +324,7 @@ func isWatched(c *conn) bool { return c.watching != nil }
 // There is nothing else to see of it from outside.
 func (s served) waitFor(t *testing.T, want int, as ...func(*conn) bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	clocktest.Await(t, func() bool {
 		n := 0
 		s.conns.Range(func(key, _ any) bool {
 			c := key.(*conn)
@@ -333,11 +335,8 @@ func (s served) waitFor(t *testing.T, want int, as ...func(*conn) bool) {
 			}
 			return true
 		})
-		if n == want {
-			return
-		}
-	}
-	t.Fatal("it never happened")
+		return n == want
+	})
 }
 
 func TestPanicCostsOneConnection(t *testing.T) {
