@@ -15,9 +15,6 @@ type Place struct {
 
 func (p *Place) place() *Place { return p }
 
-// Where is the line and column of an item.
-func Where(item Item) Position { return item.place().Position }
-
 // Field is a line such as "K:G", or the same inside music: "[K:G]".
 type Field struct {
 	Place

@@ -28,9 +28,6 @@ const (
 	Withdrawn State = "withdrawn" // nobody waits for it any more
 )
 
-// States are all of them.
-func States() []State { return []State{Pending, Allowed, Denied, Withdrawn} }
-
 // Approval is a question about a run, and its answer.
 type Approval struct {
 	ID string

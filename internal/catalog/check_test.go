@@ -265,7 +265,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(`{"unevaluatedProperties":{"not":{}},"dependentSchemas":{"a":{"required":["b"]}}}`, `{"a":null}`)
 	f.Fuzz(func(t *testing.T, schema, args string) {
 		if !json.Valid([]byte(schema)) {
-			t.Skip()
+			t.Skip("no JSON, hence no schema")
 		}
 		c := open(catalog.Options{}, newMemory().with("a", "x", schema, func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Output("done", nil)

@@ -94,7 +94,7 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, given []byte) {
 		if !json.Valid(given) || len(given) > 64<<10 {
-			t.Skip()
+			t.Skip("no JSON, or more of it than is worth the time")
 		}
 		host := HostFuncs{OnCall: func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return given, nil }}
 		got, err := shared.Run(t.Context(), Program{Source: "__result__ = [await mcp.x.y()]", Namespaces: []string{"mcp"}}, host)

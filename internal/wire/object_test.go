@@ -100,7 +100,7 @@ func FuzzEdit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, key string) {
 		var before map[string]json.RawMessage
 		if wire.Valid(data) != nil || json.Unmarshal(data, &before) != nil || before == nil {
-			t.Skip()
+			t.Skip("no object")
 		}
 		key = strings.ToValidUTF8(key, "?")
 		raw, ok := wire.Get(data, key)

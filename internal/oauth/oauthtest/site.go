@@ -42,7 +42,6 @@ type Site struct {
 	spent     map[string]bool // refresh tokens that were used
 	devices   map[string]bool // whether somebody agreed
 	refreshes int
-	Bearers   []string // of all requests at the tool server
 }
 
 type request struct{ client, redirect, challenge, resource, scope string }
@@ -98,13 +97,6 @@ func (s *Site) Refreshes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refreshes
-}
-
-// Seen is the bearer tokens of all requests at the tool server.
-func (s *Site) Seen() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.Bearers)
 }
 
 // Expire ends all access tokens; Revoke the refresh tokens too.
@@ -364,7 +356,6 @@ func (s *Site) device(w http.ResponseWriter, _ *http.Request) {
 func (s *Site) guard(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
-	s.Bearers = append(s.Bearers, token)
 	had, known := s.access[token]
 	wanted := s.Scopes
 	s.mu.Unlock()
