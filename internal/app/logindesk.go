@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/login"
@@ -206,7 +207,7 @@ func (d *remoteLogins) Login(ctx context.Context, name string, device bool, show
 	}
 	show(begun)
 	for time.Now().Before(begun.Expires) {
-		if err := pauseFor(ctx, time.Second); err != nil {
+		if err := clock.Real().Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 		if err := d.ask(ctx, http.MethodGet, name, "", &now); err != nil {
@@ -228,14 +229,3 @@ func (d *remoteLogins) Logout(ctx context.Context, name string) (bool, error) {
 }
 
 func (d *remoteLogins) Close() error { return nil }
-
-func pauseFor(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

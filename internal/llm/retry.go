@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock"
 )
 
 // Retry is how long to go on with an endpoint that does not answer.
@@ -31,20 +32,9 @@ func (r Retry) filled() Retry {
 		r.Patience = 3 * time.Minute
 	}
 	if r.Sleep == nil {
-		r.Sleep = sleep
+		r.Sleep = clock.Real().Sleep
 	}
 	return r
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // Wait tells that an endpoint could not answer and will be asked again.

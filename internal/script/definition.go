@@ -26,7 +26,7 @@ func (p *publication) define() {
 	}
 	raw = wire.SetText(raw, "description", info.Description)
 	raw = wire.Set(raw, "inputSchema", info.Input)
-	raw = wire.Set(raw, "annotations", encode(annotationsOf(d.Hints)))
+	raw = wire.Set(raw, "annotations", encode(d.Hints.Annotations()))
 	raw = wire.Set(raw, "_meta", wire.Set(nil, ScriptKey, encode(map[string]any{"hash": p.Hash, "version": p.Version.Version})))
 	info.Raw = raw
 	p.info = info
@@ -42,21 +42,6 @@ func (d *Description) toolText(name string) string {
 		text = strings.TrimRight(text, " \n") + "\nReturns: " + d.Returns
 	}
 	return text
-}
-
-// annotations are hints in MCP's words.
-type annotations struct {
-	ReadOnly    bool `json:"readOnlyHint"`
-	Destructive bool `json:"destructiveHint"`
-	Idempotent  bool `json:"idempotentHint"`
-	OpenWorld   bool `json:"openWorldHint"`
-}
-
-func annotationsOf(h tool.Hints) annotations {
-	return annotations{
-		ReadOnly: h.ReadOnly, Destructive: !h.ReadOnly && !h.NonDestructive,
-		Idempotent: h.Idempotent || h.ReadOnly, OpenWorld: !h.ClosedWorld,
-	}
 }
 
 // toolName is what a tool may be called: every client takes it, and our own

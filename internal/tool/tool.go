@@ -65,6 +65,22 @@ type Hints struct {
 // Repeatable tells whether a call whose outcome is unknown may be made again.
 func (h Hints) Repeatable() bool { return h.ReadOnly || h.Idempotent }
 
+// Annotations are Hints in MCP's words.
+type Annotations struct {
+	ReadOnly    bool `json:"readOnlyHint"`
+	Destructive bool `json:"destructiveHint"`
+	Idempotent  bool `json:"idempotentHint"`
+	OpenWorld   bool `json:"openWorldHint"`
+}
+
+// Annotations says h in MCP's words.
+func (h Hints) Annotations() Annotations {
+	return Annotations{
+		ReadOnly: h.ReadOnly, Destructive: !h.ReadOnly && !h.NonDestructive,
+		Idempotent: h.Idempotent || h.ReadOnly, OpenWorld: !h.ClosedWorld,
+	}
+}
+
 // Call is one request to run a tool.
 type Call struct {
 	Ref    Ref

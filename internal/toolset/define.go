@@ -110,34 +110,19 @@ func describe(texts fs.FS, name string, hints tool.Hints) tool.Info {
 
 // definition is a tool in MCP's words.
 type definition struct {
-	Name        string          `json:"name"`
-	Title       string          `json:"title"`
-	Description string          `json:"description"`
-	Input       json.RawMessage `json:"inputSchema"`
-	Output      json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations annotations     `json:"annotations"`
-}
-
-// annotations are a tool's hints in MCP's words.
-type annotations struct {
-	ReadOnly    bool `json:"readOnlyHint"`
-	Destructive bool `json:"destructiveHint"`
-	Idempotent  bool `json:"idempotentHint"`
-	OpenWorld   bool `json:"openWorldHint"`
-}
-
-func annotationsOf(h tool.Hints) annotations {
-	return annotations{
-		ReadOnly: h.ReadOnly, Destructive: !h.ReadOnly && !h.NonDestructive,
-		Idempotent: h.Idempotent || h.ReadOnly, OpenWorld: !h.ClosedWorld,
-	}
+	Name        string           `json:"name"`
+	Title       string           `json:"title"`
+	Description string           `json:"description"`
+	Input       json.RawMessage  `json:"inputSchema"`
+	Output      json.RawMessage  `json:"outputSchema,omitempty"`
+	Annotations tool.Annotations `json:"annotations"`
 }
 
 // define writes the tool's definition down.
 func define(info tool.Info) tool.Info {
 	raw, err := json.Marshal(definition{
 		Name: info.Name, Title: info.Title, Description: info.Description,
-		Input: info.Input, Output: info.Output, Annotations: annotationsOf(info.Hints),
+		Input: info.Input, Output: info.Output, Annotations: info.Hints.Annotations(),
 	})
 	if err != nil {
 		panic(fmt.Sprintf("toolset: define %s: %v", info.Name, err))

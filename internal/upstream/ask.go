@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -60,14 +61,14 @@ var errCallOver = errors.New("the call it belongs to is over")
 
 // asker returns what asks the caller of one call. The call's patience rests
 // while the caller thinks; asking ends with the call.
-func (s *session) asker(call context.Context, clock *patience, caller *tool.Caller) func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+func (s *session) asker(call context.Context, limit *patience, caller *tool.Caller) func(context.Context, []tool.Question) ([]json.RawMessage, error) {
 	return func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		stop := context.AfterFunc(call, func() { cancel(context.Cause(call)) })
 		defer stop()
-		clock.pause()
-		defer clock.resume()
+		limit.pause()
+		defer limit.resume()
 		replies, err := caller.Ask(ctx, questions)
 		if call.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(call))
@@ -84,7 +85,7 @@ func (s *session) asker(call context.Context, clock *patience, caller *tool.Call
 
 // askBack answers a modern result that asks for input: it returns the params of
 // the retry. A server that asks for nothing only wants us to come again later.
-func (s *session) askBack(ctx context.Context, clock *patience, r request, result json.RawMessage) (json.RawMessage, error) {
+func (s *session) askBack(ctx context.Context, limit *patience, r request, result json.RawMessage) (json.RawMessage, error) {
 	questions, err := inputRequests(result)
 	if err != nil {
 		return nil, err
@@ -94,14 +95,14 @@ func (s *session) askBack(ctx context.Context, clock *patience, r request, resul
 		params = wire.Set(params, "requestState", state)
 	}
 	if len(questions) == 0 {
-		return params, pause(ctx, backoff.Policy{First: 250 * time.Millisecond}.Delay(1))
+		return params, clock.Real().Sleep(ctx, backoff.Policy{First: 250 * time.Millisecond}.Delay(1))
 	}
 	for _, q := range questions {
 		if !answers(r.caller, q.Method) {
 			return nil, fmt.Errorf("server needs %s of the caller, which cannot give it", q.Method)
 		}
 	}
-	replies, err := s.asker(ctx, clock, r.caller)(ctx, questions)
+	replies, err := s.asker(ctx, limit, r.caller)(ctx, questions)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -118,7 +119,7 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 			return nil, k.explain(ctx, err, what)
 		}
 		if verdict == unsure && try > 1 { // perhaps the request itself is what it dies of
-			_ = pause(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
+			_ = clock.Real().Sleep(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -210,7 +211,7 @@ func (l *httpLink) streamed(ctx context.Context, id wire.ID, body io.ReadCloser)
 		if ctx.Err() != nil || last == "" || l.modern() || errors.Is(err, wire.ErrTooLarge) {
 			return wire.Message{}, nil, orCause(ctx, fmt.Errorf("answer broke off: %w", err))
 		}
-		if err := pause(ctx, positive(events.Retry(), 200*time.Millisecond)); err != nil {
+		if err := clock.Real().Sleep(ctx, positive(events.Retry(), 200*time.Millisecond)); err != nil {
 			return wire.Message{}, nil, err
 		}
 		if body, err = l.resume(ctx, last); err != nil {
@@ -318,18 +319,6 @@ func readBody(body io.Reader, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("read answer over %d bytes: %w", limit, wire.ErrTooLarge)
 	}
 	return buffer.Bytes(), nil
-}
-
-// pause waits for d or the end of ctx, whose cause it returns.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // Hangup tells that giving up a Call is enough to cancel it at the server.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -58,7 +59,7 @@ func (l *httpLink) listen(ctx context.Context, opened func()) {
 			delay = backoff.Policy{}.Delay(failures)
 			l.hooks.Doubt()
 		}
-		if pause(ctx, delay) != nil {
+		if clock.Real().Sleep(ctx, delay) != nil {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
@@ -322,7 +323,7 @@ func floor(attempt int) time.Duration {
 // rest waits for delay, or, past least, until somebody wakes us: then the delays
 // begin anew with the shortest. Credentials that are wanting make us deaf to that.
 func (k *keeper) rest(ctx context.Context, delay, least time.Duration, deaf bool) {
-	if pause(ctx, min(least, delay)) != nil {
+	if clock.Real().Sleep(ctx, min(least, delay)) != nil {
 		return
 	}
 	wake := k.wake

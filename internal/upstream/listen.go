@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -51,7 +52,7 @@ func (s *session) keepListening(ctx context.Context, hooks Hooks) {
 			failures = 1
 		}
 		hooks.Doubt()
-		_ = pause(ctx, backoff.Policy{}.Delay(failures))
+		_ = clock.Real().Sleep(ctx, backoff.Policy{}.Delay(failures))
 	}
 }
 
