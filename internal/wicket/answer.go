@@ -67,9 +67,6 @@ func (a *answer) Write(p []byte) (int, error) {
 		a.stream()
 	}
 	a.append(p)
-	if len(a.out) > held {
-		a.send()
-	}
 	return len(p), a.err
 }
 
@@ -82,15 +79,22 @@ func (a *answer) stream() {
 	a.append(a.body)
 }
 
-// append puts some of the body on its way.
+// append puts some of the body on its way: in pieces, each of which has its time to
+// be taken.
 func (a *answer) append(p []byte) {
-	switch {
-	case len(p) == 0: // an empty chunk would be the last
-	case a.chunks:
-		a.out = append(strconv.AppendInt(a.out, int64(len(p)), 16), "\r\n"...)
-		a.out = append(append(a.out, p...), "\r\n"...)
-	default:
-		a.out = append(a.out, p...)
+	for len(p) > 0 { // an empty chunk would be the last
+		piece := p[:min(len(p), held)]
+		p = p[len(piece):]
+		if a.chunks {
+			a.out = append(strconv.AppendInt(a.out, int64(len(piece)), 16), "\r\n"...)
+		}
+		a.out = append(a.out, piece...)
+		if a.chunks {
+			a.out = append(a.out, "\r\n"...)
+		}
+		if len(a.out) >= held {
+			a.send()
+		}
 	}
 }
 

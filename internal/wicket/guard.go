@@ -50,11 +50,12 @@ func (s *Server) guard() {
 func (s *Server) look(now int64) (busy bool) {
 	s.conns.Range(func(key, _ any) bool {
 		c := key.(*conn)
+		doing := phase(c.phase.Load()) // before since: what began just now is not old
 		age := time.Duration(now - c.since.Load())
 		if age < stroll {
 			busy = true
 		}
-		switch phase(c.phase.Load()) {
+		switch doing {
 		case fresh:
 			c.hurry(s.limit.Fresh, age)
 		case idle:

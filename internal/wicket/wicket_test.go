@@ -209,6 +209,8 @@ func TestAnswers(t *testing.T) {
 			for range 100 {
 				_, _ = w.Write(make([]byte, 1000))
 			}
+		case "/at-once":
+			_, _ = w.Write(make([]byte, 5_000_000))
 		case "/promised":
 			w.Header().Set("Content-Length", "5")
 			_, _ = io.WriteString(w, "1234")
@@ -236,6 +238,9 @@ func TestAnswers(t *testing.T) {
 	}
 	if r, body := ask("/much"); r.ContentLength != -1 || len(body) != 100_000 {
 		t.Errorf("much: length %d, %d bytes", r.ContentLength, len(body))
+	}
+	if r, body := ask("/at-once"); r.ContentLength != -1 || len(body) != 5_000_000 {
+		t.Errorf("at once: length %d, %d bytes", r.ContentLength, len(body))
 	}
 	if _, body := ask("/promised"); body != "1234" {
 		t.Errorf("promised: %q", body)
