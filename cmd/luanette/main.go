@@ -100,11 +100,27 @@ func run(ctx context.Context, world *process, args []string) int {
 		return finished
 	}
 	if err != nil {
-		fmt.Fprintf(world.Stderr, "luanette: %v\n", err)
-		fmt.Fprintln(world.Stderr, "run `luanette --help` for the commands, `luanette COMMAND --help` for one")
+		command := commandOf(err)
+		fmt.Fprintf(world.Stderr, "%s: %v\n", command, err)
+		fmt.Fprintf(world.Stderr, "run `%s --help` to see what it takes\n", command)
 		return exitUsage
 	}
 	return exitCode(world, parsed.Run())
+}
+
+// commandOf is as much of the command line as was understood.
+func commandOf(err error) string {
+	words := "luanette"
+	var parse *kong.ParseError
+	if !errors.As(err, &parse) || parse.Context == nil {
+		return words
+	}
+	for _, step := range parse.Context.Path {
+		if step.Command != nil {
+			words += " " + step.Command.Name
+		}
+	}
+	return words
 }
 
 // exitStatus is an error that only carries an exit code: what there was to say

@@ -112,7 +112,7 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 				WithHint("give one with --key, or in LUANETTE_KEY; `luanette key create` makes one")
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).
-			WithHint("start it with `luanette serve`, or leave --server away to work without one")
+			WithHint("start it with `luanette serve`, or name the one that runs: --server URL")
 	}
 	peer, _ := manager.Peer(spec.Name)
 	return &remoteDesk{manager, peer, wholeResults, address, options.Key}, nil

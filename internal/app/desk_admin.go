@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -48,6 +49,9 @@ func Ask(ctx context.Context, address string, key secret.Text, method, path stri
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
+		if about := (*url.Error)(nil); errors.As(err, &about) {
+			err = about.Err // the address is said already
+		}
 		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", address).
 			WithHint("start it with `luanette serve`, or name the one that runs: --server URL")
 	}
@@ -55,6 +59,10 @@ func Ask(ctx context.Context, address string, key secret.Text, method, path stri
 	raw, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "ask %s", address)
+	}
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden && key.IsZero() {
+		return nil, fault.New(fault.NeedsAuth, "ask %s: the server wants a key", address).
+			WithHint("give one with --key, or in LUANETTE_KEY; `luanette key create` makes one")
 	}
 	return adminAnswer(response.StatusCode, raw)
 }

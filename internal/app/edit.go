@@ -67,7 +67,11 @@ func RemoveUpstream(sources Sources, name string) (file string, err error) {
 		return "", err
 	}
 	if _, exists := loaded.Upstreams[name]; !exists {
-		return "", fault.New(fault.NotFound, "no upstream %q in %s", name, orNone(loaded.File)).
+		where := "there is no configuration file"
+		if loaded.File != "" {
+			where = "it is not in " + loaded.File
+		}
+		return "", fault.New(fault.NotFound, "no upstream %q: %s", name, where).
 			WithHint("`luanette upstream list` shows them all; imported ones are removed from their own file, those added to a running server with --server")
 	}
 	return loaded.File, edit(loaded.File, func(text string) (string, error) {

@@ -78,7 +78,8 @@ func (c KeyConfig) read(name string, env Environment) (key keyring.Key, err erro
 	default:
 		token := env[c.Env]
 		if token == "" {
-			return bad("the variable %s is not set", c.Env)
+			return key, fault.New(fault.Config, "keys.%s: the variable %s is not set", name, c.Env).
+				WithHint("set it to the key, or give the key's hash instead of env")
 		}
 		key.Hash = keyring.HashOf(token)
 	}

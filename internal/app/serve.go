@@ -88,6 +88,7 @@ func (h *House) greet(ctx context.Context, addr net.Addr, backend string) {
 	base := h.config.scheme() + "://" + addr.String()
 	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
 	for _, line := range [][2]string{
+		{"page", base + "/"},
 		{"MCP", base + "/mcp"},
 		{"health", base + "/health"},
 		{"ZeroMQ", backend},

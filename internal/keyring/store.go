@@ -163,7 +163,11 @@ func (r *Ring) Revoke(ctx context.Context, name string) (Key, error) {
 		return tx.Notify(Topic, name)
 	})
 	if err == nil && key.Name == "" {
-		err = fault.New(fault.NotFound, "no key %s", name).WithHint("there are: %s", strings.Join(known, ", "))
+		missing := fault.New(fault.NotFound, "no key %s", name).WithHint("there are none; `luanette key create NAME` makes one")
+		if len(known) > 0 {
+			missing = missing.WithHint("there are: %s", strings.Join(known, ", "))
+		}
+		err = missing
 	}
 	if err == nil {
 		err = r.told(ctx)

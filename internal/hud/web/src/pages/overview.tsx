@@ -105,7 +105,7 @@ function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number
       <div class="soft mono oneline" title={u.endpoint}>{u.endpoint}</div>
       <dl>
         <dt>tools</dt><dd>{u.tool_count}{u.stale && ' last known'}</dd>
-        <dt>calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} under way`}</dd>
+        <dt title="of the node that this page is at, since it started">calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} under way`}</dd>
         {u.p50_ms !== undefined && <><dt>latency</dt><dd>half within {duration(u.p50_ms)}</dd></>}
         {u.last_tool && <><dt>last tool</dt><dd>{u.last_tool}</dd></>}
         {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={asked + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
