@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -75,5 +76,59 @@ func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 	}
 	if said := greet(b.url, answered); !strings.Contains(said, "no longer waits") {
 		t.Errorf("a second time: %s", said)
+	}
+}
+
+// What a key posts at one node for its HTTP+SSE stream at another is done there as that
+// key, with its rights and no more; another key has no such stream.
+func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	boss := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`).text("token")
+	ask := func(token, method, url, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer
+	}
+	var made struct{ Token string }
+	answer := ask(boss, http.MethodPost, a.url+"/api/v1/keys", `{"name": "narrow", "scopes": ["mcp"], "tools": ["lua_help"]}`)
+	if err := json.NewDecoder(answer.Body).Decode(&made); err != nil || made.Token == "" {
+		t.Fatalf("%s: %v", answer.Status, err)
+	}
+	stream := ask(made.Token, http.MethodGet, a.url+"/mcp/sse", "")
+	events := wire.NewEventReader(stream.Body, 0)
+	first, err := events.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b.status(boss) != http.StatusOK { // until b has heard of the keys
+		waitFor(t, b.house, "none")
+	}
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	if answer := ask(boss, http.MethodPost, b.url+string(first.Data), list); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("another key: %s", answer.Status)
+	}
+	for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, list} {
+		if answer := ask(made.Token, http.MethodPost, b.url+string(first.Data), body); answer.StatusCode != http.StatusAccepted {
+			t.Errorf("%s: %s", body, answer.Status)
+		}
+	}
+	for range 2 { // the answers
+		if first, err = events.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(string(first.Data), `"lua_help"`) || strings.Contains(string(first.Data), `"lua_eval"`) {
+		t.Errorf("it sees %s", first.Data)
 	}
 }
