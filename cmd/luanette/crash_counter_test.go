@@ -94,3 +94,10 @@ func (c *counter) made(job string) map[int]int {
 	defer c.mu.Unlock()
 	return c.calls[job]
 }
+
+// begun tells whether a job made a call.
+func (c *counter) begun(job string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[job] > 0
+}

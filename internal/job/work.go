@@ -267,7 +267,12 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 // stopped ends a job that did not begin, or did not go on.
 func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
-		q.settle(context.WithoutCancel(ctx), j.ID)
+		ctx := context.WithoutCancel(ctx)
+		if node, _, err := q.whose(ctx, j.ID); err == nil && node != q.options.Node {
+			q.leave(j.ID) // another has told of its end
+		} else {
+			q.settle(ctx, j.ID)
+		}
 		return nil
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, durable.ErrTaken) {
