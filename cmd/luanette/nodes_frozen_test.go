@@ -88,9 +88,7 @@ func (f *fleet) begin(t *testing.T, c *crewman) string {
 	if err := (&crashServer{url: "http://" + c.address}).call("lua_execute", map[string]any{"script_hash": f.hash, "params": params}, &started); err != nil {
 		t.Fatal(err)
 	}
-	for !f.counter.begun(name) && t.Context().Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	clocktest.Poll(t.Context(), func() bool { return f.counter.begun(name) })
 	return started.JobID
 }
 

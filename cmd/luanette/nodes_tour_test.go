@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -122,11 +122,7 @@ func (o *tour) run(at *crewman, args ...string) string {
 // until waits for another process.
 func (o *tour) until(what string, holds func() bool) {
 	o.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			o.Fatalf("it does not come to pass that %s", what)
-		}
-	}
+	clocktest.Await(o.T, holds, func() string { return "it does not come to pass that " + what })
 }
 
 // nodesAre holds what each node that is up says of all to what is true.
