@@ -82,7 +82,9 @@ floors: ## Draw the floors from the real imports; fail when an arrow points up
 	@go run ./tools/floors
 
 # The race detector needs cgo; the packages where goroutines meet.
-RACED := ./internal/wicket ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit
+RACED := ./internal/wicket ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit \
+  ./internal/fair ./internal/errand ./internal/wanted ./internal/approval ./internal/keyring ./internal/trust ./internal/policy ./internal/gate ./internal/bearer ./internal/visitor \
+  ./internal/agent/talk ./internal/results ./internal/durable ./internal/blobs ./internal/cas
 .PHONY: race
 race: neighbours ## The race detector, where goroutines meet
 	CGO_ENABLED=1 go test -race -short $(RACED)

@@ -34,10 +34,10 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	t.Parallel()
 	fine := &shop{}
 	pinned := &shop{}
-	extra := (&shop{}).serve(t, "extra")
+	extra := serveTools(t, "extra", &shop{})
 	startup := filepath.Join(t.TempDir(), "startup.lua")
 	rewrite(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
-	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + fine.serve(t, "fine") + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + pinned.serve(t, "pinned") + "\"\n"
+	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", fine) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", pinned) + "\"\n"
 	file := write(t, base)
 	url, house := start(t, Sources{
 		File: file, Env: Environment{"ROOT": "root-token"},

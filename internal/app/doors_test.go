@@ -64,7 +64,8 @@ func (s *shop) count() (sold, inside, most int) {
 	return s.sold, s.inside, s.most
 }
 
-func (s *shop) serve(t *testing.T, name string) string {
+// serveTools puts tools behind a server of their own, and is its address.
+func serveTools(t *testing.T, name string, s tool.Source) string {
 	t.Helper()
 	h := hub.New(hub.Options{Name: name, Version: "1", Tools: s})
 	server := httptest.NewServer(h.Handler())
@@ -122,7 +123,7 @@ concurrent = 1
 	fmt.Fprintf(&file, "[chat]\nbase_url = %q\n", model.URL)
 	for _, name := range shopNames {
 		s.shops[name] = &shop{}
-		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, s.shops[name].serve(t, name))
+		fmt.Fprintf(&file, "[upstreams.%s]\nurl = %q\nexpose = \"all\"\n", name, serveTools(t, name, s.shops[name]))
 	}
 	text := strings.Replace(file.String(), "[upstreams.held]\n", "[upstreams.held]\ntrust = \"pin\"\n", 1)
 	text = strings.Replace(text, "[upstreams.scarce]\n", "[upstreams.scarce]\nrate = 1\n", 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/luanette/luanette/internal/audit"
 	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -57,17 +55,6 @@ func (s *stand) heard() string {
 	return strings.Join(s.got, "\n")
 }
 
-func (s *stand) serve(t *testing.T, name string) string {
-	t.Helper()
-	h := hub.New(hub.Options{Name: name, Version: "1", Tools: s})
-	server := httptest.NewServer(h.Handler())
-	t.Cleanup(func() {
-		_ = h.Close(context.WithoutCancel(t.Context()))
-		server.Close()
-	})
-	return server.URL
-}
-
 // town is a house with three servers behind it: crm, what is read from which is
 // secret, mail, which may have it, and web, which may not.
 type town struct {
@@ -99,7 +86,7 @@ func newTown(t *testing.T, more string) *town {
 	}
 	file := filepath.Join(w.folder, "luanette.toml")
 	text := fmt.Sprintf("%s\n[scripts]\nfolder = %q\nwrite = [%q]\n[upstreams.crm]\nurl = %q\nlabels = [\"secret\"]\n[upstreams.mail]\nurl = %q\naccepts = [\"secret\"]\n[upstreams.web]\nurl = %q\nexpose = \"all\"\n",
-		more, filepath.Join(w.folder, "scripts"), write, w.crm.serve(t, "crm"), w.mail.serve(t, "mail"), w.web.serve(t, "web"))
+		more, filepath.Join(w.folder, "scripts"), write, serveTools(t, "crm", w.crm), serveTools(t, "mail", w.mail), serveTools(t, "web", w.web))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

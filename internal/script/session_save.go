@@ -28,15 +28,9 @@ func (s *Sessions) Script(ctx context.Context, owner, id, name string) (w Writte
 		return w, fault.New(fault.InvalidParams, "%q cannot be a script's name", name).WithHint("use a letter, then letters, digits and _")
 	}
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, live, err := s.fetch(ctx, owner, id)
+		row, live, err := s.fetchCopy(ctx, owner, id)
 		if err != nil {
 			return err
-		}
-		if live != nil {
-			s.live.put(live)
-			if live, err = live.copied(); err != nil {
-				return err
-			}
 		}
 		if row.Language != Lua {
 			return fault.New(fault.InvalidParams, "only functions of sessions in Lua can be kept as a script, this one speaks %s", row.Language)

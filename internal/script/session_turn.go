@@ -98,15 +98,9 @@ func (s *Sessions) take(ctx context.Context, a *attended) (Outcome, error) {
 // door keeps the rest of the world as it is.
 func (s *Sessions) Preview(ctx context.Context, owner, id string, q Request) (outcome Outcome, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
-		row, live, err := s.fetch(ctx, owner, id)
+		row, live, err := s.fetchCopy(ctx, owner, id)
 		if err != nil {
 			return err
-		}
-		if live != nil {
-			s.live.put(live)
-			if live, err = live.copied(); err != nil {
-				return err
-			}
 		}
 		if q, err = s.inSession(q, row, live); err != nil {
 			return err
@@ -130,6 +124,17 @@ func (s *Sessions) fetch(ctx context.Context, owner, id string) (sessionRow, *li
 	if live == nil && row.state == nil && row.Size > 0 { // let go of between two looks
 		row, err = s.load(ctx, owner, id, noVersion)
 	}
+	return row, live, err
+}
+
+// fetchCopy is fetch for what must leave the session as it is.
+func (s *Sessions) fetchCopy(ctx context.Context, owner, id string) (sessionRow, *liveState, error) {
+	row, live, err := s.fetch(ctx, owner, id)
+	if err != nil || live == nil {
+		return row, live, err
+	}
+	s.live.put(live)
+	live, err = live.copied()
 	return row, live, err
 }
 
