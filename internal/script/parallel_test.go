@@ -216,7 +216,7 @@ func TestParallel(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := bench(t, func(o *Options) { o.Tools = newCrossing().tools() })
-			got, err := r.Run(t.Context(), Request{Source: "local gate = mcp.gate\n" + test.source, Limits: Limits{Time: 10 * time.Second}})
+			got, err := r.Run(t.Context(), Request{Source: "local gate = mcp.gate\n" + test.source, Limits: Limits{Time: time.Minute}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +236,7 @@ func TestAFailedItemCancelsTheOthers(t *testing.T) {
 	return mcp.gate.hang{}
 end
 local all = parallel.map({1, 2, 3, 4, 5}, visit, 3)`
-	_, err := r.Run(t.Context(), Request{Source: source, Limits: Limits{Time: 10 * time.Second}})
+	_, err := r.Run(t.Context(), Request{Source: source, Limits: Limits{Time: time.Minute}})
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Kind != ToolError || failure.Line != 2 {
 		t.Fatalf("error %v", err)

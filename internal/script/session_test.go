@@ -348,19 +348,23 @@ func TestLookingChangesNothing(t *testing.T) {
 func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	p := enter(t, t.TempDir(), nil, SessionOptions{State: 100 << 10, Turn: Limits{Calls: 3}})
-	narrow, err := p.Create(t.Context(), NewSession{Owner: "ada", Limits: Limits{Time: 30 * time.Millisecond, Memory: 4 << 20}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for code, kind := range map[string]Kind{
-		"while true do end":               Timeout,
-		"s = ('x'):rep(8 * 2^20)":         OutOfMemory,
-		"for i = 1, 4 do temp.list() end": LimitError,
+	for _, c := range []struct {
+		code  string
+		limit Limits // each its own: a busy machine must not run into another
+		kind  Kind
+	}{
+		{"while true do end", Limits{Time: 30 * time.Millisecond}, Timeout},
+		{"s = ('x'):rep(8 * 2^20)", Limits{Memory: 4 << 20}, OutOfMemory},
+		{"for i = 1, 4 do temp.list() end", Limits{}, LimitError},
 	} {
-		_, err := p.Eval(t.Context(), "ada", narrow.ID, Request{Source: code, Limits: Limits{Time: time.Hour, Memory: 1 << 30}})
+		narrow, err := p.Create(t.Context(), NewSession{Owner: "ada", Limits: c.limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Eval(t.Context(), "ada", narrow.ID, Request{Source: c.code, Limits: Limits{Time: time.Hour, Memory: 1 << 30}})
 		var failure *Error
-		if !errors.As(err, &failure) || failure.Kind != kind {
-			t.Errorf("%s: %v", code, err)
+		if !errors.As(err, &failure) || failure.Kind != c.kind {
+			t.Errorf("%s: %v", c.code, err)
 		}
 	}
 	id := p.create(t)

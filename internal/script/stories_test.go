@@ -165,7 +165,7 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 // play runs a script and returns the sections of its outcome.
 func (s *scene) play(t *testing.T, name, language, source string) []txtar.File {
 	t.Helper()
-	q := Request{Source: s.into(source), Language: language, Limits: Limits{Time: 20 * time.Second}}
+	q := Request{Source: s.into(source), Language: language, Limits: Limits{Time: 2 * time.Minute}}
 	if params, ok := s.section(name + ".params"); ok {
 		q.Main, q.Params = true, json.RawMessage(s.into(params))
 	}
