@@ -174,7 +174,7 @@ func flagged(f facts) Sentence {
 			odd = append(odd, facts(about).text("text"))
 		}
 	}
-	return Sentence{Bad, f.text("upstream") + "." + f.text("name") + ": " + strings.Join(odd, "; ")}
+	return Sentence{Plain, f.text("upstream") + "." + f.text("name") + ": " + strings.Join(odd, "; ")}
 }
 
 func configUpdated(f facts) Sentence {

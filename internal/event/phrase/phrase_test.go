@@ -13,7 +13,7 @@ func TestOf(t *testing.T) {
 		want       phrase.Sentence
 	}{
 		{"upstream.connected", `{"upstream":"far","tool_count":3}`, phrase.Sentence{Mood: phrase.Good, Text: "far: connected, 3 tools"}},
-		{"tool.flagged", `{"upstream":"far","name":"get","flags":[{"code":"hidden","text":"has hidden characters"},{"text":"asks for secrets"}]}`, phrase.Sentence{Mood: phrase.Bad, Text: "far.get: has hidden characters; asks for secrets"}},
+		{"tool.flagged", `{"upstream":"far","name":"get","flags":[{"code":"hidden","text":"has hidden characters"},{"text":"asks for secrets"}]}`, phrase.Sentence{Mood: phrase.Plain, Text: "far.get: has hidden characters; asks for secrets"}},
 		{"tool.call_ended", `{"namespace":"far","tool":"get","duration_ms":12.4}`, phrase.Sentence{Mood: phrase.Plain, Text: "far.get: answered after 12 ms"}},
 		{"tool.call_ended", `{"namespace":"","tool":"job_list","error":"gone"}`, phrase.Sentence{Mood: phrase.Bad, Text: "job_list: gone"}},
 		{"job.progress", `{"name":"tidy","fraction":0.5,"message":"half"}`, phrase.Sentence{Mood: phrase.Plain, Text: "job tidy: 50 % half"}},
