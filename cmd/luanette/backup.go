@@ -96,7 +96,7 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	shown := newBytesShown(world, "restored")
 	defer shown.end()
 	restored, err := app.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<20), app.RestoreOptions{
-		Version: version, Env: world.Env, Replace: c.Replace, Progress: shown.progress,
+		Env: world.Env, Replace: c.Replace, Progress: shown.progress,
 	})
 	if err != nil {
 		return err

@@ -20,7 +20,6 @@ import (
 
 // RestoreOptions are the choices of a restore.
 type RestoreOptions struct {
-	Version  string
 	Env      Environment
 	Replace  bool // what is in the data folder already is put aside
 	Progress backup.Progress
