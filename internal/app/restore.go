@@ -67,12 +67,17 @@ func Restore(ctx context.Context, config *Loaded, r io.Reader, o RestoreOptions)
 		to.inDatabase, to.contents = config.contentsPlace(place.kind, fresh)
 		err := to.run(ctx, in)
 		restored.Damaged = to.damaged
+		if err == nil && place.kind != db.SQLite { // or the database is emptied again
+			restored.Aside, err = place.swap(fresh)
+		}
 		return err
 	})
 	if err != nil {
 		return restored, place.whoUses(ctx, err)
 	}
-	restored.Aside, err = place.swap(fresh)
+	if place.kind == db.SQLite { // it is closed by now
+		restored.Aside, err = place.swap(fresh)
+	}
 	return restored, err
 }
 
@@ -195,7 +200,10 @@ func (p place) swap(fresh string) (aside string, err error) {
 		return "", fault.Wrap(fault.Internal, err, "put the data folder aside")
 	}
 	if err := os.Rename(fresh, p.data); err != nil {
-		return aside, fault.Wrap(fault.Internal, err, "put the restored folder in place")
+		if aside != "" {
+			err = errors.Join(err, os.Rename(aside, p.data))
+		}
+		return "", fault.Wrap(fault.Internal, err, "put the restored folder in place")
 	}
 	return aside, nil
 }
