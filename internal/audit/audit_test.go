@@ -168,3 +168,36 @@ func TestHashIsOfTheEntry(t *testing.T) {
 		t.Errorf("%s is not the hash of %s", want, raw)
 	}
 }
+
+// What is added while a chain is looked at is no tampering.
+func TestVerifyWhileEntriesAreAdded(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		fill(t, d, 3000) // several pages, so that there is time for it
+		reader := opened(t, d, audit.Options{})
+		stop := make(chan struct{})
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				l := opened(t, d, audit.Options{Node: "a"})
+				l.Record(audit.Entry{Action: audit.Call, Subject: "x"})
+				if err := l.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for range 20 {
+			if found := problems(t, reader); found != "" {
+				t.Error(found)
+				break
+			}
+		}
+		close(stop)
+		writer.Wait()
+	})
+}

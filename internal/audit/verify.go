@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Verified is what was found of one node's chain.
@@ -55,7 +56,9 @@ func (s *Store) walk(ctx context.Context, v *Verified) error {
 			if e.Hash != e.sum() {
 				v.problem("entry %d was changed", e.Seq)
 			}
-			last, hash = e.Seq, e.Hash
+			if last, hash = e.Seq, e.Hash; last == v.Seq && hash != v.Hash {
+				v.problem("the chain does not end as was noted: its end was changed")
+			}
 		}
 		if len(entries) < page {
 			break
@@ -64,7 +67,23 @@ func (s *Store) walk(ctx context.Context, v *Verified) error {
 	switch {
 	case last < v.Seq:
 		v.problem("entries %d to %d are missing at the end", last+1, v.Seq)
-	case last > v.Seq || hash != v.Hash:
+	case v.Entries == 0 && hash != v.Hash:
+		v.problem("the chain does not end as was noted: its end was changed")
+	case last > v.Seq:
+		return s.beyond(ctx, v, last)
+	}
+	return nil
+}
+
+// beyond looks at entries behind the end that was noted: those that were added
+// while the others were looked at are noted by now.
+func (s *Store) beyond(ctx context.Context, v *Verified, last int64) error {
+	chains, err := s.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(chains, func(c Chain) bool { return c.Node == v.Node })
+	if at < 0 || chains[at].Seq < last {
 		v.problem("the chain does not end as was noted: its end was changed")
 	}
 	return nil
