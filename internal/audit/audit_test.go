@@ -173,7 +173,7 @@ func TestHashIsOfTheEntry(t *testing.T) {
 func TestVerifyWhileEntriesAreAdded(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		fill(t, d, 3000) // several pages, so that there is time for it
+		fill(t, d, 2100) // several pages, so that there is time for it
 		reader := opened(t, d, audit.Options{})
 		stop := make(chan struct{})
 		var writer sync.WaitGroup
@@ -191,7 +191,7 @@ func TestVerifyWhileEntriesAreAdded(t *testing.T) {
 				}
 			}
 		})
-		for range 20 {
+		for range 8 {
 			if found := problems(t, reader); found != "" {
 				t.Error(found)
 				break

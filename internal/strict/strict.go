@@ -51,21 +51,13 @@ func check(text []byte, t reflect.Type, path string) error {
 	case reflect.Struct:
 		return checkFields(text, t, path)
 	case reflect.Slice, reflect.Array:
-		var items []json.RawMessage
-		if json.Unmarshal(text, &items) != nil {
-			return nil // written another way, which its type knows to read
-		}
-		for i, item := range items {
+		for i, item := range parts[[]json.RawMessage](text) {
 			if err := check(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
 				return err
 			}
 		}
 	case reflect.Map:
-		var items map[string]json.RawMessage
-		if json.Unmarshal(text, &items) != nil {
-			return nil
-		}
-		for name, item := range items {
+		for name, item := range parts[map[string]json.RawMessage](text) {
 			if err := check(item, t.Elem(), join(path, name)); err != nil {
 				return err
 			}
@@ -74,12 +66,22 @@ func check(text []byte, t reflect.Type, path string) error {
 	return nil
 }
 
+// parts are what a text consists of. One that is written another way, which its type
+// knows to read, has none.
+func parts[P any](text []byte) (p P) {
+	if json.Unmarshal(text, &p) != nil {
+		var none P
+		return none
+	}
+	return p
+}
+
 func checkFields(text []byte, t reflect.Type, path string) error {
-	var items map[string]json.RawMessage
 	known := fields(t)
-	if len(known) == 0 || json.Unmarshal(text, &items) != nil {
+	if len(known) == 0 {
 		return nil
 	}
+	items := parts[map[string]json.RawMessage](text)
 	for _, name := range slices.Sorted(maps.Keys(items)) {
 		field, ok := known[strings.ToLower(name)]
 		if !ok {
