@@ -136,7 +136,7 @@ func unpackedBackup(t *testing.T, h *house, database string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Restore(t.Context(), place, &packed, app.RestoreOptions{Version: "test"}); err != nil {
+	if _, err := app.Restore(t.Context(), place, &packed, app.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return string(text) + files(t, folder) + tables(t, "sqlite:"+filepath.Join(folder, "luanette.db"))
