@@ -67,8 +67,7 @@ func TestAttackCommand(t *testing.T) {
 		"lua, by a tool":      h.call("lua_eval", map[string]any{"code": fmt.Sprintf(`return tools.run_command{command = "touch %s"}`, mark)}, key),
 		"javascript":          h.call("execute_code", map[string]any{"code": fmt.Sprintf(`return await tools.mcp_add("x", {command: "touch", args: [%q]})`, mark)}, key),
 	}
-	h.ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", fmt.Sprintf(`{"id":"x","name":"x","command":"touch","args":[%q],"url":"","enabled":true}`, mark), key)
-	_, tries["registry"] = h.ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "", key)
+	_, tries["registry"] = h.ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", fmt.Sprintf(`{"id":"x","name":"x","command":"touch","args":[%q],"url":"","enabled":true}`, mark), key)
 	for name, text := range tries {
 		if !strings.Contains(text, "rror") {
 			t.Errorf("%s: %s", name, text)
