@@ -75,10 +75,12 @@ type Log struct {
 	written chan struct{} // closed when the last entry is
 
 	mu      sync.Mutex
-	room    *sync.Cond // told when entries were taken to be written
+	room    *sync.Cond // told when entries were taken to be written, and when they are
 	waiting []Entry
 	late    int // callers for whose entries there was no room
 	closed  bool
+	taken   int // entries, in all
+	kept    int // of them
 }
 
 // Open begins to take entries.
@@ -121,6 +123,7 @@ func (l *Log) Record(e Entry) {
 		l.room.Wait()
 	}
 	l.late--
+	l.taken++
 	l.waiting = append(l.waiting, e)
 	if n := len(l.waiting); n == 1 || n == most {
 		l.rouse()
@@ -207,6 +210,10 @@ func (l *Log) persist(ctx context.Context, batch []Entry) {
 	for try := 1; ; try++ {
 		err := l.add(ctx, l.options.Node, batch)
 		if err == nil {
+			l.mu.Lock()
+			l.kept += len(batch)
+			l.mu.Unlock()
+			l.room.Broadcast()
 			return
 		}
 		if try >= patience && l.isClosed() {

@@ -152,6 +152,24 @@ func TestManyWriters(t *testing.T) {
 	})
 }
 
+// Who has done something finds it in the log at once.
+func TestReadersSeeWhatWasRecorded(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		l := opened(t, d, audit.Options{Node: "a"})
+		for n := range 5 {
+			l.Record(audit.Entry{Action: audit.Call, Subject: "x"})
+			if entries, err := l.Find(t.Context(), audit.Filter{}); err != nil || len(entries) != 2*n+1 {
+				t.Fatalf("%d entries (%v), want %d", len(entries), err, 2*n+1)
+			}
+			l.Record(audit.Entry{Action: audit.Call, Subject: "y"})
+			if chains, err := l.Chains(t.Context()); err != nil || len(chains) != 1 || chains[0].Seq != int64(2*n+2) {
+				t.Fatalf("chains %v (%v), want one of %d", chains, err, 2*n+2)
+			}
+		}
+	})
+}
+
 // An export can be verified by anybody who knows how an entry is hashed.
 func TestHashIsOfTheEntry(t *testing.T) {
 	t.Parallel()
