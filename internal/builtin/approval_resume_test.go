@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/script"
@@ -38,7 +39,20 @@ func (s *stage) decideAndDie(t *testing.T, code, session string) (id string, ans
 		said <- fmt.Sprint(view.Text(), err)
 	}()
 	<-s.bank.wait
+	clocktest.Await(t, func() bool { return s.records(t, id) >= 2 }) // that it paid, and that it was paid
 	return id, said
+}
+
+// records is how many there are of a run.
+func (s *stage) records(t *testing.T, id string) (n int) {
+	t.Helper()
+	err := s.database.Read(t.Context(), func(tx *db.Tx) error {
+		return tx.QueryRow(t.Context(), `SELECT count(*) FROM approval_records WHERE approval = $1`, id).Scan(&n)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // nextProcess opens everything anew when the dead process has been silent for
@@ -81,7 +95,7 @@ func TestAnApprovedScriptSurvives(t *testing.T) {
 		id, died := s.decideAndDie(t, `n = 1 mcp.bank.pay { to = "a" } mcp.bank.look { to = "hold" } mcp.bank.pay { to = "b" } n = n + 1 return n`, session)
 		s.nextProcess(t)
 		if o := s.outcome(t, id); o.Error != nil || string(o.Result) != "2" {
-			t.Errorf("went on: %+v", o)
+			t.Errorf("went on: %+v, %v", o, o.Error)
 		}
 		s.bank.letGo()
 		if said := <-died; !strings.Contains(said, "another process goes on with the run") {
