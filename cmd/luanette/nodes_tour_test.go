@@ -32,8 +32,8 @@ type tour struct {
 // Two nodes on one Postgres, as a user meets them: whatever is begun at one goes on
 // at the other.
 func TestTourOfTwoNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts several servers")
+	if os.Getenv(nodesSeconds) == "" {
+		t.Skip("make nodes runs it: it starts several servers")
 	}
 	t.Parallel()
 	everything := serveEverything(t)

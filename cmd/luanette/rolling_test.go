@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -90,8 +91,8 @@ func (b *balancer) knows(t *testing.T, c *crewman, ready bool) {
 // says first that it is not ready, goes on serving meanwhile, and finishes what it
 // has begun: who asks only those that are ready never sees an error.
 func TestRollingRestart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts several servers")
+	if os.Getenv(nodesSeconds) == "" {
+		t.Skip("make nodes runs it: it starts several servers")
 	}
 	t.Parallel()
 	f := newFleet(t, "linger = \"2s\"")
