@@ -180,7 +180,7 @@ storm: ## 200 people say 20 messages each while the server is killed, and each i
 
 .PHONY: nodes
 SECONDS ?= 180
-nodes: ## Three nodes on one Postgres, killed at random for SECONDS (default 180) while they work, frozen, restarted in turn, and toured
+nodes: neighbours system ## Three nodes on one Postgres, killed at random for SECONDS (default 180) while they work, frozen, restarted in turn, and toured
 	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestTourOfTwoNodes' ./cmd/luanette
 
 .PHONY: cover
