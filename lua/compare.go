@@ -118,13 +118,34 @@ func floatLessInt(f float64, i int64) bool {
 	return int64(math.Floor(f)) < i
 }
 
-// compareOp asks a metamethod to compare.
-func (s *State) compareOp(t *Thread, ev event, x, y Value) error {
+// equalOp tells whether two values are equal that are not plainly the same. It is not
+// decided when a metamethod was called, which says so later.
+func (s *State) equalOp(t *Thread, x, y Value) (yes, decided bool, err error) {
+	if h := s.equalHandler(x, y); h.p != nil {
+		return false, false, s.invoke(t, contCompare, 0, h, x, y)
+	}
+	return RawEqual(x, y), true, nil
+}
+
+// orderOp compares as an instruction says, where numbers of different kinds, strings
+// or metamethods are involved; decided as in equalOp.
+func (s *State) orderOp(t *Thread, x, y Value, i instruction) (yes, decided bool, err error) {
+	ev := evLt
+	switch i.op() {
+	case opLe, opNotLe, opLeK, opNotLeK, opGeK, opNotGeK:
+		ev = evLe
+		yes, decided = rawLessEqual(x, y)
+	default:
+		yes, decided = rawLess(x, y)
+	}
+	if decided {
+		return yes, true, nil
+	}
 	h := s.binaryHandler(ev, x, y)
 	if h.p == nil {
-		return s.compareError(x, y)
+		return false, false, s.compareError(x, y)
 	}
-	return s.invoke(t, contCompare, 0, h, x, y)
+	return false, false, s.invoke(t, contCompare, 0, h, x, y)
 }
 
 // finishCompare takes the conditional jump of the running function's last

@@ -767,16 +767,8 @@ enter:
 			if ra.p == b.p && !ra.isFloat() {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				if h := s.equalHandler(x, y); h.p != nil {
-					if err = s.invoke(t, contCompare, 0, h, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				eq = RawEqual(x, y)
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto equal
 			}
 			if eq {
 				pc += i.j()
@@ -787,16 +779,8 @@ enter:
 			if ra.p == b.p && !ra.isFloat() {
 				eq = ra.n == b.n
 			} else if ra.p != nil && b.p != nil {
-				fr.pc = int32(pc)
-				x, y := *ra, *b
-				if h := s.equalHandler(x, y); h.p != nil {
-					if err = s.invoke(t, contCompare, 0, h, x, y); err != nil {
-						goto fail
-					}
-					goto reload
-				}
-				eq = RawEqual(x, y)
-				i = fn.proto.code[fr.pc-1]
+				x, y = *ra, *b
+				goto equal
 			}
 			if !eq {
 				pc += i.j()
@@ -835,7 +819,7 @@ enter:
 				yes = ra.float() < b.float()
 			} else {
 				x, y = *ra, *b
-				goto less
+				goto order
 			}
 			if yes {
 				pc += i.j()
@@ -848,7 +832,7 @@ enter:
 				yes = ra.float() < b.float()
 			} else {
 				x, y = *ra, *b
-				goto less
+				goto order
 			}
 			if !yes {
 				pc += i.j()
@@ -861,7 +845,7 @@ enter:
 				yes = ra.float() <= b.float()
 			} else {
 				x, y = *ra, *b
-				goto lessEqual
+				goto order
 			}
 			if yes {
 				pc += i.j()
@@ -874,7 +858,7 @@ enter:
 				yes = ra.float() <= b.float()
 			} else {
 				x, y = *ra, *b
-				goto lessEqual
+				goto order
 			}
 			if !yes {
 				pc += i.j()
@@ -887,7 +871,7 @@ enter:
 				yes = ra.float() < b.float()
 			} else {
 				x, y = *ra, *b
-				goto less
+				goto order
 			}
 			if yes {
 				pc += i.j()
@@ -900,7 +884,7 @@ enter:
 				yes = ra.float() < b.float()
 			} else {
 				x, y = *ra, *b
-				goto less
+				goto order
 			}
 			if !yes {
 				pc += i.j()
@@ -913,7 +897,7 @@ enter:
 				yes = ra.float() <= b.float()
 			} else {
 				x, y = *ra, *b
-				goto lessEqual
+				goto order
 			}
 			if yes {
 				pc += i.j()
@@ -926,7 +910,7 @@ enter:
 				yes = ra.float() <= b.float()
 			} else {
 				x, y = *ra, *b
-				goto lessEqual
+				goto order
 			}
 			if !yes {
 				pc += i.j()
@@ -939,7 +923,7 @@ enter:
 				yes = ra.float() > b.float()
 			} else {
 				x, y = *b, *ra
-				goto less
+				goto order
 			}
 			if yes {
 				pc += i.j()
@@ -952,7 +936,7 @@ enter:
 				yes = ra.float() > b.float()
 			} else {
 				x, y = *b, *ra
-				goto less
+				goto order
 			}
 			if !yes {
 				pc += i.j()
@@ -965,7 +949,7 @@ enter:
 				yes = ra.float() >= b.float()
 			} else {
 				x, y = *b, *ra
-				goto lessEqual
+				goto order
 			}
 			if yes {
 				pc += i.j()
@@ -978,7 +962,7 @@ enter:
 				yes = ra.float() >= b.float()
 			} else {
 				x, y = *b, *ra
-				goto lessEqual
+				goto order
 			}
 			if !yes {
 				pc += i.j()
@@ -1339,25 +1323,20 @@ arithmetic:
 		goto fail
 	}
 	goto reload
-less:
+equal:
 	fr.pc = int32(pc)
-	if yes, ok = rawLess(x, y); ok {
-		goto compared
-	}
-	if err = s.compareOp(t, evLt, x, y); err != nil {
-		goto fail
-	}
-	goto reload
-lessEqual:
+	yes, ok, err = s.equalOp(t, x, y)
+	goto compared
+order:
 	fr.pc = int32(pc)
-	if yes, ok = rawLessEqual(x, y); ok {
-		goto compared
-	}
-	if err = s.compareOp(t, evLe, x, y); err != nil {
-		goto fail
-	}
-	goto reload
+	yes, ok, err = s.orderOp(t, x, y, i)
 compared:
+	if err != nil {
+		goto fail
+	}
+	if !ok { // a metamethod was called, which will say
+		goto reload
+	}
 	if i = fn.proto.code[fr.pc-1]; yes != i.negated() {
 		pc += i.j()
 	}
