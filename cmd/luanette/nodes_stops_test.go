@@ -221,7 +221,7 @@ func (o *tour) revokeAKey() {
 	o.until("the other node knows that it is over", func() bool { return status(guest) != http.StatusOK })
 }
 
-// tamper changes, behind everybody's back, what one node wrote down of a call: who asks
+// tamper changes, behind everybody's back, when one node says a call was: who asks
 // the other node finds out.
 func (o *tour) tamper(store *db.DB) {
 	o.Helper()
@@ -229,7 +229,7 @@ func (o *tour) tamper(store *db.DB) {
 		o.Errorf("chains: %s", said)
 	}
 	err := store.Write(o.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(o.Context(), `UPDATE audit_entries SET subject = 'innocent' WHERE node = 'bob' AND seq = 2`)
+		_, err := tx.Exec(o.Context(), `UPDATE audit_pages SET entries = replace(entries, '"seq":2,"at":"20', '"seq":2,"at":"19') WHERE node = 'bob' AND first <= 2 AND last >= 2`)
 		return err
 	})
 	if err != nil {

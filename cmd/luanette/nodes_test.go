@@ -88,6 +88,7 @@ type fleet struct {
 	mu       sync.Mutex
 	jobs     map[string]errand // by acknowledged id
 	said     map[string]int    // messages answered, by person
+	names    map[string]string // of nodes, by id
 	gone     []time.Duration   // from a kill to the end of its node's row
 	sessions atomic.Int64      // turns
 	scripts  atomic.Int64      // published
@@ -136,7 +137,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 	t.Helper()
 	model := llmtest.New(func(llmtest.Request) llmtest.Step { return llmtest.Step{Echo: true} })
 	t.Cleanup(model.Close)
-	f := &fleet{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]errand{}, said: map[string]int{}}
+	f := &fleet{folder: t.TempDir(), postgres: dbtest.StartServer(t), jobs: map[string]errand{}, said: map[string]int{}, names: map[string]string{}}
 	f.store = dbtest.Open(t, f.postgres.URL)
 	var url string
 	f.counter, url = serveCounter(t)
@@ -161,13 +162,21 @@ func newFleet(t *testing.T, more ...string) *fleet {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := free.Addr().String()
+		_ = free.Close() // nobody has used it
+		if _, given := givenAddresses.LoadOrStore(address, nil); !given {
+			return address
+		}
 	}
-	defer free.Close()
-	return free.Addr().String()
 }
+
+// givenAddresses are promised to somebody who may not be listening there yet.
+var givenAddresses sync.Map
 
 // start starts a node and waits until it is ready.
 func (f *fleet) start(t *testing.T, c *crewman) {
@@ -399,6 +408,7 @@ func (f *fleet) idOf(t *testing.T, c *crewman) string {
 	}
 	for _, i := range all {
 		if strings.HasSuffix(i.Address, c.address) {
+			f.names[i.ID] = c.name
 			return i.ID
 		}
 	}

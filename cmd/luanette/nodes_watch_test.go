@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -25,20 +26,27 @@ type onlooker struct {
 	mu      sync.Mutex
 	last    string                // id of the last event
 	heard   time.Time             // when it came
+	from    map[string]time.Time  // when the last one of each node came, by name
 	ended   map[string]int        // how often it heard of a job's end, since it last changed places
 	begun   map[string]*time.Time // the last kill when it heard that a job began or went on
 	ever    map[string]bool       // jobs it heard the end of
 	gone    map[string]bool       // nodes it heard the end of
-	gaps    [][2]time.Time        // what it was told it may have missed
+	gaps    []gap                 // what it was told it may have missed
 	resumed []time.Duration       // from a kill to a job that goes on
 	twice   []string              // jobs it heard the end of twice at one place
 	moves   int
 }
 
+// gap is a time in which the reader may have missed events.
+type gap struct {
+	node     string // of this one; "" is of all
+	from, to time.Time
+}
+
 // watch begins to read.
 func (f *fleet) watch(t *testing.T) *onlooker {
 	ctx, stop := context.WithCancel(t.Context())
-	w := &onlooker{stop: stop, done: make(chan struct{}), begun: map[string]*time.Time{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now()}
+	w := &onlooker{stop: stop, done: make(chan struct{}), begun: map[string]*time.Time{}, ever: map[string]bool{}, gone: map[string]bool{}, heard: time.Now(), from: map[string]time.Time{}}
 	go func() {
 		defer close(w.done)
 		var at *crewman
@@ -79,14 +87,15 @@ func (w *onlooker) read(ctx context.Context, f *fleet, at *crewman) {
 		if err != nil {
 			return
 		}
-		w.hear(f, e.ID, e.Data)
+		w.hear(f, at.name, e.ID, e.Data)
 	}
 }
 
-// hear notes an event.
-func (w *onlooker) hear(f *fleet, id string, raw []byte) {
+// hear notes an event that a node told.
+func (w *onlooker) hear(f *fleet, at, id string, raw []byte) {
 	var e struct {
 		Type string
+		Node string // where it happened, when that is another
 		Time time.Time
 		Data struct {
 			Job     string `json:"job_id"`
@@ -116,14 +125,28 @@ func (w *onlooker) hear(f *fleet, id string, raw []byte) {
 	case "node.gone":
 		w.gone[e.Data.Node] = true
 	case "event.missed":
-		w.gaps = append(w.gaps, [2]time.Time{w.heard, now})
+		from, known := w.from[e.Node]
+		if !known {
+			from = w.heard // of all, or of one of which nothing was heard yet
+		}
+		w.gaps = append(w.gaps, gap{e.Node, from, now})
 	}
 	w.last, w.heard = id, now
+	if e.Type != "event.missed" || e.Node != "" {
+		w.from[cmp.Or(e.Node, at)] = e.Time // it may be told later, at another place
+	}
 }
 
-// slack is how much later than a job's end a reader may hear that it missed something:
-// the server is away for a moment, and other nodes have one to say how much it was.
-const slack = 10 * time.Second
+// lag is how much later than it happened a reader may hear of something while nothing
+// is wrong.
+const lag = time.Second
+
+// covers tells whether the reader was told that it may have missed a job's end. That
+// happened between what is stored of it and when a client was told, but for the moment
+// that news need.
+func (g gap) covers(e end) bool {
+	return (g.node == "" || g.node == e.name) && e.told.After(g.from.Add(-lag)) && e.at.Before(g.to)
+}
 
 // unheard are the jobs whose end it neither heard nor was told it may have missed,
 // and how many there are of the latter.
@@ -134,10 +157,7 @@ func (w *onlooker) unheard(ends map[string]end) (silent []string, told int) {
 		if w.ever[id] {
 			continue
 		}
-		gap := slices.ContainsFunc(w.gaps, func(g [2]time.Time) bool {
-			return e.at.After(g[0].Add(-slack)) && e.at.Before(g[1].Add(slack))
-		})
-		if gap || w.gone[e.node] {
+		if w.gone[e.node] || slices.ContainsFunc(w.gaps, func(g gap) bool { return g.covers(e) }) {
 			told++
 		} else {
 			silent = append(silent, id)
@@ -160,7 +180,7 @@ func (w *onlooker) check(t *testing.T, f *fleet) {
 	w.stop()
 	<-w.done
 	for _, id := range silent {
-		t.Errorf("nobody told that the end of job %s, of node %s, could not be told", id, ends[id].node)
+		t.Errorf("nobody told that the end of job %s could not be told: %+v; gaps %+v", id, ends[id], w.gaps)
 	}
 	for _, id := range w.twice {
 		t.Errorf("the end of job %s was told twice", id)
@@ -172,23 +192,27 @@ func (w *onlooker) check(t *testing.T, f *fleet) {
 	t.Logf("jobs of a dead node went on after %s", spread(w.resumed))
 }
 
-// end is how a job ended: at which node, and when.
+// end is how a job ended: at which node, when, and when a client was told.
 type end struct {
-	node string
-	at   time.Time
+	node, name string // its id, and what it is called
+	at, told   time.Time
 }
 
 // ends are those of the jobs that clients waited for.
 func (f *fleet) ends(t *testing.T) map[string]end {
 	t.Helper()
 	ends := map[string]end{}
+	for _, c := range f.crew {
+		f.idOf(t, c)
+	}
 	err := f.store.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := db.All(t.Context(), tx, func(row db.Scanner) (id string, err error) {
 			var e end
 			var at int64
 			err = row.Scan(&id, &e.node, &at)
-			e.at = time.UnixMicro(at)
-			if _, waited := f.jobs[id]; waited {
+			e.name, e.at = f.names[e.node], time.UnixMicro(at)
+			if job, waited := f.jobs[id]; waited {
+				e.told = job.ended
 				ends[id] = e
 			}
 			return id, err

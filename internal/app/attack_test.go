@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/answer/answertest"
 )
 
 // harmlessRoutes answer everybody alike, and do nothing: for load balancers, and
@@ -27,21 +29,12 @@ func TestAttackRebindingOnEveryRoute(t *testing.T) {
 			method, path = http.MethodPost, route.Pattern
 		}
 		path = wildcard.ReplaceAllString(path, "x")
-		for name, tricked := range map[string]func(*http.Request){
-			"another name":   func(r *http.Request) { r.Host = "evil.example" },
-			"another origin": func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
-			"a sandbox":      func(r *http.Request) { r.Header.Set("Origin", "null") },
+		for name, tricked := range map[string][2]string{
+			"another name":   {"Host", "evil.example"},
+			"another origin": {"Origin", "https://evil.example"},
+			"a sandbox":      {"Origin", "null"},
 		} {
-			r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader("{}"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Content-Type", "application/json")
-			tricked(r)
-			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := answertest.Open(t, method, url+path, "{}", tricked[0], tricked[1])
 			response.Body.Close()
 			if response.StatusCode != http.StatusForbidden {
 				t.Errorf("%s by %s: %s", route.Pattern, name, response.Status)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/audit"
 	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db/dbtest"
@@ -14,18 +15,12 @@ import (
 	"github.com/luanette/luanette/internal/keyring"
 )
 
-// as sends a request with a key and wants it to succeed.
+// as sends a request with a key.
 func as(t *testing.T, token, method, url, body string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	return exchanged(t, r)
+	name, value := answertest.Bearer(token)
+	answer, text := answertest.Read(t, method, url, body, name, value)
+	return answer.StatusCode, text
 }
 
 // What changes the house is in the log under the name of who did it, whichever

@@ -30,7 +30,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	t.Helper()
 	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
 	if modules == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS, a node_modules folder, is not set")
+		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
 	}
 	var file strings.Builder
 	for name, args := range map[string][]string{
@@ -39,7 +39,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	} {
 		program := filepath.Join(modules, ".bin", args[0])
 		if _, err := os.Stat(program); err != nil {
-			t.Skipf("%s is not installed: %v", args[0], err)
+			t.Fatalf("make neighbours installs %s: %v", args[0], err)
 		}
 		quoted, err := json.Marshal(append([]string{program}, args[1:]...))
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/audit"
 	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
@@ -228,13 +229,7 @@ func (s *street) chat(key, user, use string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/api/v1/chat", strings.NewReader(string(body)))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+key+"-token")
-	_, text := exchanged(s.t, r)
+	_, text := as(s.t, key+"-token", http.MethodPost, s.url+"/api/v1/chat", string(body))
 	return text
 }
 
@@ -511,17 +506,7 @@ func TestEveryRouteKeepsTheRate(t *testing.T) {
 		Env:  Environment{"ROOT": "root-token", "FREE": "free-token", "ANTHROPIC_API_KEY": llmtest.Key},
 	})
 	ask := func(method, path, token, body string) (*http.Response, string) {
-		r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
+		answer := answertest.Open(t, method, url+path, body, "Authorization", "Bearer "+token)
 		text, _ := bufio.NewReader(answer.Body).ReadString('\n')
 		return answer, text
 	}

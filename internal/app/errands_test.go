@@ -3,14 +3,12 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -34,32 +32,16 @@ func (curious) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 // A client whose call asks back at one node may bring its answer to another.
 func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 	t.Parallel()
-	h := hub.New(hub.Options{Name: "curious", Version: "1", Tools: curious{}})
-	server := httptest.NewServer(h.Handler())
-	t.Cleanup(func() { _ = h.Close(context.WithoutCancel(t.Context())); server.Close() })
 	database := dbtest.Postgres(t)
-	config := "[upstreams.curious]\nurl = \"" + server.URL + "/mcp\"\n"
+	config := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", curious{}) + "/mcp\"\n"
 	a, b := nodeOn(t, database, "a", config), nodeOn(t, database, "b", config)
 	greet := func(url, more string) string {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp/curious", strings.NewReader(
+		_, text := answertest.Read(t, http.MethodPost, url+"/mcp/curious",
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{}`+more+
-				`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
-			wire.HeaderRevision: {"2026-07-28"}, wire.HeaderMethod: {wire.MethodToolsCall}, wire.HeaderName: {"greet"}}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+				`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`,
+			"Accept", "application/json, text/event-stream", wire.HeaderRevision, "2026-07-28", wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "greet")
+		return text
 	}
 	asked := greet(a.url, "")
 	m, err := wire.Parse([]byte(asked))
@@ -88,17 +70,7 @@ func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 	boss := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`).text("token")
 	ask := func(token, method, url, body string) *http.Response {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token}}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = answer.Body.Close() })
-		return answer
+		return answertest.Open(t, method, url, body, "Authorization", "Bearer "+token)
 	}
 	var made struct{ Token string }
 	answer := ask(boss, http.MethodPost, a.url+"/api/v1/keys", `{"name": "narrow", "scopes": ["mcp"], "tools": ["lua_help"]}`)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -55,12 +56,7 @@ func TestEveryKindOfEventIsHeard(t *testing.T) {
 		t.Errorf("%q is told of the session %q, which gives it away or means another", told, session)
 	}
 
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/api/v1/chat", strings.NewReader(`{"client_id": "c", "user_id": "u", "message": "hello"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	do(t, r)
+	answertest.Read(t, http.MethodPost, front+"/api/v1/chat", `{"client_id": "c", "user_id": "u", "message": "hello"}`)
 	heard.until("chat.turn_started", "chat.turn_finished")
 }
 
@@ -109,15 +105,7 @@ type listener struct {
 
 func listenTo(t *testing.T, url string) *listener {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/events?after=all", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = answer.Body.Close() })
+	answer := answertest.Open(t, http.MethodGet, url+"/api/v1/events?after=all", "")
 	return &listener{t, wire.NewEventReader(answer.Body, 0), map[string]object{}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -51,18 +52,8 @@ keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 `)
 	url, house := start(t, Sources{File: config, Env: env})
 	ask := func(method, path, token string) int {
-		r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		if token != "" {
-			r.Header.Set("Authorization", "Bearer "+token)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		name, value := answertest.Bearer(token)
+		answer := answertest.Open(t, method, url+path, "{}", name, value)
 		defer answer.Body.Close()
 		_, _ = io.CopyN(io.Discard, answer.Body, 512)
 		return answer.StatusCode

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/hoot"
@@ -112,42 +112,17 @@ func TestMusicComesAndGoes(t *testing.T) {
 
 func fetched(t *testing.T, url, span string) (status int, body []byte) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if span != "" {
-		r.Header.Set("Range", span)
-	}
-	return do(t, r)
-}
-
-func do(t *testing.T, r *http.Request) (status int, body []byte) {
-	t.Helper()
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, body
+	answer, text := answertest.Read(t, http.MethodGet, url, "", "Range", span)
+	return answer.StatusCode, []byte(text)
 }
 
 // post sends a content and returns its hash.
 func post(t *testing.T, url, mime, text string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", mime)
-	status, body := do(t, r)
+	answer, body := answertest.Read(t, http.MethodPost, url, text, "Content-Type", mime)
 	var stored hoot.Stored
-	if err := json.Unmarshal(body, &stored); err != nil || status != http.StatusCreated || stored.Hash != cas.Sum([]byte(text)).String() {
-		t.Fatalf("POST: %d %s %v", status, body, err)
+	if err := json.Unmarshal([]byte(body), &stored); err != nil || answer.StatusCode != http.StatusCreated || stored.Hash != cas.Sum([]byte(text)).String() {
+		t.Fatalf("POST: %s %s %v", answer.Status, body, err)
 	}
 	return stored.Hash
 }

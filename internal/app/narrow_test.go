@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/hub"
 )
 
@@ -42,47 +43,18 @@ func (v keyholder) rpc(path, method, params string) (int, string) {
 		meta += ","
 	}
 	body := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + meta + params + `}}`
-	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.url+path, strings.NewReader(body))
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
-	r.Header.Set("Mcp-Method", method)
+	about := strings.TrimSuffix(strings.TrimPrefix(params, `"uri":"`), `"`)
 	if method == "tools/call" {
 		var p struct{ Name string }
 		if err := json.Unmarshal([]byte("{"+params+"}"), &p); err != nil {
 			v.t.Fatal(err)
 		}
-		r.Header.Set("Mcp-Name", p.Name)
+		about = p.Name
 	}
-	if uri, ok := strings.CutPrefix(params, `"uri":"`); ok {
-		r.Header.Set("Mcp-Name", strings.TrimSuffix(uri, `"`))
-	}
-	if v.token != "" {
-		r.Header.Set("Authorization", "Bearer "+v.token)
-	}
-	status, text := exchanged(v.t, r)
-	return status, text
-}
-
-func exchanged(t *testing.T, r *http.Request) (int, string) {
-	t.Helper()
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	var text strings.Builder
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := answer.Body.Read(buffer)
-		text.Write(buffer[:n])
-		if err != nil {
-			return answer.StatusCode, text.String()
-		}
-	}
+	name, value := answertest.Bearer(v.token)
+	answer, text := answertest.Read(v.t, http.MethodPost, v.url+path, body, name, value, "Accept", "application/json, text/event-stream",
+		"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", about)
+	return answer.StatusCode, text
 }
 
 func (v keyholder) call(name, args string) string {

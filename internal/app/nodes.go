@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/db"
@@ -26,7 +25,7 @@ const leaveTime = 2 * time.Second
 const talkTopic = "talk"
 
 // isShared tells whether several machines may use the database.
-func (h *House) isShared() bool { return strings.HasPrefix(h.config.Database, "postgres") }
+func (h *House) isShared() bool { return h.store != nil && h.store.Kind() == db.Postgres }
 
 // nodeName is what this machine is called among others.
 func (c *Config) nodeName() string {
@@ -125,6 +124,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 		h.work.Go(func() { h.book.Tidy(ctx) })
 		h.work.Go(func() { h.errands.Serve(ctx, h.hub.Take) })
 		h.node.Watches(h.hud.Watched)
+		h.heard.begun = make(chan struct{})
 		h.work.Go(func() { h.relayEvents(ctx) })
 		h.hear(ctx, eventTopic, func(word string) { h.heardEvents(ctx, word) })
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/wire"
@@ -30,15 +31,7 @@ type reader struct {
 
 func readEvents(t *testing.T, url, query string) *reader {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/events"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = answer.Body.Close() })
+	answer := answertest.Open(t, http.MethodGet, url+"/api/v1/events"+query, "")
 	return &reader{t, wire.NewEventReader(answer.Body, 0), map[string]int{}}
 }
 
@@ -144,35 +137,15 @@ type notes struct {
 func listChanges(t *testing.T, url string) notes {
 	t.Helper()
 	send := func(session, body string) *http.Response {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
+		answer, _ := answertest.Read(t, http.MethodPost, url+"/mcp", body, "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
 		return answer
 	}
 	session := send("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`).Header.Get("Mcp-Session-Id")
 	send(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/mcp", nil)
-	if err != nil {
-		t.Fatal(err)
+	answer := answertest.Open(t, http.MethodGet, url+"/mcp", "", "Accept", "text/event-stream", "Mcp-Session-Id", session)
+	if answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status)
 	}
-	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Mcp-Session-Id", session)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatal(answer, err)
-	}
-	t.Cleanup(func() { _ = answer.Body.Close() })
 	return notes{t, wire.NewEventReader(answer.Body, 0)}
 }
 
@@ -193,9 +166,6 @@ func (n notes) until(method string) {
 func TestEventsOfOthersAreNotLostSilently(t *testing.T) {
 	t.Parallel()
 	a := nodeOn(t, dbtest.Postgres(t), "a", "")
-	for !a.house.heard.tuned.Load() { // the first word says that nothing was heard yet
-		waitFor(t, a.house, "none")
-	}
 	r := readEvents(t, a.url, "?types=job.*")
 	say := func(before int, jobs ...string) {
 		told := relayed{Node: "b", ID: "bbbb", Before: uint64(before)}
@@ -231,8 +201,10 @@ func TestMissedEventsAreCounted(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
 	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
-	for !a.house.heard.tuned.Load() || !b.house.heard.tuned.Load() {
-		waitFor(t, a.house, "none")
+	select {
+	case <-a.house.heard.begun:
+	default:
+		t.Error("a node is open that hears nobody")
 	}
 	r := readEvents(t, a.url, "?types=job.*")
 	b.house.tellEvents(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "first"}`)}})
@@ -285,17 +257,7 @@ func TestNodesHearWhatIsDecided(t *testing.T) {
 // status is what a node answers to somebody with that token.
 func (f far) status(token string) int {
 	f.t.Helper()
-	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodGet, f.url+"/api/v1/nodes", nil)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	_ = answer.Body.Close()
+	name, value := answertest.Bearer(token)
+	answer, _ := answertest.Read(f.t, http.MethodGet, f.url+"/api/v1/nodes", "", name, value)
 	return answer.StatusCode
 }

@@ -109,6 +109,9 @@ func (h *House) gather(batch []relayedEvent, e event.Event) []relayedEvent {
 func (h *House) heardEvents(ctx context.Context, word string) {
 	if word == "" {
 		again := h.heard.tuned.Swap(true)
+		if !again {
+			close(h.heard.begun)
+		}
 		h.heard.doubt(again)
 		h.work.Go(func() { h.askNumbers(ctx, again) })
 		return
@@ -129,6 +132,24 @@ func (h *House) heardEvents(ctx context.Context, word string) {
 	}
 	for _, e := range told.Events {
 		h.bus.Relay(told.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data})
+	}
+}
+
+// tuneTime is how long the doors wait for what other nodes tell to arrive.
+const tuneTime = 2 * time.Second
+
+// hearBeforeOpening waits until what other nodes tell arrives, so that who looks on
+// from the first moment misses nothing. Where that takes too long they are told, later,
+// that they may have.
+func (h *House) hearBeforeOpening(ctx context.Context) {
+	if h.heard.begun == nil {
+		return
+	}
+	select {
+	case <-h.heard.begun:
+	case <-time.After(tuneTime):
+		h.heard.tuned.Store(true)
+	case <-ctx.Done():
 	}
 }
 

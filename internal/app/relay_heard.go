@@ -8,10 +8,11 @@ import (
 // heard is how many events each node has told, this one included.
 type heard struct {
 	own   atomic.Uint64 // told by this node
-	tuned atomic.Bool   // something may have been heard before
+	tuned atomic.Bool   // something may have been heard before, or somebody looks on
+	begun chan struct{} // closed when what others tell arrives for the first time
 
 	mu      sync.Mutex
-	gapped  bool               // and something may have been missed
+	gapped  bool               // something may have been missed since
 	tellers map[string]*teller // by id
 }
 
@@ -28,22 +29,20 @@ type teller struct {
 func (d *heard) doubt(again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gapped = again
+	d.gapped = d.gapped || again
 	for _, t := range d.tellers {
 		t.doubtful = true
 	}
 }
 
 // silent are the names of nodes that did not say how many events they told, since
-// that was in doubt. One that never does any more is named once.
+// that was in doubt. One that never does any more is named once; one that does is
+// still known, and what it told meanwhile is counted.
 func (d *heard) silent() (names []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, t := range d.tellers {
-		switch {
-		case t.doubtful && t.lost:
-			delete(d.tellers, id)
-		case t.doubtful:
+	for _, t := range d.tellers {
+		if t.doubtful && !t.lost {
 			t.lost = true
 			names = append(names, t.name)
 		}
@@ -51,21 +50,34 @@ func (d *heard) silent() (names []string) {
 	return names
 }
 
+// meet makes a node known of which nothing was heard before. What it told before is
+// missing if something may have been missed since we listen; else it was told before
+// that.
+func (d *heard) meet(told *relayed) *teller {
+	if d.tellers == nil {
+		d.tellers = map[string]*teller{}
+	}
+	for id, t := range d.tellers {
+		if t.lost && t.name == told.Node { // it is its successor
+			delete(d.tellers, id)
+		}
+	}
+	t := &teller{name: told.Node}
+	if !d.gapped {
+		t.told = told.Before
+	}
+	d.tellers[told.ID] = t
+	return t
+}
+
 // count takes out of a batch what was heard before, and tells how many events were
 // told between that and the batch.
 func (d *heard) count(told *relayed) (missing uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.tellers == nil {
-		d.tellers = map[string]*teller{}
-	}
-	t, known := d.tellers[told.ID]
-	if !known {
-		t = &teller{name: told.Node}
-		d.tellers[told.ID] = t
-		if told.To == "" || !d.gapped { // it began before we listened
-			t.told = told.Before
-		}
+	t := d.tellers[told.ID]
+	if t == nil {
+		t = d.meet(told)
 	}
 	t.doubtful, t.lost = false, false
 	before, after := t.told, told.Before+uint64(len(told.Events))

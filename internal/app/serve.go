@@ -28,6 +28,7 @@ func (h *House) Serve(ctx context.Context) error {
 	if err := h.checkDoors(ctx, h.config.Listen); err != nil {
 		return errors.Join(err, h.Close(ctx))
 	}
+	h.hearBeforeOpening(ctx)
 	listener, err := h.listen(ctx)
 	if err != nil {
 		return errors.Join(err, h.Close(ctx))

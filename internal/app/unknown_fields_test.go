@@ -1,7 +1,6 @@
 package app
 
 import (
-	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -37,7 +36,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 		refused := false
 		var last string
 		for _, body := range []string{`{"no_such_field":null}`, `[{"no_such_field":null}]`} {
-			status, text := send(t, method, url+path, body)
+			status, text := as(t, "", method, url+path, body)
 			refused = refused || status == http.StatusBadRequest && strings.Contains(text, "no_such_field")
 			last += " " + text
 		}
@@ -48,26 +47,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	if walked < 10 {
 		t.Errorf("only %d routes were looked at", walked)
 	}
-	if status, text := send(t, http.MethodPost, url+"/api/v1/chat", `{"client_id":"c","user_id":"u","mesage":"hi"}`); status != http.StatusBadRequest || !strings.Contains(text, `did you mean \"message\"?`) {
+	if status, text := as(t, "", http.MethodPost, url+"/api/v1/chat", `{"client_id":"c","user_id":"u","mesage":"hi"}`); status != http.StatusBadRequest || !strings.Contains(text, `did you mean \"message\"?`) {
 		t.Errorf("%d %s", status, text)
 	}
-}
-
-func send(t *testing.T, method, url, body string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/admin"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 )
@@ -42,21 +42,11 @@ func nodeOn(t *testing.T, database, name, config string) far {
 // api asks a node, and wants that status.
 func (f far) api(status int, method, path, body string) (answer object) {
 	f.t.Helper()
-	r, err := http.NewRequestWithContext(f.t.Context(), method, f.url+"/api/v1"+path, strings.NewReader(body))
-	if err != nil {
-		f.t.Fatal(err)
+	response, text := answertest.Read(f.t, method, f.url+"/api/v1"+path, body)
+	if response.StatusCode != status {
+		f.t.Fatalf("%s %s %s: %d, want %d: %s", method, path, body, response.StatusCode, status, text)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != status {
-		f.t.Fatalf("%s %s %s: %d, want %d: %s %v", method, path, body, response.StatusCode, status, raw, err)
-	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
 		f.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	return answer

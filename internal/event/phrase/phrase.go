@@ -85,7 +85,6 @@ var phrases = map[string]Sentence{
 	"script.published":         {Good, "script {name}: published"},
 	"script.invalidate":        {Plain, "script {hash}: replaced"},
 	"artifact.created":         {Plain, "artifact {name}: made"},
-	"event.missed":             {Bad, "{count} events missed"},
 	"key.created":              {Plain, "key {name}: made"},
 	"key.revoked":              {Plain, "key {name}: revoked"},
 	"chat.turn_started":        {Plain, "chat of {person}{user}: asked"},
@@ -100,6 +99,7 @@ var told = map[string]func(facts) Sentence{
 		return Sentence{Bad, job(f) + ": waits for an approval of " + f.text("subject")}
 	},
 	"job.finished":       jobFinished,
+	"event.missed":       missed,
 	"config.update":      configUpdated,
 	"chat.turn_finished": turnEnded,
 	"chat.turn_ended":    turnEnded,
@@ -163,6 +163,14 @@ func jobFinished(f facts) Sentence {
 		s.Text += ": " + why
 	}
 	return s
+}
+
+// missed says how many, where somebody could count them.
+func missed(f facts) Sentence {
+	if count := f.text("count"); count != "0" {
+		return Sentence{Bad, count + " events missed"}
+	}
+	return Sentence{Bad, "events missed, nobody knows how many"}
 }
 
 // flagged says what is odd about a tool.

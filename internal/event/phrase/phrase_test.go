@@ -21,6 +21,8 @@ func TestOf(t *testing.T) {
 		{"job.started", `{"name":"tidy"}`, phrase.Sentence{Mood: phrase.Plain, Text: "job tidy: started"}},
 		{"session.forked", `{"session":"s1"}`, phrase.Sentence{Mood: phrase.Plain, Text: "session s1: forked"}},
 		{"config.update", `{"key":"listen","value":"x","restart_needed":true}`, phrase.Sentence{Mood: phrase.Bad, Text: "setting listen: changed, takes effect after a restart"}},
+		{"event.missed", `{"count":3}`, phrase.Sentence{Mood: phrase.Bad, Text: "3 events missed"}},
+		{"event.missed", `{"count":0}`, phrase.Sentence{Mood: phrase.Bad, Text: "events missed, nobody knows how many"}},
 		{"nobody.knows", `{"a":1}`, phrase.Sentence{Mood: phrase.Plain}},
 		{"job.finished", `no JSON`, phrase.Sentence{Mood: phrase.Bad, Text: "job :  after 0 ms"}},
 	} {
