@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/errand"
@@ -100,11 +101,12 @@ func TestEarlyErrand(t *testing.T) {
 		done := make(chan string)
 		go func() {
 			answer, err := a.Send(t.Context(), "b", []byte("b early"))
-			done <- string(answer) + fault.HintOf(err)
+			if err != nil {
+				t.Error(err)
+			}
+			done <- string(answer)
 		}()
-		for count(t, d) == 0 { // until it lies there
-			continue
-		}
+		clocktest.Await(t, func() bool { return count(t, d) > 0 }) // until it lies there
 		office(t, d, "b", upper("b"))
 		if answer := <-done; answer != "EARLY" {
 			t.Errorf("got %q", answer)

@@ -29,13 +29,23 @@ const (
 	Skip                // it is known now, and not needed any more
 )
 
-// Reader reads heads, one after the other. It remembers how names are spelt
-// properly, for those who spell them otherwise do so in every message. The zero
-// value is ready; it is not safe for concurrent use.
-type Reader struct{ names map[string]string }
+// Reader reads heads, one after the other. It remembers the lines of the one before,
+// for most of them come again with every message, and how names are spelt properly,
+// for those who spell them otherwise do so each time. The zero value is ready; it is
+// not safe for concurrent use.
+type Reader struct {
+	lines []field
+	names map[string]string
+}
 
-// mostNames is how many a peer may teach us.
-const mostNames = 64
+// field is a line, and what it says.
+type field struct{ line, key, value string }
+
+// How much of a peer's is remembered.
+const (
+	mostLines = 32
+	mostNames = 64
+)
 
 // Read reads lines up to the empty one at their end; heed judges each. The headers
 // share the memory of lines.
@@ -51,7 +61,7 @@ func (r *Reader) Read(lines string, heed func(key, value string) Verdict) (http.
 	for i := 0; lines != "\r\n"; i++ {
 		line, rest, _ := strings.Cut(lines, "\r\n")
 		lines = rest
-		key, value, ok := r.field(line)
+		key, value, ok := r.field(i, line)
 		if !ok {
 			return nil, false
 		}
@@ -72,8 +82,25 @@ func (r *Reader) Read(lines string, heed func(key, value string) Verdict) (http.
 	return headers, true
 }
 
-// field is one line.
-func (r *Reader) field(line string) (key, value string, ok bool) {
+// field reads one line, which is the same as in the message before more often than
+// not.
+func (r *Reader) field(i int, line string) (key, value string, ok bool) {
+	if i < len(r.lines) && r.lines[i].line == line {
+		return r.lines[i].key, r.lines[i].value, true
+	}
+	if key, value, ok = r.parse(line); !ok {
+		return "", "", false
+	}
+	switch {
+	case i < len(r.lines):
+		r.lines[i] = field{line, key, value}
+	case i < mostLines:
+		r.lines = append(r.lines, field{line, key, value})
+	}
+	return key, value, true
+}
+
+func (r *Reader) parse(line string) (key, value string, ok bool) {
 	name, value, found := strings.Cut(line, ":")
 	if !found || !IsName(name) {
 		return "", "", false
@@ -111,6 +138,28 @@ func IsName(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// Frames judges what a header says about where its message ends. length is that of
+// the body, -1 until a header has said it. What says more than a length, or says it
+// twice, is odd.
+func Frames(key, value string, length *int64) Verdict {
+	switch key {
+	case "Content-Length":
+		if *length >= 0 {
+			return Odd
+		}
+		if *length = Number(value); *length < 0 {
+			return Odd
+		}
+	case "Connection":
+		if !strings.EqualFold(value, "keep-alive") {
+			return Odd
+		}
+	case "Transfer-Encoding", "Trailer", "Upgrade", "Pragma":
+		return Odd
+	}
+	return Keep
 }
 
 // Number is a length of at most six digits, or -1 when it is none or larger.

@@ -2,7 +2,6 @@ package header
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"reflect"
 	"testing"
@@ -20,7 +19,7 @@ func TestRead(t *testing.T) {
 		}
 		return Keep
 	}
-	for range 2 { // the second time names are known
+	for range 3 { // from the second time on names and lines are known
 		got, ok := r.Read("a-b: 1\r\nSECRET: x\r\nA-B:\t2 \r\nempty:\r\n\r\n", heed)
 		want := http.Header{"A-B": {"1", "2"}, "Empty": {""}}
 		if !ok || !reflect.DeepEqual(got, want) {
@@ -42,11 +41,33 @@ func TestNamesAreFew(t *testing.T) {
 		line := fmt.Sprintf("x%d: y\r\n\r\n", i)
 		got, ok := r.Read(line, func(string, string) Verdict { return Keep })
 		if _, there := got[fmt.Sprintf("X%d", i)]; !ok || !there {
-			t.Errorf("%q is %v", line, maps.Collect(maps.All(got)))
+			t.Errorf("%q is %v", line, got)
 		}
 	}
 	if len(r.names) > mostNames {
 		t.Errorf("%d names are remembered", len(r.names))
+	}
+}
+
+func TestFrames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key, value   string
+		before, said int64
+		want         Verdict
+	}{
+		{"Content-Length", "7", -1, 7, Keep},
+		{"Content-Length", "7", 7, 7, Odd},
+		{"Content-Length", "+7", -1, -1, Odd},
+		{"Connection", "Keep-Alive", -1, -1, Keep},
+		{"Connection", "close", -1, -1, Odd},
+		{"Transfer-Encoding", "identity", -1, -1, Odd},
+		{"Content-Type", "text/plain", -1, -1, Keep},
+	} {
+		length := c.before
+		if got := Frames(c.key, c.value, &length); got != c.want || length != c.said {
+			t.Errorf("%s: %s after %d is %d with %d, want %d with %d", c.key, c.value, c.before, got, length, c.want, c.said)
+		}
 	}
 }
 

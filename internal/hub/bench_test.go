@@ -42,11 +42,12 @@ func (s *echoSource) Call(context.Context, tool.Call) (tool.Result, error) {
 // echoPeer is an upstream that answers the same bytes to every call.
 type echoPeer struct{}
 
-func (echoPeer) Request(_ context.Context, method string, _ json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
-	if method == wire.MethodToolsList {
-		return json.RawMessage(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`), nil
-	}
+func (echoPeer) Call(context.Context, tool.Call, json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(benchResult), nil
+}
+
+func (echoPeer) Request(context.Context, string, json.RawMessage, *tool.Caller) (json.RawMessage, error) {
+	return json.RawMessage(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`), nil
 }
 
 func (echoPeer) Describe(context.Context) (capabilities, info, instructions json.RawMessage, err error) {

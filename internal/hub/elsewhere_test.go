@@ -3,13 +3,13 @@ package hub
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -59,23 +59,8 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 		return server
 	}
 	ask := func(server *httptest.Server, method, who, session, body string) (int, string, string) {
-		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		r.Header.Set("X-Who", who)
-		if session != "" {
-			r.Header.Set("Mcp-Session-Id", session)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(answer.Body)
-		return answer.StatusCode, answer.Header.Get("Mcp-Session-Id"), string(text)
+		answer, text := answertest.Read(t, method, server.URL+"/mcp", body, "Accept", "application/json, text/event-stream", "X-Who", who, "Mcp-Session-Id", session)
+		return answer.StatusCode, answer.Header.Get("Mcp-Session-Id"), text
 	}
 	a, b := node(), node()
 	_, session, text := ask(a, "POST", "ann", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)

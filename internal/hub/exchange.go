@@ -19,7 +19,7 @@ func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 	quiet := time.NewTimer(h.opts.Limits.Quiet)
 	defer quiet.Stop()
 	select {
-	case <-rd.done:
+	case <-rd.over():
 	case <-rd.out.wake:
 	case <-quiet.C:
 	case <-r.Context().Done():
@@ -49,7 +49,7 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 // attendMute serves a client that did not say it reads streams.
 func (h *Hub) attendMute(w http.ResponseWriter, r *http.Request, rd *round) (gone bool) {
 	select {
-	case <-rd.done:
+	case <-rd.over():
 		writeJSON(w, rd.status, rd.answer)
 		return false
 	case <-r.Context().Done():

@@ -40,13 +40,17 @@ func (s *sideStream) serve() {
 		quiet := time.AfterFunc(h.opts.Limits.Quiet, s.open)
 		defer quiet.Stop()
 	}
-	if ctx, ok := t.begin(r.Context(), rd); ok {
-		stop := context.AfterFunc(r.Context(), func() { t.left(rd) })
+	life := r.Context()
+	if rd.out.name != "" || !saysWhy(life) {
+		stop := context.AfterFunc(life, func() { t.left(rd) })
+		defer stop()
+		life = context.WithoutCancel(life)
+	}
+	if ctx, ok := t.begin(life, rd); ok {
 		func() {
 			defer h.work.Done()
 			t.run(ctx)
 		}()
-		stop()
 	}
 	if !rd.isStreaming() {
 		writeJSON(w, rd.status, rd.answer)
@@ -55,6 +59,10 @@ func (s *sideStream) serve() {
 	s.open()
 	<-s.done
 }
+
+// saysWhy tells whether a request's context ends with a reason that is of use to
+// whoever works on it, as net/http's does not.
+func saysWhy(ctx context.Context) bool { return ctx.Value(http.ServerContextKey) == nil }
 
 // sideStream writes a round as a stream while its task has the request's own
 // goroutine. It is opened by what comes before the answer, or when that takes

@@ -17,11 +17,8 @@ type hangingPeer struct {
 	*hanging
 }
 
-func (p hangingPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	if method != wire.MethodToolsCall {
-		return p.scripted.Request(ctx, method, params, caller)
-	}
-	result, err := p.run(ctx, tool.Call{Caller: caller})
+func (p hangingPeer) Call(ctx context.Context, call tool.Call, _ json.RawMessage) (json.RawMessage, error) {
+	result, err := p.run(ctx, call)
 	return result.Raw, err
 }
 

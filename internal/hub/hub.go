@@ -64,8 +64,11 @@ type Upstreams interface {
 
 // Peer is one upstream server seen whole.
 type Peer interface {
-	// Request relays a request with raw params and answers its raw result. A
-	// JSON-RPC error of the upstream is a *wire.Error in the chain.
+	// Call relays the call of a tool, and answers its raw result. params are those of
+	// the request, of which call tells what they say. A JSON-RPC error of the upstream
+	// is a *wire.Error in the chain.
+	Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error)
+	// Request relays any other request in the same way.
 	Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
 	// Describe tells what the upstream said of itself.
 	Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error)

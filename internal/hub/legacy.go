@@ -69,7 +69,7 @@ func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Me
 	t.header, t.network = headersOfTrace(r.Header), "tcp"
 	t.start(r.Context(), rd)
 	select {
-	case <-rd.done:
+	case <-rd.over():
 	case <-r.Context().Done():
 		t.cancel(errLeft)
 		return

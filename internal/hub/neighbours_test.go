@@ -15,7 +15,7 @@ func modules(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
 	if dir == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS, a node_modules folder, is not set")
+		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
 	}
 	return dir
 }

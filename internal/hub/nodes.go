@@ -184,7 +184,7 @@ func (e *endpoint) goOn(ctx context.Context, who string, m wire.Message) []byte 
 		rd.settle(nil, err, false)
 	}
 	select {
-	case <-rd.done:
+	case <-rd.over():
 	case <-ctx.Done():
 		if t != nil && t.cancel != nil {
 			t.left(rd)

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
 )
 
 // gated serves a hub of the town to whom a gate has told apart, by the header User.
@@ -33,18 +33,7 @@ func (t *town) gated(test testing.TB, name string, source tool.Source) string {
 // ask sends a request of somebody.
 func ask(t *testing.T, user, method, address, body string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("User", user)
-	r.Header.Set("Content-Type", wire.ContentJSON)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { answer.Body.Close() })
-	return answer
+	return answertest.Open(t, method, address, body, "User", user)
 }
 
 // What is posted to one node for the stream of another is done there, as whoever

@@ -178,13 +178,17 @@ func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
 
 // stripParams are a request's params without what belongs to this hop.
 func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
-	var fields [3]json.RawMessage
-	wire.Pick(params, []string{"_meta", "inputResponses", "requestState"}, fields[:])
-	if fields[1] != nil || fields[2] != nil {
-		params = wire.DeleteFunc(params, func(key []byte) bool { return string(key) == "inputResponses" || string(key) == "requestState" })
-	}
-	if fields[0] != nil {
-		params = wire.SetMeta(params, h.callerMeta(fields[0]))
+	params = withoutAnswers(params)
+	if meta, ok := wire.Get(params, "_meta"); ok {
+		params = wire.SetMeta(params, h.callerMeta(meta))
 	}
 	return params
+}
+
+// withoutAnswers are params without what a client sends to go on with a request.
+func withoutAnswers(params json.RawMessage) json.RawMessage {
+	if wire.Lacks(params, "inputResponses") && wire.Lacks(params, "requestState") {
+		return params
+	}
+	return wire.DeleteFunc(params, func(key []byte) bool { return string(key) == "inputResponses" || string(key) == "requestState" })
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -128,18 +129,37 @@ func relayable(capabilities json.RawMessage) json.RawMessage {
 }
 
 func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+	if t.method == wire.MethodToolsCall {
+		return r.call(ctx, t)
+	}
 	result, err := r.peer.Request(ctx, t.method, r.hub.stripParams(t.params), t.caller())
 	switch {
-	case err != nil && t.method == wire.MethodToolsCall:
-		return toolFailure(ctx, t.name, err)
 	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(t.method):
 		// Servers refuse methods they never heard of in ways of their own, below
 		// JSON-RPC.
 		return nil, errNoMethod(t.method)
 	case err != nil:
 		return nil, err
-	case !wire.IsObject(result):
-		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, t.method)
+	}
+	return r.object(t.method, result)
+}
+
+// call passes a call on as it came: what of it belongs to one hop only, the upstream's
+// side knows too.
+func (r *relay) call(ctx context.Context, t *task) (json.RawMessage, error) {
+	args, _ := wire.Get(t.params, "arguments")
+	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: t.name}, Args: args, Meta: t.meta, Caller: t.caller()}
+	result, err := r.peer.Call(ctx, call, withoutAnswers(t.params))
+	if err != nil {
+		return toolFailure(ctx, t.name, err)
+	}
+	return r.object(t.method, result)
+}
+
+// object is a result that is one.
+func (r *relay) object(method string, result json.RawMessage) (json.RawMessage, error) {
+	if !wire.IsObject(result) {
+		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, method)
 	}
 	return result, nil
 }

@@ -39,6 +39,10 @@ func (s *scripted) Request(_ context.Context, method string, params json.RawMess
 	return json.RawMessage("{}"), nil
 }
 
+func (s *scripted) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+	return s.Request(ctx, wire.MethodToolsCall, params, call.Caller)
+}
+
 func (s *scripted) Describe(context.Context) (capabilities, info, instructions json.RawMessage, err error) {
 	return json.RawMessage(`{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"tasks":{},"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}}}`),
 		json.RawMessage(`{"name":"up","version":"2"}`), json.RawMessage(`"be kind"`), nil

@@ -20,13 +20,14 @@ type round struct {
 	token  json.RawMessage // the client's progress token, or nil
 	level  level           // the least important log messages it wants
 	out    *stream
-	shared bool          // out belongs to the connection
-	modern bool          // errors show in the HTTP status
-	mute   bool          // the client reads no streams: only the answer reaches it
-	done   chan struct{} // closed when settled; nil when shared
-	early  func()        // called with every message before the answer; may be nil
+	own    stream // out, unless that is shared
+	shared bool   // out belongs to the connection
+	modern bool   // errors show in the HTTP status
+	mute   bool   // the client reads no streams: only the answer reaches it
+	early  func() // called with every message before the answer; may be nil
 
 	mu        sync.Mutex
+	done      chan struct{} // closed when settled; nil as long as nobody waits
 	streaming bool
 	settled   bool
 	answer    []byte
@@ -35,7 +36,10 @@ type round struct {
 
 // newRound makes a round with a stream of its own.
 func newRound(id wire.ID, streamName string) *round {
-	return &round{id: id, out: newStream(streamName), done: make(chan struct{})}
+	r := &round{id: id}
+	r.own.open(streamName)
+	r.out = &r.own
+	return r
 }
 
 // sharedRound makes a round whose messages go to a connection's channel.
@@ -87,7 +91,22 @@ func (r *round) settle(result json.RawMessage, err error, silent bool) {
 		r.out.send(r.answer)
 		r.out.end()
 	}
-	close(r.done)
+	if r.done != nil {
+		close(r.done)
+	}
+}
+
+// over is closed when the round is settled. It is for those whose out is their own.
+func (r *round) over() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done == nil {
+		r.done = make(chan struct{})
+		if r.settled {
+			close(r.done)
+		}
+	}
+	return r.done
 }
 
 // beginStream decides that the round's messages are written as a stream. It

@@ -36,7 +36,14 @@ type stream struct {
 type reader chan struct{}
 
 func newStream(name string) *stream {
-	return &stream{name: name, wake: make(chan struct{}, 1), first: 1, next: 1}
+	s := new(stream)
+	s.open(name)
+	return s
+}
+
+// open makes a zero stream ready.
+func (s *stream) open(name string) {
+	s.name, s.wake, s.first, s.next = name, make(chan struct{}, 1), 1, 1
 }
 
 // send adds a message that must arrive.

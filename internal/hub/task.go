@@ -44,7 +44,7 @@ type task struct {
 	supplied json.RawMessage
 
 	cancel   context.CancelCauseFunc
-	finished chan struct{} // closed when it ran; made by start
+	finished chan struct{} // closed when it ran; made by start, for others to wait for
 
 	mu    sync.Mutex
 	round *round // nil while parked
@@ -72,18 +72,18 @@ func Release(ctx context.Context, after time.Duration) {
 // is no longer interested.
 func (t *task) start(ctx context.Context, rd *round) {
 	h := t.ep.hub
-	if ctx, ok := t.begin(ctx, rd); ok {
+	t.finished = make(chan struct{})
+	if ctx, ok := t.begin(context.WithoutCancel(ctx), rd); ok {
 		h.workers.run(func() { defer h.work.Done(); t.run(ctx) }, h.closing)
 	}
 }
 
-// begin prepares the task to run, with the context it returns. Where that cannot
-// be its round is settled.
+// begin prepares the task to run, with the context it returns, which ends with ctx.
+// Where that cannot be its round is settled.
 func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
-	ctx, t.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), taskKey{}, t))
+	ctx, t.cancel = context.WithCancelCause(context.WithValue(ctx, taskKey{}, t))
 	t.round = rd
 	t.began = time.Now()
-	t.finished = make(chan struct{})
 	if t.session != nil {
 		if err := t.session.began(rd.id, t); err != nil {
 			t.cancel(nil)
@@ -108,7 +108,9 @@ func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
 
 func (t *task) run(ctx context.Context) {
 	defer func() {
-		close(t.finished)
+		if t.finished != nil {
+			close(t.finished)
+		}
 		t.cancel(nil)
 		h := t.ep.hub
 		h.mu.Lock()

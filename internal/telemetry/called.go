@@ -20,7 +20,7 @@ func called(t *Trace) (names []string) {
 	for i := range spans {
 		s := &spans[i]
 		tool, space := s.about()
-		if tool == "" || s.Kind == "server" || s.Kind == "client" && named[s.parent] {
+		if tool == "" || s.Kind == "server" && space == "" || s.Kind == "client" && named[s.parent] {
 			continue
 		}
 		named[s.id] = true

@@ -59,28 +59,28 @@ func capabilitiesOf(c *tool.Caller) json.RawMessage {
 // errCallOver is why nobody answers a question any more.
 var errCallOver = errors.New("the call it belongs to is over")
 
-// asker returns what asks the caller of one call. The call's patience rests
-// while the caller thinks; asking ends with the call.
-func (s *session) asker(call context.Context, limit *patience, caller *tool.Caller) func(context.Context, []tool.Question) ([]json.RawMessage, error) {
-	return func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		stop := context.AfterFunc(call, func() { cancel(context.Cause(call)) })
-		defer stop()
-		limit.pause()
-		defer limit.resume()
-		replies, err := caller.Ask(ctx, questions)
-		if call.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(call))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("ask the caller: %w", err)
-		}
-		if len(replies) != len(questions) {
-			return nil, fmt.Errorf("ask the caller: %d answers to %d questions", len(replies), len(questions))
-		}
-		return replies, nil
+// ask asks the caller of a request. The request's patience rests while the caller
+// thinks; asking ends with the request.
+//
+//nolint:contextcheck // f.call is the request's: its end ends the asking as well
+func (f *flight) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(f.call, func() { cancel(context.Cause(f.call)) })
+	defer stop()
+	f.clock.pause()
+	defer f.clock.resume()
+	replies, err := f.caller.Ask(ctx, questions)
+	if f.call.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(f.call))
 	}
+	if err != nil {
+		return nil, fmt.Errorf("ask the caller: %w", err)
+	}
+	if len(replies) != len(questions) {
+		return nil, fmt.Errorf("ask the caller: %d answers to %d questions", len(replies), len(questions))
+	}
+	return replies, nil
 }
 
 // askBack answers a modern result that asks for input: it returns the params of
@@ -102,7 +102,7 @@ func (s *session) askBack(ctx context.Context, limit *patience, r request, resul
 			return nil, fmt.Errorf("server needs %s of the caller, which cannot give it", q.Method)
 		}
 	}
-	replies, err := s.asker(ctx, limit, r.caller)(ctx, questions)
+	replies, err := (&flight{caller: r.caller, clock: limit, call: ctx}).ask(ctx, questions)
 	if err != nil {
 		return nil, err
 	}

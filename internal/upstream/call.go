@@ -45,9 +45,9 @@ func (k *keeper) callTool(ctx context.Context, name string, args json.RawMessage
 	if r.caller == nil {
 		r.caller = &tool.Caller{} // nobody to talk to, but progress still counts
 	}
-	done := k.count(name)
+	k.began(name)
 	result, err := k.request(ctx, r, name, hints.Repeatable())
-	done(err != nil || wire.GetBool(result, "isError"))
+	k.ended(err != nil || wire.GetBool(result, "isError"))
 	return result, err
 }
 
@@ -74,20 +74,21 @@ func (k *keeper) find(name string) tool.Info {
 	return k.list.tools[at]
 }
 
-// count begins a call in the statistics; what it returns ends it.
-func (k *keeper) count(name string) (done func(failed bool)) {
+// began and ended keep the statistics of calls.
+func (k *keeper) began(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stats.Calls++
 	k.stats.InFlight++
 	k.stats.LastTool, k.stats.LastCall = name, time.Now()
-	return func(failed bool) {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.stats.InFlight--
-		if failed {
-			k.stats.Errors++
-		}
+}
+
+func (k *keeper) ended(failed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stats.InFlight--
+	if failed {
+		k.stats.Errors++
 	}
 }
 
@@ -96,7 +97,7 @@ func (k *keeper) count(name string) (done func(failed bool)) {
 // one that may have been seen only when repeatable. what names it in errors.
 func (k *keeper) request(ctx context.Context, r request, what string, repeatable bool) (result json.RawMessage, err error) {
 	spec := k.currentSpec()
-	r.timeout, r.maxTime = spec.timeout(), spec.maxTime()
+	r.timeout, r.maxTime, r.about = spec.timeout(), spec.maxTime(), what
 	ctx, end := k.trace(ctx, &r, what)
 	defer func() { end(result, err) }()
 	var since time.Time

@@ -24,7 +24,7 @@ func TestConformanceOfTheClient(t *testing.T) {
 	t.Parallel()
 	modules := os.Getenv("LUANETTE_TEST_CONFORMANCE")
 	if modules == "" {
-		t.Skip("LUANETTE_TEST_CONFORMANCE names no node_modules folder with @modelcontextprotocol/conformance installed")
+		t.Skip("make conformance runs it, with the official suite that it installs")
 	}
 	binary, err := os.Executable()
 	if err != nil {

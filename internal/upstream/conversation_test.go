@@ -148,7 +148,8 @@ func TestPeerSeesTheServerWhole(t *testing.T) {
 		noted := make(chan string, 10)
 		stop := peer.Watch(func(method string, _ json.RawMessage) { noted <- method })
 		defer stop()
-		result, err := peer.Request(t.Context(), wire.MethodToolsCall, json.RawMessage(`{"name":"grow","arguments":{},"_meta":{"progressToken":"mine"}}`), nil)
+		result, err := peer.Call(t.Context(), tool.Call{Ref: ref("grow"), Meta: json.RawMessage(`{"progressToken":"mine"}`)},
+			json.RawMessage(`{"name":"grow","arguments":{},"_meta":{"progressToken":"mine"}}`))
 		if err != nil || !strings.Contains(string(result), "growing") || strings.Contains(string(result), wire.ProtocolPrefix) {
 			t.Errorf("result = %s, %v", result, err)
 		}

@@ -1,14 +1,10 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -22,6 +18,7 @@ import (
 // a proxy, is large or is not a POST takes the standard library's way.
 type direct struct {
 	address string
+	preface []byte // how every message begins
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu     sync.Mutex
@@ -41,64 +38,33 @@ const (
 // rooms is memory for messages, which nobody needs any more when they are sent.
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
-// suits tells whether a request can be made this way.
-func (d *direct) suits(r *http.Request, body []byte) bool {
-	return d != nil && r.Method == http.MethodPost && body != nil && len(body) <= directBody
+// suits tells whether a dispatch can be sent this way.
+func (d *direct) suits(m *dispatch) bool {
+	return d != nil && m.method == http.MethodPost && m.body != nil && len(m.body) <= directBody
 }
 
-// roundTrip makes one request. A connection that its server has closed while it
-// was not used is replaced.
-func (d *direct) roundTrip(r *http.Request, body []byte) (*http.Response, error) {
+// roundTrip sends one dispatch. A connection that its server has closed while it was
+// not used is replaced.
+func (d *direct) roundTrip(ctx context.Context, m *dispatch) (*http.Response, error) {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
-	message, err := appendRequest((*room)[:0], r, body)
-	if err != nil {
-		return nil, err
-	}
+	message, ok := m.appendTo(append((*room)[:0], d.preface...))
 	if cap(message) <= directKept {
 		*room = message
 	}
+	if !ok {
+		return nil, errors.New("a header cannot be sent as it is")
+	}
 	for {
-		c, err := d.take(r.Context())
+		c, err := d.take(ctx)
 		if err != nil {
 			return nil, err
 		}
-		response, err := c.exchange(r, message)
-		if err == nil || !errors.Is(err, errUnwritten) || !c.reused || r.Context().Err() != nil {
+		response, err := c.exchange(ctx, message)
+		if err == nil || !errors.Is(err, errUnwritten) || !c.reused || ctx.Err() != nil {
 			return response, err
 		}
 	}
-}
-
-// appendRequest writes a request as it goes over the wire.
-func appendRequest(out []byte, r *http.Request, body []byte) ([]byte, error) {
-	out = append(append(append(out, "POST "...), r.URL.RequestURI()...), " HTTP/1.1\r\nHost: "...)
-	out = append(append(out, r.Host...), "\r\n"...)
-	for name, values := range r.Header {
-		for _, value := range values {
-			if !plainHeader(name, value) {
-				return nil, fmt.Errorf("header %q cannot be sent", name)
-			}
-			out = append(append(append(append(out, name...), ": "...), value...), "\r\n"...)
-		}
-	}
-	out = strconv.AppendInt(append(out, "Content-Length: "...), int64(len(body)), 10)
-	return append(append(out, "\r\n\r\n"...), body...), nil
-}
-
-// plainHeader tells that a header is one, and only one.
-func plainHeader(name, value string) bool {
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c == ':' || c >= 0x7f {
-			return false
-		}
-	}
-	for i := range len(value) {
-		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // take is a connection that is open, as far as can be told, or a new one.
@@ -184,31 +150,3 @@ var (
 	errUnwritten = errors.New("nothing could be sent")
 	errLongHead  = errors.New("the answer's header is too long")
 )
-
-// bodyOf is a request's body when it is held in memory.
-func bodyOf(r *http.Request) []byte {
-	held, ok := r.Body.(*heldBody)
-	if !ok {
-		return nil
-	}
-	return held.data
-}
-
-// heldBody is a body in memory.
-type heldBody struct {
-	bytes.Reader
-	data []byte
-}
-
-func hold(data []byte) *heldBody {
-	b := &heldBody{data: data}
-	b.Reset(data)
-	return b
-}
-
-// holds makes the body anew, as often as it is asked for.
-func holds(data []byte) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) { return hold(data), nil }
-}
-
-func (*heldBody) Close() error { return nil }

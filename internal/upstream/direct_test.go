@@ -33,7 +33,7 @@ func directTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
 func clientOf(t *testing.T, address string) *client {
 	t.Helper()
 	o := Options{ClientName: "test", ClientVersion: "1"}
-	c, err := o.newClient(Spec{URL: address})
+	c, err := o.newClient(Spec{URL: address, Headers: map[string]string{"X-Own": "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +41,14 @@ func clientOf(t *testing.T, address string) *client {
 	return c
 }
 
+// note is something to send.
+func (c *client) note(body string, headers ...Header) *dispatch {
+	return &dispatch{method: http.MethodPost, to: c.url, headers: headers, token: "t", body: []byte(body)}
+}
+
 // ask posts and reads the answer to its end.
-func (c *client) ask(ctx context.Context, body string) (string, error) {
-	response, err := c.roundTrip(c.request(ctx, http.MethodPost, c.url, []byte(body)))
+func (c *client) ask(ctx context.Context, body string, headers ...Header) (string, error) {
+	response, err := c.roundTrip(ctx, c.note(body, headers...))
 	if err != nil {
 		return "", err
 	}
@@ -67,16 +72,17 @@ func TestDirectSaysWhatItIsGiven(t *testing.T) {
 			w.WriteHeader(http.StatusAccepted)
 			return
 		}
-		fmt.Fprintf(w, "%s %s %s %s %q %s", r.Method, r.URL.RequestURI(), r.Host, r.UserAgent(), r.Header.Values("X-Two"), body)
+		fmt.Fprintf(w, "%s %s %s %s %q %s %s", r.Method, r.URL.RequestURI(), r.Host, r.UserAgent(),
+			r.Header["X-Own"], r.Header.Get("X-Two")+r.Header.Get("Authorization"), body)
 	}))
-	c.headers["X-Two"] = []string{"a", "b\tc"}
+	two := Header{"X-Two", "b\tc"}
 	for body, want := range map[string]string{
-		"hello":   "200 POST /mcp?x=1 " + c.url.Host + ` test/1 ["a" "b\tc"] hello`,
-		"":        "200 POST /mcp?x=1 " + c.url.Host + ` test/1 ["a" "b\tc"] `,
+		"hello":   "200 POST /mcp?x=1 " + c.url.Host + " test/1 [\"1\"] b\tcBearer t hello",
+		"":        "200 POST /mcp?x=1 " + c.url.Host + " test/1 [\"1\"] b\tcBearer t ",
 		"stream":  "200 piece piece piece ",
 		"nothing": "202 ",
 	} {
-		if got, err := c.ask(t.Context(), body); err != nil || got != want {
+		if got, err := c.ask(t.Context(), body, two); err != nil || got != want {
 			t.Errorf("%q: %q, %v, want %q", body, got, err, want)
 		}
 	}
@@ -95,9 +101,20 @@ func TestDirectRefusesToSayMore(t *testing.T) {
 	t.Parallel()
 	c, connections := directTo(t, http.NotFoundHandler())
 	for name, value := range map[string]string{"X-A": "b\r\nX-C: d", "X-A\r\nX-C": "d", "X:A": "b", "": "b", "X-N": "a\x00"} {
-		c.headers = http.Header{name: {value}}
-		if got, err := c.ask(t.Context(), "hello"); err == nil {
+		if got, err := c.ask(t.Context(), "hello", Header{name, value}); err == nil {
 			t.Errorf("%q: %q was sent, and answered with %s", name, value, got)
+		}
+		own := *c
+		own.headers = http.Header{name: {value}}
+		if text, ok := own.preface(); ok {
+			t.Errorf("%q: %q would be sent as %q", name, value, text)
+		}
+	}
+	for _, name := range []string{"accept", "Host", "mcp-session-id", "Traceparent"} { // said once is enough
+		own := *c
+		own.headers = http.Header{name: {"x"}}
+		if text, ok := own.preface(); ok {
+			t.Errorf("%s may be said twice, after %q", name, text)
 		}
 	}
 	if n := connections.Load(); n != 0 {
@@ -140,7 +157,7 @@ func TestDirectReplacesConnections(t *testing.T) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 1000))
 	}))
 	for range 3 {
-		response, err := half.roundTrip(half.request(t.Context(), http.MethodPost, half.url, []byte("hello")))
+		response, err := half.roundTrip(t.Context(), half.note("hello"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,11 +49,11 @@ func (c *directConn) Read(p []byte) (int, error) {
 
 func (c *directConn) close() { _ = c.conn.Close() } // there is nobody to tell
 
-// exchange writes a request and reads the answer as far as its body, which is to
+// exchange writes a message and reads the answer as far as its body, which is to
 // be closed. When ctx ends, whatever is going on with the connection ends.
-func (c *directConn) exchange(r *http.Request, message []byte) (*http.Response, error) {
-	stop := context.AfterFunc(r.Context(), func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
-	response, err := c.ask(r, message)
+func (c *directConn) exchange(ctx context.Context, message []byte) (*http.Response, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	response, err := c.ask(message)
 	if err != nil {
 		stop()
 		c.close()
@@ -68,7 +68,7 @@ func (c *directConn) exchange(r *http.Request, message []byte) (*http.Response, 
 	return response, nil
 }
 
-func (c *directConn) ask(r *http.Request, message []byte) (*http.Response, error) {
+func (c *directConn) ask(message []byte) (*http.Response, error) {
 	if n, err := c.conn.Write(message); err != nil {
 		if n == 0 {
 			err = errors.Join(errUnwritten, err)
@@ -77,7 +77,7 @@ func (c *directConn) ask(r *http.Request, message []byte) (*http.Response, error
 	}
 	for {
 		c.head = directHead
-		response, err := c.readResponse(r)
+		response, err := c.readResponse()
 		c.head = -1
 		switch {
 		case errors.Is(err, errLongHead):

@@ -11,13 +11,12 @@ import (
 
 // readResponse reads the head of an answer. The plain kind, which nearly all are,
 // is read here, for less; whatever else comes is net/http's.
-func (c *directConn) readResponse(r *http.Request) (*http.Response, error) {
+func (c *directConn) readResponse() (*http.Response, error) {
 	if _, err := c.in.Peek(1); err == nil {
 		there, _ := c.in.Peek(c.in.Buffered()) // which cannot fail
 		length := header.Length(there)
 		if response, ok := c.parse(there[:length]); ok {
 			_, _ = c.in.Discard(length) // as above
-			response.Request = r
 			response.Body = http.NoBody
 			if response.ContentLength > 0 {
 				response.Body = &measured{c.in, response.ContentLength}
@@ -25,7 +24,7 @@ func (c *directConn) readResponse(r *http.Request) (*http.Response, error) {
 			return response, nil
 		}
 	}
-	return http.ReadResponse(c.in, r)
+	return http.ReadResponse(c.in, nil)
 }
 
 // parse reads a head that says 200 and how long the body is, and nothing else that
@@ -40,22 +39,7 @@ func (c *directConn) parse(head []byte) (*http.Response, bool) {
 	}
 	var ok bool
 	response.Header, ok = c.lines.Read(lines, func(key, value string) header.Verdict {
-		switch key {
-		case "Content-Length":
-			if response.ContentLength >= 0 {
-				return header.Odd
-			}
-			if response.ContentLength = header.Number(value); response.ContentLength < 0 {
-				return header.Odd
-			}
-		case "Connection":
-			if !strings.EqualFold(value, "keep-alive") {
-				return header.Odd
-			}
-		case "Transfer-Encoding", "Trailer", "Upgrade", "Pragma":
-			return header.Odd
-		}
-		return header.Keep
+		return header.Frames(key, value, &response.ContentLength)
 	})
 	return response, ok && response.ContentLength >= 0
 }

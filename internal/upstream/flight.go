@@ -19,7 +19,7 @@ import (
 type flight struct {
 	caller *tool.Caller
 	clock  *patience
-	ask    func(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error)
+	call   context.Context // ends with the request
 
 	mu     sync.Mutex
 	last   float64
@@ -31,10 +31,6 @@ type flight struct {
 // flightQueue is how much the caller may lag behind; what comes beyond is lost,
 // since nobody may hold up the server's stream.
 const flightQueue = 256
-
-func newFlight(caller *tool.Caller, clock *patience, ask func(context.Context, []tool.Question) ([]json.RawMessage, error)) *flight {
-	return &flight{caller: caller, clock: clock, ask: ask, last: -1}
-}
 
 // progress passes on a notification, if it goes forward.
 func (f *flight) progress(params json.RawMessage) {

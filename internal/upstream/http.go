@@ -99,34 +99,33 @@ func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
 // or wanting credentials, is the caller's to read and close.
 func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, error) {
 	size := len(out.Message.Params) + len(out.Message.Result) + 128
-	request := l.request(ctx, http.MethodPost, out.Message.Append(make([]byte, 0, size)))
-	request.Header["Content-Type"] = typeJSON
-	request.Header["Accept"] = acceptsAll
+	to := l.dispatch(http.MethodPost, 5+len(out.Headers))
+	to.body = out.Message.Append(make([]byte, 0, size))
+	inSession := len(to.headers) > 0 && to.headers[0].Name == wire.HeaderSession
+	to.headers = append(to.headers, Header{"Content-Type", wire.ContentJSON}, Header{"Accept", acceptsAll})
 	if l.modern() && out.Message.Method != "" {
-		request.Header[wire.HeaderMethod] = []string{out.Message.Method}
-		if name, ok := wire.NameOf(out.Message.Method, out.Message.Params); ok {
-			request.Header[wire.HeaderName] = []string{wire.EncodeHeader(name)}
+		to.headers = append(to.headers, Header{wire.HeaderMethod, out.Message.Method})
+		name, ok := out.About, out.About != ""
+		if !ok {
+			name, ok = wire.NameOf(out.Message.Method, out.Message.Params)
+		}
+		if ok {
+			to.headers = append(to.headers, Header{wire.HeaderName, wire.EncodeHeader(name)})
 		}
 	}
-	for _, h := range out.Headers {
-		request.Header.Set(h.Name, h.Value)
-	}
-	response, err := l.client.do(request)
+	to.headers = append(to.headers, out.Headers...)
+	response, err := l.client.do(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	if request.Header.Get(wire.HeaderSession) != "" && l.forgotten(response) {
+	if inSession && l.forgotten(response) {
 		response.Body.Close()
 		return nil, notSent(ErrGone)
 	}
 	return response, nil
 }
 
-// Values of headers, shared by all requests.
-var (
-	typeJSON   = []string{wire.ContentJSON}
-	acceptsAll = []string{wire.ContentJSON + ", " + wire.ContentEvent}
-)
+const acceptsAll = wire.ContentJSON + ", " + wire.ContentEvent
 
 // forgotten ends the link when the response says that its session is gone. The
 // protocol has 404 for that; servers made after a popular example answer 400
@@ -154,17 +153,19 @@ func (l *httpLink) forgotten(response *http.Response) bool {
 	return true
 }
 
-func (l *httpLink) request(ctx context.Context, method string, body []byte) *http.Request {
-	request := l.client.request(ctx, method, l.client.url, body)
+// dispatch begins one that says to which session it belongs, with room for so many
+// headers more.
+func (l *httpLink) dispatch(method string, room int) dispatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	headers := make([]Header, 0, room+2)
 	if l.session != "" {
-		request.Header[wire.HeaderSession] = []string{l.session}
+		headers = append(headers, Header{wire.HeaderSession, l.session})
 	}
 	if l.revision != "" {
-		request.Header[wire.HeaderRevision] = []string{l.revision}
+		headers = append(headers, Header{wire.HeaderRevision, l.revision})
 	}
-	return request
+	return dispatch{method: method, to: l.client.url, headers: headers}
 }
 
 // answer finds the response to the request id in an HTTP response. rest is what
@@ -248,12 +249,12 @@ func (l *httpLink) until(id wire.ID, events *wire.EventReader) (wire.Message, er
 
 // resume opens the rest of a stream after the event last.
 func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, error) {
-	request := l.request(ctx, http.MethodGet, nil)
-	request.Header.Set("Accept", wire.ContentEvent)
+	to := l.dispatch(http.MethodGet, 2)
+	to.headers = append(to.headers, Header{"Accept", wire.ContentEvent})
 	if last != "" {
-		request.Header.Set(wire.HeaderLastEventID, last)
+		to.headers = append(to.headers, Header{wire.HeaderLastEventID, last})
 	}
-	response, err := l.client.do(request)
+	response, err := l.client.do(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +288,7 @@ func (l *httpLink) Close() {
 	if leave {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if response, err := l.client.do(l.request(ctx, http.MethodDelete, nil)); err == nil {
+		if response, err := l.client.do(ctx, l.dispatch(http.MethodDelete, 0)); err == nil {
 			response.Body.Close()
 		}
 	}

@@ -58,8 +58,8 @@ func (o *Options) newClient(spec Spec) (*client, error) {
 		url: u, headers: headers, login: o.bearer(spec, u, headers),
 		http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect},
 	}
-	if u.Scheme == "http" && !o.proxied(u) {
-		c.direct = &direct{address: hostPort(u), dial: dialer.DialContext}
+	if preface, ok := c.preface(); ok && u.Scheme == "http" && !o.proxied(u) {
+		c.direct = &direct{address: hostPort(u), preface: preface, dial: dialer.DialContext}
 	}
 	return c, nil
 }
@@ -128,52 +128,33 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// request is what http.NewRequest makes, from a URL that was parsed before.
-func (c *client) request(ctx context.Context, method string, to *url.URL, body []byte) *http.Request {
-	request := unsaid.WithContext(ctx)
-	request.Method, request.URL, request.Host = method, to, to.Host
-	request.Header = make(http.Header, 8)
-	for name, values := range c.headers {
-		request.Header[name] = values
-	}
-	if body != nil {
-		request.ContentLength = int64(len(body))
-		request.Body = hold(body)
-	}
-	return request
-}
-
-// unsaid is what all requests have in common.
-var unsaid = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-
-// do sends the request. Its errors tell whether the server can have seen it,
-// and name no more of the URL than its host.
-func (c *client) do(request *http.Request) (*http.Response, error) {
-	token, err := c.login.present(request)
-	if err != nil {
+// do sends a dispatch. Its errors tell whether the server can have seen it, and name
+// no more of the URL than its host.
+func (c *client) do(ctx context.Context, d dispatch) (*http.Response, error) {
+	var err error
+	if d.token, err = c.login.token(ctx); err != nil {
 		return nil, notSent(err)
 	}
 	for renewals := 0; ; renewals++ {
-		response, err := c.once(request)
+		response, err := c.once(ctx, &d)
 		var status *statusError
 		if c.login == nil || renewals == maxRenewals || !errors.As(err, &status) || !status.auth() {
 			return response, err
 		}
-		if token, err = c.login.renew(request, token, status); err != nil {
+		if d.token, err = c.login.renew(ctx, d.token, status); err != nil {
 			return nil, notSent(err)
 		}
-		request = repeated(request)
 	}
 }
 
-// maxRenewals is how often one request may find other credentials.
+// maxRenewals is how often one dispatch may find other credentials.
 const maxRenewals = 2
 
-// once sends the request with what it bears.
-func (c *client) once(request *http.Request) (*http.Response, error) {
-	response, err := c.send(request)
+// once sends the dispatch with what it bears.
+func (c *client) once(ctx context.Context, d *dispatch) (*http.Response, error) {
+	response, err := c.send(ctx, d)
 	if err != nil {
-		if ctx := request.Context(); ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		var wrapped *url.Error
@@ -184,7 +165,7 @@ func (c *client) once(request *http.Request) (*http.Response, error) {
 		if errors.As(err, &op) && op.Op == "dial" {
 			return nil, notSent(err)
 		}
-		return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Host, err)
+		return nil, fmt.Errorf("%s %s: %w", d.method, d.to.Host, err)
 	}
 	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
 		defer response.Body.Close()
@@ -196,31 +177,26 @@ func (c *client) once(request *http.Request) (*http.Response, error) {
 
 // send makes one round trip, which is nearly always all there is to do; a redirect
 // takes the long way from the start.
-func (c *client) send(request *http.Request) (*http.Response, error) {
-	response, err := c.roundTrip(request)
+func (c *client) send(ctx context.Context, d *dispatch) (*http.Response, error) {
+	response, err := c.roundTrip(ctx, d)
 	if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {
 		return response, err
 	}
 	response.Body.Close()
-	return c.http.Do(repeated(request))
+	request, err := c.request(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return c.http.Do(request)
 }
 
-// repeated is the request to be sent once more.
-func repeated(request *http.Request) *http.Request {
-	again := request.Clone(request.Context())
-	if body := bodyOf(request); body != nil {
-		again.Body, again.GetBody = hold(body), holds(body)
+func (c *client) roundTrip(ctx context.Context, d *dispatch) (*http.Response, error) {
+	if d.to == c.url && c.direct.suits(d) {
+		return c.direct.roundTrip(ctx, d)
 	}
-	return again
-}
-
-func (c *client) roundTrip(request *http.Request) (*http.Response, error) {
-	body := bodyOf(request)
-	if c.direct.suits(request, body) && request.URL == c.url {
-		return c.direct.roundTrip(request, body)
-	}
-	if body != nil {
-		request.GetBody = holds(body)
+	request, err := c.request(ctx, d)
+	if err != nil {
+		return nil, err
 	}
 	return c.http.Transport.RoundTrip(request)
 }

@@ -44,9 +44,7 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 }
 
 func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader, io.ReadCloser, error) {
-	request := client.request(ctx, http.MethodGet, client.url, nil)
-	request.Header.Set("Accept", wire.ContentEvent)
-	response, err := client.do(request)
+	response, err := client.do(ctx, dispatch{method: http.MethodGet, to: client.url, headers: []Header{{"Accept", wire.ContentEvent}}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,9 +102,9 @@ func (l *sseLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) 
 
 // Send implements Link.
 func (l *sseLink) Send(ctx context.Context, m wire.Message) error {
-	request := l.client.request(ctx, http.MethodPost, l.post, m.Append(nil))
-	request.Header.Set("Content-Type", wire.ContentJSON)
-	response, err := l.client.do(request)
+	response, err := l.client.do(ctx, dispatch{
+		method: http.MethodPost, to: l.post, headers: []Header{{"Content-Type", wire.ContentJSON}}, body: m.Append(nil),
+	})
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 	id := wire.IntID(s.ids.Add(1))
 	params := wire.Set(json.RawMessage(`{}`), "notifications", notifications)
-	params = wire.SetMeta(params, s.meta(request{}, id))
-	answer, err := s.link.Call(ctx, Outgoing{Message: wire.Request(id, wire.MethodListen, params)})
+	answer, err := s.link.Call(ctx, Outgoing{Message: wire.Request(id, wire.MethodListen, s.address(&request{}, id, params))})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		s.cancel(id)

@@ -52,28 +52,23 @@ func (o *Options) bearer(spec Spec, u *url.URL, headers http.Header) *bearer {
 	return &bearer{o.Login, spec}
 }
 
-// present adds the token there is to a request.
-func (b *bearer) present(request *http.Request) (token string, err error) {
+// token is what dispatches bear now; empty for nothing.
+func (b *bearer) token(ctx context.Context) (string, error) {
 	if b == nil {
 		return "", nil
 	}
-	token, err = b.login.Token(request.Context(), b.spec)
-	if err == nil && token != "" {
-		request.Header.Set("Authorization", "Bearer "+token)
-	}
-	return token, err
+	return b.login.Token(ctx, b.spec)
 }
 
-// renew puts another token into a request that was refused.
-func (b *bearer) renew(request *http.Request, token string, refused *statusError) (string, error) {
-	fresh, err := b.login.Refused(request.Context(), b.spec, refused.Code, refused.Challenge, token)
+// renew is another token, after one was refused.
+func (b *bearer) renew(ctx context.Context, token string, refused *statusError) (string, error) {
+	fresh, err := b.login.Refused(ctx, b.spec, refused.Code, refused.Challenge, token)
 	switch {
 	case fault.CodeOf(err) == fault.Unavailable:
 		return "", err // it will be back; nobody has to log in
 	case err != nil:
 		return "", &wanted{refused, err}
 	}
-	request.Header.Set("Authorization", "Bearer "+fresh)
 	return fresh, nil
 }
 

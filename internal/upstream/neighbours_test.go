@@ -24,15 +24,12 @@ import (
 func neighbour(t *testing.T, program string) string {
 	t.Helper()
 	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS")
-	if dir := os.Getenv("LUANETTE_NEIGHBOURS"); dir != "" {
-		modules = filepath.Join(dir, "node_modules")
-	}
 	if modules == "" {
-		t.Skip("neither LUANETTE_TEST_NEIGHBOURS (a node_modules folder) nor LUANETTE_NEIGHBOURS (what it lies in) is set")
+		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
 	}
 	path := filepath.Join(modules, ".bin", program)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not installed: %v", program, err)
+		t.Fatalf("make neighbours installs %s: %v", program, err)
 	}
 	return path
 }

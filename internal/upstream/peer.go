@@ -19,7 +19,20 @@ type Peer struct {
 	name    string
 }
 
-// Request relays a request with raw params and returns the raw result, protocol
+// Call relays the call of a tool as it came: params are those of the request, of which
+// call tells what they say. Its result and errors are as Request's.
+func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+	var result json.RawMessage
+	err := p.manager.with(p.name, func(k *keeper) (err error) {
+		result, err = k.callTool(ctx, call.Ref.Name, call.Args, request{
+			method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller,
+		})
+		return err
+	})
+	return result, err
+}
+
+// Request relays any other request with raw params and returns the raw result, protocol
 // keys taken out of its _meta. An error the server sent is a *wire.Error in the
 // chain. caller may be nil.
 func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
@@ -33,22 +46,11 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 
 // relay makes a request as it came.
 func (k *keeper) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	var fields [3]json.RawMessage
-	wire.Pick(params, []string{"_meta", "name", "arguments"}, fields[:])
-	r := request{method: method, params: params, caller: caller}
-	if fields[0] != nil {
-		r.params = wire.Delete(params, "_meta")
-		if wire.IsObject(fields[0]) {
-			r.meta = fields[0]
-		}
-	}
+	r := request{method: method, params: params, meta: wire.Meta(params), caller: caller}
 	if r.params == nil {
 		r.params = json.RawMessage(`{}`)
 	}
 	switch method {
-	case wire.MethodToolsCall:
-		name, _ := wire.Text(fields[1])
-		return k.callTool(ctx, name, fields[2], r)
 	case wire.MethodToolsList:
 		result, err := k.request(ctx, r, "", true)
 		return k.sift(result), err

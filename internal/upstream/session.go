@@ -48,9 +48,11 @@ type session struct {
 // request is one thing to ask of the server.
 type request struct {
 	method  string
-	params  json.RawMessage // without _meta
-	meta    json.RawMessage // the caller's, protocol keys removed
-	caller  *tool.Caller    // may be nil
+	params  json.RawMessage // their _meta does not count
+	meta    json.RawMessage // the caller's, or nil
+	trace   traceContext
+	about   string       // the tool, prompt or resource, where it is known
+	caller  *tool.Caller // may be nil
 	headers []Header
 	timeout time.Duration // until a sign of progress
 	maxTime time.Duration // at all; zero means timeout
@@ -94,16 +96,15 @@ func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
 // exchange is one request and its response.
 func (s *session) exchange(ctx context.Context, clock *patience, r request, params json.RawMessage) (json.RawMessage, error) {
 	id := wire.IntID(s.ids.Add(1))
-	f := newFlight(r.caller, clock, s.asker(ctx, clock, r.caller))
+	f := &flight{caller: r.caller, clock: clock, call: ctx, last: -1}
 	s.depart(id, f)
 	defer s.land(id, f)
 
-	meta := s.meta(r, id)
-	out := Outgoing{
-		Message: wire.Request(id, r.method, wire.SetMeta(params, meta)),
-		Headers: append(traceHeaders(meta), r.headers...),
-	}
-	answer, err := s.link.Call(ctx, out)
+	answer, err := s.link.Call(ctx, Outgoing{
+		Message: wire.Request(id, r.method, s.address(&r, id, params)),
+		About:   r.about,
+		Headers: append(r.trace.headers(r.meta), r.headers...),
+	})
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.greets {
 			s.cancel(id)
@@ -123,27 +124,33 @@ func (s *session) exchange(ctx context.Context, clock *patience, r request, para
 	return answer.Result, nil
 }
 
-// meta is what a request's _meta says on this hop.
-func (s *session) meta(r request, id wire.ID) json.RawMessage {
-	meta := wire.DeleteFunc(r.meta, func(key []byte) bool {
-		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key)
+// address gives a request's params the _meta that they have on this hop: of what the
+// caller said that which concerns the server, and what we say.
+func (s *session) address(r *request, id wire.ID, params json.RawMessage) json.RawMessage {
+	out := make([]byte, 0, len(params)+len(r.meta)+512)
+	out = wire.AppendMembers(out, params, func(key []byte) bool { return string(key) == "_meta" })
+	bare := len(out)
+	out = wire.AppendKey(out, "_meta")
+	start := len(out)
+	out = wire.AppendMembers(out, r.meta, func(key []byte) bool {
+		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key) || r.trace.says(key)
 	})
-	var ours []byte // none of it is in there any more
+	out = r.trace.append(out)
 	if r.caller != nil {
-		ours = append(append(make([]byte, 0, 384), `,"`+wire.MetaProgressToken+`":`...), id...)
+		out = append(wire.AppendKey(out, wire.MetaProgressToken), id...)
 	}
 	if s.era == wire.Modern {
-		ours = wire.AppendText(append(ours, `,"`+wire.MetaRevision+`":`...), s.revision)
-		ours = append(append(ours, `,"`+wire.MetaClientInfo+`":`...), s.opts.info...)
-		ours = append(append(ours, `,"`+wire.MetaClientCapabilities+`":`...), capabilitiesOf(r.caller)...)
+		out = wire.AppendText(wire.AppendKey(out, wire.MetaRevision), s.revision)
+		out = append(wire.AppendKey(out, wire.MetaClientInfo), s.opts.info...)
+		out = append(wire.AppendKey(out, wire.MetaClientCapabilities), capabilitiesOf(r.caller)...)
 		if r.caller != nil && r.caller.Log != nil {
-			ours = wire.AppendText(append(ours, `,"`+wire.MetaLogLevel+`":`...), s.logLevel())
+			out = wire.AppendText(wire.AppendKey(out, wire.MetaLogLevel), s.logLevel())
 		}
 	}
-	if len(ours) == 0 {
-		return meta
+	if len(out) == start+1 { // nothing but a brace
+		return append(out[:bare], '}')
 	}
-	return wire.Extend(meta, ours[1:])
+	return append(out, "}}"...)
 }
 
 // logLevel is from which level on the server is to tell what it logs.
@@ -153,22 +160,6 @@ func (s *session) logLevel() string {
 	}
 	return "info"
 }
-
-// traceHeaders says the trace context of meta in headers too, for servers that
-// look there.
-func traceHeaders(meta json.RawMessage) []Header {
-	var found [len(traceKeys)]json.RawMessage
-	wire.Pick(meta, traceKeys[:], found[:])
-	var headers []Header
-	for i, raw := range found {
-		if text, ok := wire.Text(raw); ok && text != "" && wire.EncodeHeader(text) == text {
-			headers = append(headers, Header{traceKeys[i], text})
-		}
-	}
-	return headers
-}
-
-var traceKeys = [...]string{wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage}
 
 // cancel tells the server that nobody waits for that answer any more, where
 // hanging up does not tell it already.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -15,8 +16,8 @@ import (
 	"github.com/luanette/luanette/internal/wire"
 )
 
-// trace begins the client span of a request and writes its context into the
-// request's _meta. What it returns ends the span with the request's outcome.
+// trace begins the client span of a request, which is to tell the server of it. What
+// it returns ends the span with the request's outcome.
 func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Context, func(json.RawMessage, error)) {
 	if k.opts.Tracer == nil {
 		return ctx, func(json.RawMessage, error) {}
@@ -30,9 +31,7 @@ func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Co
 	}
 	ctx, span := telemetry.Start(ctx, k.opts.Tracer, trace.SpanKindClient, name, attributes)
 	if k.opts.Propagator != nil {
-		carrier := wire.Carrier{Meta: r.meta}
-		k.opts.Propagator.Inject(ctx, &carrier)
-		r.meta = carrier.Meta
+		k.opts.Propagator.Inject(ctx, &r.trace)
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		switch {
@@ -66,4 +65,65 @@ func errorType(err error) string {
 		return strconv.FormatInt(answered.Code, 10)
 	}
 	return string(fault.CodeOf(err))
+}
+
+// traceContext is what a request tells the server of the trace it belongs to. It has
+// the shape of OpenTelemetry's TextMapCarrier.
+type traceContext [len(traceKeys)]string
+
+var traceKeys = [...]string{wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage}
+
+// Get is the text under key, or "".
+func (c *traceContext) Get(key string) string {
+	if i := slices.Index(traceKeys[:], key); i >= 0 {
+		return c[i]
+	}
+	return ""
+}
+
+// Set puts text under key. Other keys than those of W3C are none of MCP's.
+func (c *traceContext) Set(key, text string) {
+	if i := slices.Index(traceKeys[:], key); i >= 0 {
+		c[i] = text
+	}
+}
+
+// Keys lists what is there.
+func (c *traceContext) Keys() []string {
+	return slices.DeleteFunc(slices.Clone(traceKeys[:]), func(key string) bool { return c.Get(key) == "" })
+}
+
+// says tells whether the caller's own text under a key is replaced: ours is part of
+// the same trace, and the one does not fit the other.
+func (c *traceContext) says(key []byte) bool {
+	switch string(key) {
+	case wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
+		return c[0] != ""
+	}
+	return false
+}
+
+// append writes it as members of a _meta object.
+func (c *traceContext) append(out []byte) []byte {
+	for i, text := range c {
+		if text != "" {
+			out = wire.AppendText(wire.AppendKey(out, traceKeys[i]), text)
+		}
+	}
+	return out
+}
+
+// headers says it in headers too, for servers that look there; without a trace of ours
+// what the caller's meta tells.
+func (c *traceContext) headers(meta json.RawMessage) (headers []Header) {
+	for i, key := range traceKeys {
+		text := c[i]
+		if c[0] == "" && !wire.Lacks(meta, key) {
+			text, _ = wire.GetText(meta, key)
+		}
+		if text != "" && wire.EncodeHeader(text) == text {
+			headers = append(headers, Header{key, text})
+		}
+	}
+	return headers
 }

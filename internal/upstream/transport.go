@@ -33,6 +33,7 @@ type Link interface {
 // Outgoing is a request with what transports with headers add to it.
 type Outgoing struct {
 	Message wire.Message
+	About   string // the tool, prompt or resource it is about; empty where its params tell
 	Headers []Header
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/header"
@@ -170,8 +171,7 @@ func (a *answer) appendHead(out []byte) []byte {
 	out = strconv.AppendInt(append(out, "HTTP/1.1 "...), int64(a.status), 10)
 	out = append(append(append(out, ' '), http.StatusText(a.status)...), "\r\n"...)
 	if a.header["Date"] == nil {
-		out = time.Now().UTC().AppendFormat(append(out, "Date: "...), http.TimeFormat)
-		out = append(out, "\r\n"...)
+		out = append(append(append(out, "Date: "...), a.conn.server.date.now()...), "\r\n"...)
 	}
 	if a.chunks {
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
@@ -186,6 +186,24 @@ func (a *answer) appendHead(out []byte) []byte {
 		}
 	}
 	return append(out, "\r\n"...)
+}
+
+// date is what answers are dated with, written once a second.
+type date struct{ last atomic.Pointer[dated] }
+
+type dated struct {
+	second int64
+	text   string
+}
+
+func (d *date) now() string {
+	now := time.Now()
+	last := d.last.Load()
+	if last == nil || last.second != now.Unix() {
+		last = &dated{now.Unix(), now.UTC().Format(http.TimeFormat)}
+		d.last.Store(last)
+	}
+	return last.text
 }
 
 // appendLine writes a header's value, which cannot begin another line.

@@ -45,8 +45,8 @@ func targetOf(line string) (string, bool) {
 	return line[len("POST ") : len(line)-len(" HTTP/1.1")], true
 }
 
-// frames takes note of what a header says about where requests begin and end. What
-// says more than a length, or says it twice, is not for us.
+// frames takes note of what a header says about where requests begin and end, and
+// leaves those to others that want more than an answer.
 func frames(r *http.Request, key, value string) header.Verdict {
 	switch key {
 	case "Host":
@@ -55,21 +55,10 @@ func frames(r *http.Request, key, value string) header.Verdict {
 		}
 		r.Host = value
 		return header.Skip
-	case "Content-Length":
-		if r.ContentLength >= 0 {
-			return header.Odd
-		}
-		if r.ContentLength = header.Number(value); r.ContentLength < 0 {
-			return header.Odd
-		}
-	case "Connection":
-		if !strings.EqualFold(value, "keep-alive") {
-			return header.Odd
-		}
-	case "Transfer-Encoding", "Expect", "Upgrade", "Trailer", "Te", "Pragma":
+	case "Expect", "Te":
 		return header.Odd
 	}
-	return header.Keep
+	return header.Frames(key, value, &r.ContentLength)
 }
 
 // isHost tells whether a plain name or address, with a port or without, is meant.

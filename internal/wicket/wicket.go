@@ -35,6 +35,7 @@ type Server struct {
 	dozing atomic.Bool  // the guard walks slowly, for nothing happens
 	rouse  chan struct{}
 	conns  sync.Map // of *conn
+	date   date
 	inside sync.WaitGroup
 
 	closing  atomic.Bool

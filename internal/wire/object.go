@@ -147,6 +147,33 @@ func Extend(object json.RawMessage, members []byte) json.RawMessage {
 	return append(append(out, members...), '}')
 }
 
+// AppendMembers writes the members of object after an opening brace, without those
+// drop says yes to, and leaves the closing brace to whoever adds more. Anything but
+// an object has none.
+func AppendMembers(out []byte, object json.RawMessage, drop func(key []byte) bool) []byte {
+	out = append(out, '{')
+	first := len(out)
+	walk(object, func(m member) error {
+		if !drop(keyText(m.key)) {
+			if len(out) > first {
+				out = append(out, ',')
+			}
+			out = append(out, object[m.start:m.end]...)
+		}
+		return nil
+	})
+	return out
+}
+
+// AppendKey begins a member of an object that is being written. What follows is its
+// value.
+func AppendKey(out []byte, key string) []byte {
+	if out[len(out)-1] != '{' {
+		out = append(out, ',')
+	}
+	return append(append(append(out, '"'), key...), `":`...)
+}
+
 // SetText is Set with a string value.
 func SetText(object json.RawMessage, key, value string) json.RawMessage {
 	return Set(object, key, AppendText(nil, value))

@@ -163,3 +163,20 @@ func TestLegacied(t *testing.T) {
 		}
 	}
 }
+
+func TestAppendMembers(t *testing.T) {
+	t.Parallel()
+	for object, want := range map[string]string{
+		`{"a":1,"_meta":{"b":2}, "c" : [3] }`: `{"a":1,"c" : [3],"d":4}`,
+		`{"_meta":{}}`:                        `{"d":4}`,
+		` {"\u005fmeta":1,"a":"}"} `:          `{"a":"}","d":4}`,
+		`{}`:                                  `{"d":4}`,
+		``:                                    `{"d":4}`,
+		`[1]`:                                 `{"d":4}`,
+	} {
+		out := wire.AppendMembers(nil, json.RawMessage(object), func(key []byte) bool { return string(key) == "_meta" })
+		if got := string(append(wire.AppendKey(out, "d"), "4}"...)); got != want {
+			t.Errorf("%s: %s, want %s", object, got, want)
+		}
+	}
+}
