@@ -84,7 +84,7 @@ floors: ## Draw the floors from the real imports; fail when an arrow points up
 # The race detector needs cgo; the packages where goroutines meet.
 RACED := ./internal/wicket ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit \
   ./internal/fair ./internal/errand ./internal/wanted ./internal/approval ./internal/keyring ./internal/trust ./internal/policy ./internal/gate ./internal/bearer ./internal/visitor \
-  ./internal/agent/talk ./internal/results ./internal/durable ./internal/blobs ./internal/cas
+  ./internal/telemetry/... ./internal/agent/talk ./internal/results ./internal/durable ./internal/blobs ./internal/cas
 .PHONY: race
 race: neighbours ## The race detector, where goroutines meet
 	CGO_ENABLED=1 go test -race -short $(RACED)
@@ -128,7 +128,7 @@ bench: ## All benchmarks
 
 # Programs that tests compare us with. Where they cannot be installed those
 # comparisons are skipped, and say so.
-SYSTEM := postgresql chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont dbus gnome-keyring libsecret-tools
+SYSTEM := postgresql systemd chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont dbus gnome-keyring libsecret-tools
 .PHONY: system
 system: ## Install the Debian packages that tests compare us with, where that is possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \

@@ -7,11 +7,7 @@ import (
 )
 
 // measureGuards puts a hub with all its guards beside one with none.
-func measureGuards(ctx context.Context, l load, clients string) error {
-	counts, err := parseCounts(clients)
-	if err != nil {
-		return err
-	}
+func measureGuards(ctx context.Context, l load) error {
 	far, err := start(ctx, "upstream")
 	if err != nil {
 		return err
@@ -19,16 +15,11 @@ func measureGuards(ctx context.Context, l load, clients string) error {
 	defer far.stop()
 	hubs := map[string]*process{}
 	for _, guarded := range []string{"off", "on"} {
-		door, err := calls.FreeAddress()
-		if err != nil {
-			return err
-		}
-		near, err := start(ctx, "hub", "-upstream", far.url+"/mcp", "-door", door, "-guarded", guarded)
+		near, err := startHub(ctx, far, "-guarded", guarded)
 		if err != nil {
 			return err
 		}
 		defer near.stop()
-		near.mcp = "http://" + door
 		hubs[guarded] = near
 	}
 	if err := approveAll(ctx, hubs["on"]); err != nil {
@@ -38,7 +29,7 @@ func measureGuards(ctx context.Context, l load, clients string) error {
 	for _, guarded := range []string{"off", "on"} {
 		ways = append(ways, way{"guards " + guarded + ", one server's endpoint", hubs[guarded], "/mcp/modern", "modern"})
 	}
-	return l.report(ctx, ways, counts)
+	return l.report(ctx, ways)
 }
 
 // approveAll approves what the hub holds.

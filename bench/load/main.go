@@ -24,7 +24,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,10 +32,10 @@ import (
 
 func main() {
 	var (
-		b      bench
-		nodes  = flag.String("nodes", "1,2,3", "how many nodes at a time")
+		b      = bench{nodes: calls.Counts{1, 2, 3}}
 		listen = flag.String("upstream", "", "serve as the upstream here; used by the program itself")
 	)
+	flag.Var(&b.nodes, "nodes", "how many nodes at a time")
 	flag.DurationVar(&b.length, "for", 4*time.Second, "how long to measure each row in a round")
 	flag.IntVar(&b.clients, "clients", 32, "clients at once")
 	flag.IntVar(&b.rounds, "rounds", 2, "rounds, of which the best counts")
@@ -49,7 +48,7 @@ func main() {
 	var err error
 	if *listen != "" {
 		err = serveUpstream(ctx, *listen)
-	} else if b.nodes, err = counts(*nodes); err == nil {
+	} else {
 		err = b.run(ctx)
 	}
 	if err != nil {
@@ -61,20 +60,9 @@ func main() {
 type bench struct {
 	length          time.Duration
 	clients, rounds int
-	nodes           []int
+	nodes           calls.Counts
 	only            string // words of a load's name
 	file, program   string
-}
-
-func counts(list string) (all []int, err error) {
-	for word := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("-nodes %q: want numbers like 1,2,3", list)
-		}
-		all = append(all, n)
-	}
-	return all, nil
 }
 
 // serveUpstream is the server behind the nodes.

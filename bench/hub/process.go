@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -47,14 +46,24 @@ func start(ctx context.Context, role string, args ...string) (*process, error) {
 	return p, ctx.Err()
 }
 
+// startHub runs a hub in front of an upstream.
+func startHub(ctx context.Context, far *process, args ...string) (*process, error) {
+	door, err := calls.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	near, err := start(ctx, "hub", append([]string{"-upstream", far.url + "/mcp", "-door", door}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	near.mcp = "http://" + door
+	return near, nil
+}
+
 func (p *process) usage(ctx context.Context) (usage, error) { return p.ask(ctx, "/usage") }
 
 func (p *process) ask(ctx context.Context, path string) (u usage, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
-	if err != nil {
-		return u, err
-	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := p.get(ctx, path)
 	if err != nil {
 		return u, err
 	}
@@ -62,42 +71,10 @@ func (p *process) ask(ctx context.Context, path string) (u usage, err error) {
 	return u, json.NewDecoder(answer.Body).Decode(&u)
 }
 
-// weighed is how many sessions are opened to be weighed.
-const weighed = 1000
-
-// weighSessions tells what sessions hold: idle ones, and ones with a stream open.
-func weighSessions(ctx context.Context, server *process) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	before, err := server.ask(ctx, "/usage?collect")
+func (p *process) get(ctx context.Context, path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var callers []*calls.Caller
-	for range weighed {
-		c, err := calls.New(ctx, server.mcp+"/mcp", "legacy")
-		if err != nil {
-			return err
-		}
-		c.HTTP.CloseIdleConnections()
-		callers = append(callers, c)
-	}
-	idle, err := server.ask(ctx, "/usage?collect")
-	if err != nil {
-		return err
-	}
-	for _, c := range callers {
-		if err := c.Listen(ctx); err != nil {
-			return err
-		}
-	}
-	open, err := server.ask(ctx, "/usage?collect")
-	if err != nil {
-		return err
-	}
-	each := func(u usage) string {
-		return fmt.Sprintf("%.1f KB heap and %.1f KB stack", float64(u.Heap-before.Heap)/weighed/1000, float64(u.Stacks-min(u.Stacks, before.Stacks))/weighed/1000)
-	}
-	_, err = fmt.Printf("\n%d sessions: %s each; with an open stream %s each\n", weighed, each(idle), each(open))
-	return err
+	return http.DefaultClient.Do(r)
 }
