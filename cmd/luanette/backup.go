@@ -84,24 +84,27 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	in := world.Stdin
-	if c.File != "-" {
+	shown := newBytesShown(world, "restored")
+	defer shown.end()
+	in, options := world.Stdin, app.RestoreOptions{Env: world.Env, Replace: c.Replace}
+	if c.File == "-" {
+		options.Progress = shown.progress // of what is unpacked: nobody knows how much will come
+	} else {
 		file, err := os.Open(c.File)
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "read backup")
 		}
 		defer func() { _ = file.Close() }()
-		in = file
+		in = &counted{from: file, progress: shown.progress, total: sizeOf(file)}
 	}
-	shown := newBytesShown(world, "restored")
-	defer shown.end()
-	restored, err := app.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<20), app.RestoreOptions{
-		Env: world.Env, Replace: c.Replace, Progress: shown.progress,
-	})
+	restored, err := app.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<16), options)
+	shown.end()
+	for _, folder := range restored.Removed {
+		fmt.Fprintf(world.Stderr, "removed %s, which a restore that was broken off had left\n", folder)
+	}
 	if err != nil {
 		return err
 	}
-	shown.end()
 	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.Kept(), restored.Created.Format(time.RFC3339))
 	for _, hash := range restored.Damaged {
 		fmt.Fprintf(world.Stdout, "the content %s was damaged when it was backed up\n", hash)
@@ -110,6 +113,29 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 		fmt.Fprintf(world.Stdout, "what was there before is in %s\n", restored.Aside)
 	}
 	return nil
+}
+
+// counted tells how much of a file was read.
+type counted struct {
+	from        io.Reader
+	progress    backup.Progress
+	done, total int64
+}
+
+func (c *counted) Read(into []byte) (int, error) {
+	n, err := c.from.Read(into)
+	c.done += int64(n)
+	c.progress(c.done, c.total)
+	return n, err
+}
+
+// sizeOf is zero for what has none, as a pipe.
+func sizeOf(file *os.File) int64 {
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
 }
 
 // bytesShown shows a person how many bytes were moved.

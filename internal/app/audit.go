@@ -69,19 +69,19 @@ func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next 
 		}
 		return next(ctx, call)
 	}
-	e := h.entry(ctx, audit.Call, info.Ref.String(), call.Args)
-	e.At, e.Decision, e.Rule = began, "allow", decision.Rule
+	d := deed(ctx, audit.Call, info.Ref.String(), call.Args)
+	d.At, d.Decision, d.Rule = began, "allow", decision.Rule
 	if call.Caller != nil {
-		e.Client = call.Caller.ID
+		d.Client = call.Caller.ID
 	}
 	var result tool.Result
 	if err != nil {
-		e.Decision = "deny"
+		d.Decision = "deny"
 	} else {
 		result, err = next(ctx, call)
 	}
-	e.Took, e.Size, e.Error = time.Since(began).Microseconds(), int64(len(result.Raw)), errorCode(result, err)
-	h.audit.Record(e)
+	d.Took, d.Size, d.Error = time.Since(began).Microseconds(), int64(len(result.Raw)), errorCode(result, err)
+	h.audit.Record(d)
 	return result, err
 }
 
@@ -116,15 +116,15 @@ func (h *House) turnedAway(ctx context.Context, call tool.Call, why error) {
 	if h.audit == nil {
 		return
 	}
-	e := h.entry(ctx, audit.Call, call.Ref.String(), call.Args)
-	e.Decision, e.Rule, e.Error = "deny", "key", string(fault.CodeOf(why))
+	d := deed(ctx, audit.Call, call.Ref.String(), call.Args)
+	d.Decision, d.Rule, d.Error = "deny", "key", string(fault.CodeOf(why))
 	if fault.CodeOf(why) == fault.Denied {
-		e.Rule = "trust"
+		d.Rule = "trust"
 	}
 	if call.Caller != nil {
-		e.Client = call.Caller.ID
+		d.Client = call.Caller.ID
 	}
-	h.audit.Record(e)
+	h.audit.Record(d)
 }
 
 // errorCode names what went wrong, if anything.
@@ -139,14 +139,15 @@ func errorCode(result tool.Result, err error) string {
 	}
 }
 
-// entry is about something that whoever ctx says does.
-func (h *House) entry(ctx context.Context, action, subject string, args []byte) audit.Entry {
+// deed is something that whoever ctx says does. The arguments' memory may be used
+// for another call after this one, so their digest is made here.
+func deed(ctx context.Context, action, subject string, args []byte) audit.Deed {
 	p := access.Of(ctx)
-	e := audit.Entry{Who: p.ID, Name: p.Name, Client: p.User, Action: action, Subject: subject, Args: audit.Digest(args)}
+	d := audit.Deed{Who: p.ID, Name: p.Name, Client: p.User, Action: action, Subject: subject, Args: audit.Digest(args)}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
-		e.Trace, e.Request = span.TraceID().String(), span.SpanID().String()
+		d.Trace, d.Request = span.TraceID(), span.SpanID()
 	}
-	return e
+	return d
 }
 
 // didKey keeps that a key was made or revoked.
@@ -157,11 +158,11 @@ func (h *House) loggedIn(ctx context.Context, action, from string, allowed bool)
 	if h.audit == nil {
 		return
 	}
-	e := h.entry(ctx, action, from, nil)
-	if e.Decision = "allow"; !allowed {
-		e.Decision, e.Error = "deny", string(fault.Denied)
+	d := deed(ctx, action, from, nil)
+	if d.Decision = "allow"; !allowed {
+		d.Decision, d.Error = "deny", string(fault.Denied)
 	}
-	h.audit.Record(e)
+	h.audit.Record(d)
 }
 
 // didAlone keeps one thing that was done without a house, by a command.
@@ -181,8 +182,8 @@ func didAlone(ctx context.Context, store *db.DB, config *Loaded, action, subject
 // did keeps what an administrator did.
 func (h *House) did(ctx context.Context, action, subject string, detail []byte) {
 	if h.audit != nil {
-		e := h.entry(ctx, action, subject, detail)
-		e.Decision = "allow"
-		h.audit.Record(e)
+		d := deed(ctx, action, subject, detail)
+		d.Decision = "allow"
+		h.audit.Record(d)
 	}
 }

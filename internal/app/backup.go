@@ -106,9 +106,6 @@ func (l *Loaded) files(kind db.Kind, database string) ([]backup.Source, error) {
 	return files, err
 }
 
-// contentsName is where contents are in a backup, as they are in a data folder.
-const contentsName = "cas"
-
 // isDatabase tells the database's files, and those beside it.
 func isDatabase(path, database string) bool {
 	return path == database || strings.HasPrefix(path, database+"-") || strings.HasPrefix(path, database+".")

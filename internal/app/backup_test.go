@@ -210,3 +210,41 @@ func TestARestoreNamesRunningNodes(t *testing.T) {
 		t.Error("the data folder was made")
 	}
 }
+
+// A folder that a killed restore has left is removed by the next one, and by no other
+// name; the folder of one that still runs is left alone, and that is waited for.
+func TestARestoreRemovesWhatOthersLeft(t *testing.T) {
+	t.Parallel()
+	node := nodeOn(t, dbtest.SQLite(t), "a", "")
+	var file bytes.Buffer
+	if err := Backup(t.Context(), node.house.config, &file, BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	left, running, kept := data+".restoring-1", data+".restoring-22", data+".restoring-old"
+	for _, folder := range []string{left, running, kept} {
+		if err := os.MkdirAll(filepath.Join(folder, "cas"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock, err := lockFolder(running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
+	restored, err := Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{})
+	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "is being restored into") || !slices.Equal(restored.Removed, []string{left}) {
+		t.Errorf("while another runs: %v, removed %v", err, restored.Removed)
+	}
+	if err := unlock(); err != nil { // it is dead now
+		t.Fatal(err)
+	}
+	restored, err = Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{})
+	if err != nil || !slices.Equal(restored.Removed, []string{running}) {
+		t.Errorf("afterwards: %v, removed %v", err, restored.Removed)
+	}
+	entries, err := os.ReadDir(filepath.Dir(data))
+	if err != nil || len(entries) != 2 || entries[0].Name() != "data" || entries[1].Name() != filepath.Base(kept) {
+		t.Errorf("left are %v (%v)", entries, err)
+	}
+}

@@ -28,6 +28,9 @@ func checkBlobs(where string) error {
 		WithHint("leave it away: contents go to the data folder, or to the database where that is Postgres")
 }
 
+// contentsName is where contents are in a data folder, and in a backup.
+const contentsName = "cas"
+
 // contentsPlace is where contents are: in the database, or else in a folder, which
 // is that of the data folder data unless another is named.
 func (c *Config) contentsPlace(kind db.Kind, data string) (inDatabase bool, folder string) {
@@ -35,7 +38,7 @@ func (c *Config) contentsPlace(kind db.Kind, data string) (inDatabase bool, fold
 	if filepath.IsAbs(c.Blobs) {
 		return inDatabase, c.Blobs
 	}
-	return inDatabase, filepath.Join(data, "cas")
+	return inDatabase, filepath.Join(data, contentsName)
 }
 
 // openContents opens the store of contents and what is known of them.

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -29,6 +28,7 @@ type RestoreOptions struct {
 type Restored struct {
 	backup.Header
 	Aside   string   // where the data folder was put that was there before; "" when there was none
+	Removed []string // folders of restores that were broken off
 	Damaged []string // contents that were not sound any more when they were backed up
 }
 
@@ -57,11 +57,12 @@ func Restore(ctx context.Context, config *Loaded, r io.Reader, o RestoreOptions)
 	if err != nil {
 		return restored, err
 	}
-	fresh := fmt.Sprintf("%s.restoring-%d", place.data, os.Getpid())
-	if err := os.MkdirAll(fresh, 0o700); err != nil {
-		return restored, fault.Wrap(fault.Config, err, "make folder to restore into")
+	fresh, removed, leave, err := place.makeFresh()
+	restored.Removed = removed
+	if err != nil {
+		return restored, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(fresh)) }() // unless it is in its place by now
+	defer func() { err = errors.Join(err, leave()) }()
 	err = db.FillEmpty(ctx, place.addressIn(fresh), func(f *db.Filling) error {
 		to := &restoring{f: f, fresh: fresh, header: in.Header, known: known, stored: map[string]bool{}}
 		to.inDatabase, to.contents = config.contentsPlace(place.kind, fresh)

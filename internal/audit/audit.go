@@ -1,15 +1,14 @@
-// Package audit keeps who did what. Entries are handed over in passing and written
-// in batches by one goroutine; when it cannot keep up, callers wait rather than
-// entries being lost. Each node's entries form a chain: every entry holds the hash
-// of the one before, so that one which was changed, taken out or moved is found.
+// Package audit keeps who did what. Deeds are handed over in passing and written by
+// one goroutine, as pages of entries; when it cannot keep up, callers wait rather
+// than entries being lost. Each node's entries form a chain: every entry holds the
+// hash of the one before, so that one which was changed, taken out or moved is found.
 package audit
 
 import (
 	"context"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,14 +49,6 @@ type Entry struct {
 // Call is the action of an entry about a tool.
 const Call = "call"
 
-// Digest is how arguments stand in an entry.
-func Digest(args []byte) string {
-	sum := sha256.Sum256(args)
-	var text [2 * sha256.Size]byte
-	hex.Encode(text[:], sum[:])
-	return string(text[:])
-}
-
 // Options are a log's choices.
 type Options struct {
 	Node  string        // whose chain this process adds to; "" is "local"
@@ -67,28 +58,26 @@ type Options struct {
 	Log   *slog.Logger  // nil is nobody
 }
 
-// Log takes entries. It is safe for concurrent use; whoever opened it closes it.
+// Log takes deeds. It is safe for concurrent use; whoever opened it closes it.
 type Log struct {
 	Store
 	options Options
+	binder  binder        // of whoever writes
 	wake    chan struct{} // holds a token when there is something to write, and when there is much
 	written chan struct{} // closed when the last entry is
 
 	mu      sync.Mutex
-	room    *sync.Cond // told when entries were taken to be written, and when they are
-	waiting []Entry
-	late    int // callers for whose entries there was no room
+	room    *sync.Cond // told when entries are settled
+	waiting []Deed
+	spare   []Deed // empty, to wait in next
+	late    int    // callers for whose entries there was no room
 	closed  bool
 	taken   int // entries, in all
-	kept    int // of them
+	settled int // of them: those that are kept, and those that never will be
 }
 
 // Open begins to take entries.
 func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
-	store, err := OpenStore(ctx, database)
-	if err != nil {
-		return nil, err
-	}
 	if o.Node == "" {
 		o.Node = "local"
 	}
@@ -101,34 +90,40 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	store, err := openStore(ctx, database, o.Log)
+	if err != nil {
+		return nil, err
+	}
 	l := &Log{Store: *store, options: o, wake: make(chan struct{}, 1), written: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	go l.write() //nolint:contextcheck // until Close
 	return l, nil
 }
 
-// Record takes an entry. It waits only while too many others are to be written.
-func (l *Log) Record(e Entry) {
-	if e.At.IsZero() {
-		e.At = l.options.Clock.Now()
+// Record takes a deed. It waits only while too many others are to be written.
+func (l *Log) Record(d Deed) {
+	if d.At.IsZero() {
+		d.At = l.options.Clock.Now()
 	}
-	e.Node, e.At = l.options.Node, e.At.UTC().Truncate(time.Microsecond)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		l.options.Log.Warn("an entry came after the audit log was closed", "action", e.Action, "subject", e.Subject)
+		l.options.Log.Warn("an entry came after the audit log was closed", "action", d.Action, "subject", d.Subject)
 		return
 	}
-	for l.late++; len(l.waiting) >= l.options.Queue; {
+	for l.late++; l.taken-l.settled >= l.options.Queue; {
 		l.room.Wait()
 	}
 	l.late--
 	l.taken++
-	l.waiting = append(l.waiting, e)
-	if n := len(l.waiting); n == 1 || n == most {
+	l.waiting = append(l.waiting, d)
+	if len(l.waiting) == 1 || len(l.waiting) == l.enough() {
 		l.rouse()
 	}
 }
+
+// enough is how many entries are written without waiting for more.
+func (l *Log) enough() int { return min(most, l.options.Queue) }
 
 // rouse has whoever writes look at what there is.
 func (l *Log) rouse() {
@@ -165,55 +160,70 @@ func (l *Log) write() {
 	ctx := context.Background()
 	for {
 		<-l.wake
-		if !l.isClosed() {
-			l.gather()
-		}
-		batch, over := l.take()
-		if len(batch) > 0 {
+		l.gather()
+		deeds, over := l.take()
+		for batch := range slices.Chunk(deeds, most) {
 			l.persist(ctx, batch)
 		}
 		if over {
 			return
 		}
+		l.giveBack(deeds)
 	}
 }
 
-// gather waits a moment for entries that come after the first.
+// gather waits a moment for entries that come after the first, unless they have come
+// while those before were written.
 func (l *Log) gather() {
-	enough := time.NewTimer(gathering)
-	defer enough.Stop()
+	l.mu.Lock()
+	ready := l.closed || len(l.waiting) >= l.enough()
+	l.mu.Unlock()
+	if ready {
+		return
+	}
+	moment := time.NewTimer(gathering)
+	defer moment.Stop()
 	select {
-	case <-enough.C:
+	case <-moment.C:
 	case <-l.wake: // there are many, or no more will come
 	}
 }
 
 // take hands out what is to be written next, and tells whether that is the end.
-func (l *Log) take() (batch []Entry, over bool) {
+func (l *Log) take() (deeds []Deed, over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.waiting), most)
-	batch, l.waiting = l.waiting[:n:n], l.waiting[n:]
-	if over = l.closed && len(l.waiting)+l.late == 0; !over && (l.closed || len(l.waiting) > 0) {
-		l.rouse()
+	deeds, l.waiting, l.spare = l.waiting, l.spare, nil
+	return deeds, l.closed && l.late == 0
+}
+
+// giveBack has the memory of deeds that were written used again, unless it is that
+// of a rush.
+func (l *Log) giveBack(deeds []Deed) {
+	if cap(deeds) > 4*most {
+		return
 	}
-	l.room.Broadcast()
-	return batch, over
+	clear(deeds)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = deeds[:0]
 }
 
 // patience is how many times a batch is tried: while the database is away for a
 // moment callers wait; one that stays away must not hold up the end of the program.
 const patience = 8
 
-func (l *Log) persist(ctx context.Context, batch []Entry) {
+func (l *Log) persist(ctx context.Context, batch []Deed) {
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.settled += len(batch)
+		l.room.Broadcast()
+	}()
 	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
 	for try := 1; ; try++ {
-		err := l.add(ctx, l.options.Node, batch)
+		err := l.add(ctx, l.options.Node, batch, &l.binder)
 		if err == nil {
-			l.mu.Lock()
-			l.kept += len(batch)
-			l.mu.Unlock()
-			l.room.Broadcast()
 			return
 		}
 		if try >= patience && l.isClosed() {

@@ -40,10 +40,10 @@ func (l *Log) settle(ctx context.Context) {
 	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kept < l.taken {
+	if l.settled < l.taken {
 		l.rouse()
 	}
-	for goal := l.taken; l.kept < goal && ctx.Err() == nil; {
+	for goal := l.taken; l.settled < goal && ctx.Err() == nil; {
 		l.room.Wait()
 	}
 }

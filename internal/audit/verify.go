@@ -3,7 +3,9 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
+	"log/slog"
+
+	"github.com/luanette/luanette/internal/db"
 )
 
 // Verified is what was found of one node's chain.
@@ -16,77 +18,114 @@ type Verified struct {
 // mostProblems bounds what is told of one chain.
 const mostProblems = 20
 
-// page is how many entries are looked at together.
-const page = 1000
-
 // Verify goes through every chain from where it was cut to its end and tells of
-// entries that were changed, taken out or moved.
-func (s *Store) Verify(ctx context.Context) ([]Verified, error) {
-	chains, err := s.Chains(ctx)
-	if err != nil {
+// entries that were changed, taken out, added or moved.
+func (s *Store) Verify(ctx context.Context) (list []Verified, err error) {
+	if err := s.adopt(ctx, slog.New(slog.DiscardHandler)); err != nil { // what older nodes have added meanwhile
 		return nil, err
 	}
-	list := make([]Verified, 0, len(chains))
-	for _, c := range chains {
-		v := Verified{Chain: c, Problems: []string{}}
-		if err := s.walk(ctx, &v); err != nil {
-			return nil, err
+	var chains []Chain
+	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		chains, err = db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains
+			UNION ALL SELECT DISTINCT node, 0, '', 0, '' FROM audit_pages WHERE node NOT IN (SELECT node FROM audit_chains)
+			ORDER BY node`)
+		return err
+	})
+	list = []Verified{}
+	for i := 0; i < len(chains) && err == nil; i++ {
+		var v Verified
+		if v, err = s.verify(ctx, chains[i]); err == nil {
+			list = append(list, v)
 		}
-		list = append(list, v)
 	}
-	return list, nil
+	return list, reading(err)
 }
 
-func (s *Store) walk(ctx context.Context, v *Verified) error {
-	last, hash := v.Cut, v.CutHash
-	for {
-		entries, err := s.Find(ctx, Filter{Node: v.Node, After: last, Limit: page})
+// verify goes through one chain, as it is at one moment.
+func (s *Store) verify(ctx context.Context, c Chain) (Verified, error) {
+	var w walk
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		chains, err := db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains WHERE node = $1`, c.Node)
 		if err != nil {
 			return err
 		}
-		for i := range entries {
-			e := &entries[i]
-			v.Entries++
-			switch {
-			case e.Seq != last+1:
-				v.problem("entries %d to %d are missing", last+1, e.Seq-1)
-			case e.Prev != hash:
-				v.problem("entry %d does not follow entry %d: one of them was changed or moved", e.Seq, last)
-			}
-			if e.Hash != e.sum() {
-				v.problem("entry %d was changed", e.Seq)
-			}
-			if last, hash = e.Seq, e.Hash; last == v.Seq && hash != v.Hash {
-				v.problem("the chain does not end as was noted: its end was changed")
+		if w = (walk{Verified: Verified{Chain: c, Problems: []string{}}}); len(chains) == 0 {
+			w.problem("there are entries, and the end of the chain is not noted: it was taken out")
+		} else {
+			w.Chain = chains[0]
+		}
+		w.last, w.hash, w.name = w.Cut, w.CutHash, string(appendText(nil, "", c.Node))
+		var where conditions
+		where.add(`node = ?`, c.Node)
+		behind := func(last *page, where *conditions) {
+			if last != nil {
+				where.add(`first > ?`, last.first)
 			}
 		}
-		if len(entries) < page {
-			break
-		}
-	}
-	switch {
-	case last < v.Seq:
-		v.problem("entries %d to %d are missing at the end", last+1, v.Seq)
-	case v.Entries == 0 && hash != v.Hash:
-		v.problem("the chain does not end as was noted: its end was changed")
-	case last > v.Seq:
-		return s.beyond(ctx, v, last)
-	}
-	return nil
+		err = turn(ctx, tx, pages{where, `first`, behind}, func(p *page) bool { w.page(p); return true })
+		w.end()
+		return err
+	})
+	return w.Verified, err
 }
 
-// beyond looks at entries behind the end that was noted: those that were added
-// while the others were looked at are noted by now.
-func (s *Store) beyond(ctx context.Context, v *Verified, last int64) error {
-	chains, err := s.Chains(ctx)
-	if err != nil {
-		return err
+// walk is how far a chain was looked at.
+type walk struct {
+	Verified
+	name string // of the node, as JSON
+	last int64
+	hash string // of that entry
+}
+
+// page looks at entries, and whether the page says of itself what they are.
+func (w *walk) page(p *page) {
+	found := page{node: p.node, entries: p.entries}
+	for line := range p.lines() {
+		w.Entries++
+		l, ok := linkOf(line)
+		if !ok {
+			w.last, w.hash = w.last+1, ""
+			w.problem("entry %d was changed: it cannot be read", w.last)
+			continue
+		}
+		w.entry(&l)
+		found.note(l.seq, l.at)
 	}
-	at := slices.IndexFunc(chains, func(c Chain) bool { return c.Node == v.Node })
-	if at < 0 || chains[at].Seq < last {
-		v.problem("the chain does not end as was noted: its end was changed")
+	if found != *p {
+		w.problem("the page of entries %d to %d is not what it says: it was changed", p.first, p.last)
 	}
-	return nil
+}
+
+func (w *walk) entry(l *link) {
+	switch {
+	case l.node != w.name:
+		w.problem("entry %d is one of node %s: it was moved", l.seq, l.node)
+	case l.seq <= w.last:
+		w.problem("entry %d stands behind entry %d: it was moved or added", l.seq, w.last)
+	case l.seq > w.last+1:
+		w.problem("entries %d to %d are missing", w.last+1, l.seq-1)
+	case l.prev != w.hash:
+		w.problem("entry %d does not follow entry %d: one of them was changed or moved", l.seq, w.last)
+	}
+	if !l.isSound() {
+		w.problem("entry %d was changed", l.seq)
+	}
+	if l.seq > w.last {
+		w.last, w.hash = l.seq, l.hash
+	}
+	if l.seq == w.Seq && l.hash != w.Hash {
+		w.problem("the chain does not end as was noted: its end was changed")
+	}
+}
+
+// end looks whether the chain ends where it was noted to.
+func (w *walk) end() {
+	switch {
+	case w.last < w.Seq:
+		w.problem("entries %d to %d are missing at the end", w.last+1, w.Seq)
+	case w.last > w.Seq, w.Entries == 0 && w.hash != w.Hash:
+		w.problem("the chain does not end as was noted: its end was changed")
+	}
 }
 
 func (v *Verified) problem(format string, args ...any) {

@@ -33,7 +33,11 @@ func encode(out *bytes.Buffer, row []any) error {
 		case nil:
 			out.WriteByte(isNull)
 		case bool:
-			out.WriteByte(map[bool]byte{false: isFalse, true: isTrue}[v])
+			kind := byte(isFalse)
+			if v {
+				kind = isTrue
+			}
+			out.WriteByte(kind)
 		case int64:
 			out.WriteByte(isInt)
 			out.Write(number[:binary.PutVarint(number[:], v)])

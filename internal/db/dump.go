@@ -22,8 +22,8 @@ type Dump struct {
 
 // Table is one that a Dump holds.
 type Table struct {
-	Name    string   `json:"name"`
-	Columns []string `json:"columns"`
+	Name    string
+	Columns []string
 }
 
 // Rows reads a table, in the order of its key. Values are nil, bool, int64, float64,

@@ -265,10 +265,13 @@ func TestAFailedFillingLeavesNothing(t *testing.T) {
 	furnishMuseum(t, from, rand.New(rand.NewPCG(1, 1)))
 	_, tables, all := contentOf(t, from)
 	no := errors.New("no")
-	for name, end := range map[string]func(*db.Filling) error{
-		"refused":      func(*db.Filling) error { return no },
-		"refused late": func(f *db.Filling) error { return errors.Join(f.Keep(t.Context()), no) },
-		"a row of nobody's": func(f *db.Filling) error {
+	for name, c := range map[string]struct {
+		want error
+		end  func(*db.Filling) error
+	}{
+		"refused":      {no, func(*db.Filling) error { return no }},
+		"refused late": {no, func(f *db.Filling) error { return errors.Join(f.Keep(t.Context()), no) }},
+		"a row of nobody's": {db.ErrForeignKey, func(f *db.Filling) error {
 			rows := [][]any{{int64(7777), "no such room"}}
 			return f.Load(t.Context(), db.Table{Name: "pieces", Columns: []string{"id", "room"}}, func() (row []any, _ error) {
 				if len(rows) > 0 {
@@ -276,10 +279,10 @@ func TestAFailedFillingLeavesNothing(t *testing.T) {
 				}
 				return row, nil
 			})
-		},
+		}},
 	} {
-		err := fillFrom(t.Context(), to, tables, all, end)
-		if err == nil || name != "a row of nobody's" && !errors.Is(err, no) || name == "a row of nobody's" && !errors.Is(err, db.ErrForeignKey) {
+		err := fillFrom(t.Context(), to, tables, all, c.end)
+		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := db.ReadDump(t.Context(), to, func(*db.Dump) error { return nil }); fault.CodeOf(err) != fault.NotFound {

@@ -264,3 +264,11 @@ func TestHardship(t *testing.T) {
 		t.Errorf("it got as far as %q, want %q; %v, rows %v", runs, want, err, stored(t, d))
 	}
 }
+
+// A pool that could not serve everybody who waits for the other is refused.
+func TestTooFewConnections(t *testing.T) {
+	t.Parallel()
+	if d, err := db.Open(t.Context(), "postgres:///x?host=/nowhere&pool_max_conns=3", db.Options{}); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "pool_max_conns=4") {
+		t.Errorf("Open = %v, %v", d, err)
+	}
+}

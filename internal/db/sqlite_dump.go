@@ -41,8 +41,7 @@ func (s *sqliteFile) dump(ctx context.Context, f func(*Dump) error) (err error) 
 // sqliteTables finds the tables, without those that other tables are made of, and
 // how far they were brought.
 func sqliteTables(ctx context.Context, tx *sql.Tx, d *Dump) error {
-	one := func(row Scanner) (name string, err error) { return name, row.Scan(&name) }
-	names, err := allOf(ctx, tx, one, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	names, err := namesIn(ctx, tx, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 	if err != nil {
 		return err
 	}
@@ -59,10 +58,10 @@ func sqliteTables(ctx context.Context, tx *sql.Tx, d *Dump) error {
 			continue
 		}
 		t := found{Table: Table{Name: name}}
-		if t.Columns, err = allOf(ctx, tx, one, "SELECT name FROM pragma_table_info($1) ORDER BY cid", name); err != nil {
+		if t.Columns, err = namesIn(ctx, tx, "SELECT name FROM pragma_table_info($1) ORDER BY cid", name); err != nil {
 			return err
 		}
-		if t.refers, err = allOf(ctx, tx, one, `SELECT "table" FROM pragma_foreign_key_list($1)`, name); err != nil {
+		if t.refers, err = namesIn(ctx, tx, `SELECT "table" FROM pragma_foreign_key_list($1)`, name); err != nil {
 			return err
 		}
 		tables = append(tables, t)
@@ -72,12 +71,11 @@ func sqliteTables(ctx context.Context, tx *sql.Tx, d *Dump) error {
 }
 
 func sqliteRows(ctx context.Context, tx *sql.Tx, t Table, take func([]any) error) (err error) {
-	one := func(row Scanner) (name string, err error) { return name, row.Scan(&name) }
-	truths, err := allOf(ctx, tx, one, "SELECT name FROM pragma_table_info($1) WHERE upper(type) = 'BOOLEAN'", t.Name)
+	truths, err := namesIn(ctx, tx, "SELECT name FROM pragma_table_info($1) WHERE upper(type) = 'BOOLEAN'", t.Name)
 	if err != nil {
 		return err
 	}
-	key, err := allOf(ctx, tx, one, "SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk", t.Name)
+	key, err := namesIn(ctx, tx, "SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk", t.Name)
 	if err != nil {
 		return err
 	}
@@ -117,18 +115,19 @@ func sqliteRows(ctx context.Context, tx *sql.Tx, t Table, take func([]any) error
 	return rows.Err()
 }
 
-func allOf[T any](ctx context.Context, tx *sql.Tx, scan func(Scanner) (T, error), query string, args ...any) (all []T, err error) {
+// namesIn is what a query finds that asks for names.
+func namesIn(ctx context.Context, tx *sql.Tx, query string, args ...any) (names []string, err error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		one, err := scan(rows)
-		if err != nil {
+		var name string
+		if err := rows.Scan(&name); err != nil {
 			return nil, err
 		}
-		all = append(all, one)
+		names = append(names, name)
 	}
-	return all, rows.Err()
+	return names, rows.Err()
 }

@@ -39,7 +39,7 @@ func (l *sqliteLoad) columns(ctx context.Context, table string) ([]string, error
 	if err := l.begin(ctx); err != nil {
 		return nil, err
 	}
-	return allOf(ctx, l.tx, func(row Scanner) (name string, err error) { return name, row.Scan(&name) }, "SELECT name FROM pragma_table_info($1)", table)
+	return namesIn(ctx, l.tx, "SELECT name FROM pragma_table_info($1)", table)
 }
 
 func (l *sqliteLoad) begin(ctx context.Context) (err error) {

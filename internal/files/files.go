@@ -57,9 +57,22 @@ func (f *Files) Routes() []access.Route {
 	return []access.Route{
 		route("GET /artifact/{id}", f.artifact),
 		route("GET /artifact/{id}/meta", f.meta),
-		route("GET /artifacts", f.list),
-		route("POST /cas", f.keep),
+		route("GET /artifacts", whole(f.list)),
+		route("POST /cas", whole(f.keep)),
 		route("GET /cas/{hash}", f.content),
+	}
+}
+
+// whole keeps out who is here for some tools only: they fetch what those name, and
+// neither look around nor leave anything.
+func whole(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if who := access.Of(r.Context()); len(who.Tools) > 0 {
+			refuse(w, fault.New(fault.Denied, "%s is for some tools only", who.Title()).
+				WithHint("it can fetch what they name, at /artifact/{id} and /cas/{hash}"))
+			return
+		}
+		serve(w, r)
 	}
 }
 

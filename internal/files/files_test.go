@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/files"
@@ -84,25 +84,7 @@ func serve(t *testing.T, bare bool) client {
 // do sends a request and returns the answer with its body.
 func (c client) do(method, path, body string, headers ...string) (*http.Response, string) {
 	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		if headers[i] == "Host" {
-			r.Host = headers[i+1]
-		}
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	raw, err := io.ReadAll(response.Body)
-	if err := errors.Join(err, response.Body.Close()); err != nil {
-		c.t.Fatal(err)
-	}
-	return response, string(raw)
+	return answertest.Read(c.t, method, c.url+path, body, headers...)
 }
 
 func (c client) keep(content, mime string) (hash string) {

@@ -20,7 +20,7 @@ import (
 const programs = "/usr/lib/postgresql/*/bin/postgres"
 
 // errMissing means that tests on Postgres cannot run here.
-var errMissing = errors.New("Postgres is not installed (Debian's package postgresql): not tested on it")
+var errMissing = errors.New("Postgres is not installed (make system, or Debian's package postgresql): not tested on it")
 
 // settings make a server quick to start and careless of power cuts.
 var settings = []string{
