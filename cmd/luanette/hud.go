@@ -49,23 +49,6 @@ func (c *hudCommand) Run(ctx context.Context, world *process) error {
 	return dashboard.Run(ctx, o)
 }
 
-// serverFlag names a running server.
-type serverFlag struct {
-	Server string `short:"s" placeholder:"URL" help:"The server to look at (default: the address in the configuration, usually http://127.0.0.1:8081)."`
-}
-
-// address is the server's: as told, or where the configuration says it listens.
-func (f *serverFlag) address(world *process, settings *settingFlags) (string, error) {
-	if f.Server != "" {
-		return f.Server, nil
-	}
-	loaded, err := settings.load(world, nil)
-	if err != nil {
-		return "", err
-	}
-	return loaded.Address(), nil
-}
-
 func isTerminal(from any) bool {
 	file, ok := from.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

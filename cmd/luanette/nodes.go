@@ -29,7 +29,7 @@ func (c *nodesCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	list, err := app.Nodes(ctx, loaded)
+	list, err := app.Nodes(ctx, loaded, world.Env)
 	if err != nil {
 		return err
 	}

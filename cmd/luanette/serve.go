@@ -34,6 +34,9 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
+	if err := loaded.CheckListen(ctx); err != nil {
+		return err
+	}
 	loaded.TuneCollector(world.Env)
 	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {

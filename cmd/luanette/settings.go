@@ -31,3 +31,20 @@ func (f *settingFlags) load(world *process, more map[string]*string) (*app.Loade
 	}
 	return app.Load(app.Sources{File: f.Config, Env: world.Env, Flags: flags})
 }
+
+// serverFlag names a running server.
+type serverFlag struct {
+	Server string `short:"s" placeholder:"URL" help:"The server to look at (default: the address in the configuration, usually http://127.0.0.1:8081)."`
+}
+
+// address is the server's: as told, or where the configuration says it listens.
+func (f *serverFlag) address(world *process, settings *settingFlags) (string, error) {
+	if f.Server != "" {
+		return f.Server, nil
+	}
+	loaded, err := settings.load(world, nil)
+	if err != nil {
+		return "", err
+	}
+	return loaded.Address(), nil
+}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,16 +96,7 @@ func rounded(d time.Duration) string { return d.Round(10 * time.Microsecond).Str
 func printTrace(w io.Writer, t *telemetry.Trace) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s at %s, %s\n", trust.Visible(t.Name), t.Start.Local().Format(time.DateTime), rounded(t.Duration))
-	below := map[string][]*telemetry.Span{}
-	for i := range t.Spans {
-		s := &t.Spans[i]
-		parent := s.Parent
-		if !slices.ContainsFunc(t.Spans, func(other telemetry.Span) bool { return other.ID == parent }) {
-			parent = "" // it is another program's, or is kept no longer
-		}
-		below[parent] = append(below[parent], s)
-	}
-	writeSpans(&text, t, below, "", 1)
+	writeSpans(&text, t, spansBelow(t.Spans), "", 1)
 	if more := t.Count - len(t.Spans); more > 0 {
 		fmt.Fprintf(&text, "%d more steps are not kept\n", more)
 	}
@@ -114,17 +104,39 @@ func printTrace(w io.Writer, t *telemetry.Trace) error {
 	return err
 }
 
-// deepest is how many steps below each other are told apart.
-const deepest = 50
+// spansBelow are the steps by what they are part of: nothing, where that is another
+// program's, or is kept no longer.
+func spansBelow(all []telemetry.Span) map[string][]*telemetry.Span {
+	kept := map[string]bool{}
+	for i := range all {
+		kept[all[i].ID] = true
+	}
+	below := map[string][]*telemetry.Span{}
+	for i := range all {
+		parent := all[i].Parent
+		if !kept[parent] {
+			parent = ""
+		}
+		below[parent] = append(below[parent], &all[i])
+	}
+	return below
+}
+
+// Steps are told apart by their indent so far, and shown so far: what a server
+// answers may go round in a circle.
+const (
+	deepestIndent = 50
+	deepestSpan   = 1000
+)
 
 func writeSpans(text *strings.Builder, t *telemetry.Trace, below map[string][]*telemetry.Span, parent string, depth int) {
 	for _, s := range below[parent] {
-		fmt.Fprintf(text, "%s%s  +%s  %s", strings.Repeat("  ", min(depth, deepest)), trust.Visible(s.Name), rounded(s.Start.Sub(t.Start)), rounded(s.Duration))
+		fmt.Fprintf(text, "%s%s  +%s  %s", strings.Repeat("  ", min(depth, deepestIndent)), trust.Visible(s.Name), rounded(s.Start.Sub(t.Start)), rounded(s.Duration))
 		if s.Failed {
 			fmt.Fprintf(text, "  failed: %s", trust.Visible(strings.ReplaceAll(s.Error, "\n", " ")))
 		}
 		text.WriteString("\n")
-		if s.ID != "" && depth < 1000 {
+		if s.ID != "" && depth < deepestSpan {
 			writeSpans(text, t, below, s.ID, depth+1)
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/script"
@@ -106,23 +109,28 @@ type watchedPeer struct {
 	all  *upstreams
 }
 
-// Request relays a request; without hooks as it is.
+// Request relays a request; lists of tools without what the hooks hide.
 func (p watchedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	if method != wire.MethodToolsCall {
-		return p.relay(ctx, method, params, caller)
+	result, err := p.Peer.Request(ctx, method, params, caller)
+	if hooks := p.all.hooks.Load(); err != nil || method != wire.MethodToolsList || hooks == nil || !hooks.SeesTools() {
+		return result, err
 	}
-	var fields [2]json.RawMessage
-	wire.Pick(params, []string{"name", "arguments"}, fields[:])
-	name, _ := wire.Text(fields[0])
-	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: fields[1], Caller: caller}
+	return p.sift(ctx, result), nil
+}
+
+// Call relays a call that is counted, told of and decided about like every other.
+func (p watchedPeer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
 	seen := p.all.catalog.Relay(ctx, call)
 	defer seen.Broken() //nolint:contextcheck // it only counts
 	raw, err := p.pass(ctx, call, params)
+	if err != nil { // one that was refused has no span that says whose tool it was for
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String("mcp.namespace", p.name))
+	}
 	seen.End(ctx, tool.Result{Raw: raw}, err)
 	return raw, err
 }
 
-// pass has a call decided about like every other.
+// pass has a call decided about.
 func (p watchedPeer) pass(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
 	if err := p.all.guard.Admit(ctx, call.Ref); err != nil {
 		p.all.turnedAway(ctx, call, err)
@@ -133,26 +141,14 @@ func (p watchedPeer) pass(ctx context.Context, call tool.Call, params json.RawMe
 		info.Ref = call.Ref // it claims nothing
 	}
 	result, err := p.all.pass(ctx, &info, call, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-		raw, err := p.relay(ctx, wire.MethodToolsCall, params, call.Caller)
-		return tool.Result{Raw: raw}, err
+		hooks := p.all.hooks.Load()
+		if hooks == nil {
+			raw, err := p.Peer.Call(ctx, call, params)
+			return tool.Result{Raw: raw}, err
+		}
+		return p.hooked(ctx, hooks, call, params)
 	})
 	return result.Raw, err
-}
-
-func (p watchedPeer) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	hooks := p.all.hooks.Load()
-	switch {
-	case hooks == nil:
-	case method == wire.MethodToolsList && hooks.SeesTools():
-		result, err := p.Peer.Request(ctx, method, params, caller)
-		if err != nil {
-			return nil, err
-		}
-		return p.sift(ctx, result), nil
-	case method == wire.MethodToolsCall:
-		return p.call(ctx, hooks, params, caller)
-	}
-	return p.Peer.Request(ctx, method, params, caller)
 }
 
 // sift takes out of a page of tools what the hooks hide, and words the rest as
@@ -184,27 +180,23 @@ func worded(item json.RawMessage, info tool.Info) json.RawMessage {
 	return item
 }
 
-// call asks the hooks before and after.
-func (p watchedPeer) call(ctx context.Context, hooks *script.Hooks, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	name, _ := wire.GetText(params, "name")
-	args, _ := wire.Get(params, "arguments")
-	call := tool.Call{Ref: tool.Ref{Space: p.name, Name: name}, Args: args, Caller: caller}
+// hooked asks the hooks before and after a call.
+func (p watchedPeer) hooked(ctx context.Context, hooks *script.Hooks, call tool.Call, params json.RawMessage) (tool.Result, error) {
 	if hooks.SeesTools() {
 		if _, err := p.all.arranged.Reveal(ctx, call.Ref); err != nil {
-			return nil, err
+			return tool.Result{}, err
 		}
 	}
 	changed, answer, err := hooks.ToolCall(ctx, call)
 	if err != nil {
-		return nil, err
+		return tool.Result{}, err
 	}
 	if answer != nil {
-		return answer.Raw, nil
+		return *answer, nil
 	}
 	if len(changed) > 0 {
 		params, call.Args = wire.Set(params, "arguments", changed), changed
 	}
-	raw, err := p.Peer.Request(ctx, wire.MethodToolsCall, params, caller)
-	result, err := hooks.ToolResult(ctx, call, tool.Result{Raw: raw}, err)
-	return result.Raw, err
+	raw, err := p.Peer.Call(ctx, call, params)
+	return hooks.ToolResult(ctx, call, tool.Result{Raw: raw}, err)
 }

@@ -171,11 +171,12 @@ func (d *remoteDesk) With(notes map[string]any) Desk {
 }
 
 func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
-	params, err := json.Marshal(map[string]any{"name": name, "arguments": args, "_meta": d.meta})
+	params, err := json.Marshal(map[string]any{"name": name, "arguments": args})
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}
-	raw, err := d.peer.Request(ctx, "tools/call", params, caller)
+	encoded, _ := wire.Get(params, "arguments")
+	raw, err := d.peer.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: encoded, Meta: d.meta, Caller: caller}, params)
 	if err != nil {
 		return tool.View{}, err
 	}

@@ -38,7 +38,7 @@ func Ask(ctx context.Context, address string, key secret.Text, method, path stri
 	}
 	u, err := url.Parse(base)
 	if err != nil || !strings.HasPrefix(u.Scheme, "http") {
-		return nil, fault.New(fault.InvalidParams, "%s has no door for administrators", address).WithHint("give the address of an HTTP server")
+		return nil, fault.New(fault.InvalidParams, "%s is not the address of an HTTP server", address).WithHint("give one such as http://127.0.0.1:8081")
 	}
 	request, err := adminRequest(ctx, method, u.Scheme+"://"+u.Host+path, body)
 	if err != nil {

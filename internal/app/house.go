@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/arrange"
 	"github.com/luanette/luanette/internal/audit"
+	"github.com/luanette/luanette/internal/bearer"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/chat"
@@ -66,6 +67,7 @@ type House struct {
 	store     *db.DB
 	ring      *keyring.Ring
 	gate      *gate.Gate
+	tokens    *bearer.Server // of the configured issuers; nil: there are none
 	book      *guestbook.Book
 	visits    hub.Visits     // nil where no other node goes on with sessions
 	errands   *errand.Office // nil likewise
@@ -116,7 +118,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		Version:      options.Version,
 		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
-		LogLevel:     logLevel(config.Log.Level), // more or less with h.telemetry.SetLevel
+		LogLevel:     logLevel(config.Log.Level), // until tune sets another
 		LogFormat:    config.Log.Format,
 		Stderr:       options.Stderr,
 		Tap:          hud.NewLogged(bus),

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/access"
-	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/bearer"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/gate"
@@ -66,48 +65,17 @@ func (h *House) trustIssuers(o *gate.Options) {
 	from := h.outward()
 	from.loopback = true // the owner names issuers, which may be on this machine
 	client := &http.Client{Transport: from.transport()}
-	o.Tokens = bearer.New(issuers, client).Principal
-	o.Metadata = func(r *http.Request) string { return origin(r) + resourceMetadata }
+	h.tokens = bearer.New(issuers, client)
+	o.Tokens = h.tokens
 }
-
-// resourceMetadata is where RFC 9728 has clients look.
-const resourceMetadata = "/.well-known/oauth-protected-resource"
 
 // oauthRoutes tell clients who makes the tokens that we take.
 func (h *House) oauthRoutes() []access.Route {
-	if len(h.config.Issuers) == 0 {
+	if h.tokens == nil {
 		return nil
 	}
-	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		resource, servers, scopes := origin(r)+"/mcp", []string{}, []string{}
-		for _, name := range slices.Sorted(mapKeys(h.config.Issuers)) {
-			c := h.config.Issuers[name]
-			resource = c.Audience
-			servers = append(servers, c.Issuer)
-			scopes = append(scopes, slices.Sorted(mapKeys(c.Scopes))...)
-		}
-		if len(scopes) == 0 {
-			for _, s := range access.Usual {
-				scopes = append(scopes, string(s))
-			}
-		}
-		w.Header().Set("Access-Control-Allow-Origin", "*")
-		answer.JSON(w, http.StatusOK, map[string]any{
-			"resource": resource, "authorization_servers": servers, "scopes_supported": scopes,
-			"bearer_methods_supported": []string{"header"}, "resource_name": "Luanette",
-		})
-	})
 	return []access.Route{
-		{Pattern: "GET " + resourceMetadata, Handler: answer},
-		{Pattern: "GET " + resourceMetadata + "/mcp", Handler: answer},
+		{Pattern: bearer.Path, Handler: h.tokens},
+		{Pattern: bearer.Path + "/mcp", Handler: h.tokens},
 	}
-}
-
-// origin is how the client of a request knows us.
-func origin(r *http.Request) string {
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return scheme + "://" + r.Host
 }

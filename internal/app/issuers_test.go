@@ -1,50 +1,22 @@
 package app
 
 import (
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"math/big"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/answer/answertest"
+	"github.com/luanette/luanette/internal/oauth/oauthtest"
 )
 
 // A token of an issuer in the configuration opens what its scope says, and is never
 // passed upstream; without one a client is told where to get it.
 func TestTokensOfAnIssuer(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	part := func(v any) string {
-		raw, _ := json.Marshal(v)
-		return base64.RawURLEncoding.EncodeToString(raw)
-	}
-	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
-			"kty": "RSA", "kid": "1", "n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()), "e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes()),
-		}}})
-	}))
-	t.Cleanup(issuer.Close)
-	token := func(audience string) string {
-		text := part(map[string]string{"alg": "RS256", "kid": "1"}) + "." + part(map[string]any{
-			"iss": issuer.URL, "aud": audience, "sub": "ada", "scope": "mcp", "exp": time.Now().Add(time.Hour).Unix(),
-		})
-		digest := sha256.Sum256([]byte(text))
-		signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, digest[:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text + "." + base64.RawURLEncoding.EncodeToString(signature)
-	}
+	const hub = "https://hub.example/mcp"
+	mint, other := oauthtest.NewMint(t), oauthtest.NewMint(t)
 	var mu sync.Mutex
 	var sent []string
 	upstream := stranger(t, func(r *http.Request) {
@@ -59,40 +31,44 @@ mode = "direct"
 url = "`+upstream+`"
 expose = "all"
 [issuers.corp]
-issuer = "`+issuer.URL+`"
-audience = "https://hub.example/mcp"
-jwks = "`+issuer.URL+`/keys"
+issuer = "`+mint.URL+`"
+audience = "`+hub+`"
+jwks = "`+mint.Keys()+`"
 `)
 	url, house := start(t, Sources{File: config})
 	house.upstreams.allTried(t.Context(), patience)
 	house.catalog.Refresh(t.Context())
 
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if challenge := answer.Header.Get("WWW-Authenticate"); answer.StatusCode != 401 || challenge != `Bearer resource_metadata="`+url+`/.well-known/oauth-protected-resource"` {
-		t.Errorf("%d %s", answer.StatusCode, challenge)
-	}
-	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
-		if status, body := get(t, url+path, nil); status != 200 || !strings.Contains(string(body), `"authorization_servers":["`+issuer.URL+`"]`) || !strings.Contains(string(body), `"resource":"https://hub.example/mcp"`) {
-			t.Errorf("%s: %d %s", path, status, body)
-		}
-	}
-	good := token("https://hub.example/mcp")
+	good := mint.Token(t, hub, nil)
 	if text := (keyholder{t, url, good}).call("one__echo", `{"text":"hello"}`); !strings.Contains(text, "hello") {
 		t.Errorf("a good token: %s", text)
 	}
-	if status, _ := (keyholder{t, url, token("https://elsewhere.example")}).rpc("/mcp", "tools/list", ""); status != 401 {
-		t.Errorf("a token for somebody else: %d", status)
-	}
-	if status, _ := get(t, url+"/api/v1/traces", http.Header{"Authorization": {"Bearer " + good}}); status != 403 {
-		t.Errorf("more than its scope: %d", status)
+	where := `resource_metadata="` + url + `/.well-known/oauth-protected-resource"`
+	for what, tt := range map[string]struct {
+		path, token     string
+		status          int
+		challenge, body string
+	}{
+		"none":                   {"/mcp", "", 401, `Bearer ` + where + `, scope="mcp"`, "luanette key create"},
+		"none, for events":       {"/api/v1/events", "", 401, `Bearer ` + where + `, scope="read"`, "Bearer token required"},
+		"none, for keys":         {"/api/v1/keys", "", 401, `Bearer ` + where, "Bearer token required"},
+		"expired":                {"/mcp", mint.Token(t, hub, oauthtest.Claims{"exp": time.Now().Add(-time.Hour).Unix()}), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "has expired"},
+		"another audience":       {"/mcp/one", mint.Token(t, "https://elsewhere.example", nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "made for " + hub},
+		"another issuer":         {"/mcp/sse", other.Token(t, hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "take one of " + mint.URL},
+		"unsigned":               {"/mcp", mint.Forged(t, "none", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "is not good"},
+		"the public key, shared": {"/api/v1/traces", mint.Forged(t, "HS256", hub, nil), 401, `Bearer error="invalid_token", ` + where + `, scope="read"`, "is not good"},
+		"too little":             {"/api/v1/traces", good, 403, `Bearer error="insufficient_scope", ` + where + `, scope="read"`, "takes the scope read"},
+		"too little for MCP":     {"/mcp", mint.Token(t, hub, oauthtest.Claims{"scope": "read"}), 403, `Bearer error="insufficient_scope", ` + where + `, scope="mcp"`, "takes the scope mcp"},
+		"a wrong key":            {"/mcp", "lun_guess", 401, `Bearer error="invalid_token", ` + where + `, scope="mcp"`, "Invalid API key"},
+	} {
+		name, value := answertest.Bearer(tt.token)
+		answer, body := answertest.Read(t, http.MethodGet, url+tt.path, "", name, value)
+		if got := answer.Header.Get("WWW-Authenticate"); answer.StatusCode != tt.status || got != tt.challenge || !strings.Contains(body, tt.body) {
+			t.Errorf("%s: %d %s %s, want %d %s %s", what, answer.StatusCode, got, body, tt.status, tt.challenge, tt.body)
+		}
+		if strings.Contains(body, "elsewhere") || tt.token != "" && strings.Contains(body, tt.token) {
+			t.Errorf("%s: the answer tells of the token: %s", what, body)
+		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -103,5 +79,33 @@ jwks = "`+issuer.URL+`/keys"
 		if header != "" {
 			t.Errorf("the upstream was shown %q", header)
 		}
+	}
+}
+
+// Whoever asks is told who makes tokens: a page in a browser too, which asks first
+// whether it may.
+func TestWhoMakesTokens(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, Sources{File: write(t, `
+[issuers.corp]
+issuer = "https://login.example"
+audience = "https://hub.example/mcp"
+`)})
+	const page = "https://inspector.example"
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
+		answer, body := answertest.Read(t, http.MethodGet, url+path, "", "Origin", page)
+		want := `{"resource":"https://hub.example/mcp","authorization_servers":["https://login.example"],"scopes_supported":["chat","mcp","read"],"bearer_methods_supported":["header"],"resource_name":"Luanette"}`
+		if answer.StatusCode != 200 || strings.TrimSpace(body) != want || answer.Header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: %d %s %v", path, answer.StatusCode, body, answer.Header)
+		}
+		if answer, _ := answertest.Read(t, http.MethodOptions, url+path, "", "Origin", page, "Access-Control-Request-Method", "GET"); answer.StatusCode != 204 || answer.Header.Get("Access-Control-Allow-Methods") != "GET, OPTIONS" {
+			t.Errorf("%s: whether one may: %d %v", path, answer.StatusCode, answer.Header)
+		}
+		if answer, _ := answertest.Read(t, http.MethodPost, url+path, "", "Origin", page); answer.StatusCode != 405 {
+			t.Errorf("%s: to write it: %d", path, answer.StatusCode)
+		}
+	}
+	if answer, body := answertest.Read(t, http.MethodGet, url+"/.well-known/oauth-protected-resource/other", ""); answer.StatusCode != 404 {
+		t.Errorf("of something else: %d %s", answer.StatusCode, body)
 	}
 }

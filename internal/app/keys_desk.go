@@ -37,7 +37,7 @@ func OpenKeys(ctx context.Context, config *Loaded, env Environment) (Keys, error
 	if err := makeDataFolder(config.Data); err != nil {
 		return nil, err
 	}
-	store, err := db.Open(ctx, config.Database, db.Options{})
+	store, err := openDatabase(ctx, config, config.finder(env))
 	if err != nil {
 		return nil, err
 	}

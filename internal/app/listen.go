@@ -40,6 +40,17 @@ func (h *House) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
+// CheckListen refuses an address that cannot be listened on, before anything is built
+// and other nodes are told of this one. Nobody is let in: until there is somebody to
+// answer, connections are refused.
+func (c *Config) CheckListen(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return listenFault(err, c.Listen)
+	}
+	return listener.Close()
+}
+
 func (c *Config) checkTLS() error {
 	switch {
 	case (c.TLSCert == "") != (c.TLSKey == ""):

@@ -104,7 +104,9 @@ func (l *Loaded) oauthKey(secrets secret.Finder) (secret.Text, error) {
 	if l.OAuth.Key != "" {
 		return secrets.Find(l.OAuth.Key)
 	}
-	if !l.ownDatabase() {
+	if own, err := l.ownDatabase(secrets); err != nil {
+		return secret.Text{}, err
+	} else if !own {
 		return secret.Text{}, fault.New(fault.Config, "oauth.key is not set, and nodes that share a database have to share it").
 			WithHint("make one with `openssl rand -hex 32` and give it to every node, as oauth.key = \"${env:LUANETTE_OAUTH_SECRET}\"")
 	}

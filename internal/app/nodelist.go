@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/node"
 )
 
 // Nodes lists the servers that share the configuration's database.
-func Nodes(ctx context.Context, config *Loaded) (list []node.Info, err error) {
-	store, err := db.Open(ctx, config.Database, db.Options{})
+func Nodes(ctx context.Context, config *Loaded, env Environment) (list []node.Info, err error) {
+	store, err := openDatabase(ctx, config, config.finder(env))
 	if err != nil {
 		return nil, err
 	}

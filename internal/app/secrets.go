@@ -50,11 +50,18 @@ func (l *Loaded) databaseAddress(secrets secret.Finder) (string, error) {
 // Kept is where everything is kept, for people: the data folder, and the database
 // where that is elsewhere.
 func (l *Loaded) Kept() string {
-	if l.ownDatabase() {
+	if strings.HasPrefix(l.Database, "sqlite:") {
 		return l.Data
 	}
 	return l.Data + " and " + db.Shown(l.Database)
 }
 
 // ownDatabase tells that nobody but this machine uses the database.
-func (l *Loaded) ownDatabase() bool { return strings.HasPrefix(l.Database, "sqlite:") }
+func (l *Loaded) ownDatabase(secrets secret.Finder) (bool, error) {
+	address, err := l.databaseAddress(secrets)
+	if err != nil {
+		return false, err
+	}
+	kind, err := db.KindOf(address)
+	return kind == db.SQLite, err
+}

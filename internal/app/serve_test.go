@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -22,7 +23,14 @@ import (
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
 
+// testsAtOnce is how many run beside each other unless -parallel says otherwise: most
+// of the time they wait, for Postgres and for each other.
+const testsAtOnce = "6"
+
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", testsAtOnce); err != nil { // before what the command line says
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
 }
 

@@ -209,7 +209,7 @@ func (u *upstreams) Peer(name string) (hub.Peer, bool) {
 	if !ok || isSomebodys(name) {
 		return nil, false // not a typed nil
 	}
-	return narrowedPeer{watchedPeer{limitedPeer{trustedPeer{peer, name, u.guard}, name, u.catalog}, name, u}, name, u}, true
+	return narrowedPeer{watchedPeer{limitedPeer{trustedPeer{peer, name, u.guard}, u.catalog}, name, u}, name, u}, true
 }
 
 // Has tells whether there is such an upstream, for the hub.

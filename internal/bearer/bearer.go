@@ -1,19 +1,21 @@
-// Package bearer reads tokens that others made: JSON Web Tokens of issuers that the
-// configuration names. Issuers are asked for their public keys, and for nothing
-// else; a token is never passed on.
+// Package bearer is an OAuth resource server: it knows who has a token that others
+// made, a JSON Web Token of an issuer that the configuration names, and tells clients
+// who makes them. Requests pass the MCP SDK's check of bearer tokens; signature,
+// issuer, audience and times are go-oidc's to see to. Issuers are asked for their
+// public keys, and for nothing else; a token is never passed on.
 package bearer
 
 import (
+	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
+	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/modelcontextprotocol/go-sdk/auth"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
@@ -30,8 +32,8 @@ type Issuer struct {
 	Org    string // the only organisation its tokens are for; empty: any
 }
 
-// Verifier knows the issuers. It is safe for concurrent use.
-type Verifier struct {
+// Server is the resource server. It is safe for concurrent use.
+type Server struct {
 	issuers []Issuer
 	client  *http.Client
 
@@ -40,158 +42,68 @@ type Verifier struct {
 	asked map[string]*question             // by issuer, while it is asked where they are
 }
 
-// question is put to an issuer once for all who need the answer, so that one that
-// is slow to answer holds up nobody else's tokens.
-type question struct {
-	answered chan struct{} // closed when check or err is there
-	check    *oidc.IDTokenVerifier
+// New makes a server that takes the tokens of issuers. The client fetches metadata and
+// keys; it is to guard where it connects to.
+func New(issuers []Issuer, client *http.Client) *Server {
+	patient := *client
+	patient.Transport = &calm{inner: cmp.Or(client.Transport, http.DefaultTransport), last: map[string]answer{}}
+	return &Server{issuers: issuers, client: &patient, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*question{}}
+}
+
+// leeway is how far an issuer's clock may be behind ours.
+const leeway = 30 * time.Second
+
+// Principal is who the token of a request stands for. fault.NeedsAuth when it is not
+// good, fault.Unavailable when that cannot be found out.
+//
+// What it opens is not asked of the SDK, which wants every scope of a list: here one of
+// several words may do, and keys have the same doors before them.
+func (s *Server) Principal(r *http.Request) (access.Principal, error) {
+	v := verdict{header: http.Header{}, who: access.Nobody()}
+	check := func(ctx context.Context, token string, _ *http.Request) (info *auth.TokenInfo, err error) {
+		if info, v.err = s.verify(ctx, token); v.err != nil {
+			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, v.err)
+		}
+		return info, nil
+	}
+	admit := func(_ http.ResponseWriter, r *http.Request) {
+		v.who, v.admitted = principalOf(auth.TokenInfoFromContext(r.Context())), true
+	}
+	auth.RequireBearerToken(check, &auth.RequireBearerTokenOptions{ClockSkew: leeway})(http.HandlerFunc(admit)).ServeHTTP(&v, r)
+	if v.err == nil && !v.admitted {
+		v.err = fault.New(fault.NeedsAuth, "the token is refused: %s", strings.TrimSpace(v.said.String()))
+	}
+	return v.who, v.err
+}
+
+// verdict stands in for the answer to a request, so that refusals are worded by the
+// gate, as those of keys are.
+type verdict struct {
+	header   http.Header
+	said     strings.Builder
 	err      error
+	admitted bool
+	who      access.Principal
 }
 
-// New makes a verifier. The client fetches metadata and keys; it is to guard where
-// it connects to.
-func New(issuers []Issuer, client *http.Client) *Verifier {
-	return &Verifier{issuers: issuers, client: client, known: map[string]*oidc.IDTokenVerifier{}, asked: map[string]*question{}}
-}
+func (v *verdict) Header() http.Header            { return v.header }
+func (v *verdict) Write(text []byte) (int, error) { return v.said.Write(text) }
+func (v *verdict) WriteHeader(int)                {}
 
-// algorithms are those with a public and a private key. With none, or with one
-// shared key, anybody who can check a token could make one.
-var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
+// About somebody, in what the SDK keeps beside what it knows.
+const (
+	aboutName = "name"
+	aboutUser = "user"
+	aboutOrg  = "org"
+)
 
-// fetchTime bounds how long an issuer may take to tell its keys.
-const fetchTime = 10 * time.Second
-
-// Principal is who a token stands for. fault.Denied when it is not good.
-func (v *Verifier) Principal(ctx context.Context, token string) (access.Principal, error) {
-	issuer, ok := v.issuerOf(token)
-	if !ok {
-		return access.Nobody(), fault.New(fault.Denied, "the token is of nobody we know")
+// principalOf is who the SDK let in. The end of its rights allows for clocks too, or it
+// would be let in and cut off at once.
+func principalOf(info *auth.TokenInfo) access.Principal {
+	about := func(what string) string { text, _ := info.Extra[what].(string); return text }
+	p := access.Principal{ID: info.UserID, Name: about(aboutName), User: about(aboutUser), Org: about(aboutOrg), Expires: info.Expiration.Add(leeway)}
+	for _, s := range info.Scopes {
+		p.Scopes = append(p.Scopes, access.Scope(s))
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchTime)
-	defer cancel()
-	check, err := v.check(ctx, issuer)
-	if err != nil {
-		return access.Nobody(), err
-	}
-	good, err := check.Verify(oidc.ClientContext(ctx, v.client), token)
-	if err != nil {
-		return access.Nobody(), fault.New(fault.Denied, "the token is not good: %v", err)
-	}
-	var claims struct {
-		Scope    string          `json:"scope"`
-		Scp      json.RawMessage `json:"scp"`
-		Name     string          `json:"name"`
-		ClientID string          `json:"client_id"`
-	}
-	if err := good.Claims(&claims); err != nil {
-		return access.Nobody(), fault.New(fault.Denied, "the token's claims cannot be read: %v", err)
-	}
-	if good.Subject == "" {
-		return access.Nobody(), fault.New(fault.Denied, "the token says of nobody whose it is")
-	}
-	p := access.Principal{
-		ID: "oauth:" + issuer.URL + "#" + good.Subject, Name: claims.Name, User: good.Subject, Org: issuer.Org,
-		Scopes: issuer.scopes(append(strings.Fields(claims.Scope), words(claims.Scp)...)), Expires: good.Expiry,
-	}
-	if p.Name == "" {
-		p.Name = good.Subject
-	}
-	return p, nil
-}
-
-// issuerOf finds the issuer that a token claims to be of; that it is will be seen.
-func (v *Verifier) issuerOf(token string) (Issuer, bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return Issuer{}, false
-	}
-	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	if err != nil || json.Unmarshal(raw, &claims) != nil {
-		return Issuer{}, false
-	}
-	at := slices.IndexFunc(v.issuers, func(i Issuer) bool { return i.URL == claims.Issuer })
-	if at < 0 {
-		return Issuer{}, false
-	}
-	return v.issuers[at], true
-}
-
-// check is what checks an issuer's tokens. Keys are kept, and asked for again when
-// a token was made with one that is not known.
-func (v *Verifier) check(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
-	v.mu.Lock()
-	known, asked := v.known[i.URL], v.asked[i.URL]
-	if known == nil && asked == nil {
-		asked = &question{answered: make(chan struct{})}
-		v.asked[i.URL] = asked
-		go v.ask(context.WithoutCancel(ctx), i, asked)
-	}
-	v.mu.Unlock()
-	if known != nil {
-		return known, nil
-	}
-	select {
-	case <-asked.answered:
-		return asked.check, asked.err
-	case <-ctx.Done():
-		return nil, fault.Wrap(fault.Unavailable, context.Cause(ctx), "ask %s for its keys", i.URL)
-	}
-}
-
-// ask finds out how an issuer's tokens are checked. It is asked again by the next
-// who needs to know when it did not answer.
-func (v *Verifier) ask(ctx context.Context, i Issuer, q *question) {
-	q.check, q.err = v.find(ctx, i)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.asked, i.URL)
-	if q.err == nil {
-		v.known[i.URL] = q.check
-	}
-	close(q.answered)
-}
-
-func (v *Verifier) find(ctx context.Context, i Issuer) (*oidc.IDTokenVerifier, error) {
-	config := &oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: algorithms}
-	lasting := oidc.ClientContext(ctx, v.client)
-	if i.Keys != "" {
-		return oidc.NewVerifier(i.URL, oidc.NewRemoteKeySet(lasting, i.Keys), config), nil
-	}
-	ctx, cancel := context.WithTimeout(lasting, fetchTime)
-	defer cancel()
-	provider, err := oidc.NewProvider(ctx, i.URL)
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "ask %s for its keys", i.URL).
-			WithHint("where its metadata is not in the usual place, say where its keys are: jwks in luanette.toml")
-	}
-	return provider.VerifierContext(lasting, config), nil
-}
-
-// scopes are what the words of a token open.
-func (i Issuer) scopes(words []string) (scopes []access.Scope) {
-	for _, word := range words {
-		opened := i.Scopes[word]
-		if i.Scopes == nil && slices.Contains(access.Usual, access.Scope(word)) {
-			opened = []access.Scope{access.Scope(word)}
-		}
-		for _, s := range opened {
-			if !slices.Contains(scopes, s) {
-				scopes = append(scopes, s)
-			}
-		}
-	}
-	return scopes
-}
-
-// words reads a claim that is a list of words, or one text of them.
-func words(raw json.RawMessage) (list []string) {
-	var text string
-	if json.Unmarshal(raw, &list) == nil {
-		return list
-	}
-	_ = json.Unmarshal(raw, &text) // what is neither opens nothing
-	return strings.Fields(text)
+	return p
 }

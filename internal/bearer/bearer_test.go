@@ -2,16 +2,9 @@ package bearer_test
 
 import (
 	"context"
-	"crypto"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,113 +13,163 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/bearer"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/oauth/oauthtest"
 )
 
-// maker is an authorization server, as far as it concerns us.
-type maker struct {
-	key *rsa.PrivateKey
-	url string
+const hub = "https://hub.example/mcp"
+
+// request shows a token.
+func request(ctx context.Context, token string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
 }
 
-func newMaker(t *testing.T) *maker {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &maker{key: key}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/.well-known/openid-configuration":
-			_ = json.NewEncoder(w).Encode(map[string]any{"issuer": m.url, "jwks_uri": m.url + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
-		case "/keys":
-			e := base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes())
-			n := base64.RawURLEncoding.EncodeToString(key.N.Bytes())
-			_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{"kty": "RSA", "kid": "1", "alg": "RS256", "use": "sig", "n": n, "e": e}}})
-		default:
-			http.NotFound(w, r)
-		}
-	}))
-	m.url = server.URL
-	t.Cleanup(server.Close)
-	return m
-}
-
-func part(v any) string {
-	raw, _ := json.Marshal(v)
-	return base64.RawURLEncoding.EncodeToString(raw)
-}
-
-// token makes one, signed as alg says.
-func (m *maker) token(t *testing.T, alg string, claims map[string]any) string {
-	t.Helper()
-	all := map[string]any{"iss": m.url, "aud": "https://hub.example/mcp", "sub": "ada", "scope": "mcp openid", "exp": time.Now().Add(time.Hour).Unix()}
-	for k, v := range claims {
-		all[k] = v
-	}
-	text := part(map[string]string{"alg": alg, "kid": "1", "typ": "JWT"}) + "." + part(all)
-	digest := sha256.Sum256([]byte(text))
-	var signature []byte
-	switch alg {
-	case "RS256":
-		var err error
-		if signature, err = rsa.SignPKCS1v15(rand.Reader, m.key, crypto.SHA256, digest[:]); err != nil {
-			t.Fatal(err)
-		}
-	case "HS256": // with the public key as the shared one, the classic mistake
-		mac := hmac.New(sha256.New, m.key.N.Bytes())
-		mac.Write([]byte(text))
-		signature = mac.Sum(nil)
-	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(signature)
-}
+func in(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	m, other := newMaker(t), newMaker(t)
-	issuer := bearer.Issuer{URL: m.url, Audience: "https://hub.example/mcp"}
-	v := bearer.New([]bearer.Issuer{issuer}, http.DefaultClient)
-	p, err := v.Principal(t.Context(), m.token(t, "RS256", nil))
-	if err != nil || p.ID != "oauth:"+m.url+"#ada" || p.User != "ada" || !p.May(access.MCP, "") || p.May(access.Read, "") || p.Expires.IsZero() {
+	m, other := oauthtest.NewMint(t), oauthtest.NewMint(t)
+	s := bearer.New([]bearer.Issuer{{URL: m.URL, Audience: hub, Org: "acme"}}, http.DefaultClient)
+	good := m.Token(t, hub, oauthtest.Claims{"name": "Ada L.", "scope": "mcp openid"})
+	p, err := s.Principal(request(t.Context(), good))
+	if err != nil || p.ID != "oauth:"+m.URL+"#ada" || p.User != "ada" || p.Name != "Ada L." || p.Org != "acme" || !p.May(access.MCP, "") || p.May(access.Read, "") || p.Expires.IsZero() {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := v.Principal(t.Context(), m.token(t, "RS256", map[string]any{"scope": "admin", "scp": []string{"read"}})); err != nil || p.Admin() || !p.May(access.Read, "") {
+	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"scope": "admin", "scp": []string{"read"}}))); err != nil || p.Admin() || !p.May(access.Read, "") || p.Name != "ada" {
 		t.Errorf("a word makes an administrator: %+v, %v", p, err)
 	}
-	good := m.token(t, "RS256", nil)
+	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"aud": []string{"x", hub}}))); err != nil || p.User != "ada" {
+		t.Errorf("one audience of two: %+v, %v", p, err)
+	}
 	for name, token := range map[string]string{
-		"another audience":  m.token(t, "RS256", map[string]any{"aud": "https://elsewhere.example"}),
-		"expired":           m.token(t, "RS256", map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}),
-		"not yet":           m.token(t, "RS256", map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}),
-		"no signature":      m.token(t, "none", nil),
-		"a shared key":      m.token(t, "HS256", nil),
-		"an unknown issuer": other.token(t, "RS256", nil),
-		"another's key":     other.token(t, "RS256", map[string]any{"iss": m.url}),
-		"nobody":            m.token(t, "RS256", map[string]any{"sub": ""}),
-		"changed":           good[:len(good)-8] + "AAAAAAAA",
-		"no token":          "a.b.c",
-		"not even that":     "",
+		"another audience":   m.Token(t, "https://elsewhere.example", nil),
+		"no audience":        m.Token(t, hub, oauthtest.Claims{"aud": nil}),
+		"a longer audience":  m.Token(t, hub+"/", nil),
+		"expired":            m.Token(t, hub, oauthtest.Claims{"exp": in(-time.Hour)}),
+		"without an end":     m.Token(t, hub, oauthtest.Claims{"exp": nil}),
+		"not yet":            m.Token(t, hub, oauthtest.Claims{"nbf": in(time.Hour)}),
+		"no signature":       m.Forged(t, "none", hub, nil),
+		"None":               m.Forged(t, "None", hub, nil),
+		"a shared key":       m.Forged(t, "HS256", hub, nil),
+		"an unknown issuer":  other.Token(t, hub, nil),
+		"another's key":      other.Token(t, hub, oauthtest.Claims{"iss": m.URL}),
+		"its own key":        other.Signed(t, oauthtest.Claims{"alg": "RS256", "jku": other.Keys()}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
+		"nobody":             m.Token(t, hub, oauthtest.Claims{"sub": ""}),
+		"changed":            good[:len(good)-8] + "AAAAAAAA",
+		"no token":           "a.b.c",
+		"not even that":      "",
+		"two":                good + " " + good,
+		"claims of no kind":  m.Token(t, hub, oauthtest.Claims{"scope": 7}),
+		"an algorithm in it": m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "1", "crit": []string{"x"}, "x": 1}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)}),
 	} {
-		if p, err := v.Principal(t.Context(), token); fault.CodeOf(err) != fault.Denied || p.ID != "nobody" {
+		p, err := s.Principal(request(t.Context(), token))
+		if fault.CodeOf(err) != fault.NeedsAuth || p.ID != "nobody" {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
+		if err != nil && (strings.Contains(err.Error(), "elsewhere") || strings.Contains(err.Error(), "ada") || token != "" && strings.Contains(err.Error(), token)) {
+			t.Errorf("%s: the error tells of the token: %v", name, err)
+		}
 	}
-	issuer.Scopes, issuer.Keys = map[string][]access.Scope{"hub:all": {access.MCP, access.Admin}}, m.url+"/keys"
-	v = bearer.New([]bearer.Issuer{issuer}, http.DefaultClient)
-	if p, err := v.Principal(t.Context(), m.token(t, "RS256", map[string]any{"scope": "hub:all"})); err != nil || !p.Admin() {
-		t.Errorf("a word that is mapped: %+v, %v", p, err)
-	}
-	if p, err := v.Principal(t.Context(), m.token(t, "RS256", nil)); err != nil || p.May(access.MCP, "") {
-		t.Errorf("a word that is not: %+v, %v", p, err)
+	if p, err := s.Principal(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)); fault.CodeOf(err) != fault.NeedsAuth || p.ID != "nobody" {
+		t.Errorf("nothing shown: %+v, %v", p, err)
 	}
 }
 
+func TestScopesOfTokens(t *testing.T) {
+	t.Parallel()
+	m := oauthtest.NewMint(t)
+	s := bearer.New([]bearer.Issuer{{
+		URL: m.URL, Audience: hub, Keys: m.Keys(),
+		Scopes: map[string][]access.Scope{"hub:all": {access.MCP, access.Admin}, "hub:use": {access.MCP, access.Chat}, "hub:talk": {access.Chat}},
+	}}, http.DefaultClient)
+	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"scope": "hub:all"}))); err != nil || !p.Admin() {
+		t.Errorf("a word that is mapped: %+v, %v", p, err)
+	}
+	if p, err := s.Principal(request(t.Context(), m.Token(t, hub, nil))); err != nil || p.May(access.MCP, "") {
+		t.Errorf("a word that is not: %+v, %v", p, err)
+	}
+	for scope, want := range map[access.Scope]string{access.MCP: "hub:use", access.Chat: "hub:talk", access.Read: "hub:all", access.Admin: "hub:all"} {
+		if got := s.Word(scope); got != want {
+			t.Errorf("for %s one asks for %q, want %q", scope, got, want)
+		}
+	}
+	usual := bearer.Issuer{URL: "https://one.example", Audience: hub}
+	mapped := bearer.Issuer{URL: "https://two.example", Audience: hub, Scopes: map[string][]access.Scope{"use": {access.MCP}}}
+	if s := bearer.New([]bearer.Issuer{usual}, http.DefaultClient); s.Word(access.Chat) != "chat" || s.Word(access.Admin) != "" {
+		t.Errorf("%q, %q", s.Word(access.Chat), s.Word(access.Admin))
+	}
+	if word := bearer.New([]bearer.Issuer{usual, mapped}, http.DefaultClient).Word(access.MCP); word != "" {
+		t.Errorf("one word for two issuers who have different ones: %q", word)
+	}
+}
+
+// Clocks differ: what expired a moment ago is good yet, and nobody is let in only to
+// be cut off.
+func TestClockSkew(t *testing.T) {
+	t.Parallel()
+	m := oauthtest.NewMint(t)
+	s := bearer.New([]bearer.Issuer{{URL: m.URL, Audience: hub}}, http.DefaultClient)
+	for name, claims := range map[string]oauthtest.Claims{
+		"expired a moment ago":   {"exp": in(-5 * time.Second)},
+		"begins in a moment":     {"nbf": in(time.Minute)},
+		"made in a moment, even": {"iat": in(time.Minute)},
+	} {
+		if p, err := s.Principal(request(t.Context(), m.Token(t, hub, claims))); err != nil || !p.Expires.After(time.Now()) {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+	if _, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"exp": in(-time.Minute)}))); fault.CodeOf(err) != fault.NeedsAuth || !strings.Contains(err.Error(), "expired") {
+		t.Errorf("expired a minute ago: %v", err)
+	}
+}
+
+// An issuer that is away makes a token no worse: nobody is sent to log in again.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
-	m := newMaker(t)
-	v := bearer.New([]bearer.Issuer{{URL: "http://127.0.0.1:1", Audience: "a"}}, http.DefaultClient)
-	if _, err := v.Principal(t.Context(), m.token(t, "RS256", map[string]any{"iss": "http://127.0.0.1:1"})); fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("%v", err)
+	m := oauthtest.NewMint(t)
+	m.Away.Store(true)
+	for name, issuer := range map[string]bearer.Issuer{
+		"nothing is there":    {URL: "http://127.0.0.1:1", Audience: hub},
+		"its metadata":        {URL: m.URL, Audience: hub},
+		"its keys, elsewhere": {URL: m.URL, Audience: hub, Keys: m.Keys()},
+	} {
+		s := bearer.New([]bearer.Issuer{issuer}, http.DefaultClient)
+		_, err := s.Principal(request(t.Context(), m.Token(t, hub, oauthtest.Claims{"iss": issuer.URL})))
+		if fault.CodeOf(err) != fault.Unavailable || strings.Contains(err.Error(), "the mint is closed") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := bearer.New([]bearer.Issuer{{URL: m.URL, Audience: hub}}, http.DefaultClient)
+	token := m.Token(t, hub, nil)
+	if _, err := s.Principal(request(t.Context(), token)); fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("while it is away: %v", err)
+	}
+	m.Away.Store(false)
+	if _, err := s.Principal(request(t.Context(), token)); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
+	m.Away.Store(true)
+	if _, err := s.Principal(request(t.Context(), token)); err != nil {
+		t.Errorf("with keys that are known: %v", err)
+	}
+}
+
+// Whoever sends tokens that name keys nobody has does not make us ask their issuer each
+// time.
+func TestUnknownKeysAskSeldom(t *testing.T) {
+	t.Parallel()
+	m := oauthtest.NewMint(t)
+	s := bearer.New([]bearer.Issuer{{URL: m.URL, Audience: hub, Keys: m.Keys()}}, http.DefaultClient)
+	began := time.Now()
+	for range 50 {
+		token := m.Signed(t, oauthtest.Claims{"alg": "RS256", "kid": "unknown"}, oauthtest.Claims{"iss": m.URL, "aud": hub, "sub": "ada", "exp": in(time.Hour)})
+		if _, err := s.Principal(request(t.Context(), token)); fault.CodeOf(err) != fault.NeedsAuth {
+			t.Fatal(err)
+		}
+	}
+	if told, most := m.Told.Load(), 1+int32(time.Since(began)/(5*time.Second)); told > most {
+		t.Errorf("its keys were asked for %d times, not %d", told, most)
 	}
 }
 
@@ -134,7 +177,7 @@ func TestIssuerAway(t *testing.T) {
 // no longer than they want, and is asked once for all of them.
 func TestSlowIssuer(t *testing.T) {
 	t.Parallel()
-	m := newMaker(t)
+	m := oauthtest.NewMint(t)
 	var questions atomic.Int32
 	answer := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -143,18 +186,18 @@ func TestSlowIssuer(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(slow.Close)
-	v := bearer.New([]bearer.Issuer{{URL: m.url, Audience: "https://hub.example/mcp"}, {URL: slow.URL, Audience: "https://hub.example/mcp"}}, http.DefaultClient)
-	token := m.token(t, "RS256", map[string]any{"iss": slow.URL})
+	s := bearer.New([]bearer.Issuer{{URL: m.URL, Audience: hub}, {URL: slow.URL, Audience: hub}}, http.DefaultClient)
+	token := m.Token(t, hub, oauthtest.Claims{"iss": slow.URL})
 	impatient, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	for range 5 {
 		waiting.Go(func() {
-			if _, err := v.Principal(impatient, token); fault.CodeOf(err) != fault.Unavailable {
+			if _, err := s.Principal(request(impatient, token)); fault.CodeOf(err) != fault.Unavailable {
 				t.Errorf("while its issuer is silent: %v", err)
 			}
 		})
 	}
-	if _, err := v.Principal(t.Context(), m.token(t, "RS256", nil)); err != nil {
+	if _, err := s.Principal(request(t.Context(), m.Token(t, hub, nil))); err != nil {
 		t.Errorf("a token of another issuer: %v", err)
 	}
 	cancel()

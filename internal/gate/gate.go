@@ -23,16 +23,22 @@ import (
 
 // Options are the gate's choices. All but Ring may be left out.
 type Options struct {
-	Ring *keyring.Ring
-	// Tokens tells who a token of somebody else's making stands for; nil: only our
-	// own keys are known.
-	Tokens func(ctx context.Context, token string) (access.Principal, error)
-	// Metadata is where clients read who makes such tokens; empty: nowhere.
-	Metadata func(*http.Request) string
+	Ring     *keyring.Ring
+	Tokens   Tokens        // of somebody else's making; nil: only our own keys are known
 	Browsers inet.Browsers // whose pages may log in
 	// Did is told of logins, good and bad, and logouts; nil tells nobody.
 	Did func(ctx context.Context, action, from string, allowed bool)
 	Log *slog.Logger
+}
+
+// Tokens knows those that somebody else makes.
+type Tokens interface {
+	// Principal is who the token of a request stands for; fault.NeedsAuth: nobody.
+	Principal(r *http.Request) (access.Principal, error)
+	// Metadata is where clients read who makes them.
+	Metadata(r *http.Request) string
+	// Word is what to ask for there to be given a scope; empty: nobody can say.
+	Word(scope access.Scope) string
 }
 
 // Gate is safe for concurrent use. Close it when done.
@@ -95,7 +101,7 @@ func (g *Gate) check(route access.Route) http.Handler {
 			err = g.pace(v.who)
 		}
 		if err != nil && route.Scope != "" {
-			g.turnAway(w, r, err)
+			g.turnAway(w, r, route.Scope, err)
 			return
 		}
 		if err != nil {
@@ -129,7 +135,7 @@ type visit struct {
 // not good, or nothing where something is needed.
 func (g *Gate) identify(r *http.Request) (*visit, error) {
 	if token, shown := bearer(r); shown {
-		who, err := g.know(r.Context(), token)
+		who, err := g.know(r, token)
 		return &visit{who: who}, err
 	}
 	if cookie, err := r.Cookie(cookieName); err == nil && cookie.Value != "" {
@@ -165,12 +171,12 @@ func (g *Gate) Shut(ctx context.Context) (bool, error) {
 }
 
 // know is who has a token: a key of ours, or what others made.
-func (g *Gate) know(ctx context.Context, token string) (access.Principal, error) {
-	who, err := g.options.Ring.Find(ctx, token)
+func (g *Gate) know(r *http.Request, token string) (access.Principal, error) {
+	who, err := g.options.Ring.Find(r.Context(), token)
 	if err == nil || g.options.Tokens == nil || fault.CodeOf(err) != fault.Denied || strings.Count(token, ".") != 2 {
 		return who, err
 	}
-	return g.options.Tokens(ctx, token)
+	return g.options.Tokens.Principal(r)
 }
 
 // bearer is the token of a request, and whether there is one.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/gate"
 	"github.com/luanette/luanette/internal/keyring"
 )
@@ -77,24 +80,7 @@ func scoped(scopes ...access.Scope) keyring.Rights { return keyring.Rights{Scope
 // ask sends a request and returns the answer with its body.
 func (y yard) ask(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, y.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer, string(raw)
+	return answertest.Read(t, method, y.url+path, body, header...)
 }
 
 func TestWhoIsLetIn(t *testing.T) {
@@ -144,6 +130,66 @@ func TestWhoIsLetIn(t *testing.T) {
 				t.Errorf("WWW-Authenticate: %s", answer.Header.Get("WWW-Authenticate"))
 			}
 		})
+	}
+}
+
+// others makes tokens; any is good but "bad", and "late" cannot be looked at.
+type others struct{ asked atomic.Int32 }
+
+func (o *others) Principal(r *http.Request) (access.Principal, error) {
+	o.asked.Add(1)
+	switch _, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); token {
+	case "b.a.d":
+		return access.Nobody(), fault.New(fault.NeedsAuth, "the token is not good").WithHint("take another")
+	case "l.at.e":
+		return access.Nobody(), fault.New(fault.Unavailable, "its maker is away")
+	}
+	return access.Principal{ID: "oauth:x#ada", Scopes: []access.Scope{access.Chat}}, nil
+}
+
+func (*others) Metadata(r *http.Request) string { return "http://" + r.Host + "/who\"" }
+
+func (*others) Word(s access.Scope) string {
+	if s == access.Admin {
+		return ""
+	}
+	return "use:" + string(s)
+}
+
+// Tokens of others go by the same check as keys, which never reach their maker.
+func TestTokensOfOthers(t *testing.T) {
+	t.Parallel()
+	tokens := &others{}
+	y := opened(t, gate.Options{Tokens: tokens}, fixed("web", scoped(access.Chat)), keyring.Key{Name: "dots", Hash: keyring.HashOf("d.o.ts"), Rights: scoped(access.Chat), Fixed: true})
+	where := `resource_metadata="` + y.url + `/who\""`
+	for _, tt := range []struct {
+		name, path, token string
+		status            int
+		challenge, body   string
+		asked             int32
+	}{
+		{"a key", "/chat", "web-token", 200, "", "key:web", 0},
+		{"a key that looks like a token", "/chat", "d.o.ts", 200, "", "key:dots", 0},
+		{"a wrong key", "/chat", "guess", 403, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "Invalid API key", 0},
+		{"nothing", "/admin", "", 401, "Bearer " + where, "key create", 0},
+		{"a token", "/chat", "g.oo.d", 200, "", "oauth:x#ada", 1},
+		{"for something else", "/mcp", "g.oo.d", 403, `Bearer error="insufficient_scope", ` + where + `, scope="use:mcp"`, "the scope mcp", 1},
+		{"a wrong one, at every door", "/chat", "b.a.d", 401, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "take another", 1},
+		{"nobody can say", "/mcp", "l.at.e", 503, "", "away", 1},
+		{"open, with a wrong one", "/open", "b.a.d", 200, "", "nobody", 1},
+	} {
+		before := tokens.asked.Load()
+		var header []string
+		if tt.token != "" {
+			header = []string{"Authorization", "Bearer " + tt.token}
+		}
+		answer, body := y.ask(t, http.MethodGet, tt.path, "", header...)
+		if got := answer.Header.Get("WWW-Authenticate"); answer.StatusCode != tt.status || got != tt.challenge || !strings.Contains(body, tt.body) {
+			t.Errorf("%s: %d %s %s", tt.name, answer.StatusCode, got, body)
+		}
+		if asked := tokens.asked.Load() - before; asked != tt.asked {
+			t.Errorf("%s: the maker of tokens was asked %d times", tt.name, asked)
+		}
 	}
 }
 

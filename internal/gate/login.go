@@ -85,7 +85,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
 			g.options.Did(r.Context(), "login", remote(r), false)
-			g.turnAway(w, r, err)
+			g.turnAway(w, r, "", err)
 			return nil
 		}
 		return err

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -13,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// turnAway refuses a request and tells the log.
-func (g *Gate) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+// turnAway refuses a request for something that takes a scope, and tells the log.
+func (g *Gate) turnAway(w http.ResponseWriter, r *http.Request, scope access.Scope, err error) {
 	if code := fault.CodeOf(err); code == fault.NeedsAuth || code == fault.Denied {
 		if g.guesses.note(remote(r), time.Now()) {
 			g.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", remote(r), "error", err)
 		}
-		g.challenge(w, r, err)
+		g.challenge(w, r, scope, err)
 	}
 	status := statusOf(err)
 	if _, shown := bearer(r); status == http.StatusForbidden && shown && isMCP(r) && !isTooLittle(err) {
@@ -43,7 +44,7 @@ func isMCP(r *http.Request) bool {
 }
 
 // challenge says how to be let in.
-func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, err error) {
+func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, scope access.Scope, err error) {
 	parts := []string{}
 	switch _, shown := bearer(r); {
 	case isTooLittle(err):
@@ -51,8 +52,11 @@ func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, err error) {
 	case shown:
 		parts = append(parts, `error="invalid_token"`)
 	}
-	if g.options.Metadata != nil {
-		parts = append(parts, `resource_metadata="`+g.options.Metadata(r)+`"`)
+	if tokens := g.options.Tokens; tokens != nil {
+		parts = append(parts, fmt.Sprintf("resource_metadata=%q", tokens.Metadata(r)))
+		if word := tokens.Word(scope); scope != "" && word != "" {
+			parts = append(parts, fmt.Sprintf("scope=%q", word))
+		}
 	}
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(parts, ", ")))
 }

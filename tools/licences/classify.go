@@ -24,6 +24,7 @@ var marks = []mark{
 	{kind: "ISC", words: []string{"permission to use, copy, modify, and/or distribute this software for any purpose", "copyright notice and this permission notice appear"}},
 	{kind: "ISC", words: []string{"permission to use, copy, modify, and distribute this software for any purpose", "copyright notice and this permission notice appear"}},
 	{kind: "MIT", words: []string{"permission is hereby granted, free of charge", "the above copyright notice and this permission notice"}},
+	{kind: "MIT-0", words: []string{"permission is hereby granted, free of charge", "is furnished to do so. the software is provided"}, not: "the above copyright notice"},
 	{kind: "Unlicense", words: []string{"this is free and unencumbered software released into the public domain"}},
 	{kind: "CC0-1.0", words: []string{"cc0 1.0 universal"}},
 	{kind: "Zlib", words: []string{"altered source versions must be plainly marked"}},

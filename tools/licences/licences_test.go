@@ -12,7 +12,9 @@ const bsd = "Redistribution and use in source and binary forms, with or without 
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"Permission is hereby granted, free of\n charge, to any person … The above copyright notice and this permission notice shall": "MIT",
+		"Permission is hereby granted, free of\n charge, to any person … The above copyright notice and this permission notice shall":           "MIT",
+		"Permission is hereby granted, free of charge, to any person … to whom the Software is furnished to do so.\n\nTHE SOFTWARE IS PROVIDED": "MIT-0",
+		"Permission is hereby granted, free of charge, to any person … is furnished to do so, for a fee. THE SOFTWARE IS PROVIDED":              "",
 		bsd: "BSD-2-Clause",
 		bsd + " … Neither the name … to endorse or promote products": "BSD-3-Clause",
 		"Apache License\n Version 2.0, January 2004":                 "Apache-2.0",
