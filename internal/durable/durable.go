@@ -81,13 +81,14 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 		return nil, err
 	}
 	var inner dbos.Context
+	closed := make(chan struct{})
 	err = guests.Alone(ctx, func() (err error) {
 		inner, err = dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
 			AppName: "luanette", SQLiteSystemDB: guests.SQL, SystemDBPool: guests.Postgres, DatabaseSchema: guests.Schema,
 			Serializer: octets{}, ExecutorID: o.Node,
 			// Runs of an older program are ours too: they bring what they need along.
 			ApplicationVersion: "1",
-			Logger:             slog.New(warnings(o.Log)),
+			Logger:             slog.New(warnings(o.Log, closed)),
 		})
 		return err
 	})
@@ -98,7 +99,7 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, log: o.Log, closed: make(chan struct{}), active: map[string]*flight{}, places: map[string]chan struct{}{}}
+	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, log: o.Log, closed: closed, active: map[string]*flight{}, places: map[string]chan struct{}{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil

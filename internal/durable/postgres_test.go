@@ -14,7 +14,6 @@ import (
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/durable"
-	"github.com/luanette/luanette/internal/fault"
 )
 
 // TestOnPostgres is every test that has a database, on the other one.
@@ -180,12 +179,5 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 	}
 	if n, err := kept(); err != nil || n != 5*runs+1 {
 		t.Errorf("kept %d (%v), want %d", n, err, 5*runs+1)
-	}
-}
-
-func TestTooFewConnections(t *testing.T) {
-	t.Parallel()
-	if d, err := db.Open(t.Context(), "postgres:///x?host=/nowhere&pool_max_conns=3", db.Options{}); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "pool_max_conns=4") {
-		t.Errorf("Open = %v, %v", d, err)
 	}
 }

@@ -18,6 +18,9 @@ type current struct {
 	journal  *host.Journal // while the script runs
 	waiters  []chan<- struct{}
 
+	cancelling sync.Mutex // held while that is stored
+	untold     bool       // this node stored it, and has not told of the end
+
 	// What other nodes know of it.
 	moved  bool // not the newest
 	anew   bool // of an earlier run

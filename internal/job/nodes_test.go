@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/job"
 )
 
@@ -138,4 +139,41 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 		}
 		return left == 0
 	}, func() string { return fmt.Sprintf("%d rows are left", left) })
+}
+
+// The end of a job that is cancelled is told once, by whichever node is asked and
+// whether it runs there, elsewhere, or has not begun.
+func TestACancelledJobsEndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here := newStage()
+	bus := event.New(event.BusOptions{})
+	told := bus.Subscribe(event.Options{Types: []string{"job.finished"}})
+	defer told.Close()
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a", Events: bus})
+	b := open(t, dbtest.Open(t, url), newStage(), job.Options{Node: "b", Events: bus})
+	var jobs []string
+	for _, by := range []*job.Queue{a, b} {
+		running := submit(t, a, job.Spec{Source: "spin"})
+		<-here.in
+		waiting := submit(t, a, job.Spec{Source: "spin", Delay: time.Hour})
+		jobs = append(jobs, running, waiting)
+		for _, id := range []string{running, waiting} {
+			if done, err := by.Cancel(t.Context(), id); err != nil || !done {
+				t.Errorf("cancelled: %t (%v)", done, err)
+			}
+			await(t, a, id) // until it has stopped
+		}
+	}
+	shut(t, a)
+	shut(t, b)
+	times := map[string]int{}
+	for e, ok := told.Poll(); ok; e, ok = told.Poll() {
+		times[e.Data.(job.Finished).ID]++
+	}
+	for i, id := range jobs {
+		if times[id] != 1 {
+			t.Errorf("the end of job %d was told %d times", i, times[id])
+		}
+	}
 }

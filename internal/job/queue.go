@@ -252,7 +252,8 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 	if err := q.mine(ctx, unknown, id); err != nil {
 		return false, err
 	}
-	done, err := q.revoke(ctx, id, q.options.Clock.Now())
+	c := q.following(id)
+	done, err := q.revokeHere(ctx, id, c)
 	if err != nil {
 		return false, fault.Wrap(fault.Internal, err, "cancel job %s", id)
 	}
@@ -260,7 +261,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 		_, _, err := q.load(ctx, id) // over, or unknown
 		return false, err
 	}
-	if !q.engine.Cancel(id, errCancelled) {
+	if !q.engine.Cancel(id, errCancelled) && (c == nil || c.tells()) {
 		q.settle(ctx, id)
 	}
 	return true, nil
@@ -268,6 +269,33 @@ func (q *Queue) Cancel(ctx context.Context, id string) (bool, error) {
 
 // errCancelled is the cause that ends a cancelled job.
 var errCancelled = fault.New(fault.Cancelled, "the job was cancelled")
+
+// revokeHere is revoke, for which this node is to tell of the end.
+func (q *Queue) revokeHere(ctx context.Context, id string, c *current) (done bool, err error) {
+	if c != nil {
+		c.cancelling.Lock()
+		defer c.cancelling.Unlock()
+		defer func() { c.untold = c.untold || done || err != nil }() // nobody else would tell, if it is stored
+	}
+	return q.revoke(ctx, id, q.options.Clock.Now())
+}
+
+// tells says, once, whether this node has to tell of the end of a job that was
+// cancelled: it does if it stored that, whoever runs the job.
+func (c *current) tells() bool {
+	c.cancelling.Lock()
+	defer c.cancelling.Unlock()
+	untold := c.untold
+	c.untold = false
+	return untold
+}
+
+// toldElsewhere says whether another tells of the end of a cancelled job whose work
+// is over.
+func (q *Queue) toldElsewhere(id string) bool {
+	c := q.following(id)
+	return q.options.Node != "" && (c == nil || !c.tells())
+}
 
 // settle tells everybody of the end of a job whose work is not under way.
 func (q *Queue) settle(ctx context.Context, id string) {

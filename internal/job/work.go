@@ -245,7 +245,11 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 		return err
 	}
 	q.clean(j.ID)
-	q.finished(stored)
+	if stored.State == Cancelled && q.toldElsewhere(j.ID) {
+		q.leave(j.ID)
+	} else {
+		q.finished(stored)
+	}
 	return nil
 }
 
@@ -267,11 +271,10 @@ func (q *Queue) persist(ctx context.Context, try func() error) error {
 // stopped ends a job that did not begin, or did not go on.
 func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
-		ctx := context.WithoutCancel(ctx)
-		if node, _, err := q.whose(ctx, j.ID); err == nil && node != q.options.Node {
-			q.leave(j.ID) // another has told of its end
+		if q.toldElsewhere(j.ID) {
+			q.leave(j.ID)
 		} else {
-			q.settle(ctx, j.ID)
+			q.settle(context.WithoutCancel(ctx), j.ID)
 		}
 		return nil
 	}
