@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
@@ -35,16 +36,12 @@ func (p PublishedTool) Text() string {
 	return fmt.Sprintf("%s is now a tool: version %d, script %s.", p.Name, p.Version, p.Hash[:cas.MinPrefix])
 }
 
-func (t scriptTools) publish(ctx context.Context, call tool.Call, in publishIn) (PublishedTool, error) {
+func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (PublishedTool, error) {
 	ref, err := t.scripts.Resolve(ctx, strings.TrimSpace(in.ScriptHash))
 	if err != nil {
 		return PublishedTool{}, err
 	}
-	want := script.Publication{Hash: ref, Name: in.Name}
-	if call.Caller != nil {
-		want.Publisher = call.Caller.ID
-	}
-	v, err := t.publisher.Publish(ctx, want)
+	v, err := t.publisher.Publish(ctx, script.Publication{Hash: ref, Name: in.Name, Publisher: access.Of(ctx).ID})
 	if err != nil {
 		return PublishedTool{}, err
 	}

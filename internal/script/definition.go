@@ -1,9 +1,11 @@
 package script
 
 import (
+	"context"
 	"regexp"
 	"strings"
 
+	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -47,6 +49,17 @@ func (d *Description) toolText(name string) string {
 // toolName is what a tool may be called: every client takes it, and our own
 // prefixes fit before it.
 var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
+
+// checkOwner refuses to change what a name stands for to all but who published it:
+// others call it with rights of their own, which somebody else's script would have.
+func (p *Published) checkOwner(ctx context.Context, name string) error {
+	now := p.list.Load().byName[name]
+	if who := access.Of(ctx); now != nil && !who.Owns(now.Publisher) {
+		return fault.New(fault.Denied, "publish: %s was published by somebody else", name).
+			WithHint("choose another name; who published it, or an administrator, may change it")
+	}
+	return nil
+}
 
 // checkName tells whether a script of that origin may have the name.
 func (p *Published) checkName(name, origin string) error {

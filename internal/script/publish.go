@@ -151,7 +151,7 @@ func newBoard(byName map[string]*publication) *board {
 type Publication struct {
 	Hash      cas.Ref
 	Name      string // "" takes the one of describe()
-	Publisher string // who wishes it
+	Publisher string // who wishes it, by the ID of its principal
 	Origin    string // the file it comes from; "" for one that was stored
 }
 
@@ -170,6 +170,9 @@ func (p *Published) Publish(ctx context.Context, want Publication) (Version, err
 	if now := p.list.Load().byName[ready.Name]; now != nil && now.Hash == want.Hash && now.origin == want.Origin {
 		return now.Version, nil
 	}
+	if err := p.checkOwner(ctx, ready.Name); err != nil {
+		return Version{}, err
+	}
 	if err := p.record(ctx, ready); err != nil {
 		return Version{}, err
 	}
@@ -184,6 +187,9 @@ func (p *Published) Publish(ctx context.Context, want Publication) (Version, err
 func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
+	if err := p.checkOwner(ctx, name); err != nil {
+		return false, err
+	}
 	had, err := p.forget(ctx, name)
 	if err != nil || !had {
 		return false, err

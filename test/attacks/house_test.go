@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/clock/clocktest"
 )
@@ -136,25 +136,12 @@ func serve(t *testing.T, config string, env app.Environment) (h *house, end func
 // ask makes a request and returns status and body.
 func (h *house) ask(method, path, body string, headers map[string]string) (int, string) {
 	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
+	all := []string{"Accept", "application/json, text/event-stream"}
 	for name, value := range headers {
-		r.Header.Set(name, value)
+		all = append(all, name, value)
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	answer, text := answertest.Read(h.t, method, h.url+path, body, all...)
+	return answer.StatusCode, text
 }
 
 // call calls one of our tools as a client does, and returns all it answers.
