@@ -30,9 +30,12 @@ type jobFlags struct {
 	Notes map[string]any `kong:"-"` // what goes along with its calls
 }
 
+func (f *jobFlags) desk() *deskFlags {
+	return &deskFlags{Server: f.Server, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}
+}
+
 func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	desk := deskFlags{Server: f.Server, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}
-	return desk.answer(ctx, world, name, args)
+	return f.desk().answer(ctx, world, name, args)
 }
 
 type jobStartCommand struct {
@@ -46,6 +49,13 @@ type jobStartCommand struct {
 	At       string        `placeholder:"TIME" help:"When it starts, such as 2026-12-24T18:00:00Z."`
 	Schedule string        `placeholder:"CRON" help:"Start it again and again, such as '0 7 * * 1-5' or '@every 10m'."`
 	Timezone string        `placeholder:"ZONE" help:"In which the schedule is meant, such as Europe/Berlin."`
+}
+
+// Help is shown by `luanette job start --help`.
+func (jobStartCommand) Help() string {
+	return `Where the output is no terminal it is the id alone, of the job or of the schedule:
+
+  JOB=$(luanette job start $HASH -p name=Ada)`
 }
 
 // Run starts the job.
@@ -70,7 +80,7 @@ func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
 	if c.Delay != 0 {
 		args["delay_ms"] = c.Delay.Milliseconds()
 	}
-	return c.answer(ctx, world, "lua_execute", args)
+	return c.desk().handOut(ctx, world, "lua_execute", args, "job_id", "schedule_id")
 }
 
 type jobListCommand struct {

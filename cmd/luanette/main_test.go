@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,8 +24,15 @@ import (
 	"github.com/luanette/luanette/internal/db/dbtest"
 )
 
+// storiesAtOnce is how many tests run beside each other unless -parallel says
+// otherwise: they wait for processes that they started most of the time.
+const storiesAtOnce = "6"
+
 // The test binary is also the program: stories run the real main.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", storiesAtOnce); err != nil { // before what the command line says
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"luanette": main})
 }
 

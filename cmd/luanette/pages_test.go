@@ -127,7 +127,7 @@ func TestUnit(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd is not installed (Debian's package systemd): it did not look at the unit")
+		t.Skip("systemd is not installed (make system, or Debian's package systemd): it did not look at the unit")
 	}
 	program, err := os.Executable()
 	if err != nil {

@@ -154,6 +154,9 @@ func (f *fleet) replace(t *testing.T, b *balancer, c *crewman) {
 	if err := c.cmd.Wait(); err != nil {
 		t.Errorf("%s ended with %v:\n%s", c.name, err, said)
 	}
+	if strings.Contains(said, "ERROR") { // to stop is nothing to be looked at
+		t.Errorf("%s says:\n%s", c.name, said)
+	}
 	f.start(t, c)
 	b.knows(t, c, true)
 }

@@ -1,6 +1,12 @@
 package main
 
-import "context"
+import (
+	"context"
+	"fmt"
+
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/wire"
+)
 
 // scriptCommand is `luanette script`.
 type scriptCommand struct {
@@ -22,12 +28,40 @@ func (f *deskFlags) answer(ctx context.Context, world *process, name string, arg
 	return f.print(world, view)
 }
 
+// handOut calls one of our tools that makes something. A person is told about it; a
+// program that reads the output is given the id, the first of these fields that is
+// there, and nothing else.
+func (f *deskFlags) handOut(ctx context.Context, world *process, name string, args map[string]any, ids ...string) error {
+	view, err := f.ask(ctx, world, name, args)
+	if err != nil {
+		return err
+	}
+	if f.JSON || terminalWidth(world.Stdout) > 0 {
+		return f.print(world, view)
+	}
+	fmt.Fprintln(world.Stderr, view.Text())
+	for _, id := range ids {
+		if text, ok := wire.GetText(view.Structured, id); ok {
+			_, err = fmt.Fprintln(world.Stdout, text)
+			return err
+		}
+	}
+	return fault.New(fault.Upstream, "the server did not say the id").WithHint("it may be of another version; --json prints what it said")
+}
+
 type scriptStoreCommand struct {
 	deskFlags
 	File    string   `arg:"" help:"The script; - reads standard input."`
 	Tag     []string `short:"t" help:"Words to find it by."`
 	Creator string   `help:"Who made it."`
 	Parent  string   `help:"Hash of the script it was made from."`
+}
+
+// Help is shown by `luanette script store --help`.
+func (scriptStoreCommand) Help() string {
+	return `Where the output is no terminal it is the hash alone:
+
+  HASH=$(luanette script store report.lua)`
 }
 
 // Run keeps the script.
@@ -48,7 +82,7 @@ func (c *scriptStoreCommand) Run(ctx context.Context, world *process) error {
 	if len(c.Tag) > 0 {
 		args["tags"] = c.Tag
 	}
-	return c.answer(ctx, world, "script_store", args)
+	return c.handOut(ctx, world, "script_store", args, "hash")
 }
 
 type scriptSearchCommand struct {
