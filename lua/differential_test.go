@@ -34,7 +34,7 @@ func findReference(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("lua5.4")
 	if err != nil {
-		t.Skip("lua5.4 is not installed")
+		t.Skip("lua5.4 is not installed (make system, or Debian's package lua5.4)")
 	}
 	return path
 }

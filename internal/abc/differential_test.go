@@ -66,7 +66,7 @@ func TestAgreesWithAbc2midi(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("abc2midi")
 	if err != nil {
-		t.Skip("abc2midi is not installed (Debian package abcmidi)")
+		t.Skip("abc2midi is not installed (make system, or Debian's package abcmidi)")
 	}
 	for name, text := range tunes(t) {
 		t.Run(name, func(t *testing.T) {

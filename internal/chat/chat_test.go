@@ -20,6 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/agent/talk"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/chat"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
@@ -120,23 +121,8 @@ func (l *locked) Write(p []byte) (int, error) {
 
 func (p place) ask(t *testing.T, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text), answer.Header
+	answer, text := answertest.Read(t, method, p.url+path, body, header...)
+	return answer.StatusCode, text, answer.Header
 }
 
 // say is a request as the web client makes it.

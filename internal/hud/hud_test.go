@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/hud"
 	"github.com/luanette/luanette/internal/secret"
@@ -57,19 +58,7 @@ func open(t *testing.T, o hud.Options, bus event.BusOptions) stage {
 // get asks for a path and returns the answer.
 func (s stage) get(t *testing.T, path string, header ...string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { answer.Body.Close() })
-	return answer
+	return answertest.Open(t, http.MethodGet, s.url+path, "", header...)
 }
 
 // read returns the next n lines that say something.

@@ -60,7 +60,7 @@ func TestRealFont(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("/usr/share/sounds/sf2/TimGM6mb.sf2")
 	if err != nil {
-		t.Skip("the Debian package timgm6mb-soundfont is not installed")
+		t.Skip("no soundfont is installed (make system, or Debian's package timgm6mb-soundfont)")
 	}
 	f := read(t, raw)
 	piano, err := f.Preset(0, 0)

@@ -115,7 +115,7 @@ func TestRealFont(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("/usr/share/sounds/sf2/TimGM6mb.sf2")
 	if err != nil {
-		t.Skip("the Debian package timgm6mb-soundfont is not installed")
+		t.Skip("no soundfont is installed (make system, or Debian's package timgm6mb-soundfont)")
 	}
 	keys := []uint8{60, 64, 67, 72}
 	clip := play(t, load(t, raw), song(73, 100, keys...), synth.Options{Rate: 22050}) // a flute
@@ -179,7 +179,7 @@ func TestHostileFonts(t *testing.T) {
 func BenchmarkPlay(b *testing.B) {
 	raw, err := os.ReadFile("/usr/share/sounds/sf2/TimGM6mb.sf2")
 	if err != nil {
-		b.Skip("the Debian package timgm6mb-soundfont is not installed")
+		b.Skip("no soundfont is installed (make system, or Debian's package timgm6mb-soundfont)")
 	}
 	font, music := load(b, raw), song(0, 100, 60, 64, 67, 72, 60, 64, 67, 72, 60, 64, 67, 72)
 	var seconds float64

@@ -3,7 +3,7 @@ import { expect, test } from '@playwright/test'
 import { House } from './house'
 import { Postgres, programs } from './postgres'
 
-test.skip(!programs(), 'Postgres is not installed')
+test.skip(!programs(), 'Postgres is not installed (make system)')
 test.setTimeout(180_000)
 
 const postgres = new Postgres()

@@ -16,16 +16,16 @@ import (
 var checker string
 
 // Check type-checks files, each by itself, and returns what the compiler says of
-// each that is not right. It skips the test where the compiler is not installed.
+// each that is not right. It skips the test where nothing of the kind was installed.
 func Check(t testing.TB, files map[string]string) map[string][]string {
 	t.Helper()
 	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS") //nolint:forbidigo // a helper of tests
 	if modules == "" {
-		t.Skip("LUANETTE_TEST_NEIGHBOURS, a node_modules folder, is not set")
+		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
 	}
 	compiler := filepath.Join(modules, "typescript", "lib", "typescript.js")
 	if _, err := os.Stat(compiler); err != nil {
-		t.Skipf("the TypeScript compiler is not installed: %v", err)
+		t.Fatalf("make neighbours installs the TypeScript compiler: %v", err)
 	}
 	input, err := json.Marshal(files)
 	if err != nil {
