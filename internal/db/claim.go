@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"modernc.org/sqlite"
@@ -53,7 +54,17 @@ func (p *postgres) claim(ctx context.Context, name string) (func() error, error)
 	}
 	var ours bool
 	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("claim "+name)).Scan(&ours); err == nil && ours {
-		return func() error { return conn.Close(context.WithoutCancel(ctx)) }, nil
+		return func() error {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			// The server gives the lock back some time after a connection has closed,
+			// but whoever claims next should find it free at once.
+			_, err := conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+			if conn.IsClosed() {
+				err = nil // and the lock with it
+			}
+			return errors.Join(err, conn.Close(ctx))
+		}, nil
 	}
 	if err == nil {
 		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, p.where).
