@@ -1,2 +1,2 @@
 // ends: limit_exceeded
-'x'.repeat(5e6)
+'x'.repeat(12e6)
