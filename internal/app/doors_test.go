@@ -98,7 +98,11 @@ func newStreet(t *testing.T, more string) *street {
 	s := &street{t: t, shops: map[string]*shop{}}
 	model := llmtest.Start(t, s.buyer)
 	var file strings.Builder
+	// Scripts may wait at a shop as long as it takes until everybody stands there.
 	file.WriteString(more + `
+[scripts]
+timeout = "10m"
+code_timeout = "10m"
 [[policy]]
 tool = "banned.*"
 do = "deny"
