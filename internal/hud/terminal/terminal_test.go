@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,17 +171,44 @@ type person struct {
 	t      *testing.T
 	screen vt10x.Terminal
 	line   *os.File // the terminal's end of the line
+	tty    *os.File // the program's
 	ended  chan error
+}
+
+// keyboard is a terminal that is read as it is. One that also has a name the
+// library reads through an epoll, which it closes while that is still waited on:
+// with several terminals in one process one then hears the keys of another.
+type keyboard struct{ tty *os.File }
+
+func (k keyboard) Read(b []byte) (int, error)  { return k.tty.Read(b) }
+func (k keyboard) Write(b []byte) (int, error) { return k.tty.Write(b) }
+func (k keyboard) Close() error                { return k.tty.Close() }
+func (k keyboard) Fd() uintptr                 { return k.tty.Fd() }
+
+// openTerminal is both ends of a line. Closing ours ends whoever reads it, which
+// takes a file that does not block.
+func openTerminal() (line, tty *os.File, err error) {
+	blocking, tty, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer blocking.Close()
+	fd, err := syscall.Dup(int(blocking.Fd()))
+	if err != nil {
+		return nil, nil, err
+	}
+	err = syscall.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), "line"), tty, err
 }
 
 // sit starts the dashboard on a terminal of that size.
 func (s *stage) sit(width, height int) *person {
 	s.t.Helper()
-	line, tty, err := pty.Open()
+	line, tty, err := openTerminal()
 	if err != nil {
 		s.t.Skipf("there are no terminals here: %v", err)
 	}
-	p := &person{s.t, vt10x.New(vt10x.WithSize(width, height)), line, make(chan error, 1)}
+	p := &person{s.t, vt10x.New(vt10x.WithSize(width, height)), line, tty, make(chan error, 1)}
 	p.resize(width, height)
 	drawn := make(chan struct{})
 	go func() { // ends when the line is closed
@@ -189,7 +217,7 @@ func (s *stage) sit(width, height int) *person {
 	}()
 	go func() {
 		p.ended <- terminal.Run(s.t.Context(), terminal.Options{
-			Server: s.server.URL, Key: secret.New(s.key), Version: "test", Input: tty, Output: tty,
+			Server: s.server.URL, Key: secret.New(s.key), Version: "test", Input: keyboard{tty}, Output: tty,
 			Env: []string{"TERM=xterm-256color"}, Now: func() time.Time { return noon.Add(time.Minute) },
 		})
 	}()
@@ -208,7 +236,7 @@ func (s *stage) sit(width, height int) *person {
 func (p *person) resize(width, height int) {
 	p.t.Helper()
 	p.screen.Resize(width, height)
-	if err := pty.Setsize(p.line, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+	if err := pty.Setsize(p.tty, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
 		p.t.Fatal(err)
 	}
 }
