@@ -12,8 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/luanette/luanette/internal/backoff"
 )
@@ -68,11 +66,7 @@ func (r *radio) receive() {
 
 // hearAll listens until the connection is gone, and tells whether there was one.
 func (r *radio) hearAll() (connected bool) {
-	config := r.p.config.ConnConfig.Copy()
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler { // there is no statement to call off
-		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn()}
-	}
-	conn, err := pgx.ConnectConfig(r.ctx, config)
+	conn, err := pgx.ConnectConfig(r.ctx, r.p.config.ConnConfig.Copy())
 	if err != nil {
 		return false
 	}
