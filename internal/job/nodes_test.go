@@ -3,6 +3,7 @@ package job_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 	defer shut(t, b)
 	j := submit(t, a, job.Spec{Source: "write:one spin write:two"})
 	<-here.in
+	recorded(t, b, j, 1)
 	owners, err := b.Owners(t.Context())
 	if err != nil || !slices.Equal(owners, []string{"a"}) {
 		t.Errorf("owners %v (%v)", owners, err)
@@ -40,16 +42,37 @@ func TestJobsMoveBetweenNodes(t *testing.T) {
 		t.Errorf("the first effect happened %d times", n)
 	}
 	for _, q := range []*job.Queue{a, b} { // one of them waits for the other's
-		go func() {
+		var asked sync.WaitGroup
+		asked.Go(func() {
 			if _, err := q.Cancel(t.Context(), j); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 		done, pending, err := q.Poll(t.Context(), []string{j}, time.Minute, true)
 		if err != nil || len(done) != 1 || done[0].State != job.Cancelled {
 			t.Errorf("done %v, pending %v (%v)", done, pending, err)
 		}
+		asked.Wait()
 	}
+}
+
+// recorded waits until the outcomes of n effects are in the journal: who goes on with a
+// job before that cannot tell what became of them.
+func recorded(t *testing.T, q *job.Queue, id string, n int) {
+	t.Helper()
+	clocktest.Await(t, func() bool {
+		steps, err := q.Journal(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := 0
+		for _, step := range steps {
+			if step.Done {
+				done++
+			}
+		}
+		return done == n
+	})
 }
 
 // A node that was taken for dead does nothing more to the world.
@@ -97,6 +120,7 @@ func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
 	defer shut(t, b)
 	j := submit(t, a, job.Spec{Source: "say:one half say:two write:it spin"})
 	<-here.in
+	recorded(t, b, j, 1)
 	seen := func(q *job.Queue) job.Job {
 		t.Helper()
 		var now job.Job

@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -11,17 +12,26 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/job"
 )
 
-const longTime = 30 * time.Second // ends a test that would hang
+const (
+	longTime = clocktest.Patience // ends a test that would hang
+	// testsAtOnce is how many run beside each other unless -parallel says otherwise:
+	// most of the time they wait for Postgres.
+	testsAtOnce = "6"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(crashChild) != "" {
 		runCrashChild()
 		return
+	}
+	if err := flag.Set("test.parallel", testsAtOnce); err != nil { // before what the command line says
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
