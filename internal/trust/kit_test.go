@@ -28,7 +28,7 @@ func (s *shop) Call(_ context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // offer replaces the list by definitions, each "space {json}".
-func (s *shop) offer(t *testing.T, definitions ...string) {
+func (s *shop) offer(t testing.TB, definitions ...string) {
 	t.Helper()
 	s.tools = nil
 	for _, d := range definitions {
@@ -44,7 +44,7 @@ func (s *shop) offer(t *testing.T, definitions ...string) {
 	slices.SortFunc(s.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 }
 
-func database(t *testing.T) *db.DB {
+func database(t testing.TB) *db.DB {
 	t.Helper()
 	d, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
@@ -62,7 +62,7 @@ func pinned(spaces ...string) trust.Settings {
 	return s
 }
 
-func guard(t *testing.T, d *db.DB, inner tool.Source, o trust.Options) *trust.Guard {
+func guard(t testing.TB, d *db.DB, inner tool.Source, o trust.Options) *trust.Guard {
 	t.Helper()
 	g, err := trust.New(t.Context(), d, inner, o)
 	if err != nil {
@@ -71,7 +71,7 @@ func guard(t *testing.T, d *db.DB, inner tool.Source, o trust.Options) *trust.Gu
 	return g
 }
 
-func listed(t *testing.T, s tool.Source) (names []string) {
+func listed(t testing.TB, s tool.Source) (names []string) {
 	t.Helper()
 	tools, err := s.Tools(t.Context())
 	if err != nil {
