@@ -5,116 +5,96 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // canonical writes JSON in one way only: members sorted by name, no blanks,
 // strings escaped alike. Numbers keep their digits. Where an object has two
 // members of one name both stay, so that a definition cannot show one of them to
-// us and the other to somebody else; repeated tells that there are any. What is no
-// JSON, or no text, stands for itself.
-func canonical(raw []byte) (out []byte, repeated bool) {
+// us and the other to somebody else. ok is false for what is no JSON, or no text:
+// it stands for itself. The tree is what was written, in the same order.
+func canonical(raw []byte) (out []byte, tree node, ok bool) {
 	if !utf8.Valid(raw) {
-		return slices.Clone(raw), false
+		return slices.Clone(raw), parse(readable(raw)), false
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	w := writer{decoder: d}
-	if err := w.value(); err != nil {
-		return slices.Clone(raw), false
+	tree = parse(raw)
+	if wire.Valid(raw) != nil {
+		return slices.Clone(raw), tree, false
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return slices.Clone(raw), false
-	}
-	return w.out.Bytes(), w.repeated
+	tree.sort()
+	return tree.append(make([]byte, 0, len(raw))), tree, true
 }
 
-type writer struct {
-	decoder  *json.Decoder
-	out      bytes.Buffer
-	repeated bool
+// readable puts a mark for each byte that is no text.
+func readable(raw []byte) []byte { return []byte(string([]rune(string(raw)))) }
+
+// sort puts members in order.
+func (n *node) sort() {
+	for i := range n.kids {
+		n.kids[i].sort()
+	}
+	if n.kind == '{' {
+		slices.SortStableFunc(n.kids, func(a, b node) int { return strings.Compare(a.name, b.name) })
+	}
 }
 
-func (w *writer) value() error {
-	token, err := w.decoder.Token()
-	if err != nil {
-		return err
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		if t == '{' {
-			return w.object()
+// repeats tells whether any object of a sorted tree has two members of one name.
+func (n *node) repeats() bool {
+	for i := range n.kids {
+		if n.kind == '{' && i > 0 && n.kids[i-1].name == n.kids[i].name || n.kids[i].repeats() {
+			return true
 		}
-		return w.array()
-	case json.Number:
-		w.out.WriteString(t.String())
-	default:
-		w.out.Write(encoded(t))
 	}
-	return nil
+	return false
 }
 
-func (w *writer) array() error {
-	w.out.WriteByte('[')
-	for first := true; w.decoder.More(); first = false {
-		if !first {
-			w.out.WriteByte(',')
-		}
-		if err := w.value(); err != nil {
-			return err
-		}
+// append writes a value.
+func (n *node) append(out []byte) []byte {
+	switch n.kind {
+	case 0:
+		return append(out, n.text...)
+	case '"':
+		return appendText(out, n.text)
 	}
-	w.out.WriteByte(']')
-	_, err := w.decoder.Token()
-	return err
-}
-
-func (w *writer) object() error {
-	type member struct {
-		name string
-		text []byte
-	}
-	var members []member
-	for w.decoder.More() {
-		token, err := w.decoder.Token()
-		if err != nil {
-			return err
-		}
-		name, _ := token.(string)
-		inner := writer{decoder: w.decoder}
-		if err := inner.value(); err != nil {
-			return err
-		}
-		w.repeated = w.repeated || inner.repeated
-		members = append(members, member{name, inner.out.Bytes()})
-	}
-	slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	w.out.WriteByte('{')
-	for i, m := range members {
+	out = append(out, n.kind)
+	for i := range n.kids {
 		if i > 0 {
-			w.repeated = w.repeated || members[i-1].name == m.name
-			w.out.WriteByte(',')
+			out = append(out, ',')
 		}
-		w.out.Write(encoded(m.name))
-		w.out.WriteByte(':')
-		w.out.Write(m.text)
+		if n.kind == '{' {
+			out = append(appendText(out, n.kids[i].name), ':')
+		}
+		out = n.kids[i].append(out)
 	}
-	w.out.WriteByte('}')
-	_, err := w.decoder.Token()
-	return err
+	return append(out, n.kind+2) // the closing one, in ASCII
 }
 
-// encoded is a scalar as JSON, with nothing escaped that need not be.
-func encoded(v any) []byte {
+// appendText writes a string, with nothing escaped that need not be.
+func appendText(out []byte, text string) []byte {
+	if !escapes(text) {
+		return append(append(append(out, '"'), text...), '"')
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // scalars always encode
-	return bytes.TrimRight(b.Bytes(), "\n")
+	_ = e.Encode(text) // text always encodes
+	return append(out, bytes.TrimRight(b.Bytes(), "\n")...)
+}
+
+// escapes tells whether there may be anything in a text that JSON escapes, or
+// encoding/json does: it writes the separators of lines and paragraphs, which begin
+// with 0xe2, in ASCII.
+func escapes(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 {
+			return true
+		}
+	}
+	return false
 }
 
 // digestOf is the SHA-256 of canonical JSON.

@@ -90,9 +90,7 @@ func parts(raw json.RawMessage) *taken {
 				return nil
 			}
 			name, _ = token.(string)
-			for base, n := name, 2; t.values[name] != nil; n++ { // repeated members are parts of their own
-				name = fmt.Sprintf("%s#%d", base, n)
-			}
+			name = another(name, func(name string) bool { return t.values[name] != nil })
 		}
 		var value json.RawMessage
 		if d.Decode(&value) != nil {
@@ -101,6 +99,14 @@ func parts(raw json.RawMessage) *taken {
 		t.names, t.values[name] = append(t.names, name), value
 	}
 	return t
+}
+
+// another is a name that is not taken: repeated members are parts of their own.
+func another(name string, taken func(string) bool) string {
+	for base, n := name, 2; taken(name); n++ {
+		name = fmt.Sprintf("%s#%d", base, n)
+	}
+	return name
 }
 
 func join(path, name string, list bool) string {

@@ -14,7 +14,7 @@ func (g *Guard) pin(ctx context.Context, tools []*judged) {
 	var changed []*Pin
 	for _, j := range tools {
 		k := key{j.info.Space, Tool, j.info.Name}
-		p, fresh := g.offer(k, j.digest, j.definition, j.flags)
+		p, fresh := g.offer(k, j.content, j.flags)
 		j.pin = p
 		if fresh {
 			changed = append(changed, p)
@@ -25,20 +25,20 @@ func (g *Guard) pin(ctx context.Context, tools []*judged) {
 
 // offer is the pin of a definition as it is offered now; fresh tells that it is
 // not kept yet.
-func (g *Guard) offer(k key, digest string, definition []byte, flags []Finding) (p *Pin, fresh bool) {
+func (g *Guard) offer(k key, c *content, flags []Finding) (p *Pin, fresh bool) {
 	target := g.options.Target(k.upstream)
 	now := g.options.Clock.Now().UTC().Truncate(time.Microsecond)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	old := g.pins[k]
-	if old != nil && old.Digest == digest && old.Target == target {
+	if old != nil && old.Digest == c.digest && old.Target == target {
 		return old, false
 	}
 	next := Pin{ID: k.id(), Upstream: k.upstream, Kind: k.kind, Name: k.name, Seen: now}
 	if old != nil {
 		next = *old
 	}
-	next.Target, next.Digest, next.Definition, next.Flags, next.Changed = target, digest, definition, flags, now
+	next.Target, next.Digest, next.Definition, next.Flags, next.Changed = target, c.digest, c.definition, flags, now
 	g.pins[k] = &next
 	return &next, true
 }
@@ -102,14 +102,14 @@ func (g *Guard) Examine(ctx context.Context, namespace string, kind Kind, raw js
 	if kind == Prompt {
 		name, _ = wire.GetText(raw, "name")
 	}
-	definition, repeated := canonical(raw)
+	c := contentOf(raw)
 	var m *mentions
 	if r := g.last.Load(); r != nil {
-		m = &mentions{namespace, naming(r.from, g.options.Own())}
+		m = &mentions{namespace, r.called, ownNames(g.options.Own())}
 	}
 	g.judging.Lock()
 	defer g.judging.Unlock()
-	p, fresh := g.offer(key{namespace, kind, name}, digestOf(definition), definition, scan(definition, repeated, m))
+	p, fresh := g.offer(key{namespace, kind, name}, c, c.findings(m))
 	if fresh {
 		g.keep(ctx, []*Pin{p})
 	}

@@ -11,46 +11,71 @@ import (
 // everywhere.
 type mentions struct {
 	upstream string
-	names    map[string]map[string]bool // by name: the namespaces that have such a tool, "" being ours
+	names    *naming
+	own      map[string]bool
 }
 
-// naming gathers the names of all tools.
-func naming(infos []tool.Info, own []string) map[string]map[string]bool {
-	names := map[string]map[string]bool{}
-	add := func(name, space string) {
-		name = strings.ToLower(name)
-		if len(name) < 8 || !strings.ContainsAny(name, "_-.") {
-			return
-		}
-		if names[name] == nil {
-			names[name] = map[string]bool{}
-		}
-		names[name][space] = true
-	}
+// naming is which upstreams have tools of which names.
+type naming struct {
+	first map[string]string // the first namespace that has such a tool
+	more  map[tool.Ref]bool // the others
+}
+
+// compound tells whether a name, or a word that could be one, counts.
+func compound(name string) bool { return len(name) >= 8 && strings.ContainsAny(name, "_-.") }
+
+// namesOf gathers the names of all tools.
+func namesOf(infos []tool.Info) *naming {
+	n := &naming{first: make(map[string]string, 3*len(infos)), more: map[tool.Ref]bool{}}
 	for i := range infos {
-		info := &infos[i]
-		add(info.Name, info.Space)
-		add(info.Ref.String(), info.Space)
-		add(info.Space+"__"+info.Name, info.Space)
+		ref := infos[i].Ref
+		n.add(ref.Name, ref.Space)
+		n.add(ref.String(), ref.Space)
+		n.add(ref.Space+"__"+ref.Name, ref.Space)
 	}
+	return n
+}
+
+func (n *naming) add(name, space string) {
+	if !compound(name) {
+		return
+	}
+	name = strings.ToLower(name)
+	if first, ok := n.first[name]; !ok {
+		n.first[name] = space
+	} else if first != space {
+		n.more[tool.Ref{Space: space, Name: name}] = true
+	}
+}
+
+// ownNames are the names of our own tools as texts are read.
+func ownNames(own []string) map[string]bool {
+	names := make(map[string]bool, len(own))
 	for _, name := range own {
-		add(name, "")
+		names[strings.ToLower(name)] = true
 	}
 	return names
 }
 
-// in is the first name of somebody else in a text, or "".
-func (m *mentions) in(text string) string {
+// in is the first name of somebody else among words with blanks between, or "".
+func (m *mentions) in(words string) string {
 	if m == nil {
 		return ""
 	}
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
-	}) {
-		word = strings.Trim(word, ".-")
-		if owners := m.names[word]; owners != nil && !owners[m.upstream] {
+	for word := range strings.SplitSeq(words, " ") {
+		if m.foreign(word) {
 			return word
 		}
 	}
 	return ""
+}
+
+// foreign tells whether a word is the name of somebody's tool, and of none of the
+// upstream's own.
+func (m *mentions) foreign(word string) bool {
+	first, known := m.names.first[word]
+	if known && (first == m.upstream || m.names.more[tool.Ref{Space: m.upstream, Name: word}]) {
+		return false
+	}
+	return known || m.own[word]
 }

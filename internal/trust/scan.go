@@ -2,9 +2,8 @@ package trust
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,73 +40,91 @@ const (
 	excerptLength     = 120
 )
 
-// scanned is a text under the eyes of the scanner.
+// scanner looks through a definition.
 type scanner struct {
-	mentions *mentions
-	found    []Finding
+	walker
+	content *content
+	texts   int    // how many were looked at
+	read    []byte // the one that is looked at, as it is read
 }
 
-// scan looks through a definition in its canonical form. The same definition
-// always gives the same findings.
-func scan(definition []byte, repeated bool, m *mentions) []Finding {
-	s := scanner{mentions: m}
-	switch {
-	case !utf8.Valid(definition):
-		s.add(Unreadable, "definition", "it is not valid UTF-8")
-	case repeated:
-		s.add(Repeated, "definition", "a member stands in it twice")
+// scan looks through a definition and the tree it stands for; ok tells that it is
+// canonical JSON. The same definition always gives the same findings.
+func scan(definition []byte, tree *node, ok bool) *content {
+	repeated := ok && tree.repeats()
+	s := scanner{content: &content{}}
+	s.walker = walker{visit: s.text, twice: repeated || !ok}
+	if !utf8.Valid(definition) {
+		s.add(Unreadable, "it is not valid UTF-8")
+	}
+	if repeated {
+		s.add(Repeated, "a member stands in it twice")
 	}
 	if len(definition) > longestDefinition {
-		s.add(TooLong, "definition", fmt.Sprintf("%d bytes", len(definition)))
+		s.add(TooLong, fmt.Sprintf("%d bytes", len(definition)))
 	}
-	s.value("", definition)
-	return s.found
+	s.value(tree)
+	s.content.found = slices.Clip(s.content.found)
+	return s.content
 }
 
-func (s *scanner) add(code Code, path, text string) {
-	if len(s.found) < mostFindings {
-		s.found = append(s.found, Finding{code, orWhole(path), text})
-	}
-}
-
-// value looks at every text in a value, names of members included.
-func (s *scanner) value(path string, raw json.RawMessage) {
-	if t := parts(raw); t != nil {
-		for _, name := range t.names {
-			inner := join(path, name, t.list)
-			if !t.list {
-				s.text(inner, name)
-			}
-			s.value(inner, t.values[name])
-		}
-		return
-	}
-	var text string
-	if bytes.HasPrefix(raw, []byte{'"'}) && json.Unmarshal(raw, &text) == nil {
-		s.text(path, text)
+func (s *scanner) add(code Code, text string) {
+	if len(s.content.found) < mostFindings {
+		s.content.found = append(s.content.found, Finding{code, s.where(), text})
 	}
 }
 
-func (s *scanner) text(path, text string) {
+func (s *scanner) text(text string) {
 	if len(text) > longestText {
-		s.add(TooLong, path, fmt.Sprintf("%d characters", utf8.RuneCountInString(text)))
+		s.add(TooLong, fmt.Sprintf("%d characters", utf8.RuneCountInString(text)))
 	}
-	s.hidden(path, text)
-	read := asRead(text)
-	for _, p := range patterns {
-		if at := p.words.FindStringIndex(read); at != nil {
-			s.add(p.code, path, excerpt(read, at))
+	if !plainText(text) {
+		s.hidden(text)
+	}
+	s.read = appendRead(s.read[:0], text)
+	seen, spoken := s.words()
+	for i := range patterns {
+		if p := &patterns[i]; seen&p.needs == p.needs {
+			if at := p.words.FindIndex(s.read); at != nil {
+				s.add(p.code, excerpt(string(s.read), at))
+			}
 		}
 	}
-	if at := blob.FindStringIndex(text); at != nil {
-		s.add(Encoded, path, excerpt(text, at))
+	if isBlob(text) {
+		s.add(Encoded, excerpt(text, blob.FindStringIndex(text)))
 	}
-	if name := s.mentions.in(read); name != "" {
-		s.add(OtherTool, path, "it speaks of "+name)
+	s.speak(spoken)
+	s.texts++
+}
+
+// words looks at the words of the text: seen are the marks of telling ones, and
+// spoken those that could be names of tools, with blanks between.
+func (s *scanner) words() (seen marks, spoken []byte) {
+	for at := 0; at < len(s.read); {
+		begin, word := at, at
+		for ; at < len(s.read) && kinds[s.read[at]] != other; at++ {
+			if kinds[s.read[at]] == joint {
+				seen |= telling[string(s.read[word:at])]
+				word = at + 1
+			}
+		}
+		seen |= telling[string(s.read[word:at])]
+		if name := bytes.Trim(s.read[begin:at], ".-"); len(name) >= 8 && bytes.ContainsAny(name, "_-.") {
+			spoken = append(append(spoken, name...), ' ')
+		}
+		at++
+	}
+	return seen, spoken
+}
+
+// speak keeps words that could be names, unless nobody would be told of them.
+func (s *scanner) speak(words []byte) {
+	if before := len(s.content.found); len(words) > 0 && before < mostFindings {
+		s.content.spoken = append(s.content.spoken, spoken{before, s.texts, string(words[:len(words)-1])})
 	}
 }
 
-func (s *scanner) hidden(path, text string) {
+func (s *scanner) hidden(text string) {
 	for at, r := range text {
 		what := hidden(r)
 		if r == 0x200d && at > 0 { // joins the parts of an emoji
@@ -116,7 +133,7 @@ func (s *scanner) hidden(path, text string) {
 			}
 		}
 		if what != "" {
-			s.add(HiddenText, path, what+": "+excerpt(text, []int{at, at + utf8.RuneLen(r)}))
+			s.add(HiddenText, what+": "+excerpt(text, []int{at, at + utf8.RuneLen(r)}))
 			return
 		}
 	}
@@ -132,59 +149,3 @@ func excerpt(text string, at []int) string {
 	}
 	return strings.Join(strings.Fields(Visible(cut)), " ")
 }
-
-// asRead is a text as a reader takes it in: small letters, lookalikes as what they
-// look like, hidden characters and emphasis gone, runs of blanks as one.
-func asRead(text string) string {
-	var b strings.Builder
-	blank := false
-	for _, r := range text {
-		switch {
-		case hidden(r) != "" || r == '*' || r == '`':
-			continue
-		case strings.ContainsRune(" \n\t\r\u00a0", r):
-			blank = b.Len() > 0
-			continue
-		}
-		if blank {
-			b.WriteByte(' ')
-			blank = false
-		}
-		b.WriteRune(letterOf(r))
-	}
-	return b.String()
-}
-
-// letterOf is the small letter of ours that a character passes for.
-func letterOf(r rune) rune {
-	if r >= 0xff01 && r <= 0xff5e { // full width
-		r -= 0xfee0
-	} else if like, ok := lookalikes[r]; ok && r >= 0x80 {
-		r = like
-	}
-	if r >= 'A' && r <= 'Z' {
-		r += 'a' - 'A'
-	}
-	return r
-}
-
-// patterns are looked for in texts as they are read.
-var patterns = []struct {
-	code  Code
-	words *regexp.Regexp
-}{
-	{Orders, regexp.MustCompile(`\b(ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b(previous|prior|above|earlier|preceding|other|all|any|system|safety|your)\b[^.]{0,20}\b(instructions?|prompts?|rules?|messages?|guidelines?|directions?|context|polic(y|ies))`)},
-	{Orders, regexp.MustCompile(`\b(do not|don't|dont|never|must not|without)\b[^.]{0,15}\b(tell|telling|inform|informing|mention|mentioning|reveal|revealing|disclose|disclosing|show|notify|notifying|alert|asking|ask|explain)\b[^.]{0,25}\b(the )?(user|human|person|anyone|anybody|client|operator)\b`)},
-	{Orders, regexp.MustCompile(`\b(keep|stay|remain)\b[^.]{0,20}\b(secret|hidden|silent|quiet)\b[^.]{0,20}\b(from|about)\b`)},
-	{Orders, regexp.MustCompile(`\b(before|after|instead of|prior to)\b (using|calling|invoking|running) (any|this|every|other|another|all)\b[^.]{0,30}\b(tools?|functions?)\b[^.]{0,40}\b(must|first|always|call|read|send)\b`)},
-	{Orders, regexp.MustCompile(`<\s*/?\s*(important|system|instructions?|secret|admin|hidden|assistant|prompt)\s*>`)},
-	{Orders, regexp.MustCompile(`\b(you (must|have to|need to|should) (always|never|first|now))\b[^.]{0,40}\b(call|read|send|pass|include|forward|upload|use)\b`)},
-	{Orders, regexp.MustCompile(`\b(pass|send|include|put|forward|attach|append|add)\b[^.]{0,40}\b(contents?|text|value|conversation|chat history|system prompt|credentials?|api keys?|tokens?|passwords?|private key|environment variables?)\b[^.]{0,40}\b(as|in|into|to|via|through)\b[^.]{0,25}\b(parameter|argument|field|sidenote|note|url|address|header|this tool)\b`)},
-	{Orders, regexp.MustCompile(`\b(new|updated|real|actual) (system )?(instructions?|prompt)\s*:`)},
-	{Orders, regexp.MustCompile(`\b(act|behave|respond) as (if|though) (you|the user)\b|\byou are now\b|\bjailbreak\b|\bdeveloper mode\b`)},
-	{SecretPath, regexp.MustCompile(`(~|\$home|/root|/home/[a-z0-9._-]+|%userprofile%)?[/\\]?\.(ssh|aws|gnupg|kube|docker|netrc|npmrc|pgpass|pypirc|git-credentials)([/\\ .,"')]|$)`)},
-	{SecretPath, regexp.MustCompile(`\bid_(rsa|dsa|ecdsa|ed25519)\b|/etc/(passwd|shadow|sudoers)\b|\bauthorized_keys\b|(^|[\s/"'(])\.env\b|\.(bash|zsh)_history\b|\b(mcp|claude_desktop_config|credentials|secrets)\.json\b|\blogin keychain\b|/proc/(self|\d+)/environ`)},
-}
-
-// blob is base64 or hexadecimal digits beyond what a description needs.
-var blob = regexp.MustCompile(`[A-Za-z0-9+/_-]{160,}={0,2}|(?:[0-9a-fA-F]{2}){80,}`)

@@ -1,6 +1,8 @@
 package trust
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/tool"
@@ -23,46 +25,82 @@ func shadows(infos []tool.Info, own []string, settings *Settings) map[tool.Ref]s
 	for _, name := range own {
 		ours[skeleton(name)] = name
 	}
-	exposed := map[string][]tool.Ref{} // by skeleton of the name it is exposed by
-	within := map[tool.Ref][]tool.Ref{}
 	for i := range infos {
 		ref := infos[i].Ref
-		looks := skeleton(ref.Name)
-		if name, ok := ours[looks]; ok {
+		if name, ok := ours[skeleton(ref.Name)]; ok {
 			found[ref] = shadow{of: name, own: true, refused: !plain(ref.Name)}
 		}
-		exposed[skeleton(ref.Space+"__"+ref.Name)] = append(exposed[skeleton(ref.Space+"__"+ref.Name)], ref)
-		inside := tool.Ref{Space: ref.Space, Name: looks}
-		within[inside] = append(within[inside], ref)
 	}
-	for _, alike := range exposed {
-		if len(alike) > 1 {
-			crowd(alike, settings, found)
-		}
-	}
-	for _, alike := range within {
-		if len(alike) > 1 {
-			crowd(alike, settings, found)
+	for _, alike := range exposedAlike(infos) {
+		crowd(alike, settings, found)
+		for _, inside := range withinAlike(alike) {
+			crowd(inside, settings, found)
 		}
 	}
 	return found
+}
+
+// exposedAlike are the tools of which some are exposed by names that look the same,
+// by that name. Almost none are, so nothing is gathered before a second one shows.
+func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
+	first, crowds := make(map[string]int, len(infos)), map[string][]tool.Ref{}
+	for i := range infos {
+		ref := infos[i].Ref
+		if i > 0 && ref == infos[i-1].Ref { // nobody passes for itself
+			continue
+		}
+		looks := skeleton(ref.Space + "__" + ref.Name)
+		before, taken := first[looks]
+		switch {
+		case !taken:
+			first[looks] = i
+		case crowds[looks] == nil:
+			crowds[looks] = []tool.Ref{infos[before].Ref, ref}
+		default:
+			crowds[looks] = append(crowds[looks], ref)
+		}
+	}
+	return crowds
+}
+
+// withinAlike are those of tools exposed alike that look the same in their own
+// namespace as well.
+func withinAlike(alike []tool.Ref) map[tool.Ref][]tool.Ref {
+	crowds := map[tool.Ref][]tool.Ref{}
+	for _, ref := range alike {
+		looks := tool.Ref{Space: ref.Space, Name: skeleton(ref.Name)}
+		crowds[looks] = append(crowds[looks], ref)
+	}
+	maps.DeleteFunc(crowds, func(_ tool.Ref, inside []tool.Ref) bool { return len(inside) < 2 })
+	return crowds
 }
 
 // crowd decides between tools that look alike. The one whose name is plain and
 // whose namespace is the owner's stays; who reaches across a namespace, or writes
 // in other letters, is refused; where nothing tells them apart both are flagged.
 func crowd(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
-	for _, ref := range alike {
-		for _, other := range alike {
-			if ref == other || found[ref].refused {
-				continue
-			}
-			found[ref] = shadow{of: other.String(), refused: worse(ref, settings) > worse(other, settings)}
+	var better [worst + 1]int // by rank: the first of a lower one, or -1
+	for rank := range better {
+		better[rank] = slices.IndexFunc(alike, func(ref tool.Ref) bool { return worse(ref, settings) < rank })
+	}
+	last := len(alike) - 1
+	for i, ref := range alike {
+		at := better[worse(ref, settings)]
+		switch {
+		case found[ref].refused:
+		case at >= 0:
+			found[ref] = shadow{of: alike[at].String(), refused: true}
+		case i < last:
+			found[ref] = shadow{of: alike[last].String()}
+		default:
+			found[ref] = shadow{of: alike[last-1].String()}
 		}
 	}
 }
 
-// worse ranks a tool by how much its name reaches for another's.
+const worst = 7
+
+// worse ranks a tool by how much its name reaches for another's, up to worst.
 func worse(ref tool.Ref, settings *Settings) (rank int) {
 	if !plain(ref.Name) {
 		rank += 4

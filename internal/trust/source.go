@@ -16,17 +16,16 @@ type reading struct {
 	shown   []tool.Info
 	judged  map[tool.Ref]*judged
 	names   map[string]*judged // by every way to write the name of what is not shown
+	called  *naming
 }
 
 // judged is one tool and what became of it.
 type judged struct {
-	info       *tool.Info
-	definition []byte
-	digest     string
-	repeated   bool
-	flags      []Finding
-	shadow     shadow
-	pin        *Pin // nil where nothing is pinned
+	*content
+	info   *tool.Info
+	flags  []Finding
+	shadow shadow
+	pin    *Pin // nil where nothing is pinned
 }
 
 // allowed tells whether the tool may be seen and called, or why not.
@@ -79,14 +78,13 @@ func (g *Guard) examine(ctx context.Context, infos []tool.Info, last *reading) *
 	settings := g.settings
 	g.mu.Unlock()
 	own := g.options.Own()
-	shadowing, names := shadows(infos, own, &settings), naming(infos, own)
-	now := &reading{from: infos, judged: make(map[tool.Ref]*judged, len(infos)), names: map[string]*judged{}}
+	shadowing, ours := shadows(infos, own, &settings), ownNames(own)
+	now := &reading{from: infos, judged: make(map[tool.Ref]*judged, len(infos)), names: map[string]*judged{}, called: namesOf(infos)}
 	var fresh []*judged
 	for i := range infos {
 		info := &infos[i]
-		j := &judged{info: info, shadow: shadowing[info.Ref]}
-		j.describe(last)
-		j.flags = scan(j.definition, j.repeated, &mentions{info.Space, names})
+		j := &judged{content: last.content(info), info: info, shadow: shadowing[info.Ref]}
+		j.flags = j.content.findings(&mentions{info.Space, now.called, ours})
 		if j.shadow.of != "" {
 			j.flags = append(j.flags, j.shadow.finding())
 		}
@@ -110,16 +108,15 @@ func (g *Guard) examine(ctx context.Context, infos []tool.Info, last *reading) *
 	return now
 }
 
-// describe takes over the digest of a definition that did not change.
-func (j *judged) describe(last *reading) {
-	if last != nil {
-		if old := last.judged[j.info.Ref]; old != nil && old.info.Same(j.info) {
-			j.definition, j.digest, j.repeated = old.definition, old.digest, old.repeated
-			return
+// content is what a tool's definition says. One that did not change is not read
+// again.
+func (r *reading) content(info *tool.Info) *content {
+	if r != nil {
+		if old := r.judged[info.Ref]; old != nil && old.info.Same(info) {
+			return old.content
 		}
 	}
-	j.definition, j.repeated = canonical(definitionOf(j.info))
-	j.digest = digestOf(j.definition)
+	return contentOf(definitionOf(info))
 }
 
 // definitionOf is a tool as its owner wrote it, or as we know it.

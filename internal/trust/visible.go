@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // hidden names what a character does that a reader cannot see, or is "".
@@ -84,25 +85,39 @@ const (
 // skeleton is what a name looks like: two names of one skeleton pass for each
 // other.
 func skeleton(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		switch {
-		case hidden(r) != "":
-			continue
-		case r >= 0xff01 && r <= 0xff5e: // full width
-			r -= 0xfee0
-		case r >= 0x1d400 && r <= 0x1d6a3: // mathematical letters, in alphabets of 52
-			r = mathematical(r)
+	return strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf {
+			return asciiLooks[r]
 		}
-		for range 2 { // a stranger may pass for one of ours that passes for another
-			if like, ok := lookalikes[r]; ok {
-				r = like
-			}
-		}
-		r = unicode.ToLower(r)
-		b.WriteRune(r)
+		return looksLike(r)
+	}, name)
+}
+
+// asciiLooks is looksLike of most characters there are in names.
+var asciiLooks = func() (table [utf8.RuneSelf]rune) {
+	for r := range table {
+		table[r] = looksLike(rune(r))
 	}
-	return b.String()
+	return table
+}()
+
+// looksLike is the character that stands for all that look the same, or -1 for one
+// that cannot be seen.
+func looksLike(r rune) rune {
+	switch {
+	case hidden(r) != "":
+		return -1
+	case r >= 0xff01 && r <= 0xff5e: // full width
+		r -= 0xfee0
+	case r >= 0x1d400 && r <= 0x1d6a3: // mathematical letters, in alphabets of 52
+		r = mathematical(r)
+	}
+	for range 2 { // a stranger may pass for one of ours that passes for another
+		if like, ok := lookalikes[r]; ok {
+			r = like
+		}
+	}
+	return unicode.ToLower(r)
 }
 
 func mathematical(r rune) rune {
