@@ -4,12 +4,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -81,9 +84,8 @@ func main() {
 
 // run is the program without the process around it.
 func run(ctx context.Context, world *process, args []string) int {
-	var commands cli
 	finished := -1
-	parser := kong.Must(&commands,
+	parser := kong.Must(branch(args),
 		kong.Name("luanette"),
 		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
 		kong.Writers(world.Stdout, world.Stderr),
@@ -106,6 +108,21 @@ func run(ctx context.Context, world *process, args []string) int {
 		return exitUsage
 	}
 	return exitCode(world, parsed.Run())
+}
+
+// branch is as much of the command line as args are about: the command they begin
+// with, or everything. To describe all commands to the parser takes it longer than
+// many of them take to run.
+func branch(args []string) any {
+	whole := reflect.TypeFor[cli]()
+	for i := range whole.NumField() {
+		command := whole.Field(i)
+		name := cmp.Or(command.Tag.Get("name"), strings.ToLower(command.Name))
+		if len(args) > 0 && args[0] == name {
+			return reflect.New(reflect.StructOf([]reflect.StructField{command})).Interface()
+		}
+	}
+	return new(cli)
 }
 
 // commandOf is as much of the command line as was understood.

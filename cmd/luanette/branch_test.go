@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// TestBranch has every command asked for help, and given a flag it does not have, by
+// the parser that knows all of them and by the one that knows it alone.
+func TestBranch(t *testing.T) {
+	t.Parallel()
+	var want bytes.Buffer
+	whole := parserOf(t, new(cli), &want)
+	leaves := whole.Model.Leaves(false)
+	if len(leaves) < 60 {
+		t.Fatalf("%d commands", len(leaves))
+	}
+	for _, leaf := range leaves {
+		words := pathTo(leaf)
+		if n := reflect.TypeOf(branch(words)).Elem().NumField(); n != 1 {
+			t.Errorf("%v: the parser is told of %d commands", words, n)
+		}
+		var got bytes.Buffer
+		alone := parserOf(t, branch(words), &got)
+		for _, last := range []string{"--help", "--nothing-like-it"} {
+			asked := slices.Concat(words, []string{last})
+			want.Reset()
+			got.Reset()
+			_, wantErr := whole.Parse(asked)
+			_, gotErr := alone.Parse(asked)
+			if got.String() != want.String() || fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+				t.Errorf("%v: got %s%v, want %s%v", asked, &got, gotErr, &want, wantErr)
+			}
+		}
+	}
+	for _, words := range [][]string{nil, {"--help"}, {"nothing"}} {
+		if _, ok := branch(words).(*cli); !ok {
+			t.Errorf("%v: the parser is not told of all commands", words)
+		}
+	}
+}
+
+// pathTo are the words that name a command.
+func pathTo(leaf *kong.Node) (words []string) {
+	for node := leaf; node.Type == kong.CommandNode; node = node.Parent {
+		words = append([]string{node.Name}, words...)
+	}
+	return words
+}
+
+func parserOf(t *testing.T, grammar any, out io.Writer) *kong.Kong {
+	t.Helper()
+	parser, err := kong.New(grammar, kong.Name("luanette"), kong.Writers(out, out), kong.Exit(func(int) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser
+}
