@@ -58,6 +58,7 @@ func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) 
 	if f.LogLevel != nil {
 		options.Stderr = world.Stderr
 	}
+	loaded.TuneCollector(world.Env)
 	house, err := app.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/luanette/luanette/lua"
@@ -18,15 +17,8 @@ type luaCommand struct {
 	Args []string `arg:"" optional:"" passthrough:"" help:"-e CODE, or FILE and its arguments; - or nothing reads standard input."`
 }
 
-// luaGCPercent trades memory for speed: the process serves one script and ends
-// with it.
-const luaGCPercent = 400
-
 // Run runs Lua with its own exit codes.
 func (c *luaCommand) Run(world *process) error {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(luaGCPercent)
-	}
 	if code := runLua(c.Args, world.Stdin, world.Stdout, world.Stderr); code != exitOK {
 		return exitStatus(code)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -76,6 +77,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(app.DefaultGCPercent) // until the configuration is read, and where it is not
+	}
 	world := &process{os.Stdin, os.Stdout, os.Stderr, app.ProcessEnvironment(os.Environ())}
 	code := run(ctx, world, os.Args[1:])
 	stop()
