@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
@@ -61,6 +64,39 @@ func TestSchemasAreStrict(t *testing.T) {
 	}
 	if got := string(inputSchema[struct{}]("x")); got != `{"type":"object","additionalProperties":false,"properties":{},"required":[]}` {
 		t.Errorf("schema of nothing: %s", got)
+	}
+}
+
+type allBounds struct {
+	manyKinds
+	Name  string    `json:"name" jsonschema:"<b> & \"quoted\"" min:"1" max:"9"`
+	Pair  [2]uint16 `json:"pair"`
+	Lists []struct {
+		Some []string `json:"some,omitempty" min:"1" max:"1e2" jsonschema:"of many"`
+	} `json:"lists"`
+	None struct{}             `json:"none"`
+	Kept struct{ hidden int } `json:"kept"`
+}
+
+// TestSchemasAreWrittenAsTheLibraryDoes holds that nothing of a schema is left out.
+func TestSchemasAreWrittenAsTheLibraryDoes(t *testing.T) {
+	t.Parallel()
+	for _, closed := range []bool{true, false} {
+		s, err := jsonschema.For[allBounds](types())
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound(s, reflect.TypeFor[allBounds]())
+		if err := strict(s, closed); err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := appendSchema(nil, s); string(got) != string(want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 

@@ -70,10 +70,7 @@ func derive[T any](name string, closed bool) json.RawMessage {
 	if err := strict(s, closed); err != nil {
 		panic(fmt.Sprintf("toolset: tool %s: %v", name, err))
 	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		panic(fmt.Sprintf("toolset: tool %s: %v", name, err))
-	}
+	raw := json.RawMessage(appendSchema(nil, s))
 	if _, found := wire.Get(raw, "properties"); !found {
 		raw = wire.Set(raw, "properties", json.RawMessage("{}"))
 	}
