@@ -118,13 +118,10 @@ func (b bench) emptyJobs(ctx context.Context, folder string, r round) error {
 }
 
 func (b bench) luaJobs(ctx context.Context, folder string, r round) error {
-	scripts, err := script.NewRunner(script.Options{
+	scripts := script.NewRunner(script.Options{
 		Tools: catalog.New(catalog.Options{}), Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: folder,
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 	})
-	if err != nil {
-		return err
-	}
 	return b.runJobs(ctx, folder, "function main() end", r, runner(func(ctx context.Context, task job.Task) (job.Outcome, error) {
 		outcome, err := scripts.Run(ctx, script.Request{Source: task.Source, Params: task.Params, Main: true, Door: task.Door, Watch: task.Watch})
 		return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err

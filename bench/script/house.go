@@ -72,7 +72,7 @@ func shelve(ctx context.Context, box *toolbox) *catalog.Catalog {
 	return c
 }
 
-func newRunner(tools tool.Source) (*script.Runner, error) {
+func newRunner(tools tool.Source) *script.Runner {
 	return script.NewRunner(script.Options{
 		Tools:  tools,
 		Events: event.New(event.BusOptions{}),

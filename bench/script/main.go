@@ -41,14 +41,7 @@ func report(ctx context.Context, length time.Duration, tools, waiting int) error
 	box := newToolbox(tools)
 	shelves := shelve(ctx, box)
 	few := newToolbox(2)
-	bare, err := newRunner(few)
-	if err != nil {
-		return err
-	}
-	full, err := newRunner(shelves)
-	if err != nil {
-		return err
-	}
+	bare, full := newRunner(few), newRunner(shelves)
 	rows := append(starts(bare, full, tools), calls(few, shelves, bare, full)...)
 	row("what", "CPU", "allocations", "bytes")
 	row("---", "---", "---", "---")

@@ -93,7 +93,7 @@ func (h *House) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, 
 			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
 			Calls: int64(h.config.Scripts.Calls),
 		},
-	})
+	}), nil
 }
 
 // reserved tells whether one of our own tools has that name.

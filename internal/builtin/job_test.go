@@ -109,14 +109,11 @@ func openJobs(t *testing.T) office {
 	b := &bank{wait: make(chan struct{}, 1)}
 	c := catalog.New(catalog.Options{Sources: []tool.Source{b}})
 	study, folder := newStudy(t, c), t.TempDir()
-	runner, err := script.NewRunner(script.Options{
+	runner := script.NewRunner(script.Options{
 		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 		Files: host.FilesOptions{Write: []string{folder}}, Commands: toucher{folder},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	database, err := db.Open(context.Background(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -97,14 +97,13 @@ func (s *stage) reopen(t *testing.T) {
 	s.catalog = c
 	s.office, err = approval.Open(t.Context(), s.database, approval.Options{Policy: s.policy, Events: s.bus, Clock: s.clock})
 	must(err)
-	s.runner, err = script.NewRunner(script.Options{
+	s.runner = script.NewRunner(script.Options{
 		Tools: c, Events: s.bus, Approvals: s.office, Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: s.temp,
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 		Files: host.FilesOptions{Write: []string{s.folder}}, Commands: toucher{s.folder}, HTTP: s.web.Client(),
 		Upstreams: changeable{&s.changes}, Contents: storing{&s.changes},
 		Getenv: func(string) (string, bool) { return "value", true },
 	})
-	must(err)
 	blobs, err := cas.OpenDir(filepath.Join(s.temp, "../blobs"), cas.DirOptions{})
 	must(err)
 	s.scripts, err = artifact.Open(t.Context(), s.database, blobs, artifact.Options{})

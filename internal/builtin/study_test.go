@@ -56,7 +56,7 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 	kept, err := results.Open(t.Context(), database, results.Options{})
 	must(err)
 	t.Cleanup(kept.Close)
-	runner, err := script.NewRunner(script.Options{
+	runner := script.NewRunner(script.Options{
 		Tools: c, Events: event.New(event.BusOptions{}), Log: slog.New(slog.DiscardHandler), Clock: clock.Real(), TempDir: t.TempDir(),
 		JavaScript: javaScript(), Language: func(ctx context.Context, hash cas.Ref) string {
 			a, _ := scripts.Get(ctx, hash)
@@ -64,7 +64,6 @@ func newStudy(t *testing.T, c *catalog.Catalog) study {
 		},
 		Tracer: tracenoop.NewTracerProvider().Tracer(""), Meter: metricnoop.NewMeterProvider().Meter(""),
 	})
-	must(err)
 	published, err := script.OpenPublished(t.Context(), database, runner, scripts, script.PublishedOptions{
 		Reserved: func(name string) bool { return name == "lua_eval" }, Changed: c.Refresh,
 	})

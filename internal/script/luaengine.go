@@ -6,6 +6,7 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/luanette/luanette/internal/host"
@@ -17,18 +18,17 @@ import (
 type luaEngine struct {
 	modules   []host.Module
 	libraries []*lua.Library
-	preludes  *preludes
+	preludes  func() (*preludes, error) // made for the first script: many a house runs none
 	programs  programs
 }
 
-func newLuaEngine(modules []host.Module) (*luaEngine, error) {
+func newLuaEngine(modules []host.Module) *luaEngine {
 	e := &luaEngine{modules: modules, libraries: append(sandbox(), requireLibrary(modules))}
 	for i := range modules {
 		e.libraries = append(e.libraries, bindLua(&modules[i]))
 	}
-	var err error
-	e.preludes, err = newPreludes(modules, e.libraries)
-	return e, err
+	e.preludes = sync.OnceValues(func() (*preludes, error) { return newPreludes(modules, e.libraries) })
+	return e
 }
 
 // open makes a state with the sandbox's libraries and everything of our modules
@@ -38,7 +38,11 @@ func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed
 	if err != nil {
 		return nil, err
 	}
-	return state, e.preludes.open(ctx, state, e.preludes.all)
+	preludes, err := e.preludes()
+	if err != nil {
+		return nil, err
+	}
+	return state, preludes.open(ctx, state, preludes.all)
 }
 
 // bare makes a state in which no prelude has run yet.
@@ -92,13 +96,17 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 // execute runs the chunk, and then the function that is asked for. A fresh state
 // is given the preludes that the chunk needs; that of a session has all.
 func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
-	program, err := e.program(state, q)
+	preludes, err := e.preludes()
+	if err != nil {
+		return nil, err
+	}
+	program, err := e.program(state, preludes, q)
 	if err != nil {
 		return nil, err
 	}
 	if q.turn != nil {
 		noteSource(state, q)
-	} else if err := e.preludes.open(ctx, state, program.needs); err != nil {
+	} else if err := preludes.open(ctx, state, program.needs); err != nil {
 		return nil, err
 	}
 	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
@@ -109,14 +117,14 @@ func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([
 }
 
 // program compiles a request's source, unless it did so lately.
-func (e *luaEngine) program(state *lua.State, q Request) (program, error) {
+func (e *luaEngine) program(state *lua.State, preludes *preludes, q Request) (program, error) {
 	key := programKey{name: q.name(), source: q.Source, statements: q.entryPoint() != nil}
 	return e.programs.get(key, func() (program, error) {
 		chunk, err := compileChunk(state, q)
 		if err != nil {
 			return program{}, err
 		}
-		return program{chunk: chunk, needs: e.preludes.neededBy(chunk)}, nil
+		return program{chunk: chunk, needs: preludes.neededBy(chunk)}, nil
 	})
 }
 

@@ -50,10 +50,20 @@ func TestNamingAGlobalBringsItsPrelude(t *testing.T) {
 	}
 }
 
+func preludesOf(t *testing.T, r *Runner) *preludes {
+	t.Helper()
+	p, err := r.lua.preludes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestPrivateGlobalsAreGone(t *testing.T) {
 	t.Parallel()
 	r := bench(t, nil)
-	for _, name := range r.lua.preludes.hidden {
+	preludes := preludesOf(t, r)
+	for _, name := range preludes.hidden {
 		for _, source := range []string{
 			"return " + name + " == nil",
 			"print() return " + name + " == nil",
@@ -65,14 +75,14 @@ func TestPrivateGlobalsAreGone(t *testing.T) {
 			}
 		}
 	}
-	if len(r.lua.preludes.hidden) == 0 {
+	if len(preludes.hidden) == 0 {
 		t.Error("nothing is private: the test proves nothing")
 	}
 }
 
 func TestAScriptRunsOnlyThePreludesItNeeds(t *testing.T) {
 	t.Parallel()
-	p := bench(t, nil).lua.preludes
+	p := preludesOf(t, bench(t, nil))
 	count := func(source string) (n int) {
 		proto, err := lua.New(lua.Options{}).Compile(source, "=test")
 		if err != nil {

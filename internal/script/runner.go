@@ -104,16 +104,12 @@ type Runner struct {
 }
 
 // NewRunner prepares the engines.
-func NewRunner(o Options) (*Runner, error) {
+func NewRunner(o Options) *Runner {
 	o.Limits = o.Limits.orDefault(DefaultLimits())
 	if o.Contents != nil {
 		o.Files.Named = o.Contents.Folder()
 	}
-	engine, err := newLuaEngine(modules())
-	if err != nil {
-		return nil, err
-	}
-	return &Runner{options: o, lua: engine}, nil
+	return &Runner{options: o, lua: newLuaEngine(modules())}
 }
 
 // Modules are what scripts can reach.
