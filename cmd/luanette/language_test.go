@@ -21,7 +21,7 @@ func TestDefinesMain(t *testing.T) {
 		"function main(params)\nend": true, "async function main({ n }) {}": true, "const main = async () => 1": true,
 		"main = function() end": true, "function main<T>(p: T) {}": true, "domain = 1": false, "return 1": false, "const mainly = 1": false,
 	} {
-		if got := definesMain.MatchString(source); got != want {
+		if got := definesMain().MatchString(source); got != want {
 			t.Errorf("%q: %v", source, got)
 		}
 	}

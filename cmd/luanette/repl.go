@@ -9,11 +9,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
 	"strings"
 
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/lua"
@@ -203,11 +203,11 @@ func (r *repl) obey(ctx context.Context, line string) (quit bool) {
 
 // commandWord is how a command begins. A line of JavaScript may begin with a regular
 // expression.
-var commandWord = regexp.MustCompile(`^/[a-z]+(\s|$)`)
+var commandWord = lazy.Regexp(`^/[a-z]+(\s|$)`)
 
 func (r *repl) isCommand(line string) bool {
 	if r.language == script.JavaScript {
-		return commandWord.MatchString(line)
+		return commandWord().MatchString(line)
 	}
 	return strings.HasPrefix(line, "/")
 }

@@ -6,11 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/peterh/liner"
 	"golang.org/x/term"
+
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // lineReader is where a conversation comes from.
@@ -62,7 +63,7 @@ func newTerminal(history string, complete func(word string) []string) *terminal 
 	t.SetWordCompleter(func(line string, pos int) (head string, words []string, tail string) {
 		runes := []rune(line)
 		head, tail = string(runes[:pos]), string(runes[pos:])
-		word := lastWord.FindString(head)
+		word := lastWord().FindString(head)
 		return strings.TrimSuffix(head, word), complete(word), tail
 	})
 	if file, err := os.Open(history); err == nil {
@@ -73,7 +74,7 @@ func newTerminal(history string, complete func(word string) []string) *terminal 
 }
 
 // lastWord is what Tab completes.
-var lastWord = regexp.MustCompile(`[\w.:]*$`)
+var lastWord = lazy.Regexp(`[\w.:]*$`)
 
 func (t *terminal) Prompt(prompt string) (string, error) {
 	line, err := t.State.Prompt(prompt)

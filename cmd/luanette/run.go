@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/script"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -84,7 +84,7 @@ func readParams(pairs []string) (map[string]json.RawMessage, error) {
 // main is called, so there are some only if there is a main.
 func sourceArgs(source string, params map[string]json.RawMessage) map[string]any {
 	args := map[string]any{"code": source}
-	if len(params) > 0 || definesMain.MatchString(source) {
+	if len(params) > 0 || definesMain().MatchString(source) {
 		args["params"] = params
 	}
 	return args
@@ -92,7 +92,7 @@ func sourceArgs(source string, params map[string]json.RawMessage) map[string]any
 
 // definesMain finds the global function that makes a file more than a list of
 // statements.
-var definesMain = regexp.MustCompile(`(?m)^\s*((async\s+)?function\s+main\s*[(<]|((const|let|var)\s+)?main\s*=)`)
+var definesMain = lazy.Regexp(`(?m)^\s*((async\s+)?function\s+main\s*[(<]|((const|let|var)\s+)?main\s*=)`)
 
 // anyType reads a parameter as JSON where it is JSON: the script's describe()
 // says what it wants, and turns what does not fit away.

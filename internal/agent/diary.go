@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/redact"
 )
@@ -124,10 +124,10 @@ func (o outcome) reason() string {
 }
 
 // codeLine finds where code failed: "file:12:" or "line 12".
-var codeLine = regexp.MustCompile(`(?::|\bline )(\d+)\b`)
+var codeLine = lazy.Regexp(`(?::|\bline )(\d+)\b`)
 
 func lineIn(text string) int {
-	m := codeLine.FindStringSubmatch(text)
+	m := codeLine().FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}

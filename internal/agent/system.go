@@ -2,9 +2,10 @@ package agent
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // writeSystem is the part of the prompt that stays the same from message to
@@ -31,11 +32,11 @@ func (t *turn) writeSystem() string {
 }
 
 // remarks are %% what the authors of prompts say to each other %%.
-var remarks = regexp.MustCompile(`(?s)%%.*?%%`)
+var remarks = lazy.Regexp(`(?s)%%.*?%%`)
 
 // fill takes remarks out of a slot's text and puts variables in.
 func (t *turn) fill(text string) string {
-	text = remarks.ReplaceAllString(text, "")
+	text = remarks().ReplaceAllString(text, "")
 	return strings.TrimSpace(strings.ReplaceAll(text, "{{version}}", t.agent.options.Version))
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"regexp"
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/llm"
 	"github.com/luanette/luanette/internal/redact"
 	"github.com/luanette/luanette/internal/tool"
@@ -139,7 +139,7 @@ func acceptable(schema json.RawMessage) json.RawMessage {
 	properties, _ := wire.Get(schema, "properties")
 	odd := false
 	wire.Each(properties, func(name string, _ json.RawMessage) bool {
-		odd = !propertyName.MatchString(name)
+		odd = !propertyName().MatchString(name)
 		return !odd
 	})
 	if odd {
@@ -149,7 +149,7 @@ func acceptable(schema json.RawMessage) json.RawMessage {
 }
 
 // propertyName is what providers take for a parameter's name.
-var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+var propertyName = lazy.Regexp(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // without is an object schema that lacks a property.
 func without(schema json.RawMessage, property string) json.RawMessage {

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/trust"
 )
@@ -278,7 +278,7 @@ func decodeFault(path, text string, err error) error {
 	}
 	line, column := bad.Position()
 	problem := strings.TrimPrefix(bad.Error(), "toml: ")
-	if m := wrongType.FindStringSubmatch(problem); m != nil {
+	if m := wrongType().FindStringSubmatch(problem); m != nil {
 		problem = fmt.Sprintf("expected %s, got %s", m[2], m[1])
 	}
 	if key := keyAt(text, line); key != "" {
@@ -289,7 +289,7 @@ func decodeFault(path, text string, err error) error {
 }
 
 // wrongType is how the decoder words a value of another type than the field's.
-var wrongType = regexp.MustCompile(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
+var wrongType = lazy.Regexp(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
 
 // keyAt reads the key written on a line, with the section it stands in, for
 // errors whose decoder knows only the place.

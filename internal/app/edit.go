@@ -5,12 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // AddUpstream writes an upstream into the configuration file, which is made when
@@ -79,7 +79,7 @@ func RemoveUpstream(sources Sources, name string) (file string, err error) {
 	})
 }
 
-var tableHeader = regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?$`)
+var tableHeader = lazy.Regexp(`^\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?$`)
 
 // cutTable removes a table and the tables below it from TOML text. A table that
 // is written in another way than under a header of its own is left to a person.
@@ -87,7 +87,7 @@ func cutTable(text, table string) (string, error) {
 	var kept []string
 	found, inside := false, false
 	for line := range strings.Lines(text) {
-		if m := tableHeader.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+		if m := tableHeader().FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			name := strings.ReplaceAll(m[1], `"`, "")
 			inside = name == table || strings.HasPrefix(name, table+".")
 			found = found || inside

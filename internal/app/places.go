@@ -3,8 +3,9 @@ package app
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // places tells where the configuration has its upstreams, as file:line, or only the
@@ -42,7 +43,7 @@ func upstreamLines(text string) map[string]int {
 	for line := range strings.Lines(text) {
 		number++
 		key := ""
-		if m := tableHeader.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
+		if m := tableHeader().FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
 			table = plainKey(m[1])
 			key = table
 		} else if name, _, assigns := strings.Cut(line, "="); assigns {
@@ -61,7 +62,7 @@ func plainKey(key string) string {
 	return strings.NewReplacer(`"`, "", "'", "", " ", "", "\t", "").Replace(key)
 }
 
-var memberName = regexp.MustCompile(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`)
+var memberName = lazy.Regexp(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`)
 
 // serverLines are the lines on which an mcpServers file first names an object, which
 // its servers are.
@@ -70,7 +71,7 @@ func serverLines(text string) map[string]int {
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
-		for _, m := range memberName.FindAllStringSubmatch(line, -1) {
+		for _, m := range memberName().FindAllStringSubmatch(line, -1) {
 			if lines[m[1]] == 0 {
 				lines[m[1]] = number
 			}

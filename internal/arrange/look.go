@@ -53,7 +53,7 @@ func (one *space) accept(tools, seen []tool.Info) []tool.Info {
 // renames tells whether a look may call a tool so.
 func (one *space) renames(info tool.Info, name string, taken bool) bool {
 	switch {
-	case !validName.MatchString(name):
+	case !validName().MatchString(name):
 		one.complain("on_mcp_tools: %q is no name for %q", name, originalOf(&info))
 	case taken && name != originalOf(&info):
 		one.complain("on_mcp_tools: %q is refused for %q, as another tool is called so", name, originalOf(&info))

@@ -3,10 +3,10 @@ package arrange
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -50,7 +50,7 @@ func (r Rule) Validate() error {
 	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
 		original := r.Aliases[alias]
 		switch {
-		case !validName.MatchString(alias):
+		case !validName().MatchString(alias):
 			return fault.New(fault.Config, "alias %q is not a name", alias).
 				WithHint("use a letter, then up to 63 letters, digits, _ or -")
 		case original == "" || original == alias:
@@ -65,7 +65,7 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var validName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // apply gives a copy of the tools the rule's names and priorities. Names that no
 // tool has, or that another has already, are problems and change nothing.

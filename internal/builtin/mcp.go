@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/catalog"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
 )
@@ -103,10 +103,10 @@ type connectIn struct {
 	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (2000 when left out); connecting goes on in any case" min:"0" max:"30000"`
 }
 
-var namespacePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var namespacePattern = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
-	if !namespacePattern.MatchString(in.Namespace) {
+	if !namespacePattern().MatchString(in.Namespace) {
 		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a name", in.Namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/agent/talk"
 	"github.com/luanette/luanette/internal/answer"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 const (
@@ -160,7 +160,7 @@ func (c *caller) due() int {
 			return len(c.text)
 		}
 	case "sentence":
-		if ends := sentenceEnd.FindAllStringIndex(c.text, -1); len(ends) > 0 {
+		if ends := sentenceEnd().FindAllStringIndex(c.text, -1); len(ends) > 0 {
 			return ends[len(ends)-1][1]
 		}
 	}
@@ -169,7 +169,7 @@ func (c *caller) due() int {
 
 // sentenceEnd is where a sentence ends: not before the space after it, without which
 // it may be the point in a number.
-var sentenceEnd = regexp.MustCompile(`[.!?]["'”’)\]]*\s+`)
+var sentenceEnd = lazy.Regexp(`[.!?]["'”’)\]]*\s+`)
 
 // flush tells all the text that was held back.
 func (c *caller) flush(ctx context.Context) {

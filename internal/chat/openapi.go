@@ -4,19 +4,19 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/answer"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // object is a piece of the document.
 type object = map[string]any
 
-var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
+var pathParameter = lazy.Regexp(`\{(\w+)\}`)
 
 // openAPI tells programs what can be asked, made of the same table and types that
 // answer.
@@ -62,7 +62,7 @@ func (r route) describe(book schemas) object {
 		},
 	}
 	var parameters []object
-	for _, name := range pathParameter.FindAllStringSubmatch(r.path, -1) {
+	for _, name := range pathParameter().FindAllStringSubmatch(r.path, -1) {
 		parameters = append(parameters, object{"name": name[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
 	if parameters != nil {

@@ -3,12 +3,13 @@ package db
 import (
 	"io"
 	"io/fs"
-	"regexp"
 	"strings"
+
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // textColumn is a column of a table as our migrations write it.
-var textColumn = regexp.MustCompile(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`)
+var textColumn = lazy.Regexp(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`)
 
 // collated is migrations whose text columns are compared byte by byte, as SQLite
 // does, whatever language the Postgres database was made for.
@@ -25,7 +26,7 @@ func (c collated) Open(name string) (fs.File, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	return collatedFile{f, strings.NewReader(textColumn.ReplaceAllString(string(text), `${1}TEXT COLLATE "C"`))}, nil
+	return collatedFile{f, strings.NewReader(textColumn().ReplaceAllString(string(text), `${1}TEXT COLLATE "C"`))}, nil
 }
 
 type collatedFile struct {

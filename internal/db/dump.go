@@ -60,7 +60,7 @@ func isOwn(table string) bool {
 // setOf is the set of migrations whose table it is.
 func setOf(table string) (set string, ok bool) {
 	set, ok = strings.CutPrefix(table, migrationsPrefix)
-	return set, ok && setName.MatchString(set)
+	return set, ok && setName().MatchString(set)
 }
 
 // found is a table while they are put in order.

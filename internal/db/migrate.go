@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"regexp"
 	"slices"
 
 	"github.com/pressly/goose/v3"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
-var setName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+var setName = lazy.Regexp(`^[a-z][a-z0-9_]{0,30}$`)
 
 // Migrate brings the tables of one room up to date. The room embeds its files,
 // migrations/00001_words.sql and so on in goose's form, and names its set; the
@@ -49,7 +49,7 @@ func (d *DB) migrateTo(ctx context.Context, set string, files fs.FS, version int
 }
 
 func (d *DB) migrate(ctx context.Context, set string, files fs.FS, version int64) error {
-	if !setName.MatchString(set) {
+	if !setName().MatchString(set) {
 		return fmt.Errorf("set name %q is not lower-case letters, digits and _", set)
 	}
 	folder, err := fs.Sub(files, "migrations")

@@ -2,10 +2,10 @@ package db
 
 import (
 	"context"
-	"regexp"
 	"sync"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // News is what a listener hears.
@@ -18,7 +18,7 @@ type News struct {
 	Missed bool
 }
 
-var topicName = regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,60}$`)
+var topicName = lazy.Regexp(`^[a-z][a-z0-9_.-]{0,60}$`)
 
 // maxNews is how much may wait for a listener before it is told that it missed
 // something instead.
@@ -55,7 +55,7 @@ func (d *DB) Listen(ctx context.Context, topic string, hear func(News)) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
-	if !topicName.MatchString(topic) {
+	if !topicName().MatchString(topic) {
 		return badTopic(topic)
 	}
 	ear := d.air.join(topic)
@@ -81,7 +81,7 @@ func (d *DB) Listen(ctx context.Context, topic string, hear func(News)) error {
 type note struct{ topic, payload string }
 
 func newNote(topic, payload string) (note, error) {
-	if !topicName.MatchString(topic) {
+	if !topicName().MatchString(topic) {
 		return note{}, badTopic(topic)
 	}
 	return note{topic, payload}, nil

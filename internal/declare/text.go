@@ -3,10 +3,10 @@ package declare
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/redact"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -178,6 +178,6 @@ func pascal(text string) string {
 
 // isName tells whether a name is an identifier in both languages, leaving words
 // aside that a language keeps for itself.
-func isName(name string) bool { return len(name) <= 200 && identifier.MatchString(name) }
+func isName(name string) bool { return len(name) <= 200 && identifier().MatchString(name) }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var identifier = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // Error is an exception that a script did not catch, or a syntax error. Positions are
@@ -57,14 +57,14 @@ func (f Frame) String() string {
 }
 
 // frameLine matches a line of a stack: a function with its position, or a position.
-var frameLine = regexp.MustCompile(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`)
+var frameLine = lazy.Regexp(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`)
 
 // parseStack reads a stack as the engine writes it. Frames of the prelude and of native
 // functions are left out, positions are mapped to the original source.
 func parseStack(text string, maps sourceMaps) []Frame {
 	var frames []Frame
 	for line := range strings.Lines(text) {
-		m := frameLine.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		m := frameLine().FindStringSubmatch(strings.TrimRight(line, "\n"))
 		if m == nil || ours(m[2]) {
 			continue
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 const defaultName = "script.js"
@@ -133,7 +133,7 @@ func (r *run) start(ctx context.Context) (value, error) {
 }
 
 // redeclaration is how the engine refuses a second let, const or class.
-var redeclaration = regexp.MustCompile(`^redeclaration of '(.*)'$`)
+var redeclaration = lazy.Regexp(`^redeclaration of '(.*)'$`)
 
 // redeclared gives the variable because of which a session's script was refused before
 // any of it ran: it is declared again.
@@ -153,7 +153,7 @@ func (r *run) redeclared(ctx context.Context, main value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	m := redeclaration.FindStringSubmatch(e.Message)
+	m := redeclaration().FindStringSubmatch(e.Message)
 	if m == nil || e.Name != "SyntaxError" || len(e.Stack) > 1 { // deeper: thrown by an eval inside
 		return "", r.in.freeValue(ctx, value(reason))
 	}
@@ -246,11 +246,11 @@ func (r *run) compileAs(ctx context.Context, text string, mapping sourceMap) (va
 	return code, nil
 }
 
-var moduleSyntax = regexp.MustCompile(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`)
+var moduleSyntax = lazy.Regexp(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`)
 
 // refuse words a syntax error for people.
 func (r *run) refuse(e *Error) error {
-	if at := moduleSyntax.FindStringIndex(r.program.Source); at != nil {
+	if at := moduleSyntax().FindStringIndex(r.program.Source); at != nil {
 		before := r.program.Source[:at[0]]
 		line := 1 + strings.Count(before, "\n")
 		line += strings.Count(r.program.Source[at[0]:at[1]], "\n")

@@ -3,13 +3,13 @@ package keyring
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // Hash stands for a token, which itself is not kept.
@@ -75,12 +75,12 @@ func (k *Key) Over(now time.Time) string {
 	}
 }
 
-var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+var keyName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 // Check refuses what makes no sense.
 func (k *Key) Check() error {
 	bad := func(format string, args ...any) *fault.Error { return fault.New(fault.InvalidParams, format, args...) }
-	if !keyName.MatchString(k.Name) {
+	if !keyName().MatchString(k.Name) {
 		return bad("%q is not a name for a key", k.Name).WithHint("take up to 64 letters, digits and . _ @ -, such as laptop or ci@build")
 	}
 	if err := k.checkScopes(); err != nil {

@@ -2,11 +2,11 @@ package script
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/luanette/luanette/internal/access"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -48,7 +48,7 @@ func (d *Description) toolText(name string) string {
 
 // toolName is what a tool may be called: every client takes it, and our own
 // prefixes fit before it.
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
+var toolName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
 
 // checkOwner refuses to change what a name stands for to all but who published it:
 // others call it with rights of their own, which somebody else's script would have.
@@ -67,7 +67,7 @@ func (p *Published) checkName(name, origin string) error {
 	case name == "":
 		return fault.New(fault.InvalidParams, "publish: the script has no name").
 			WithHint("give a name, or let describe() return one")
-	case !toolName.MatchString(name) || strings.Contains(name, "__"):
+	case !toolName().MatchString(name) || strings.Contains(name, "__"):
 		return fault.New(fault.InvalidParams, "publish: %q cannot be a tool's name", name).
 			WithHint("use a letter, then at most 47 letters, digits, - or single _")
 	case p.options.Reserved != nil && p.options.Reserved(name):

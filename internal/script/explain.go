@@ -3,12 +3,12 @@ package script
 import (
 	"context"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/cas"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // explain turns whatever ended a run into a failure with advice.
@@ -95,11 +95,11 @@ func lineAt(source string, number int) string {
 	return strings.TrimRight(lines[number-1], " \t\r")
 }
 
-var atLine = regexp.MustCompile(`^([^\s:]+):(\d+): `)
+var atLine = lazy.Regexp(`^([^\s:]+):(\d+): `)
 
 // lineOf reads the line of a message that begins with the script's position.
 func lineOf(err error, script string) int {
-	if m := atLine.FindStringSubmatch(err.Error()); m != nil && m[1] == script {
+	if m := atLine().FindStringSubmatch(err.Error()); m != nil && m[1] == script {
 		line, _ := strconv.Atoi(m[2])
 		return line
 	}

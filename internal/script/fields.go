@@ -7,26 +7,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/nearest"
 	"github.com/luanette/luanette/internal/tool"
 )
 
 var (
-	nilField       = regexp.MustCompile(`nil value \(field '([^']+)'\)`)
-	undefinedField = regexp.MustCompile(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
+	nilField       = lazy.Regexp(`nil value \(field '([^']+)'\)`)
+	undefinedField = lazy.Regexp(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
 
 	// toolWritten is how scripts write tools: mcp.ns.tool, mcp.ns["tool"] and
 	// mcp.call("ns", "tool").
-	toolWritten = regexp.MustCompile(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
+	toolWritten = lazy.Regexp(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
 )
 
 // missingFields are the fields that may be the one that was not there, by what the
 // engine says: Lua names it, JavaScript names the one that was looked for in it.
 func missingFields(message, line string) []string {
-	if m := nilField.FindStringSubmatch(message); m != nil {
+	if m := nilField().FindStringSubmatch(message); m != nil {
 		return m[1:]
 	}
-	m := undefinedField.FindStringSubmatch(message)
+	m := undefinedField().FindStringSubmatch(message)
 	if m == nil {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (r *Runner) toolsIn(ctx context.Context, q Request) []tool.Ref {
 // toolsIn are the tools a script speaks of, each once.
 func toolsIn(source string, limit int) []tool.Ref {
 	var refs []tool.Ref
-	for _, m := range toolWritten.FindAllStringSubmatch(source, 10*limit) {
+	for _, m := range toolWritten().FindAllStringSubmatch(source, 10*limit) {
 		ref := tool.Ref{Space: m[1] + m[4], Name: m[2] + m[3] + m[5]}
 		if !slices.Contains(refs, ref) && len(refs) < limit {
 			refs = append(refs, ref)

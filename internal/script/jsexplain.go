@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/js"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // jsFailure is what ended a script in JavaScript, with the error of the host
@@ -117,8 +117,8 @@ func (e *Error) hint(text string) {
 }
 
 var (
-	notDefined = regexp.MustCompile(`^ReferenceError: (.+) is not defined$`)
-	noProperty = regexp.MustCompile(`^TypeError: cannot (?:read|set) property`)
+	notDefined = lazy.Regexp(`^ReferenceError: (.+) is not defined$`)
+	noProperty = lazy.Regexp(`^TypeError: cannot (?:read|set) property`)
 )
 
 // explainThrown sorts an exception by its cause and message.
@@ -138,8 +138,8 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 		return
 	}
 	switch message := e.Message; {
-	case notDefined.MatchString(message):
-		name := strings.Trim(notDefined.FindStringSubmatch(message)[1], "'")
+	case notDefined().MatchString(message):
+		name := strings.Trim(notDefined().FindStringSubmatch(message)[1], "'")
 		if strings.Contains(e.SourceLine, name+"(") {
 			e.Kind = NilCall
 		}
@@ -152,7 +152,7 @@ func (e *Error) explainThrown(ctx context.Context, r *Runner, thrown *js.Error, 
 			e.Message = "TypeError: " + called + " is not a function"
 			e.suggestMember(r, called)
 		}
-	case noProperty.MatchString(message):
+	case noProperty().MatchString(message):
 		e.Kind = IndexError
 	case thrown.Name == "TypeError":
 		e.Kind = TypeError
@@ -206,8 +206,8 @@ func (e *Error) suggestMember(r *Runner, called string) {
 }
 
 var (
-	pathBefore = regexp.MustCompile(`[\w$.\]\['"?]*$`)
-	wordAfter  = regexp.MustCompile(`^[\w$]*`)
+	pathBefore = lazy.Regexp(`[\w$.\]\['"?]*$`)
+	wordAfter  = lazy.Regexp(`^[\w$]*`)
 )
 
 // calledAt is what stands at a column of a line and before it: "midi.raed".
@@ -216,7 +216,7 @@ func calledAt(line string, column int) string {
 		return ""
 	}
 	before, after := line[:column-1], line[column-1:]
-	return strings.TrimLeft(pathBefore.FindString(before), ".?])'\"") + wordAfter.FindString(after)
+	return strings.TrimLeft(pathBefore().FindString(before), ".?])'\"") + wordAfter().FindString(after)
 }
 
 // advice is what usually helps in JavaScript.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"sync"
 	"unicode"
 
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -158,7 +158,7 @@ func (e *luaEngine) compile(_ context.Context, q Request) error {
 }
 
 // likeJavaScript finds what is in most scripts in JavaScript and in none in Lua.
-var likeJavaScript = regexp.MustCompile(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
+var likeJavaScript = lazy.Regexp(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
 
 // compileChunk compiles the source. A plain chunk may be an expression: what one
 // types to see a value.
@@ -172,7 +172,7 @@ func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
 	chunk, err := state.Compile(q.Source, name)
 	if err != nil {
 		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
-		if likeJavaScript.MatchString(q.Source) {
+		if likeJavaScript().MatchString(q.Source) {
 			failure.Suggestions = []string{`This looks like JavaScript, and was read as Lua: say so with language "javascript"`}
 		}
 		return nil, failure

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -20,7 +21,7 @@ func (e *luaEngine) explain(ctx context.Context, r *Runner, q Request, err error
 	case errors.As(err, &budget):
 		to.explainBudget(budget)
 	case errors.As(err, &raised):
-		to.Message = preludePosition.ReplaceAllString(messageOf(raised), "")
+		to.Message = preludePosition().ReplaceAllString(messageOf(raised), "")
 		to.Stack = frames(raised.Traceback, q.name())
 		to.locate(q)
 		to.explainRaised(ctx, r, raised)
@@ -57,12 +58,12 @@ func messageOf(raised *lua.Error) string {
 }
 
 var (
-	nilCall  = regexp.MustCompile(`attempt to call a nil value \((\w+) '([^']+)'\)`)
-	nilIndex = regexp.MustCompile(`attempt to index a nil value \((\w+) '([^']+)'\)`)
+	nilCall  = lazy.Regexp(`attempt to call a nil value \((\w+) '([^']+)'\)`)
+	nilIndex = lazy.Regexp(`attempt to index a nil value \((\w+) '([^']+)'\)`)
 
 	// preludePosition is where in our own preludes something was raised, which
 	// tells a script's writer nothing.
-	preludePosition = regexp.MustCompile(`^` + regexp.QuoteMeta(preludeName) + `\w+\]:\d+: `)
+	preludePosition = lazy.Regexp(`^` + regexp.QuoteMeta(preludeName) + `\w+\]:\d+: `)
 )
 
 // explainRaised sorts an error by its message and cause, as somebody who knows
@@ -75,13 +76,13 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 		return
 	}
 	switch message := e.Message; {
-	case nilCall.MatchString(message):
+	case nilCall().MatchString(message):
 		e.Kind = NilCall
-		m := nilCall.FindStringSubmatch(message)
+		m := nilCall().FindStringSubmatch(message)
 		e.suggestFunction(ctx, r, m[1] == "global", m[2])
-	case nilIndex.MatchString(message):
+	case nilIndex().MatchString(message):
 		e.Kind = IndexError
-		e.suggestNamespace(ctx, r, nilIndex.FindStringSubmatch(message)[2])
+		e.suggestNamespace(ctx, r, nilIndex().FindStringSubmatch(message)[2])
 	case strings.Contains(message, "attempt to index"):
 		e.Kind = IndexError
 	case strings.Contains(message, "attempt to"), strings.Contains(message, "bad argument"):
@@ -89,13 +90,13 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 	}
 }
 
-var tracebackLine = regexp.MustCompile(`^\t(.+?):(?:(\d+):)? in (.+)$`)
+var tracebackLine = lazy.Regexp(`^\t(.+?):(?:(\d+):)? in (.+)$`)
 
 // frames reads a traceback, leaving out host functions and our preludes.
 func frames(traceback, script string) []Frame {
 	var stack []Frame
 	for line := range strings.SplitSeq(traceback, "\n") {
-		m := tracebackLine.FindStringSubmatch(line)
+		m := tracebackLine().FindStringSubmatch(line)
 		if m == nil || m[1] == "[C]" || strings.HasPrefix(m[1], preludeName) {
 			continue
 		}

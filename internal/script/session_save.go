@@ -4,10 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"regexp"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -24,7 +24,7 @@ type Written struct {
 // that name, which main(params) of the script calls, or the session's own main.
 // The session stays as it is.
 func (s *Sessions) Script(ctx context.Context, owner, id, name string) (w Written, err error) {
-	if !toolName.MatchString(name) {
+	if !toolName().MatchString(name) {
 		return w, fault.New(fault.InvalidParams, "%q cannot be a script's name", name).WithHint("use a letter, then letters, digits and _")
 	}
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
@@ -106,7 +106,7 @@ var sameCode = lua.NewFunc("same_code", func(c *lua.Call) error {
 const sourcesName = "luanette.turns"
 
 // definesFunction finds sources that leave functions behind.
-var definesFunction = regexp.MustCompile(`\bfunction\s+[A-Za-z_]|=\s*function\b`)
+var definesFunction = lazy.Regexp(`\bfunction\s+[A-Za-z_]|=\s*function\b`)
 
 // longestSource bounds what is kept of a turn for the sake of saving it.
 const longestSource = 64 << 10
@@ -122,7 +122,7 @@ func turnSources(state *lua.State) *lua.Table {
 
 // noteSource keeps the source of a turn that defines functions.
 func noteSource(state *lua.State, q Request) {
-	if len(q.Source) <= longestSource && definesFunction.MatchString(q.Source) {
+	if len(q.Source) <= longestSource && definesFunction().MatchString(q.Source) {
 		turnSources(state).SetString(q.name(), lua.String(q.Source))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/nearest"
 )
 
@@ -72,7 +73,7 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
 }
 
-var spokenTool = regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`)
+var spokenTool = lazy.Regexp(`\bmcp\.(\w+)\.(\w+)`)
 
 // sayWithheld tells of a tool that exists and may not be used, and why. It tells
 // whether that is so.
@@ -83,7 +84,7 @@ func (e *Error) sayWithheld(ctx context.Context, r *Runner) bool {
 	if !ok {
 		return false
 	}
-	for _, m := range spokenTool.FindAllStringSubmatch(e.SourceLine, -1) {
+	for _, m := range spokenTool().FindAllStringSubmatch(e.SourceLine, -1) {
 		if err := source.Withheld(ctx, m[1]+"."+m[2]); err != nil {
 			e.Suggestions = append(e.Suggestions, err.Error(), fault.HintOf(err))
 			return true
@@ -107,14 +108,14 @@ func moduleBefore(line, name string) string {
 	return ""
 }
 
-var pageHeading = regexp.MustCompile(`(?m)^## (?:(\w+)\.)?(\w+)\(`)
+var pageHeading = lazy.Regexp(`(?m)^## (?:(\w+)\.)?(\w+)\(`)
 
 // documented are the functions the pages of modules tell of, by module; globals
 // are under "".
 func documented(modules []host.Module) map[string][]string {
 	functions := map[string][]string{}
 	for i := range modules {
-		for _, m := range pageHeading.FindAllStringSubmatch(modules[i].Page, -1) {
+		for _, m := range pageHeading().FindAllStringSubmatch(modules[i].Page, -1) {
 			functions[m[1]] = append(functions[m[1]], m[2])
 		}
 	}

@@ -7,9 +7,9 @@ package shape
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -201,18 +201,18 @@ func (s *Shape) merge(other *Shape, left *int) {
 }
 
 var (
-	fieldName = regexp.MustCompile(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`)
-	dataName  = regexp.MustCompile(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`)
+	fieldName = lazy.Regexp(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`)
+	dataName  = lazy.Regexp(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`)
 )
 
 // data tells whether a field's name looks like something that was looked up
 // rather than like a name somebody gave it.
 func data(name string) bool {
-	return !fieldName.MatchString(name) || dataName.MatchString(name) && !wordOnly.MatchString(name)
+	return !fieldName().MatchString(name) || dataName().MatchString(name) && !wordOnly().MatchString(name)
 }
 
 // wordOnly are names that are hexadecimal by chance, such as "facade".
-var wordOnly = regexp.MustCompile(`^[a-z]+$`)
+var wordOnly = lazy.Regexp(`^[a-z]+$`)
 
 // Same tells whether two shapes say the same of the values to come.
 func (s *Shape) Same(other *Shape) bool {

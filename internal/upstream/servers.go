@@ -144,7 +144,7 @@ func (e entryReader) name(key string) string {
 		}
 		return '_'
 	}, key)
-	if name == "" || !validName.MatchString(name[:1]) {
+	if name == "" || !validName().MatchString(name[:1]) {
 		name = "s" + name
 	}
 	if name = name[:min(len(name), 64)]; name != key {

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/redact"
 )
 
@@ -105,7 +105,7 @@ type Spec struct {
 
 // Validate says what is wrong with the spec, as a fault with a hint.
 func (s Spec) Validate() error {
-	if !validName.MatchString(s.Name) {
+	if !validName().MatchString(s.Name) {
 		return fault.New(fault.InvalidParams, "upstream name %q", s.Name).
 			WithHint("use a letter, then up to 63 letters, digits, _ or -, for example \"github\"")
 	}
@@ -158,7 +158,7 @@ func urlProblem(raw string) error {
 	return nil
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var validName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // transport resolves Auto as far as the spec alone can.
 func (s Spec) transport() string {

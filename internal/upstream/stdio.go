@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/luanette/luanette/internal/lazy"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -107,15 +108,15 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 const lineEnds = 512
 
 var (
-	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"`)
-	idLast  = regexp.MustCompile(`\}\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+	idFirst = lazy.Regexp(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"`)
+	idLast  = lazy.Regexp(`\}\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 )
 
 // responseID finds whose response an overlong line is, from its two ends: our
 // ids are numbers, and serializers write them first or last. A server that
 // tricks this harms only its own calls.
 func responseID(ends []byte) wire.ID {
-	for _, place := range []*regexp.Regexp{idFirst, idLast} {
+	for _, place := range []*regexp.Regexp{idFirst(), idLast()} {
 		if found := place.FindSubmatch(ends); found != nil {
 			return wire.ID(found[1])
 		}

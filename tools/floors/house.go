@@ -20,7 +20,7 @@ func House() Plan {
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event", "internal/event/phrase"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/redact", "internal/inet", "internal/header", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/answer", "internal/fault",
+				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/lazy", "internal/redact", "internal/inet", "internal/header", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/answer", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.

@@ -2,10 +2,10 @@ package talk
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // Preferences are what a person likes.
@@ -25,11 +25,11 @@ func (r *Room) Preferences(ctx context.Context, p Person) (Preferences, error) {
 	return prefs, err
 }
 
-var languageCode = regexp.MustCompile(`^[a-z]{2}$`)
+var languageCode = lazy.Regexp(`^[a-z]{2}$`)
 
 // CheckLanguage refuses what is no ISO 639-1 code.
 func CheckLanguage(code string) error {
-	if !languageCode.MatchString(code) {
+	if !languageCode().MatchString(code) {
 		return fault.New(fault.InvalidParams, "%q is not a language", code).
 			WithHint("use two lowercase letters as of ISO 639-1, such as en or sw")
 	}

@@ -2,10 +2,10 @@ package talk
 
 import (
 	"context"
-	"regexp"
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 const (
@@ -56,7 +56,7 @@ type Mode struct {
 	Prompts     agent.Prompts `json:"overrides"`
 }
 
-var modeName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var modeName = lazy.Regexp(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Modes lists the names of an organisation's modes.
 func (r *Room) Modes(ctx context.Context, org string) ([]string, error) {
@@ -75,7 +75,7 @@ func (r *Room) Mode(ctx context.Context, org, name string) (Mode, error) {
 
 // SetMode defines a mode, or replaces it.
 func (r *Room) SetMode(ctx context.Context, org string, m Mode) error {
-	if len(m.Name) > 64 || !modeName.MatchString(m.Name) {
+	if len(m.Name) > 64 || !modeName().MatchString(m.Name) {
 		return fault.New(fault.InvalidParams, "%q is not a name for a mode", m.Name).
 			WithHint("use up to 64 lowercase letters, digits and hyphens")
 	}

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // Server is an MCP server that an organisation or a person has chosen. Without a
@@ -54,14 +54,14 @@ const (
 	serversMost = 50
 )
 
-var serverID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var serverID = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Check refuses what cannot be connected to.
 func (s Server) Check() error {
 	bad := func(format string, args ...any) error {
 		return fault.New(fault.InvalidParams, "server "+s.ID+": "+format, args...)
 	}
-	if !serverID.MatchString(s.ID) {
+	if !serverID().MatchString(s.ID) {
 		return fault.New(fault.InvalidParams, "%q is not an id for a server", s.ID).
 			WithHint("use up to 64 letters, digits, - and _")
 	}

@@ -66,7 +66,7 @@ func follow(prefs *Preferences, word string, modes []string) bool {
 	case strings.HasPrefix(word, "@"):
 		name := strings.ToLower(word[1:])
 		code := name
-		if !languageCode.MatchString(code) {
+		if !languageCode().MatchString(code) {
 			full, ok := meant(name, names(languages))
 			if !ok {
 				return false

@@ -7,12 +7,12 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"regexp"
 	"time"
 
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/host"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 //go:embed events.md
@@ -92,7 +92,7 @@ func (s Said) EventType() string { return s.kind }
 // MarshalJSON writes what the script gave with it.
 func (s Said) MarshalJSON() ([]byte, error) { return s.data, nil }
 
-var scriptType = regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`)
+var scriptType = lazy.Regexp(`^script(\.[A-Za-z0-9_-]+)+$`)
 
 // emit(type, data) publishes an event of a script's own.
 func emit(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
@@ -100,7 +100,7 @@ func emit(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	if err != nil {
 		return nil, err
 	}
-	if !scriptType.MatchString(kind) {
+	if !scriptType().MatchString(kind) {
 		return nil, fault.New(fault.InvalidParams, "emit: %q is not for scripts to say", kind).
 			WithHint("events of scripts are called \"script.\" and dotted words, such as \"script.mix.done\"")
 	}

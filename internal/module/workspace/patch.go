@@ -2,11 +2,11 @@ package workspace
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/lazy"
 )
 
 // hunk is one change of a unified diff: the lines before and after, and where
@@ -20,14 +20,14 @@ type hunk struct {
 	last   byte // how the last line began
 }
 
-var hunkHead = regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+var hunkHead = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
 
 // parseDiff reads the hunks of a unified diff of one file.
 func parseDiff(diff string) ([]hunk, error) {
 	var hunks []hunk
 	named := 0
 	for line := range strings.Lines(diff) {
-		head := hunkHead.FindStringSubmatch(line)
+		head := hunkHead().FindStringSubmatch(line)
 		switch {
 		case head != nil:
 			at, _ := strconv.Atoi(head[1])
