@@ -23,19 +23,26 @@ type jobCommand struct {
 
 // jobFlags are those of every job command.
 type jobFlags struct {
-	Server string `short:"s" default:"http://127.0.0.1:8081" placeholder:"URL" help:"The server that runs the jobs."`
+	settingFlags
+	serverFlag
 	tokenFlag
 	JSON bool `help:"Print JSON for programs."`
 
 	Notes map[string]any `kong:"-"` // what goes along with its calls
 }
 
-func (f *jobFlags) desk() *deskFlags {
-	return &deskFlags{Server: f.Server, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}
+// desk is where the server that runs the jobs is asked.
+func (f *jobFlags) desk(world *process) (*deskFlags, error) {
+	address, err := f.address(world, &f.settingFlags)
+	return &deskFlags{Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
 }
 
 func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	return f.desk().answer(ctx, world, name, args)
+	desk, err := f.desk(world)
+	if err != nil {
+		return err
+	}
+	return desk.answer(ctx, world, name, args)
 }
 
 type jobStartCommand struct {
@@ -80,7 +87,11 @@ func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
 	if c.Delay != 0 {
 		args["delay_ms"] = c.Delay.Milliseconds()
 	}
-	return c.desk().handOut(ctx, world, "lua_execute", args, "job_id", "schedule_id")
+	desk, err := c.desk(world)
+	if err != nil {
+		return err
+	}
+	return desk.handOut(ctx, world, "lua_execute", args, "job_id", "schedule_id")
 }
 
 type jobListCommand struct {
