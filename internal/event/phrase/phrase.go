@@ -30,7 +30,7 @@ type Sentence struct {
 // facts are what an event says.
 type facts map[string]any
 
-// text is one of them as it is read.
+// text is one of them as it is read, times by the length that suits them.
 func (f facts) text(name string) string {
 	switch v := f[name].(type) {
 	case nil:
@@ -38,6 +38,9 @@ func (f facts) text(name string) string {
 	case string:
 		return v
 	case json.Number:
+		if strings.HasSuffix(name, "_ms") {
+			return took(v)
+		}
 		return v.String()
 	default:
 		raw, _ := json.Marshal(v) // it came from JSON
@@ -45,9 +48,8 @@ func (f facts) text(name string) string {
 	}
 }
 
-// took is a fact that is a number of milliseconds.
-func (f facts) took(name string) string {
-	number, _ := f[name].(json.Number)
+// took says a number of milliseconds.
+func took(number json.Number) string {
 	ms, _ := number.Float64()
 	d := time.Duration(ms * float64(time.Millisecond))
 	switch {
@@ -64,7 +66,7 @@ func (f facts) took(name string) string {
 var phrases = map[string]Sentence{
 	"upstream.connecting":      {Plain, "{upstream}: connecting to {target}"},
 	"upstream.connected":       {Good, "{upstream}: connected, {tool_count} tools"},
-	"upstream.reconnecting":    {Bad, "{upstream}: away, try {attempt} in {delay_ms} ms: {error}"},
+	"upstream.reconnecting":    {Bad, "{upstream}: away, try {attempt} in {delay_ms}: {error}"},
 	"upstream.needs_auth":      {Bad, "{upstream}: wants a login: {error}"},
 	"upstream.asleep":          {Plain, "{upstream}: asleep until it is needed"},
 	"upstream.removed":         {Plain, "{upstream}: removed"},
@@ -151,11 +153,11 @@ func callEnded(f facts) Sentence {
 	if why := f.text("error"); why != "" {
 		return Sentence{Bad, name + ": " + why}
 	}
-	return Sentence{Plain, name + ": answered after " + f.took("duration_ms")}
+	return Sentence{Plain, name + ": answered after " + f.text("duration_ms")}
 }
 
 func jobFinished(f facts) Sentence {
-	s := Sentence{Good, job(f) + ": " + f.text("status") + " after " + f.took("took_ms")}
+	s := Sentence{Good, job(f) + ": " + f.text("status") + " after " + f.text("took_ms")}
 	if f.text("status") != "complete" {
 		s.Mood = Bad
 	}
@@ -193,7 +195,7 @@ func configUpdated(f facts) Sentence {
 }
 
 func turnEnded(f facts) Sentence {
-	s := Sentence{Plain, "chat of " + f.text("person") + f.text("user") + ": answered after " + f.took("duration_ms")}
+	s := Sentence{Plain, "chat of " + f.text("person") + f.text("user") + ": answered after " + f.text("duration_ms")}
 	if why := f.text("error") + f.text("error_type"); why != "" {
 		s = Sentence{Bad, "chat of " + f.text("person") + f.text("user") + ": " + why}
 	}

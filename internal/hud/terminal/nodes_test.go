@@ -105,6 +105,6 @@ func TestWhatComesAgainIsOneLine(t *testing.T) {
 	s.far("elm", "upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 7, "delay_ms": 3000, "error": "no"})
 	p := s.sit(80, 24)
 	p.reads("4 Log 2")
-	p.reads("search: away, try 30 in 3000 ms: no")
-	p.reads("try 7 in 3000 ms: no @elm")
+	p.reads("search: away, try 30 in 3.0 s: no")
+	p.reads("try 7 in 3.0 s: no @elm")
 }
