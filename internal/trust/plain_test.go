@@ -79,11 +79,11 @@ func (s *plainScanner) text(path, text string) {
 	}
 	read := ReadPlainly(text)
 	for _, p := range patterns {
-		if at := p.words.FindStringIndex(read); at != nil {
+		if at := p.words().FindStringIndex(read); at != nil {
 			s.add(p.code, path, excerpt(read, at))
 		}
 	}
-	if at := blob.FindStringIndex(text); at != nil {
+	if at := blob().FindStringIndex(text); at != nil {
 		s.add(Encoded, path, excerpt(text, at))
 	}
 	if name := s.mention(read); name != "" {

@@ -85,13 +85,13 @@ func (s *scanner) text(text string) {
 	seen, spoken := s.words()
 	for i := range patterns {
 		if p := &patterns[i]; seen&p.needs == p.needs {
-			if at := p.words.FindIndex(s.read); at != nil {
+			if at := p.words().FindIndex(s.read); at != nil {
 				s.add(p.code, excerpt(string(s.read), at))
 			}
 		}
 	}
 	if isBlob(text) {
-		s.add(Encoded, excerpt(text, blob.FindStringIndex(text)))
+		s.add(Encoded, excerpt(text, blob().FindStringIndex(text)))
 	}
 	s.speak(spoken)
 	s.texts++
