@@ -95,11 +95,11 @@ func (s *Source) Tools(ctx context.Context) ([]tool.Info, error) {
 	if last.version == now.version && sameSlice(last.from, infos) {
 		return last.tools, nil
 	}
-	now.from = infos
+	now.from, now.tools = infos, make([]tool.Info, 0, len(infos))
 	for _, part := range bySpace(infos) {
 		name := part[0].Space
 		one := last.spaces[name]
-		if one == nil || last.version != now.version || !slices.EqualFunc(one.from, part, sameInfo) {
+		if one == nil || last.version != now.version || !same(one.from, part) {
 			one = arranged(ctx, name, part, rules[name], look)
 		}
 		now.spaces[name] = one
@@ -222,7 +222,18 @@ func bySpace(infos []tool.Info) [][]tool.Info {
 	return parts
 }
 
-func sameInfo(a, b tool.Info) bool { return a.Stale == b.Stale && a.Same(&b) }
+// same tells whether two lists say the same.
+func same(a, b []tool.Info) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Stale != b[i].Stale || !a[i].Same(&b[i]) {
+			return false
+		}
+	}
+	return true
+}
 
 func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -225,5 +226,27 @@ func TestLookBeforeFirstUse(t *testing.T) {
 	}
 	if _, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: "x"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// What it takes to arrange many tools again after one of them became another.
+func BenchmarkOneChanged(b *testing.B) {
+	var tools []tool.Info
+	for i := range 10_000 {
+		tools = append(tools, tool.Info{
+			Ref:         tool.Ref{Space: fmt.Sprintf("space%02d", i/200), Name: fmt.Sprintf("tool_%05d", i)},
+			Description: "Does what it is called.", Input: json.RawMessage(`{"type":"object"}`), Raw: json.RawMessage(`{"name":"x"}`),
+		})
+	}
+	inner := &shop{tools: tools}
+	s := arrange.New(inner)
+	s.SetRule("space07", arrange.Rule{Priority: 3, Aliases: map[string]string{"mine": "tool_01500"}})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		inner.tools = slices.Clone(inner.tools)
+		inner.tools[0].Description = fmt.Sprint("now ", i)
+		if _, err := s.Tools(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

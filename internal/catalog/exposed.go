@@ -23,16 +23,23 @@ type Exposure struct {
 	Prefixes []string
 }
 
+func (e Exposure) equal(other Exposure) bool {
+	return e.All == other.All && slices.Equal(e.Names, other.Names) && slices.Equal(e.Prefixes, other.Prefixes)
+}
+
 func (e Exposure) includes(info *tool.Info) bool {
 	return e.All || slices.Contains(e.Names, info.Name) || info.Original != "" && slices.Contains(e.Names, info.Original)
 }
 
 // Expose sets which tools of a namespace show at the hub. It may be said before
-// the namespace exists.
+// the namespace exists, and again at no cost.
 func (c *Catalog) Expose(namespace string, e Exposure) {
+	var tell []func()
 	c.mu.Lock()
-	c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names), Prefixes: slices.Clone(e.Prefixes)}
-	tell := c.republish()
+	if !e.equal(c.exposure[namespace]) {
+		c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names), Prefixes: slices.Clone(e.Prefixes)}
+		tell = c.republish()
+	}
 	c.mu.Unlock()
 	for _, f := range tell {
 		f()
@@ -78,29 +85,52 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 	x := exposed{refs: map[string]tool.Ref{}, pinned: map[string]bool{}}
 	all := sha256.New()
 	for i := range v.tools {
-		info := v.tools[i]
-		name := names.byRef[info.Ref]
-		bare := v.bare(&info)
-		if _, taken := names.byName[info.Name]; bare && !taken {
-			name = info.Name
-		}
-		favourite := pinned[name] || pinned[info.Ref.String()]
-		if info.Space != "" && !bare && !favourite && !exposure[info.Space].includes(&info) {
+		info := &v.tools[i]
+		name, bare := v.called(info, names)
+		favourite := len(pinned) > 0 && (pinned[name] || pinned[info.Ref.String()])
+		if info.Space != "" && !bare && !favourite && !exposure[info.Space].includes(info) {
 			continue
 		}
 		if favourite {
 			x.pinned[name] = true
 			all.Write([]byte("pinned"))
 		}
-		sum := digest(&info)
-		all.Write(sum[:])
+		shown := v.find(info.Ref).show(name)
+		all.Write(shown.sum[:])
 		all.Write([]byte(name))
 		x.refs[name] = info.Ref
-		x.tools = append(x.tools, renamed(info, name))
+		x.tools = append(x.tools, shown.info)
 	}
 	slices.SortFunc(x.tools, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
 	x.hash = hex.EncodeToString(all.Sum(nil)[:16])
 	return x
+}
+
+// called is the name that a tool shows under; bare tells that its own leads to it.
+func (v *view) called(info *tool.Info, names *names) (name string, bare bool) {
+	bare = v.bare(info)
+	if _, taken := names.byName[info.Name]; bare && !taken {
+		return info.Name, true
+	}
+	return names.byRef[info.Ref], bare
+}
+
+// showing is how a tool shows at the hub.
+type showing struct {
+	name string
+	info tool.Info
+	sum  [sha256.Size]byte // of its definition
+}
+
+// show is how the tool shows under a name. It is kept: a tool shows under one as a
+// rule.
+func (e *entry) show(name string) *showing {
+	if known := e.shown.Load(); known != nil && known.name == name {
+		return known
+	}
+	s := &showing{name, renamed(e.info, name), digest(&e.info)}
+	e.shown.Store(s)
+	return s
 }
 
 // renamed is info under the name it is exposed by. Of its definition nothing but

@@ -117,3 +117,36 @@ func TestEqualListsAreTheSameList(t *testing.T) {
 		t.Errorf("the list was made anew; %d signals", signals)
 	}
 }
+
+// Names follow the tools when as many are there as before.
+func TestNamesFollow(t *testing.T) {
+	t.Parallel()
+	m := newMemory().with("fs", "read_file", "", nil)
+	c := open(catalog.Options{}, m)
+	c.Expose("fs", catalog.Exposure{All: true})
+	step := func(what string, shown string, known, unknown []string) {
+		t.Helper()
+		if got := listed(t, c.Exposed()); !slices.Equal(got, []string{shown}) {
+			t.Errorf("%s: %q shows, want %q", what, got, shown)
+		}
+		for _, name := range known {
+			if _, err := c.Resolve(t.Context(), name); err != nil {
+				t.Errorf("%s: %s is not known: %v", what, name, err)
+			}
+		}
+		for _, name := range unknown {
+			if got, err := c.Resolve(t.Context(), name); err == nil {
+				t.Errorf("%s: %s is known as %v", what, name, got)
+			}
+		}
+	}
+	step("first", "fs__read_file", []string{"fs__read_file", "fs.read_file"}, []string{"fs__write_file", "fs.slurp"})
+	m.without(ref("fs", "read_file"))
+	m.with("fs", "write_file", "", nil)
+	step("another tool", "fs__write_file", []string{"fs__write_file", "fs.write_file"}, []string{"fs__read_file", "fs.slurp"})
+	m.tools = slices.Clone(m.tools)
+	m.tools[0].Original = "slurp"
+	step("its owner's name", "fs__write_file", []string{"fs__write_file", "fs.slurp"}, nil)
+	c.Expose("fs", catalog.Exposure{All: true, Prefixes: []string{"write_"}})
+	step("a route", "write_file", []string{"fs.write_file"}, nil)
+}

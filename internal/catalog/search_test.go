@@ -218,3 +218,29 @@ func BenchmarkIndex(b *testing.B) {
 		}
 	})
 }
+
+// What it takes to notice that one tool of many is another now.
+func BenchmarkRefresh(b *testing.B) {
+	m := manyTools(10_000, 50)
+	slices.SortFunc(m.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	for i := range m.tools {
+		info := &m.tools[i]
+		info.Raw = json.RawMessage(fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":%s}`, info.Name, info.Description, info.Input))
+	}
+	exposures := map[string]catalog.Exposure{"exposed=none": {}, "exposed=all": {All: true}}
+	for name, exposure := range exposures {
+		b.Run(name, func(b *testing.B) {
+			c := open(catalog.Options{}, m)
+			for i := range 50 {
+				c.Expose(fmt.Sprintf("space%03d", i), exposure)
+			}
+			c.Refresh(b.Context())
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				m.tools = slices.Clone(m.tools)
+				m.tools[0].Description = fmt.Sprint("now ", i)
+				c.Refresh(b.Context())
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +26,8 @@ type entry struct {
 	info   tool.Info
 	source tool.Source
 	gear   *gear
-	schema atomic.Pointer[schema] // made by the first call
+	schema atomic.Pointer[schema]  // made by the first call
+	shown  atomic.Pointer[showing] // how it last showed at the hub; nil while it does not
 }
 
 // find looks up a tool by the name it shows under, or by its owner's for it.
@@ -34,6 +36,13 @@ func (s *shelf) find(name string) *entry {
 		return e
 	}
 	return s.aliased[name]
+}
+
+// expect makes room for so many tools, which are most often all there will be.
+func (s *shelf) expect(tools int) {
+	if s.tools == nil {
+		s.tools, s.entries = make([]tool.Info, 0, tools), make(map[string]*entry, tools)
+	}
 }
 
 // put adds a tool and tells whether its name was free.
@@ -118,13 +127,12 @@ func (s *shelf) index(l *lexicon) *index {
 
 // digest is a hash of all a client sees of a tool.
 func digest(info *tool.Info) [sha256.Size]byte {
-	h := sha256.New()
-	for _, part := range [][]byte{
-		[]byte(info.Space), []byte(info.Name), []byte(info.Title), []byte(info.Description),
-		info.Input, info.Output, info.Raw,
-	} {
-		h.Write(part)
-		h.Write([]byte{0})
+	all := make([]byte, 0, 2*len(info.Raw)+len(info.Description)+256) // schemas are in Raw too
+	for _, part := range []string{info.Space, info.Name, info.Title, info.Description} {
+		all = append(append(all, part...), 0)
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	for _, part := range []json.RawMessage{info.Input, info.Output, info.Raw} {
+		all = append(append(all, part...), 0)
+	}
+	return sha256.Sum256(all)
 }

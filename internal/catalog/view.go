@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -146,9 +147,11 @@ func (c *Catalog) rebuild() (*view, []func()) {
 	if !differ(old, v) {
 		return old, nil
 	}
-	for _, name := range v.spaces {
-		v.tools = append(v.tools, v.shelves[name].tools...)
+	parts := make([][]tool.Info, len(v.spaces))
+	for i, name := range v.spaces {
+		parts[i] = v.shelves[name].tools
 	}
+	v.tools = slices.Concat(parts...)
 	return c.publish(old, v)
 }
 
@@ -176,7 +179,9 @@ func differ(old, v *view) bool {
 // publish names the tools of v, makes it the current picture, and returns what
 // has to be told once mu is free.
 func (c *Catalog) publish(old, v *view) (*view, []func()) {
-	v.names = c.names.assign(v.tools)
+	if v.names = old.names; v.names == nil || !sameNames(old.tools, v.tools) {
+		v.names = c.names.assign(v.tools)
+	}
 	v.routes = routesOf(c.exposure)
 	v.exposed = v.expose(c.exposure, c.pinned, c.names)
 	c.view.Store(v)
@@ -191,13 +196,26 @@ func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	return v, tell
 }
 
+// sameNames tells whether two lists are of tools of the same names.
+func sameNames(a, b []tool.Info) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Ref != b[i].Ref || a[i].Original != b[i].Original {
+			return false
+		}
+	}
+	return true
+}
+
 // gather puts the tools of all members on fresh shelves, by namespace.
 func (c *Catalog) gather() map[string]*shelf {
 	shelves := map[string]*shelf{}
 	get := func(name string) *shelf {
 		s := shelves[name]
 		if s == nil {
-			s = &shelf{space: name, entries: map[string]*entry{}}
+			s = &shelf{space: name}
 			shelves[name] = s
 		}
 		return s
@@ -208,9 +226,13 @@ func (c *Catalog) gather() map[string]*shelf {
 				s.owner = m.source
 			}
 		}
-		for _, info := range m.listing.tools {
-			if !get(info.Space).put(info, m.source) {
-				c.log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())
+		for part := range bySpace(m.listing.tools) {
+			s := get(part[0].Space)
+			s.expect(len(part))
+			for _, info := range part {
+				if !s.put(info, m.source) {
+					c.log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())
+				}
 			}
 		}
 	}
@@ -220,4 +242,18 @@ func (c *Catalog) gather() map[string]*shelf {
 		})
 	}
 	return shelves
+}
+
+// bySpace cuts a list where the next namespace begins.
+func bySpace(tools []tool.Info) iter.Seq[[]tool.Info] {
+	return func(yield func([]tool.Info) bool) {
+		for begin, end := 0, 0; begin < len(tools); begin = end {
+			for end < len(tools) && tools[end].Space == tools[begin].Space {
+				end++
+			}
+			if !yield(tools[begin:end]) {
+				return
+			}
+		}
+	}
 }
