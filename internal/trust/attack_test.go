@@ -209,6 +209,27 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
+// Who serves a namespace is asked once for all its tools.
+func TestServerIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	inner := &shop{}
+	inner.offer(t, `a {"name":"x"}`, `a {"name":"y"}`, `b {"name":"x"}`, `open {"name":"x"}`)
+	g := guard(t, database(t), inner, trust.Options{Settings: pinned("a", "b"), Target: func(namespace string) string {
+		asked = append(asked, namespace)
+		return "https://" + namespace + ".test"
+	}})
+	listed(t, g)
+	if !slices.Equal(asked, []string{"a", "b"}) {
+		t.Errorf("asked about %q", asked)
+	}
+	for _, name := range []string{"a.y", "b.x"} {
+		if p, err := g.Get(name); err != nil || p.Target != "https://"+name[:1]+".test" {
+			t.Errorf("%s is served by %+v, %v", name, p, err)
+		}
+	}
+}
+
 // Attack: shadowing. A name that passes for another tool's is refused.
 func TestAttackShadowing(t *testing.T) {
 	t.Parallel()

@@ -12,9 +12,12 @@ import (
 // new. judging is held.
 func (g *Guard) pin(ctx context.Context, tools []*judged) {
 	var changed []*Pin
-	for _, j := range tools {
-		k := key{j.info.Space, Tool, j.info.Name}
-		p, fresh := g.offer(k, j.content, j.flags)
+	space, target := "", ""
+	for i, j := range tools {
+		if i == 0 || space != j.info.Space { // those of one namespace stand together
+			space, target = j.info.Space, g.options.Target(j.info.Space)
+		}
+		p, fresh := g.offer(key{space, Tool, j.info.Name}, target, j.content, j.flags)
 		j.pin = p
 		if fresh {
 			changed = append(changed, p)
@@ -23,10 +26,9 @@ func (g *Guard) pin(ctx context.Context, tools []*judged) {
 	g.keep(ctx, changed)
 }
 
-// offer is the pin of a definition as it is offered now; fresh tells that it is
-// not kept yet.
-func (g *Guard) offer(k key, c *content, flags []Finding) (p *Pin, fresh bool) {
-	target := g.options.Target(k.upstream)
+// offer is the pin of a definition as the server at target offers it now; fresh
+// tells that it is not kept yet.
+func (g *Guard) offer(k key, target string, c *content, flags []Finding) (p *Pin, fresh bool) {
 	now := g.options.Clock.Now().UTC().Truncate(time.Microsecond)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,7 +111,7 @@ func (g *Guard) Examine(ctx context.Context, namespace string, kind Kind, raw js
 	}
 	g.judging.Lock()
 	defer g.judging.Unlock()
-	p, fresh := g.offer(key{namespace, kind, name}, c, c.findings(m))
+	p, fresh := g.offer(key{namespace, kind, name}, g.options.Target(namespace), c, c.findings(m))
 	if fresh {
 		g.keep(ctx, []*Pin{p})
 	}
