@@ -66,6 +66,17 @@ test('a key that is revoked ends what it had opened', async ({ page }) => {
   await expect(page.getByRole('alert')).toBeVisible()
 })
 
+test('a key that may not watch is told so', async ({ page }) => {
+  const caller = await make('caller', 'mcp')
+  await open(page, front, 'settings')
+  const refused: string[] = []
+  page.on('response', (r) => { if (r.url().includes('/api/v1/events')) refused.push(r.url()) })
+  await enter(page, caller)
+  await expect(page.getByRole('status').filter({ hasText: 'not live' })).toBeVisible()
+  await expect(page.getByText(/^healthy version \S+$/)).toBeVisible()
+  expect(refused).toEqual([])
+})
+
 test('nothing is changed without the token of the session', async ({ page }) => {
   await open(page, front, 'overview')
   await enter(page, admin)

@@ -47,7 +47,7 @@ export async function logout(): Promise<void> {
 
 /** Whether we may do what a scope allows. */
 export function may(scope: string): boolean {
-  return me.value?.open === true || me.value?.scopes.includes(scope) === true
+  return me.value?.open === true || me.value?.scopes.some((s) => s === scope || s === 'admin') === true
 }
 
 function send(path: string, init: RequestInit): Promise<Response> {

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { logout, me } from './api'
+import { logout, may, me } from './api'
 import { online, missed } from './events'
 import { Approvals } from './pages/approvals'
 import { Artifacts } from './pages/artifacts'
@@ -65,9 +65,7 @@ export function App() {
           ))}
         </nav>
         {me.value && !me.value.open && <span class="soft who">{me.value.name} <button type="button" onClick={() => void leave()}>Log out</button></span>}
-        <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
-          {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}
-        </span>
+        <Link />
       </header>
       <main id="content" tabIndex={-1}>
         <h1>{me.value === null ? 'Log in' : page.title}</h1>
@@ -75,5 +73,15 @@ export function App() {
       </main>
       <Notices />
     </>
+  )
+}
+
+/** Whether the page hears what happens. */
+function Link() {
+  if (me.value && !may('read')) return <span class="link" role="status" title="The key does not have the scope read: what happens is not shown here.">not live</span>
+  return (
+    <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
+      {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}
+    </span>
   )
 }

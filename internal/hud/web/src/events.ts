@@ -1,6 +1,6 @@
 // What happens on the server, as it happens, and the last of it.
 import { signal } from '@preact/signals'
-import { whoAmI } from './api'
+import { may, whoAmI } from './api'
 import { Gatherer } from './gather'
 
 export interface ServerEvent {
@@ -38,6 +38,7 @@ let last = 'all'
 /** Follows the server for as long as we may; begun again it goes on where it was. */
 export function follow(): void {
   source?.close()
+  if (!may('read')) return
   const stream = new EventSource(`/api/v1/events?after=${last}`)
   source = stream
   stream.onopen = () => (online.value = true)

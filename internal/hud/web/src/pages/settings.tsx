@@ -10,7 +10,7 @@ import { Keys } from './keys'
 interface Health {
   status: string
   version: string
-  uptime_secs: number
+  uptime_secs?: number
   sessions?: { total: number; connected: number }
   upstreams?: Record<string, { state: string }>
   restart_needed?: string[]
@@ -39,7 +39,8 @@ function Healthy() {
   return (
     <>
     <p>
-      <State state={h.status} /> version {h.version}, up for {duration(h.uptime_secs * 1000)}
+      <State state={h.status} /> version {h.version}
+      {h.uptime_secs !== undefined && `, up for ${duration(h.uptime_secs * 1000)}`}
       {h.sessions && `, ${count(h.sessions.connected, 'client')} connected`}
       {h.upstreams && `, ${upstreams.filter((u) => u.state === 'connected').length} of ${count(upstreams.length, 'upstream')} connected`}
     </p>
