@@ -22,6 +22,7 @@ import (
 
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/js/jstest"
 )
 
 // storiesAtOnce is how many tests run beside each other unless -parallel says
@@ -64,13 +65,12 @@ func TestStoriesOnPostgres(t *testing.T) {
 
 // storyParams is what stories are run with. They may ask [sqlite] or [postgres].
 func storyParams(t *testing.T, kind db.Kind) testscript.Params {
-	compiled := t.TempDir() // by the first that uses JavaScript, for all of them
 	return testscript.Params{
 		RequireExplicitExec: true,
 		Condition:           func(asked string) (bool, error) { return asked == string(kind), nil },
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("LUANETTE_SCRIPTS_CACHE", compiled)
+			env.Setenv("LUANETTE_SCRIPTS_CACHE", jstest.Cache())
 			env.Setenv("NEIGHBOURS", neighbours(t))
 			env.Values[serverKey{}] = &server{}
 			env.Values[modelsKey{}] = &models{}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -19,7 +21,10 @@ import (
 
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/job"
+	"github.com/luanette/luanette/internal/js/jstest"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
 
@@ -60,6 +65,41 @@ func (b *banner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// furnished is a database file with the tables of the engine of durable runs, which take
+// longer to make than all else at a start.
+var furnished = sync.OnceValues(func() (file []byte, err error) {
+	folder, err := os.MkdirTemp("", "luanette-furnished-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, databaseName)
+	d, err := db.Open(context.Background(), "sqlite:"+path, db.Options{})
+	if err == nil {
+		err = errors.Join(job.Furnish(context.Background(), d), d.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// furnish puts such a file where a house will have its own, if it will.
+func furnish(t testing.TB, c *Loaded) {
+	t.Helper()
+	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
+	if !own {
+		return
+	}
+	file, err := furnished()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.Data, path), file, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start serves a house until the test ends, and returns where it is.
 func start(t testing.TB, sources Sources) (url string, house *House) {
 	t.Helper()
@@ -68,10 +108,14 @@ func start(t testing.TB, sources Sources) (url string, house *House) {
 	}
 	sources.Flags["listen"] = "127.0.0.1:0"
 	sources.Flags["data"] = t.TempDir()
+	if sources.Flags["scripts.cache"] == "" {
+		sources.Flags["scripts.cache"] = jstest.Cache()
+	}
 	loaded, err := Load(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
+	furnish(t, loaded)
 	stderr := &banner{url: make(chan string, 1)}
 	house, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/js/jstest"
 	"github.com/luanette/luanette/internal/results"
 	"github.com/luanette/luanette/internal/script"
 )
@@ -31,7 +32,7 @@ type study struct {
 
 // javaScript is one engine for all tests: compiling it is the expensive part.
 var javaScript = sync.OnceValue(func() *script.JavaScriptEngine {
-	e, err := script.NewJavaScript(script.JavaScriptOptions{})
+	e, err := script.NewJavaScript(script.JavaScriptOptions{CacheDir: jstest.Cache()})
 	if err != nil {
 		panic(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/js/jstest"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -40,7 +41,7 @@ func bench(t testing.TB, change func(*Options)) *Runner {
 
 // javaScript is one engine for all tests: compiling it is the expensive part.
 var javaScript = sync.OnceValue(func() *JavaScriptEngine {
-	e, err := NewJavaScript(JavaScriptOptions{})
+	e, err := NewJavaScript(JavaScriptOptions{CacheDir: jstest.Cache()})
 	if err != nil {
 		panic(err)
 	}

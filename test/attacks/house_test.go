@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/answer/answertest"
 	"github.com/luanette/luanette/internal/app"
 	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/js/jstest"
 )
 
 // house is the whole program, serving.
@@ -83,21 +84,6 @@ func (l *log) await(t *testing.T, what string) {
 	}
 }
 
-// compiled is where the JavaScript engine is kept when it has been compiled once.
-var compiled = sync.OnceValue(func() string {
-	folder, err := os.MkdirTemp("", "luanette-compiled-")
-	if err != nil {
-		panic(err)
-	}
-	return folder
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	_ = os.RemoveAll(compiled())
-	os.Exit(code)
-}
-
 // serve starts the program with a configuration. What it returns ends it early.
 func serve(t *testing.T, config string, env app.Environment) (h *house, end func()) {
 	t.Helper()
@@ -107,7 +93,7 @@ func serve(t *testing.T, config string, env app.Environment) (h *house, end func
 		t.Fatal(err)
 	}
 	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
-	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": compiled()}})
+	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache()}})
 	if err != nil {
 		t.Fatal(err)
 	}
