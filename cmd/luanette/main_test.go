@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,20 +19,15 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/js/jstest"
 )
 
-// storiesAtOnce is how many tests run beside each other unless -parallel says
-// otherwise: they wait for processes that they started most of the time.
-const storiesAtOnce = "6"
-
 // The test binary is also the program: stories run the real main.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", storiesAtOnce); err != nil { // before what the command line says
-		panic(err)
-	}
+	clocktest.AtOnce()
 	testscript.Main(m, map[string]func(){"luanette": main})
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -28,14 +27,8 @@ import (
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
 
-// testsAtOnce is how many run beside each other unless -parallel says otherwise: most
-// of the time they wait, for Postgres and for each other.
-const testsAtOnce = "6"
-
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", testsAtOnce); err != nil { // before what the command line says
-		panic(err)
-	}
+	clocktest.AtOnce()
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
 }
 

@@ -13,11 +13,15 @@ import (
 
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	clocktest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 // servers are upstreams that live in the test: both their manager and their tools.
 type servers struct {

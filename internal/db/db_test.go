@@ -12,12 +12,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	clocktest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()

@@ -10,12 +10,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/durable"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	clocktest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 func database(t testing.TB) *db.DB {
 	t.Helper()

@@ -1,7 +1,6 @@
 package job_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -18,21 +17,14 @@ import (
 	"github.com/luanette/luanette/internal/job"
 )
 
-const (
-	longTime = clocktest.Patience // ends a test that would hang
-	// testsAtOnce is how many run beside each other unless -parallel says otherwise:
-	// most of the time they wait for Postgres.
-	testsAtOnce = "6"
-)
+const longTime = clocktest.Patience // ends a test that would hang
 
 func TestMain(m *testing.M) {
 	if os.Getenv(crashChild) != "" {
 		runCrashChild()
 		return
 	}
-	if err := flag.Set("test.parallel", testsAtOnce); err != nil { // before what the command line says
-		panic(err)
-	}
+	clocktest.AtOnce()
 	goleak.VerifyTestMain(m)
 }
 

@@ -66,7 +66,7 @@ var computing = strings.Fields(`
 // new one that is neither fails here until somebody has looked at it.
 func TestEveryFunctionIsKnown(t *testing.T) {
 	t.Parallel()
-	engine := newLuaEngine(modules())
+	engine := newLuaEngine()
 	found := map[string]bool{}
 	note := lua.NewFunc("note", func(c *lua.Call) error {
 		if f, ok := c.Arg(1).AsFunction(); ok && f.HostName() != "" {

@@ -298,7 +298,7 @@ func TestHostileJavaScript(t *testing.T) {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
 	r := bench(t, nil)
-	limits := Limits{Time: 100 * time.Millisecond, Memory: 16 << 20, Output: 100_000, Calls: 50}
+	limits := Limits{Time: 50 * time.Millisecond, Memory: 16 << 20, Output: 100_000, Calls: 50}
 	before := heap()
 	for _, file := range files {
 		source, err := os.ReadFile(file)

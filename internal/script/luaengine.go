@@ -18,18 +18,29 @@ import (
 type luaEngine struct {
 	modules   []host.Module
 	libraries []*lua.Library
-	preludes  func() (*preludes, error) // made for the first script: many a house runs none
 	programs  programs
 }
 
-func newLuaEngine(modules []host.Module) *luaEngine {
-	e := &luaEngine{modules: modules, libraries: append(sandbox(), requireLibrary(modules))}
-	for i := range modules {
-		e.libraries = append(e.libraries, bindLua(&modules[i]))
-	}
-	e.preludes = sync.OnceValues(func() (*preludes, error) { return newPreludes(modules, e.libraries) })
-	return e
+func newLuaEngine() *luaEngine {
+	all := modules()
+	return &luaEngine{modules: all, libraries: libraries(all)}
 }
+
+// libraries are the sandbox's and those of modules.
+func libraries(modules []host.Module) []*lua.Library {
+	all := append(sandbox(), requireLibrary(modules))
+	for i := range modules {
+		all = append(all, bindLua(&modules[i]))
+	}
+	return all
+}
+
+// ourPreludes are those of our modules, which are the same for every engine. They are
+// made for the first script: many a house runs none.
+var ourPreludes = sync.OnceValues(func() (*preludes, error) {
+	all := modules()
+	return newPreludes(all, libraries(all))
+})
 
 // open makes a state with the sandbox's libraries and everything of our modules
 // in it, for whatever will run there.
@@ -38,7 +49,7 @@ func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed
 	if err != nil {
 		return nil, err
 	}
-	preludes, err := e.preludes()
+	preludes, err := ourPreludes()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +107,7 @@ func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host
 // execute runs the chunk, and then the function that is asked for. A fresh state
 // is given the preludes that the chunk needs; that of a session has all.
 func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
-	preludes, err := e.preludes()
+	preludes, err := ourPreludes()
 	if err != nil {
 		return nil, err
 	}

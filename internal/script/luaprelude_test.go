@@ -52,7 +52,7 @@ func TestNamingAGlobalBringsItsPrelude(t *testing.T) {
 
 func preludesOf(t *testing.T, r *Runner) *preludes {
 	t.Helper()
-	p, err := r.lua.preludes()
+	p, err := ourPreludes()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func NewRunner(o Options) *Runner {
 	if o.Contents != nil {
 		o.Files.Named = o.Contents.Folder()
 	}
-	return &Runner{options: o, lua: newLuaEngine(modules())}
+	return &Runner{options: o, lua: newLuaEngine()}
 }
 
 // Modules are what scripts can reach.

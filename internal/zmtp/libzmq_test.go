@@ -154,17 +154,17 @@ func TestLibzmqDealer(t *testing.T) {
 func TestLibzmqHeartbeats(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("takes four seconds of silence")
+		t.Skip("takes five seconds of silence")
 	}
-	on := zmtp.Heartbeat{Interval: 500 * time.Millisecond, Timeout: 2 * time.Second}
+	on := zmtp.Heartbeat{Interval: 500 * time.Millisecond, Timeout: 3 * time.Second}
 	off := zmtp.Heartbeat{Interval: -1}
 	tests := map[string]struct {
 		theirs string
 		ours   zmtp.Heartbeat
 	}{
-		"theirs are answered": {"500", off},
+		"theirs are answered": {"750", off},
 		"ours are answered":   {"0", on},
-		"both":                {"500", on},
+		"both":                {"750", on},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestLibzmqHeartbeats(t *testing.T) {
 				seen.next(t, zmtp.Connected)
 			}
 
-			quiet, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			quiet, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if m, err := dealer.Recv(quiet); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("received %q, %v in the silence", m, err)

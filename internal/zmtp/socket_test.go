@@ -15,11 +15,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/backoff"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/zmtp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	clocktest.AtOnce()
+	goleak.VerifyTestMain(m)
+}
 
 const anyPort = "tcp://127.0.0.1:0"
 

@@ -84,6 +84,11 @@ func (l *log) await(t *testing.T, what string) {
 	}
 }
 
+func TestMain(m *testing.M) {
+	clocktest.AtOnce()
+	os.Exit(m.Run())
+}
+
 // serve starts the program with a configuration. What it returns ends it early.
 func serve(t *testing.T, config string, env app.Environment) (h *house, end func()) {
 	t.Helper()

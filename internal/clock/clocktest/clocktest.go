@@ -4,6 +4,7 @@ package clocktest
 
 import (
 	"context"
+	"flag"
 	"runtime"
 	"testing"
 	"time"
@@ -14,6 +15,14 @@ const (
 	Patience = time.Minute
 	turn     = 5 * time.Millisecond
 )
+
+// AtOnce has six tests run beside each other unless -parallel says otherwise, where most
+// of the time they wait, for other processes and for each other. TestMain calls it.
+func AtOnce() {
+	if err := flag.Set("test.parallel", "6"); err != nil { // before what the command line says
+		panic(err)
+	}
+}
 
 // Poll looks again and again until it holds; false says that ctx ended before.
 func Poll(ctx context.Context, holds func() bool) bool {
