@@ -192,7 +192,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 2 {
 		body = strings.NewReader(args[2])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, args[0], ts.Getenv("URL")+args[1], body)
 	ts.Check(err)

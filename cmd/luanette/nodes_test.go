@@ -420,7 +420,7 @@ func (f *fleet) noticed(t *testing.T, id string) {
 	t.Helper()
 	killed := time.Now()
 	f.lastKill.Store(&killed)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
 	defer cancel()
 	if id != "" && clocktest.Poll(ctx, func() bool {
 		now, err := node.List(ctx, f.store)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/clock/clocktest"
@@ -41,7 +40,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chat, err := house.Chat(t.Context(), "anna", 10*time.Second)
+	chat, err := house.Chat(t.Context(), "anna", clocktest.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func (s *street) job(key, shop, schedule string) string {
 	hash := structured(s.t, h.call("script_store", string(source)), "hash")
 	if schedule == "" {
 		id := structured(s.t, h.call("lua_execute", `{"script_hash":"`+hash+`"}`), "job_id")
-		return h.call("job_poll", `{"job_ids":["`+id+`"],"timeout_ms":30000}`)
+		return h.call("job_poll", `{"job_ids":["`+id+`"],"timeout_ms":60000}`)
 	}
 	id := structured(s.t, h.call("lua_execute", `{"script_hash":"`+hash+`","schedule":"`+schedule+`"}`), "schedule_id")
 	var job string
@@ -223,7 +223,7 @@ func (s *street) job(key, shop, schedule string) string {
 		return job != ""
 	})
 	h.call("schedule_remove", `{"schedule_id":"`+id+`"}`)
-	return h.call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":30000}`)
+	return h.call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":60000}`)
 }
 
 // chat has the model use a tool for somebody.

@@ -17,11 +17,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/luanette/luanette/internal/audio"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hoot"
 	"github.com/luanette/luanette/internal/smf"
@@ -125,7 +125,7 @@ func overZeroMQ(t *testing.T) *music {
 		t.Fatal(err)
 	}
 	m.url, m.house = start(t, Sources{File: front})
-	m.house.upstreams.allTried(t.Context(), 30*time.Second)
+	m.house.upstreams.allTried(t.Context(), clocktest.Patience)
 	m.house.catalog.Refresh(t.Context())
 	m.source = m.house.catalog
 	return m
@@ -244,7 +244,7 @@ func (m *music) finish(t *testing.T, begun args) args {
 	t.Helper()
 	id := begun["job_id"].(string)
 	for {
-		polled := m.call(t, "job_poll", args{"job_ids": []string{id}, "timeout_ms": 20000, "mode": "all"})
+		polled := m.call(t, "job_poll", args{"job_ids": []string{id}, "timeout_ms": 60000, "mode": "all"})
 		if len(polled["pending"].([]any)) == 0 {
 			return m.call(t, "job_status", args{"job_id": id})
 		}
@@ -651,7 +651,7 @@ func testEvents(t *testing.T, m *music) {
 	b := m.call(t, "artifact_create", args{"cas_hash": m.store(t, []byte("another event"), "text/plain")})
 	cursor := begin["cursor"]
 	for missing := map[any]bool{a["artifact_id"]: true, b["artifact_id"]: true}; len(missing) > 0; {
-		polled := m.call(t, "event_poll", args{"cursor": cursor, "types": []string{"artifact_created"}, "timeout_ms": 20000})
+		polled := m.call(t, "event_poll", args{"cursor": cursor, "types": []string{"artifact_created"}, "timeout_ms": 30000})
 		cursor = polled["cursor"]
 		for _, e := range polled["events"].([]any) {
 			delete(missing, e.(map[string]any)["data"].(map[string]any)["artifact_id"])
@@ -691,7 +691,7 @@ func testJobs(t *testing.T, m *music) {
 	if gone := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); gone["success"] != false {
 		t.Errorf("cancelled twice %v", gone)
 	}
-	polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 1000})
+	polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 60000})
 	if fmt.Sprint(polled["failed"]) != fmt.Sprint([]any{begun["job_id"]}) || polled["timed_out"] != false {
 		t.Errorf("polled at its end %v", polled)
 	}

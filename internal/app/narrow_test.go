@@ -158,7 +158,7 @@ scopes = ["mcp"]
 		t.Fatalf("%v: %s", err, started)
 	}
 	job := begun.Result.Structured.Job
-	done := small.call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":30000}`)
+	done := small.call("job_poll", `{"job_ids":["`+job+`"],"timeout_ms":60000}`)
 	check("the job", done, `"two":false`)
 	check("the job", done, `"one":"hello"`)
 	check("another's job", other.call("job_status", `{"job_id":"`+job+`"}`), "no job "+job)

@@ -112,7 +112,7 @@ func TestARevokedKeyGetsNothingDone(t *testing.T) {
 	sold, _, _ := fine.count()
 	close(slow.hold)
 	for name, id := range map[string]string{"one that waited for a worker": due, "one that ran": running, "one that ran, and wrote": writing} {
-		text := root.call("job_poll", `{"job_ids":["`+id+`"],"timeout_ms":30000}`)
+		text := root.call("job_poll", `{"job_ids":["`+id+`"],"timeout_ms":60000}`)
 		if !strings.Contains(text, "the key web is revoked") || !strings.Contains(text, `"status":"failed"`) {
 			t.Errorf("%s: %.900s", name, text)
 		}
@@ -214,7 +214,7 @@ func TestLabelsStayWithJobs(t *testing.T) {
 	} {
 		hash := structured(t, w.call("script_store", map[string]any{"content": source, "language": name}), "hash")
 		job := structured(t, w.call("lua_execute", map[string]any{"script_hash": hash}), "job_id")
-		if text := w.call("job_poll", map[string]any{"job_ids": []string{job}, "timeout_ms": 30000}); !strings.Contains(text, seeded) {
+		if text := w.call("job_poll", map[string]any{"job_ids": []string{job}, "timeout_ms": 60000}); !strings.Contains(text, seeded) {
 			t.Errorf("%s: %.600s", name, text)
 		}
 		said := w.lua("local done = mcp.job_poll{job_ids={'" + job + "'}, timeout_ms=30000}\nreturn mcp.web.post{text=json.encode(done)}")

@@ -105,6 +105,10 @@ func start(t testing.TB, sources Sources) (url string, house *House) {
 		sources.Flags["scripts.cache"] = jstest.Cache()
 	}
 	loaded, err := Load(sources)
+	if err == nil && loaded.Origins["scripts.code_timeout"] == "" { // no time that a busy machine may need
+		sources.Flags["scripts.code_timeout"] = "30s"
+		loaded, err = Load(sources)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

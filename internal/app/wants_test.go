@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/luanette/luanette/internal/admin"
 	"github.com/luanette/luanette/internal/answer/answertest"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
 )
@@ -58,7 +58,7 @@ func (f far) await(name, state string) admin.Upstream {
 	f.t.Helper()
 	sub := f.house.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Patience)
 	defer cancel()
 	room := serverRoom{house: f.house}
 	for {

@@ -166,7 +166,7 @@ func (o office) wait(t *testing.T, id string) jobAnswer {
 		Completed []jobAnswer
 		TimedOut  bool `json:"timed_out"`
 	}
-	o.mustCall(t, "job_poll", `{"job_ids":["`+id+`"],"timeout_ms":30000}`, &polled)
+	o.mustCall(t, "job_poll", `{"job_ids":["`+id+`"],"timeout_ms":60000}`, &polled)
 	if polled.TimedOut || len(polled.Completed) != 1 {
 		t.Fatalf("poll %+v", polled)
 	}

@@ -112,7 +112,7 @@ func program(source string) Program {
 			{Name: "mcp.version", Sync: true},
 		},
 		Globals: map[string]json.RawMessage{"params": json.RawMessage(`{"n":3,"list":[1,2],"id":12345678901234567890}`)},
-		Limits:  Limits{Time: 20 * time.Second},
+		Limits:  Limits{Time: time.Minute},
 	}
 }
 

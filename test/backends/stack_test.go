@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/bridge"
 	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/tool"
@@ -64,7 +64,7 @@ func await(t *testing.T, m *upstream.Manager, bus *event.Bus, spec upstream.Spec
 	if err := m.Add(spec); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
 	defer cancel()
 	if _, err := sub.Next(ctx); err != nil {
 		status, _ := m.Status(spec.Name)
