@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/luanette/luanette/internal/tool"
@@ -15,10 +16,11 @@ type mentions struct {
 	own      map[string]bool
 }
 
-// naming is which upstreams have tools of which names.
+// naming is all that tools are called, and nothing else. It is never changed.
 type naming struct {
-	first map[string]string // the first namespace that has such a tool
-	more  map[tool.Ref]bool // the others
+	first map[string]string     // by name: the first namespace that has such a tool
+	more  map[tool.Ref]bool     // the others
+	alike map[string][]tool.Ref // those exposed by names that look the same
 }
 
 // compound tells whether a name, or a word that could be one, counts.
@@ -26,7 +28,7 @@ func compound(name string) bool { return len(name) >= 8 && strings.ContainsAny(n
 
 // namesOf gathers the names of all tools.
 func namesOf(infos []tool.Info) *naming {
-	n := &naming{first: make(map[string]string, 3*len(infos)), more: map[tool.Ref]bool{}}
+	n := &naming{first: make(map[string]string, 3*len(infos)), more: map[tool.Ref]bool{}, alike: exposedAlike(infos)}
 	for i := range infos {
 		ref := infos[i].Ref
 		n.add(ref.Name, ref.Space)
@@ -34,6 +36,14 @@ func namesOf(infos []tool.Info) *naming {
 		n.add(ref.Space+"__"+ref.Name, ref.Space)
 	}
 	return n
+}
+
+// naming is that of a list. When the tools are called as before it is taken over.
+func (r *reading) naming(infos []tool.Info) *naming {
+	if r != nil && slices.EqualFunc(r.from, infos, func(a, b tool.Info) bool { return a.Ref == b.Ref }) {
+		return r.called
+	}
+	return namesOf(infos)
 }
 
 func (n *naming) add(name, space string) {

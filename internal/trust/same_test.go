@@ -279,7 +279,7 @@ func TestShadowsTheSame(t *testing.T) {
 			infos = append(infos, tool.Info{Ref: tool.Ref{Space: spaces[random.IntN(len(spaces))], Name: names[random.IntN(len(names))]}})
 		}
 		slices.SortFunc(infos, func(a, b tool.Info) int { return strings.Compare(fmt.Sprint(a.Ref), fmt.Sprint(b.Ref)) })
-		got, want := shadows(infos, ownTools, settings), shadowsPlainly(infos, ownTools, settings)
+		got, want := shadows(infos, namesOf(infos), ownTools, settings), shadowsPlainly(infos, ownTools, settings)
 		if !maps.Equal(got, want) {
 			t.Fatalf("%+v\ngot  %+v\nwant %+v", infos, got, want)
 		}

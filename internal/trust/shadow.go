@@ -19,7 +19,7 @@ type shadow struct {
 // refused: a name in letters of another script that looks like an existing one,
 // and a name made to come out like another upstream's exposed one. A plain name
 // that one of our own tools has is only flagged, as namespaces keep the two apart.
-func shadows(infos []tool.Info, own []string, settings *Settings) map[tool.Ref]shadow {
+func shadows(infos []tool.Info, names *naming, own []string, settings *Settings) map[tool.Ref]shadow {
 	found := map[tool.Ref]shadow{}
 	ours := map[string]string{}
 	for _, name := range own {
@@ -31,7 +31,7 @@ func shadows(infos []tool.Info, own []string, settings *Settings) map[tool.Ref]s
 			found[ref] = shadow{of: name, own: true, refused: !plain(ref.Name)}
 		}
 	}
-	for _, alike := range exposedAlike(infos) {
+	for _, alike := range names.alike {
 		crowd(alike, settings, found)
 		for _, inside := range withinAlike(alike) {
 			crowd(inside, settings, found)

@@ -78,8 +78,8 @@ func (g *Guard) examine(ctx context.Context, infos []tool.Info, last *reading) *
 	settings := g.settings
 	g.mu.Unlock()
 	own := g.options.Own()
-	shadowing, ours := shadows(infos, own, &settings), ownNames(own)
-	now := &reading{from: infos, judged: make(map[tool.Ref]*judged, len(infos)), names: map[string]*judged{}, called: namesOf(infos)}
+	now := &reading{from: infos, judged: make(map[tool.Ref]*judged, len(infos)), names: map[string]*judged{}, called: last.naming(infos)}
+	shadowing, ours := shadows(infos, now.called, own, &settings), ownNames(own)
 	var fresh []*judged
 	for i := range infos {
 		info := &infos[i]
@@ -96,6 +96,7 @@ func (g *Guard) examine(ctx context.Context, infos []tool.Info, last *reading) *
 		}
 	}
 	g.pin(ctx, fresh)
+	now.shown = make([]tool.Info, 0, len(infos))
 	for i := range infos {
 		j := now.judged[infos[i].Ref]
 		if j.allowed() == nil {
