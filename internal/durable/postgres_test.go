@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/durable"
@@ -58,11 +59,19 @@ func TestARunComesBack(t *testing.T) {
 			if err := run.Record([]byte(node)); err != nil {
 				t.Error(err)
 			}
-			attempts <- node
+			select {
+			case attempts <- node:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 			if len(past) == 2 {
 				return nil
 			}
-			<-taken[node]
+			select {
+			case <-taken[node]:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 			return run.Record([]byte("not its own any more"))
 		}, durable.Options{Node: node})
 		if err != nil {
@@ -73,17 +82,29 @@ func TestARunComesBack(t *testing.T) {
 		}
 		return e
 	}
+	next := func() (node string) {
+		t.Helper()
+		clocktest.Await(t, func() bool { // or who waits for what is told
+			select {
+			case node = <-attempts:
+				return true
+			default:
+				return false
+			}
+		})
+		return node
+	}
 	a, b := open("a"), open("b")
 	defer close(t, a)
 	defer close(t, b)
 	if err := a.Start("run"); err != nil {
 		t.Fatal(err)
 	}
-	<-attempts
+	next()
 	if err := b.Resume("run"); err != nil {
 		t.Fatal(err)
 	}
-	<-attempts
+	next()
 	taken["a"] <- struct{}{}
 	if err := errors.Join(b.Bury("a"), a.Return()); err != nil { // as of one that was taken for dead
 		t.Fatal(err)
@@ -91,7 +112,7 @@ func TestARunComesBack(t *testing.T) {
 	if err := a.Resume("run"); err != nil {
 		t.Fatal(err)
 	}
-	if last := <-attempts; last != "a" {
+	if last := next(); last != "a" {
 		t.Errorf("%s went on at last", last)
 	}
 	taken["b"] <- struct{}{}
