@@ -205,7 +205,9 @@ func (e *Engine) perform(inner dbos.Context, id []byte) ([]byte, error) {
 			return nil, err
 		}
 		if !e.comesBack(inner, string(id), back) {
-			return nil, ErrClosing // DBOS takes a run for finished unless it ended by its context
+			// DBOS takes a run for failed unless it ends by its context, and ends as such:
+			// that the context is over may not have been told to it yet.
+			return nil, inner.Err()
 		}
 	}
 }

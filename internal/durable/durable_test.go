@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -107,6 +108,43 @@ func TestRunsGoOn(t *testing.T) {
 		t.Errorf("forgotten run still has records %q (%v)", records, err)
 	}
 	close(t, third)
+}
+
+// However many runs the engine's end interrupts, every one of them goes on.
+func TestAllRunsGoOn(t *testing.T) {
+	t.Parallel()
+	const many = 100
+	d := database(t)
+	begun := make(chan string, many)
+	first := launch(t, d, func(ctx context.Context, run *durable.Run) error {
+		begun <- run.ID
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	for i := range many {
+		if err := first.Start(strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range many {
+		<-begun
+	}
+	close(t, first)
+	second := launch(t, d, func(_ context.Context, run *durable.Run) error {
+		begun <- run.ID
+		return nil
+	})
+	defer close(t, second)
+	patience, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	defer cancel()
+	for again := map[string]bool{}; len(again) < many; {
+		select {
+		case id := <-begun:
+			again[id] = true
+		case <-patience.Done():
+			t.Fatalf("%d of %d went on", len(again), many)
+		}
+	}
 }
 
 func TestCancelEndsTheContext(t *testing.T) {
