@@ -42,7 +42,7 @@ func main() {
 		profile  = flag.String("profile", "", "write a profile of the hub here, and measure nothing else")
 	)
 	flag.DurationVar(&l.length, "for", 300*time.Millisecond, "how long to measure each row in a round")
-	flag.IntVar(&l.rounds, "rounds", 10, "rounds, of which the best counts")
+	flag.IntVar(&l.rounds, "rounds", 10, "rounds; the best of them is shown, and the median of what they spent")
 	flag.Var(&l.counts, "clients", "how many clients at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ type way struct {
 func (l load) report(ctx context.Context, ways []way) error {
 	counts := l.counts
 	best := make([]cost, len(ways)*len(counts))
+	spent := make([][]time.Duration, len(best)) // in every round
 	for round := range l.rounds {
 		for i := range best {
 			w, clients := ways[i/len(counts)], counts[i%len(counts)]
@@ -37,23 +39,30 @@ func (l load) report(ctx context.Context, ways []way) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
+			spent[i] = append(spent[i], c.cpu)
 			if round == 0 || c.cpu < best[i].cpu {
 				best[i] = c
 			}
 		}
 	}
-	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call", "garbage/call", "allocations/call"); err != nil {
+	if err := row("way", "clients", "p50", "p99", "calls/s", "CPU/call, best", "median", "garbage/call", "allocations/call"); err != nil {
 		return err
 	}
 	for i, c := range best {
 		err := row(ways[i/len(counts)].name, strconv.Itoa(counts[i%len(counts)]), calls.Quantile(c.times, 50).String(), calls.Quantile(c.times, 99).String(),
 			strconv.Itoa(int(float64(len(c.times))/l.length.Seconds())),
-			c.cpu.Round(time.Microsecond).String(), fmt.Sprintf("%.1f KB", float64(c.bytes)/1000), strconv.FormatUint(c.objects, 10))
+			c.cpu.Round(time.Microsecond).String(), middle(spent[i]).Round(time.Microsecond).String(), fmt.Sprintf("%.1f KB", float64(c.bytes)/1000), strconv.FormatUint(c.objects, 10))
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// middle is the median.
+func middle(spent []time.Duration) time.Duration {
+	slices.Sort(spent)
+	return (spent[(len(spent)-1)/2] + spent[len(spent)/2]) / 2
 }
 
 // cost is what a round took: every call, and the server for one.
