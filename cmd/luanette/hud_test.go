@@ -18,6 +18,7 @@ import (
 	"github.com/hinshun/vt10x"
 
 	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/inet/inettest"
 )
 
 // running is a real server in a process of its own, which can be killed and
@@ -31,7 +32,7 @@ type running struct {
 
 func startServer(t *testing.T, config string) *running {
 	t.Helper()
-	s := &running{t: t, folder: t.TempDir(), listen: "127.0.0.1:0"}
+	s := &running{t: t, folder: t.TempDir(), listen: inettest.OwnAddress()}
 	if err := os.WriteFile(filepath.Join(s.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

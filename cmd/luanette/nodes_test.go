@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,6 +25,7 @@ import (
 	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/llm/llmtest"
 	"github.com/luanette/luanette/internal/node"
 )
@@ -147,7 +147,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ann", "bob", "cyd"} {
-		c := &crewman{name: name, address: freeAddress(t), life: 1}
+		c := &crewman{name: name, address: inettest.OwnAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		f.start(t, c)
 		t.Cleanup(c.kill)
@@ -159,24 +159,6 @@ func newFleet(t *testing.T, more ...string) *fleet {
 	f.hash = stored.Hash
 	return f
 }
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := free.Addr().String()
-		_ = free.Close() // nobody has used it
-		if _, given := givenAddresses.LoadOrStore(address, nil); !given {
-			return address
-		}
-	}
-}
-
-// givenAddresses are promised to somebody who may not be listening there yet.
-var givenAddresses sync.Map
 
 // start starts a node and waits until it is ready.
 func (f *fleet) start(t *testing.T, c *crewman) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -46,7 +46,7 @@ func TestTourOfTwoNodes(t *testing.T) {
 	o := &tour{T: t, fleet: f}
 	var starts sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
-		c := &crewman{name: name, address: freeAddress(t), life: 1}
+		c := &crewman{name: name, address: inettest.OwnAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		starts.Go(func() { f.start(t, c) })
 	}
@@ -77,10 +77,7 @@ func serveEverything(t *testing.T) (url string) {
 	if _, err := os.Stat(script); err != nil {
 		t.Skip("make neighbours installs the server this needs")
 	}
-	_, port, err := net.SplitHostPort(freeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := inettest.OwnPort()
 	cmd := exec.Command("node", script, "streamableHttp")
 	cmd.Env = append(os.Environ(), "PORT="+port)
 	if err := cmd.Start(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/llm/llmtest"
 )
 
@@ -86,12 +86,7 @@ type storm struct {
 
 func newStorm(t *testing.T, model string) *storm {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	return &storm{folder: t.TempDir(), address: free.Addr().String(), model: model, answered: make(chan struct{}, 1)}
+	return &storm{folder: t.TempDir(), address: inettest.OwnAddress(), model: model, answered: make(chan struct{}, 1)}
 }
 
 // start starts the server where it was before, and waits until it listens.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
@@ -261,14 +262,7 @@ func TestDeadCollector(t *testing.T) {
 }
 
 // gone is an address where nobody listens.
-func gone(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	return l.Addr().String()
-}
+func gone(*testing.T) string { return inettest.OwnAddress() }
 
 // hung is an address where connections are taken and nothing is said.
 func hung(t *testing.T) string {

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/bridge"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hoot01"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/upstream/upstreamtest"
@@ -79,11 +81,12 @@ type theatre struct {
 
 func (h *theatre) open(t *testing.T) {
 	t.Helper()
-	b, err := bridge.Open(t.Context(), h.opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.opts.Listen = b.Addr()
+	var b *bridge.Bridge
+	clocktest.Await(t, func() bool { // a process just being started may still hold the old socket
+		var err error
+		b, err = bridge.Open(t.Context(), h.opts)
+		return err == nil
+	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var work sync.WaitGroup
 	work.Go(func() { _ = b.Serve(ctx) })
@@ -91,7 +94,9 @@ func (h *theatre) open(t *testing.T) {
 }
 
 func newTheatre(t *testing.T, s troupe) *theatre {
-	h := &theatre{opts: bridge.Options{Name: "theatre", Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: s, Events: event.New(event.BusOptions{})}}
+	h := &theatre{opts: bridge.Options{Name: "theatre", Source: s, Events: event.New(event.BusOptions{})}}
+	host, port, _ := strings.Cut(inettest.OwnAddress(), ":")
+	h.opts.Listen, h.opts.Broadcast = "tcp://"+host+":"+port, "tcp://"+host+":0"
 	h.open(t)
 	t.Cleanup(func() { h.close() })
 	return h

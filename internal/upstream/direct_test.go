@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/luanette/luanette/internal/inet/inettest"
 )
 
 // directTo is a client of a server, and how many connections that has seen.
@@ -214,7 +216,7 @@ func TestDirectBearsAnyAnswer(t *testing.T) {
 		"nonsense\r\n\r\n": "malformed",
 		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort": "unexpected EOF",
 	} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := net.Listen("tcp", inettest.OwnAddress())
 		if err != nil {
 			t.Fatal(err)
 		}

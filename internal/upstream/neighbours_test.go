@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/upstream/upstreamtest"
@@ -110,14 +110,9 @@ func everything(t *testing.T, h *upstreamtest.House) {
 // everythingSite starts the reference server on a port and waits until it listens.
 func everythingSite(t *testing.T, mode, path string) upstreamtest.Rig {
 	program := neighbour(t, "mcp-server-everything")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
+	port := inettest.OwnPort()
 	server := exec.Command("node", program, mode)
-	server.Env = append(os.Environ(), fmt.Sprint("PORT=", port))
+	server.Env = append(os.Environ(), "PORT="+port)
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := server.StderrPipe()
 	if err != nil {
@@ -131,14 +126,14 @@ func everythingSite(t *testing.T, mode, path string) upstreamtest.Rig {
 		_ = server.Wait()
 	})
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprint(port)) {
+	for lines.Scan() && !strings.Contains(lines.Text(), port) {
 	}
 	go func() {
 		for lines.Scan() {
 		}
 	}()
 	return upstreamtest.Rig{
-		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%d%s", port, path), Wait: 30 * time.Second},
+		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: 30 * time.Second},
 		Options: options(t),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/upstream/upstreamtest"
 )
@@ -128,27 +129,11 @@ type site struct {
 
 func newSite(t *testing.T, handler func() http.Handler) *site {
 	t.Helper()
-	s := &site{address: ownAddress(), handler: handler}
+	s := &site{address: inettest.OwnAddress(), handler: handler}
 	s.up(t)
 	t.Cleanup(func() { s.down(t) })
 	return s
 }
-
-// ownAddress is one that nobody else uses while a site is away from it: on a
-// loopback address of its own, and below the ports that connections are given.
-func ownAddress() string {
-	for range 100 {
-		n := siteCount.Add(1)
-		address := fmt.Sprintf("127.%d.%d.%d:18080", 1+os.Getpid()%250, 1+n/250, 1+n%250)
-		if listener, err := net.Listen("tcp", address); err == nil {
-			listener.Close()
-			return address
-		}
-	}
-	return "127.0.0.1:0" // elsewhere than on Linux there is only the one
-}
-
-var siteCount atomic.Int64
 
 func (s *site) url() string { return "http://" + s.address }
 

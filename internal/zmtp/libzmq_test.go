@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/zmtp"
 )
 
@@ -242,10 +244,25 @@ func TestLibzmqSubscriber(t *testing.T) {
 	}
 }
 
+// own is an endpoint where somebody may go and come back.
+func own() string { return "tcp://" + inettest.OwnAddress() }
+
+// listenAgain waits as long as a process just being started holds the old socket.
+func listenAgain(t *testing.T, kind zmtp.Kind, addr string) (s *zmtp.Socket) {
+	t.Helper()
+	clocktest.Await(t, func() bool {
+		var err error
+		s, err = zmtp.Listen(t.Context(), kind, addr, zmtp.Options{})
+		return err == nil
+	})
+	t.Cleanup(s.Close)
+	return s
+}
+
 // The peer's process ends and another takes its place, on both sides.
 func TestLibzmqRestarts(t *testing.T) {
 	t.Parallel()
-	first := start(t, "router", "tcp://127.0.0.1:*")
+	first := start(t, "router", own())
 	seen := newWatch()
 	dealer := dial(t, zmtp.Dealer, first.addr, zmtp.Options{OnEvent: seen.on})
 	send(t, dealer, "one")
@@ -256,14 +273,14 @@ func TestLibzmqRestarts(t *testing.T) {
 	send(t, dealer, "two")
 	expect(t, dealer, "two")
 
-	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
+	router := listen(t, zmtp.Router, own(), zmtp.Options{})
 	for range 2 {
 		peer := start(t, "dealer", router.Addr())
 		expect(t, router, "python", "hello", "from", "libzmq")
 		peer.stop()
 	}
 	router.Close()
-	again := listen(t, zmtp.Router, router.Addr(), zmtp.Options{})
+	again := listenAgain(t, zmtp.Router, router.Addr())
 	start(t, "dealer", again.Addr())
 	expect(t, again, "python", "hello", "from", "libzmq")
 }
@@ -271,11 +288,11 @@ func TestLibzmqRestarts(t *testing.T) {
 // Our ROUTER goes and comes back while libzmq's DEALER lives on.
 func TestLibzmqReconnects(t *testing.T) {
 	t.Parallel()
-	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
+	router := listen(t, zmtp.Router, own(), zmtp.Options{})
 	start(t, "dealer", router.Addr())
 	expect(t, router, "python", "hello", "from", "libzmq")
 	router.Close()
-	again := listen(t, zmtp.Router, router.Addr(), zmtp.Options{})
+	again := listenAgain(t, zmtp.Router, router.Addr())
 	if err := again.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/luanette/luanette/internal/bridge"
 	"github.com/luanette/luanette/internal/event"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -239,7 +240,7 @@ func (l *load) check(left map[int]int) {
 
 func newLoad(t *testing.T) (*load, *scribe) {
 	t.Helper()
-	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://127.0.0.1:0"}
+	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://" + inettest.OwnAddress()}
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	bus := event.New(event.BusOptions{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
 )
@@ -142,10 +143,7 @@ func build(ctx context.Context, pkg string) (binary string, err error) {
 // start runs a server and waits until it listens. The last argument is the flag
 // that takes the address.
 func start(ctx context.Context, s subject, binary string, args ...string) (subject, error) {
-	address, err := freeAddress()
-	if err != nil {
-		return s, err
-	}
+	address := net.JoinHostPort("127.0.0.1", inettest.OwnPort())
 	cmd := exec.CommandContext(ctx, binary, append(args, address)...)
 	if err := cmd.Start(); err != nil {
 		return s, err
@@ -164,14 +162,6 @@ func start(ctx context.Context, s subject, binary string, args ...string) (subje
 		time.Sleep(20 * time.Millisecond)
 	}
 	return s, ctx.Err()
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // noTools is a hub's own tools when only its upstreams are looked at.

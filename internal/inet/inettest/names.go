@@ -1,5 +1,5 @@
-// Package inettest has names lead where a test says, and gives it an address that
-// must not be reached.
+// Package inettest has names lead where a test says, and gives it addresses: of its
+// own, and one that must not be reached.
 package inettest
 
 import (
