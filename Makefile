@@ -82,7 +82,7 @@ floors: ## Draw the floors from the real imports; fail when an arrow points up
 	@go run ./tools/floors
 
 # The race detector needs cgo; the packages where goroutines meet.
-RACED := ./internal/wicket ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit \
+RACED := ./internal/wicket ./internal/sock ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit \
   ./internal/fair ./internal/errand ./internal/wanted ./internal/approval ./internal/keyring ./internal/trust ./internal/policy ./internal/gate ./internal/bearer ./internal/visitor \
   ./internal/telemetry/... ./internal/agent/talk ./internal/results ./internal/durable ./internal/blobs ./internal/cas
 .PHONY: race

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -132,6 +133,14 @@ type placed struct {
 	net.Conn
 	once  sync.Once
 	leave func()
+}
+
+// SyscallConn is for those who read and write it themselves.
+func (p *placed) SyscallConn() (syscall.RawConn, error) {
+	if has, ok := p.Conn.(syscall.Conn); ok {
+		return has.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 func (p *placed) Close() error {

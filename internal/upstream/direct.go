@@ -80,7 +80,7 @@ func (d *direct) take(ctx context.Context) (*directConn, error) {
 		d.idle[n-1] = nil
 		d.idle = d.idle[:n-1]
 		d.mu.Unlock()
-		if c.silent() {
+		if c.conn.Silent() { // what comes between two requests is its end, or nothing one would want to read
 			c.reused = true
 			return c, nil
 		}

@@ -8,17 +8,16 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/header"
+	"github.com/luanette/luanette/internal/sock"
 )
 
 // directConn is a connection that serves one request at a time.
 type directConn struct {
 	pool   *direct
-	conn   net.Conn
-	raw    syscall.RawConn // nil where the system has none
+	conn   *sock.Conn
 	in     *bufio.Reader
 	lines  header.Reader
 	head   int // how much more of a header may come; negative: what comes is no header
@@ -27,11 +26,8 @@ type directConn struct {
 }
 
 func newDirectConn(pool *direct, conn net.Conn) *directConn {
-	c := &directConn{pool: pool, conn: conn}
+	c := &directConn{pool: pool, conn: sock.New(conn)}
 	c.in = bufio.NewReader(c)
-	if has, ok := conn.(syscall.Conn); ok {
-		c.raw, _ = has.SyscallConn() // without it the next request finds out
-	}
 	return c
 }
 

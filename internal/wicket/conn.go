@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/header"
+	"github.com/luanette/luanette/internal/sock"
 )
 
 // How much of a request is held in memory before its handler sees it. What is
@@ -37,7 +38,7 @@ const (
 // conn is one client's connection.
 type conn struct {
 	server *Server
-	peer   net.Conn
+	peer   *sock.Conn
 	here   context.Context // of all its requests
 	remote string
 
@@ -56,7 +57,7 @@ type conn struct {
 }
 
 func newConn(s *Server, peer net.Conn) *conn {
-	c := &conn{server: s, peer: peer, remote: peer.RemoteAddr().String(), in: make([]byte, usual)}
+	c := &conn{server: s, peer: sock.New(peer), remote: peer.RemoteAddr().String(), in: make([]byte, usual)}
 	c.here = context.WithValue(s.base, http.LocalAddrContextKey, peer.LocalAddr())
 	c.enter(fresh)
 	return c

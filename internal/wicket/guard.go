@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/sock"
 )
 
 // How often the guard walks: while requests are served, and while nothing happens.
@@ -76,9 +77,11 @@ func (s *Server) look(now int64) (busy bool) {
 	return busy
 }
 
-// wake makes the guard walk quickly again.
+// wake makes the guard walk quickly again, and the scheduler's watchdog look after
+// what is done from now on: as long as the guard does, it cannot sleep for long.
 func (s *Server) wake() {
 	if s.dozing.Load() && s.dozing.CompareAndSwap(true, false) {
+		sock.Alert()
 		select {
 		case s.rouse <- struct{}{}:
 		default:
