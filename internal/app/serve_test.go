@@ -29,7 +29,8 @@ import (
 
 func TestMain(m *testing.M) {
 	clocktest.AtOnce()
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+	idle := []goleak.Option{goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop")}
+	goleak.VerifyTestMain(clocktest.Settled(m, idle...), idle...)
 }
 
 // banner collects standard error and tells when the server says where it is.

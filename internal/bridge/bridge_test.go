@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/backend"
 	"github.com/luanette/luanette/internal/bridge"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/hoot01"
@@ -21,7 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/zmtp"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 // stage is a source whose tools are functions.
 type stage map[string]func(ctx context.Context, call tool.Call) (tool.Result, error)

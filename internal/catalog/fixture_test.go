@@ -12,11 +12,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/catalog"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 // answer is what a tool does when it is called.
 type answer func(ctx context.Context, call tool.Call) (tool.Result, error)

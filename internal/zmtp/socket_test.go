@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) {
 	clocktest.AtOnce()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
 const anyPort = "tcp://127.0.0.1:0"
