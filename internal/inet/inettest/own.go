@@ -23,8 +23,8 @@ var addresses, ports atomic.Int64
 // loopback address of its own where the system has more than the usual one.
 func OwnAddress() string {
 	for range 100 {
-		n := addresses.Add(1)
-		address := fmt.Sprintf("127.%d.%d.%d:%d", 1+os.Getpid()%250, 1+n/250, 1+n%250, ownPort)
+		n, pid := int(addresses.Add(1)), os.Getpid() // 62,500 processes have some of their own
+		address := fmt.Sprintf("127.%d.%d.%d:%d", 1+pid/250%250, 1+pid%250, 1+n%250, ownPort+n/250)
 		if isFree(address) {
 			return address
 		}
