@@ -104,7 +104,7 @@ func newTheatre(t *testing.T, s troupe) *theatre {
 
 func (h *theatre) rig(t *testing.T) upstreamtest.Rig {
 	return upstreamtest.Rig{
-		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: 20 * time.Second},
+		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: clocktest.Patience},
 		Options: options(t),
 		Drop:    func(*testing.T) { h.close() },
 		Return:  h.open,

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/upstream"
@@ -35,7 +35,7 @@ func neighbour(t *testing.T, program string) string {
 }
 
 func nodeRig(t *testing.T, program string, args ...string) upstreamtest.Rig {
-	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: 30 * time.Second}
+	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: clocktest.Patience}
 	return upstreamtest.Rig{Spec: spec, Options: options(t)}
 }
 
@@ -133,7 +133,7 @@ func everythingSite(t *testing.T, mode, path string) upstreamtest.Rig {
 		}
 	}()
 	return upstreamtest.Rig{
-		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: 30 * time.Second},
+		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: clocktest.Patience},
 		Options: options(t),
 	}
 }

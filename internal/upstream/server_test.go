@@ -52,7 +52,7 @@ func stdioSpec(t *testing.T, role string) upstream.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upstream.Spec{Name: "test", Command: binary, Env: map[string]string{roleVariable: role}, Wait: 20 * time.Second}
+	return upstream.Spec{Name: "test", Command: binary, Env: map[string]string{roleVariable: role}, Wait: clocktest.Patience}
 }
 
 type text struct {
@@ -168,12 +168,17 @@ func (s *site) down(t *testing.T) {
 // siteRig runs the suite's server behind an HTTP handler.
 func siteRig(t *testing.T, handler func() http.Handler, spec upstream.Spec) upstreamtest.Rig {
 	s := newSite(t, handler)
-	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, 20*time.Second
+	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, clocktest.Patience
 	return upstreamtest.Rig{Spec: spec, Options: options(t), Drop: s.down, Return: s.up}
 }
 
+// options are those of a manager that has time: what a server speaks must not depend
+// on how soon it says so.
 func options(t *testing.T) upstream.Options {
-	return upstream.Options{CacheDir: t.TempDir(), Getenv: os.LookupEnv, Grace: time.Second}
+	return upstream.Options{
+		CacheDir: t.TempDir(), Getenv: os.LookupEnv, Grace: time.Second,
+		ProbeTime: clocktest.Patience, ConnectTime: clocktest.Patience, HealthTime: clocktest.Patience,
+	}
 }
 
 func legacyHandler() http.Handler {

@@ -6,8 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
@@ -136,7 +136,7 @@ func Open(t *testing.T, rig Rig) *House {
 // Await waits for the next event of that type.
 func (h *House) Await(t *testing.T, kind string) event.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
 	defer cancel()
 	var seen []string
 	for {
