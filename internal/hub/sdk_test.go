@@ -69,6 +69,16 @@ type peer struct {
 	changed  chan struct{}
 }
 
+// note keeps what somebody is told as long as there is room for it. Whoever says it again
+// until it is heard may be heard several times, after nobody looks any more; to wait for
+// that would hold up all the rest.
+func note[T any](heard chan<- T, said T) {
+	select {
+	case heard <- said:
+	default:
+	}
+}
+
 func connect(t *testing.T, transport mcp.Transport, version string) *peer {
 	t.Helper()
 	p := &peer{
@@ -86,8 +96,8 @@ func connect(t *testing.T, transport mcp.Transport, version string) *peer {
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { p.progress <- r.Params },
 		LoggingMessageHandler:       func(_ context.Context, r *mcp.LoggingMessageRequest) { p.logs <- r.Params },
-		ResourceUpdatedHandler:      func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { p.updated <- r.Params.URI },
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { p.changed <- struct{}{} },
+		ResourceUpdatedHandler:      func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { note(p.updated, r.Params.URI) },
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { note(p.changed, struct{}{}) },
 	})
 	client.AddRoots(&mcp.Root{URI: "file:///home", Name: "home"})
 	session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})

@@ -14,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/upstream"
 	"github.com/luanette/luanette/internal/wire"
@@ -105,7 +106,7 @@ func throughHub(t *testing.T, f *far, era string) string {
 	t.Helper()
 	manager := upstream.New(upstream.Options{})
 	t.Cleanup(manager.Close)
-	if err := manager.Add(upstream.Spec{Name: "far", URL: f.url, Protocol: era}); err != nil {
+	if err := manager.Add(upstream.Spec{Name: "far", URL: f.url, Protocol: era, Wait: clocktest.Patience}); err != nil {
 		t.Fatal(err)
 	}
 	opts := options(t, tools{})
