@@ -28,6 +28,7 @@ const (
 	DefaultMaxCalls   = 1024
 	DefaultMaxMessage = 16 << 20
 	DefaultGrace      = 2 * time.Second
+	DefaultParting    = 500 * time.Millisecond
 )
 
 // Options say what is served and where.
@@ -53,6 +54,9 @@ type Options struct {
 	MaxMessage int
 	// Grace is how long calls under way may take to finish when we leave.
 	Grace time.Duration
+	// Parting is how long front ends may take to hang up once we said goodbye. What
+	// they sent before is answered meanwhile, so that none of it is in doubt.
+	Parting time.Duration
 
 	Log        *slog.Logger                  // nil: no log
 	Tracer     trace.Tracer                  // makes a span per call; nil: none
@@ -68,6 +72,9 @@ func (o Options) filled() Options {
 	}
 	if o.Grace <= 0 {
 		o.Grace = DefaultGrace
+	}
+	if o.Parting <= 0 {
+		o.Parting = DefaultParting
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -263,18 +270,14 @@ func (b *Bridge) leave(ctx context.Context) {
 		b.peers.close()
 		b.peers.idle()
 	}
-	ctx, cancel := context.WithTimeout(ctx, partTime)
+	ctx, cancel := context.WithTimeout(ctx, b.opts.Parting)
 	defer cancel()
 	_ = b.router.Flush(ctx) // who does not read now never will
 	if b.pub != nil {
 		_ = b.pub.Flush(ctx)
 	}
-	within(partTime, b.peers.alone)
+	within(b.opts.Parting, b.peers.alone)
 }
-
-// partTime is how long front ends may take to hang up once we said goodbye. What
-// they sent before is answered meanwhile, so that none of it is in doubt.
-const partTime = 500 * time.Millisecond
 
 // within tells whether something that waits ends in time. It may go on after.
 func within(limit time.Duration, wait func()) bool {

@@ -191,7 +191,11 @@ func TestOneRenewsForAll(t *testing.T) {
 	nodes := []*oauth.Logins{r.logins, r.node(t), r.node(t)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	renewed := make(chan struct{})
+	first := sync.OnceFunc(func() { close(renewed) })
+	defer first()
 	go func() { // those who wait for another node look again and again
+		<-renewed // before that its claim would end sooner than a slow machine asks
 		for r.clock.AwaitSleepers(ctx, 1) == nil {
 			r.clock.Advance(time.Millisecond)
 		}
@@ -205,6 +209,7 @@ func TestOneRenewsForAll(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			first()
 		})
 	}
 	all.Wait()

@@ -33,7 +33,7 @@ var soon = backoff.Policy{First: time.Millisecond, Max: 20 * time.Millisecond}
 // watch records events, and lets a test wait for one.
 type watch struct{ events chan zmtp.Event }
 
-func newWatch() watch { return watch{make(chan zmtp.Event, 1000)} }
+func newWatch() watch { return watch{make(chan zmtp.Event, 100_000)} }
 
 func (w watch) on(e zmtp.Event) { w.events <- e }
 

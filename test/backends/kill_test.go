@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/bridge"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/tool"
@@ -68,7 +69,9 @@ func serveMarks(folder, listen string) error {
 	if err != nil {
 		return err
 	}
-	b, err := bridge.Open(ctx, bridge.Options{Name: "marks", Listen: listen, Source: marks{file}})
+	b, err := bridge.Open(ctx, bridge.Options{
+		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Patience, Parting: clocktest.Patience,
+	})
 	if err != nil {
 		return err
 	}

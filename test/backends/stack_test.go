@@ -39,7 +39,7 @@ func newStack(t *testing.T, address string, how traced) *stack {
 	bus := event.New(event.BusOptions{Keep: 4096})
 	front := upstream.New(upstream.Options{Events: bus, Tracer: how.tracer, Propagator: how.propagator})
 	t.Cleanup(front.Close)
-	await(t, front, bus, upstream.Spec{Name: "back", URL: "zmq+" + address})
+	await(t, front, bus, upstream.Spec{Name: "back", URL: "zmq+" + address, Wait: clocktest.Patience})
 	c := catalog.New(catalog.Options{Bus: bus, Tracer: how.tracer})
 	c.Add(front)
 	c.Expose("back", catalog.Exposure{All: true, Prefixes: []string{""}})
@@ -51,7 +51,7 @@ func newStack(t *testing.T, address string, how traced) *stack {
 	heard := event.New(event.BusOptions{})
 	clients := upstream.New(upstream.Options{Events: heard, Tracer: how.tracer, Propagator: how.propagator})
 	t.Cleanup(clients.Close)
-	await(t, clients, heard, upstream.Spec{Name: "hub", URL: server.URL + "/mcp"})
+	await(t, clients, heard, upstream.Spec{Name: "hub", URL: server.URL + "/mcp", Wait: clocktest.Patience})
 	peer, _ := clients.Peer("hub")
 	return &stack{t, bus, peer}
 }
