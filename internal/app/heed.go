@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -19,7 +20,7 @@ const (
 func (h *House) heed(ctx context.Context, topic string, look func(context.Context) error) {
 	every := lookAlone
 	if h.isShared() {
-		every = lookShared
+		every = cmp.Or(h.options.unasked, lookShared)
 	}
 	news := make(chan struct{}, 1)
 	h.work.Go(func() {

@@ -53,6 +53,8 @@ type Options struct {
 	Jobs    bool        // run jobs, those that a crash interrupted included; not for a house built in passing
 	Archive bool        // without Jobs: let them be looked at and replayed
 	Key     secret.Text // for a server elsewhere
+
+	unasked time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
 
 // House is the whole program, built and running except for its doors. Serve or

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -132,7 +133,7 @@ func caller(r *http.Request) string {
 // on a file cannot.
 func (h *House) keysFresh() time.Duration {
 	if h.isShared() {
-		return 10 * time.Second
+		return cmp.Or(h.options.unasked, 10*time.Second)
 	}
 	return 0 // the usual
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -113,7 +114,8 @@ func (h *House) heardEvents(ctx context.Context, word string) {
 			close(h.heard.begun)
 		}
 		h.heard.doubt(again)
-		h.work.Go(func() { h.askNumbers(ctx, again) })
+		patience := cmp.Or(h.heard.patience, numberTime)
+		h.work.Go(func() { h.askNumbers(ctx, again, patience) })
 		return
 	}
 	var told relayed
@@ -153,18 +155,18 @@ func (h *House) hearBeforeOpening(ctx context.Context) {
 	}
 }
 
-// numberTime is how long a node has to say how many events it told.
+// numberTime is how long nodes have to say how many events they told.
 const numberTime = 2 * time.Second
 
 // askNumbers asks all nodes how many events they told. Of those that should have
 // been heard and do not answer nobody can tell how many were missed.
-func (h *House) askNumbers(ctx context.Context, again bool) {
+func (h *House) askNumbers(ctx context.Context, again bool, patience time.Duration) {
 	h.tellNodes(ctx, relayed{Ask: true})
 	if !again { // nobody looked on yet
 		return
 	}
 	select {
-	case <-time.After(numberTime):
+	case <-time.After(patience):
 	case <-ctx.Done():
 		return
 	}

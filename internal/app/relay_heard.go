@@ -3,6 +3,7 @@ package app
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // heard is how many events each node has told, this one included.
@@ -10,6 +11,8 @@ type heard struct {
 	own   atomic.Uint64 // told by this node
 	tuned atomic.Bool   // something may have been heard before, or somebody looks on
 	begun chan struct{} // closed when what others tell arrives for the first time
+
+	patience time.Duration // with nodes that are asked for their number; zero: numberTime
 
 	mu      sync.Mutex
 	gapped  bool               // something may have been missed since

@@ -94,8 +94,9 @@ func furnish(t testing.TB, c *Loaded) {
 	}
 }
 
-// start serves a house until the test ends, and returns where it is.
-func start(t testing.TB, sources Sources) (url string, house *House) {
+// start serves a house until the test ends, and returns where it is. Its options may be
+// changed before it is built.
+func start(t testing.TB, sources Sources, change ...func(*Options)) (url string, house *House) {
 	t.Helper()
 	if sources.Flags == nil {
 		sources.Flags = map[string]string{}
@@ -115,7 +116,11 @@ func start(t testing.TB, sources Sources) (url string, house *House) {
 	}
 	furnish(t, loaded)
 	stderr := &banner{url: make(chan string, 1)}
-	house, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true})
+	options := Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true}
+	for _, alter := range change {
+		alter(&options)
+	}
+	house, err = Build(t.Context(), loaded, options)
 	if err != nil {
 		t.Fatal(err)
 	}

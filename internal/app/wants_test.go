@@ -26,7 +26,7 @@ type far struct {
 }
 
 // nodeOn starts a node on a database, with what else its configuration says.
-func nodeOn(t *testing.T, database, name, config string) far {
+func nodeOn(t *testing.T, database, name, config string, change ...func(*Options)) far {
 	t.Helper()
 	sources := Sources{
 		Flags: map[string]string{"database": database, "node": name},
@@ -35,7 +35,7 @@ func nodeOn(t *testing.T, database, name, config string) far {
 	if config != "" {
 		sources.File = write(t, config)
 	}
-	url, house := start(t, sources)
+	url, house := start(t, sources, change...)
 	return far{t, url, house}
 }
 
