@@ -27,7 +27,7 @@ type deskFlags struct {
 	Server string `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
 	tokenFlag
 	JSON bool          `help:"Print JSON for programs."`
-	Wait time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start."`
+	Wait time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start, and for a server to answer."`
 
 	Archive bool           `kong:"-"` // the command looks at jobs
 	Notes   map[string]any `kong:"-"` // what goes along with its calls
@@ -48,7 +48,7 @@ func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) 
 	defer spin(world, "connecting")()
 	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
 	if f.Server != "" {
-		options.Key = f.token(world)
+		options.Key, options.Wait = f.token(world), f.Wait
 		return app.Connect(ctx, f.Server, options)
 	}
 	loaded, err := f.load(world, nil)

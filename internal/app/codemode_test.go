@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/declare/declaretest"
 	"github.com/luanette/luanette/internal/tokens"
 	"github.com/luanette/luanette/internal/tool"
@@ -58,7 +59,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	url, house := start(t, Sources{File: path, Env: Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
 	house.upstreams.allTried(t.Context(), 2*time.Minute)
 	house.catalog.Refresh(t.Context())
-	desk, err := Connect(t.Context(), url, Options{Version: "test"})
+	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 		manager.Close()
 		return nil, err
 	}
-	if err := reached(ctx, manager, bus, spec); err != nil {
+	if err := reached(ctx, manager, bus, spec.Name, cmp.Or(options.Wait, spec.Wait)); err != nil {
 		status, _ := manager.Status(spec.Name)
 		manager.Close()
 		if status.State == upstream.StateNeedsAuth {
@@ -120,11 +121,11 @@ func Connect(ctx context.Context, address string, options Options) (Desk, error)
 
 // reached waits for the first attempt. One that failed will not do better while
 // somebody waits at a terminal, so its error is the answer.
-func reached(ctx context.Context, manager *upstream.Manager, bus *event.Bus, spec upstream.Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, spec.Wait)
+func reached(ctx context.Context, manager *upstream.Manager, bus *event.Bus, name string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var last upstream.Status
-	until(ctx, manager, bus, spec.Name, func(s upstream.Status) bool {
+	until(ctx, manager, bus, name, func(s upstream.Status) bool {
 		last = s
 		return s.State != upstream.StateConnecting
 	})
@@ -134,7 +135,7 @@ func reached(ctx context.Context, manager *upstream.Manager, bus *event.Bus, spe
 	case last.LastError != "":
 		return errors.New(last.LastError)
 	default:
-		return fault.New(fault.Timeout, "no answer within %s", spec.Wait)
+		return fault.New(fault.Timeout, "no answer within %s", patience)
 	}
 }
 

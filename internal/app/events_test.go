@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/answer/answertest"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -76,7 +77,7 @@ type counter struct {
 
 func deskAt(t *testing.T, url string) counter {
 	t.Helper()
-	desk, err := Connect(t.Context(), url, Options{Version: "test"})
+	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,11 +48,12 @@ import (
 // Options is what the process hands to the house beside its configuration.
 type Options struct {
 	Version string
-	Stderr  io.Writer   // logs and the start-up lines; standard output belongs to protocols
-	Env     Environment // for variables that parts of the configuration name
-	Jobs    bool        // run jobs, those that a crash interrupted included; not for a house built in passing
-	Archive bool        // without Jobs: let them be looked at and replayed
-	Key     secret.Text // for a server elsewhere
+	Stderr  io.Writer     // logs and the start-up lines; standard output belongs to protocols
+	Env     Environment   // for variables that parts of the configuration name
+	Jobs    bool          // run jobs, those that a crash interrupted included; not for a house built in passing
+	Archive bool          // without Jobs: let them be looked at and replayed
+	Key     secret.Text   // for a server elsewhere
+	Wait    time.Duration // for its first answer; zero: 5 s
 
 	unasked time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
