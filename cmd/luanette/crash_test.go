@@ -117,7 +117,7 @@ func newCrash(t *testing.T, tool string) *crash {
 	c.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
 	var url string
 	c.counter, url = serveCounter(t)
-	config := fmt.Sprintf("[upstreams.counter]\nurl = %q\nheaders = { %q = \"${BOOT}\" }\n", url, bootHeader)
+	config := fmt.Sprintf("[upstreams.counter]\nurl = %q\nwait = \"1m\"\nheaders = { %q = \"${BOOT}\" }\n", url, bootHeader)
 	if err := os.WriteFile(filepath.Join(c.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,7 @@ func (w *watcher) reads(pattern string) {
 func TestHUDOfARealServer(t *testing.T) {
 	t.Parallel()
 	behind := startServer(t, "")
-	front := startServer(t, fmt.Sprintf("[upstreams.far]\nurl = %q\n", behind.url()+"/mcp"))
+	front := startServer(t, fmt.Sprintf("[jobs]\ntimeout = \"10m\"\n[upstreams.far]\nurl = %q\n", behind.url()+"/mcp"))
 	w := front.watch(100, 30)
 	w.reads(`far +connected`)
 

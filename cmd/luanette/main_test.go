@@ -131,7 +131,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = ts.Getenv("WORK")
 	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
-	for _, name := range []string{"LUANETTE_DATABASE", "LUANETTE_SCRIPTS_CACHE", "LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
+	for _, name := range []string{"LUANETTE_DATABASE", "LUANETTE_JOBS_TIMEOUT", "LUANETTE_SCRIPTS_CACHE", "LUANETTE_CHAT_BASE_URL", "ANTHROPIC_API_KEY", "ENGINE_API_KEY"} {
 		if value := ts.Getenv(name); value != "" {
 			s.cmd.Env = append(s.cmd.Env, name+"="+value)
 		}

@@ -141,7 +141,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 	f.store = dbtest.Open(t, f.postgres.URL)
 	var url string
 	f.counter, url = serveCounter(t)
-	config := strings.Join(more, "\n") + fmt.Sprintf("\ndatabase = %q\n[log]\nlevel = \"error\"\n[upstreams.counter]\nurl = %q\nheaders = { %q = \"${BOOT}\" }\n[chat]\nbase_url = %q\nrate = 100000\n",
+	config := strings.Join(more, "\n") + fmt.Sprintf("\ndatabase = %q\n[log]\nlevel = \"error\"\n[upstreams.counter]\nurl = %q\nwait = \"1m\"\nheaders = { %q = \"${BOOT}\" }\n[chat]\nbase_url = %q\nrate = 100000\n",
 		f.postgres.URL, url, bootHeader, model.URL)
 	if err := os.WriteFile(filepath.Join(f.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -129,9 +129,7 @@ func (o *tour) nodesAre(want ...string) {
 		if _, up := at.lives(); !up {
 			continue
 		}
-		if got := status(o.Context(), at, "/ready"); got != http.StatusOK {
-			o.Errorf("%s says %d at /ready", at.name, got)
-		}
+		o.until(at.name+" is ready", func() bool { return status(o.Context(), at, "/ready") == http.StatusOK })
 		o.until(fmt.Sprintf("%s says that nodes are %q", at.name, want), func() bool {
 			var said struct {
 				Nodes []struct{ Name, State string }

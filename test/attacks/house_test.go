@@ -98,7 +98,7 @@ func serve(t *testing.T, config string, env app.Environment) (h *house, end func
 		t.Fatal(err)
 	}
 	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
-	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache()}})
+	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache(), "scripts.code_timeout": "1m"}})
 	if err != nil {
 		t.Fatal(err)
 	}
