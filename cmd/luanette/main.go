@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -89,6 +90,7 @@ func main() {
 // run is the program without the process around it.
 func run(ctx context.Context, world *process, args []string) int {
 	finished := -1
+	args = spelt(args)
 	parser := kong.Must(branch(args),
 		kong.Name("luanette"),
 		kong.Description("A programmable control plane for MCP: one server in front of all your tool servers."),
@@ -98,20 +100,41 @@ func run(ctx context.Context, world *process, args []string) int {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(world),
 	)
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
 	parsed, err := parser.Parse(args)
 	if finished >= 0 { // --help has printed itself
 		return finished
 	}
 	if err != nil {
 		command := commandOf(err)
-		fmt.Fprintf(world.Stderr, "%s: %v\n", command, err)
+		fmt.Fprintf(world.Stderr, "%s: %s\n", command, mistake(err))
+		if len(args) > 1 && strings.HasPrefix(args[0], "-") {
+			fmt.Fprintln(world.Stderr, "flags come after the command they are for")
+		}
 		fmt.Fprintf(world.Stderr, "run `%s --help` to see what it takes\n", command)
 		return exitUsage
 	}
 	return exitCode(world, parsed.Run())
+}
+
+// spelt is a command line as the parser knows it, of all the ways to ask for help.
+func spelt(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
+// mistake says what is wrong with a command line; of one that ends too early the
+// parser speaks in its own words.
+func mistake(err error) string {
+	flag, _, early := strings.Cut(err.Error(), ": expected ")
+	if early && strings.HasSuffix(err.Error(), "(<EOL>)") {
+		return flag + " needs a value after it"
+	}
+	return err.Error()
 }
 
 // branch is as much of the command line as args are about: the command they begin
