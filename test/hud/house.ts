@@ -7,6 +7,14 @@ import { promisify } from 'node:util'
 
 const binary = process.env.LUANETTE ?? '../../bin/luanette'
 
+/**
+ * An address for a server that goes and comes back: nobody is given that port unasked
+ * while it is away.
+ */
+export function ownAddress(): string {
+  return `http://127.0.0.1:${11_000 + (process.pid % 7000)}`
+}
+
 export class House {
   readonly folder = mkdtempSync(join(tmpdir(), 'luanette-hud-'))
   private process?: ChildProcess
@@ -39,7 +47,7 @@ export class House {
 
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const child = this.process
-    if (!child || child.exitCode !== null) return
+    if (!child || child.exitCode !== null || child.signalCode !== null) return
     const gone = new Promise((resolve) => child.once('exit', resolve))
     child.kill(signal)
     await gone

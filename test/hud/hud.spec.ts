@@ -1,7 +1,7 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Locator, type Page } from '@playwright/test'
 import { guard, open as openAt, shots, write } from './guard'
-import { House } from './house'
+import { House, ownAddress } from './house'
 import { standIn, type Model } from './model'
 import { upstream } from './upstream'
 
@@ -10,9 +10,10 @@ let front: House
 let model: Model
 
 test.beforeAll(async () => {
+  behind.address = ownAddress()
   const address = await behind.start()
   model = await standIn()
-  front = new House(`[upstreams.far]\nurl = "${address}/mcp"\n[scripts]\n[approvals]\n"far.script_store" = "writes"\n[chat]\ndebug_events = true\n`,
+  front = new House(`[upstreams.far]\nurl = "${address}/mcp"\n[scripts]\ntimeout = "10m"\n[approvals]\n"far.script_store" = "writes"\n[chat]\ndebug_events = true\n`,
     { LUANETTE_CHAT_BASE_URL: model.address, ANTHROPIC_API_KEY: 'sk-test' })
   await front.start()
 })

@@ -3,8 +3,8 @@ import { defineConfig } from '@playwright/test'
 // Debian's Chromium, one page at a time: the machine is small and the tests are quick.
 export default defineConfig({
   testDir: '.',
-  timeout: 60_000,
-  expect: { timeout: 20_000 },
+  timeout: 180_000, // nothing takes that long; a machine may stand still for a while
+  expect: { timeout: 60_000 },
   workers: 1,
   forbidOnly: true,
   reporter: [['list']],
