@@ -48,9 +48,6 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	if err != nil || reply.Text() != "it said my secret" || reply.ToolCalls != 4 {
 		t.Fatalf("%+v, %v", reply, err)
 	}
-	if err := chat.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
 	above := func() [][]string {
 		var all [][]string
 		for _, span := range sink.Spans() {
@@ -69,6 +66,9 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		return slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, direct) }) &&
 			slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, script) })
 	})
+	if err := chat.Close(t.Context()); err != nil { // it has a second to deliver what is left
+		t.Error(err)
+	}
 	for _, span := range sink.Spans() {
 		if text := fmt.Sprintf("%+v", span); strings.Contains(text, "my secret") || strings.Contains(text, llmtest.Key) {
 			t.Errorf("somebody's words stand in %s", text)
