@@ -78,7 +78,6 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	}
 	rewrite(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
 	clocktest.Await(t, func() bool { return len(house.policy.Settings().Rules) == 1 })
-	<-house.settled // startup.lua has run
 	if err := house.audit.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
