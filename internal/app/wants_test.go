@@ -180,9 +180,7 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := strings.Replace(string(text), "[upstreams.near]", "read_only = true\n[upstreams.near]", 1)
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	rewrite(t, file, changed)
 	n.await("far", "connected")
 	if got := n.await("near", stateRemoved); !strings.HasSuffix(got.ConfiguredAt, ":4") {
 		t.Errorf("near is at %s", got.ConfiguredAt)
