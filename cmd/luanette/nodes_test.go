@@ -384,10 +384,12 @@ func (f *fleet) killOne(t *testing.T, c *crewman) {
 // idOf is what a node's row is called, or "" when it has none.
 func (f *fleet) idOf(t *testing.T, c *crewman) string {
 	t.Helper()
-	all, err := node.List(t.Context(), f.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var all []node.Info
+	clocktest.Await(t, func() (ok bool) { // the connection may be one of before Postgres was restarted
+		var err error
+		all, err = node.List(t.Context(), f.store)
+		return err == nil
+	})
 	for _, i := range all {
 		if strings.HasSuffix(i.Address, c.address) {
 			f.names[i.ID] = c.name
