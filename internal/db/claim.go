@@ -54,21 +54,24 @@ func (p *postgres) claim(ctx context.Context, name string) (func() error, error)
 	}
 	var ours bool
 	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("claim "+name)).Scan(&ours); err == nil && ours {
-		return func() error {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			// The server gives the lock back some time after a connection has closed,
-			// but whoever claims next should find it free at once.
-			_, err := conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
-			if conn.IsClosed() {
-				err = nil // and the lock with it
-			}
-			return errors.Join(err, conn.Close(ctx))
-		}, nil
+		return func() error { return giveBack(context.WithoutCancel(ctx), conn) }, nil
 	}
 	if err == nil {
 		err = fault.New(fault.Conflict, "another process has claimed %s of %s", name, p.where).
 			WithHint("stop the other process, or give this one a database of its own")
 	}
 	return nil, errors.Join(p.explain(err), conn.Close(context.WithoutCancel(ctx)))
+}
+
+// unclaimTime is how long a server may take to give a claim back.
+const unclaimTime = 10 * time.Second
+
+// giveBack unlocks and closes. The server gives a lock back some time after its
+// connection has closed, but whoever claims next should find it free at once. One
+// that could not be given back ends with the connection.
+func giveBack(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, unclaimTime)
+	defer cancel()
+	_, _ = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+	return conn.Close(ctx)
 }
