@@ -79,7 +79,7 @@ func (r *radio) hearAll() (connected bool) {
 		return false
 	}
 	r.air.tune(true)
-	parts := map[string][]string{}
+	mail := inbox{parts: map[string][]string{}, last: map[string]uint64{}}
 	for {
 		ctx, cancel := context.WithTimeout(r.ctx, silence)
 		n, err := conn.WaitForNotification(ctx)
@@ -87,7 +87,7 @@ func (r *radio) hearAll() (connected bool) {
 		cancel()
 		switch {
 		case err == nil:
-			r.decode(parts, n.Payload)
+			r.decode(mail, n.Payload)
 		case r.ctx.Err() != nil, !quiet, conn.Ping(r.ctx) != nil:
 			return true
 		}
@@ -141,7 +141,8 @@ func (r *radio) transmit() {
 	}
 }
 
-// deliver hands frames to the server, again and again while it is away.
+// deliver hands frames to the server, again and again while it is away. One that
+// was only slow to say so may have them twice; who hears them takes each once.
 func (r *radio) deliver(frames []string) {
 	for failures := 1; ; failures++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 2*time.Second)
@@ -181,9 +182,35 @@ func encode(id string, n note) []string {
 	return frames
 }
 
+// inbox is what a listener has taken in: parts of notes by their id, and the number
+// of the last note of each sender.
+type inbox struct {
+	parts map[string][]string
+	last  map[string]uint64
+}
+
+// known tells whether the note of an id was brought before: a sender's have rising
+// numbers.
+func (in inbox) known(id string) bool {
+	sender, number := numbered(id)
+	return number <= in.last[sender]
+}
+
+func (in inbox) note(id string) {
+	sender, number := numbered(id)
+	in.last[sender] = number
+}
+
+// numbered takes an id apart.
+func numbered(id string) (sender string, number uint64) {
+	sender, digits, _ := strings.Cut(id, ".")
+	number, _ = strconv.ParseUint(digits, 36, 64) // zero is nobody's
+	return sender, number
+}
+
 // decode takes a frame in, and brings the note when it is the last of one.
 // What it cannot read is not from us.
-func (r *radio) decode(parts map[string][]string, frame string) {
+func (r *radio) decode(in inbox, frame string) {
 	if frame == gapFrame {
 		r.air.gap()
 		return
@@ -193,14 +220,18 @@ func (r *radio) decode(parts map[string][]string, frame string) {
 		return
 	}
 	id, kind, topic, body := field[0], field[3], field[4], field[5]
+	if in.known(id) {
+		return
+	}
 	if field[2] != "1" {
-		parts[id] = append(parts[id], body)
-		if field[2] != strconv.Itoa(len(parts[id])) {
+		in.parts[id] = append(in.parts[id], body)
+		if field[2] != strconv.Itoa(len(in.parts[id])) {
 			return
 		}
-		body = strings.Join(parts[id], "")
-		delete(parts, id)
+		body = strings.Join(in.parts[id], "")
+		delete(in.parts, id)
 	}
+	in.note(id)
 	if kind == "b" {
 		raw, err := base64.RawStdEncoding.DecodeString(body)
 		if err != nil {

@@ -1,0 +1,33 @@
+package db
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What was sent again, because the server was slow to say that it had it, is heard
+// once, from whoever it is.
+func TestNewsAreHeardOnce(t *testing.T) {
+	t.Parallel()
+	heard := &air{ears: map[*ear]struct{}{}}
+	r, in := &radio{air: heard}, inbox{parts: map[string][]string{}, last: map[string]uint64{}}
+	ear := heard.join("t")
+	long := strings.Repeat("x", 2*maxFrame+1)
+	first := slices.Concat(encode("a.1", note{"t", "one"}), encode("a.2", note{"t", long}))
+	for _, frames := range [][]string{first, first, encode("b.1", note{"t", "other"}), encode("a.3", note{"t", "three"}), first} {
+		for _, frame := range frames {
+			r.decode(in, frame)
+		}
+	}
+	var got []string
+	for _, n := range heard.take(ear) {
+		got = append(got, n.Payload)
+	}
+	if want := []string{"one", long, "other", "three"}; !slices.Equal(got, want) {
+		t.Errorf("heard %.80q, want %.80q", got, want)
+	}
+	if len(in.parts) != 0 {
+		t.Errorf("parts are left of %d notes", len(in.parts))
+	}
+}
