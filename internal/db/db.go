@@ -36,8 +36,9 @@ import (
 type Options struct {
 	// Readers is how many Reads may run at once; zero or less means 8. More wait.
 	Readers int
-	// Patience is how long Reads and Writes wait for a server that is away; zero
-	// or less means 20 s. See Patiently.
+	// Patience is how long Reads and Writes wait for a server that is away, or for
+	// another program that holds the file; zero or less means 20 s and 5 s. See
+	// Patiently.
 	Patience time.Duration
 	// Hardship runs the function of every Write again and again, with an error of
 	// its first statement, of its second and so on, and keeps only what it does
@@ -73,9 +74,6 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 func open(ctx context.Context, d dialect, o Options) (*DB, error) {
 	if o.Readers <= 0 {
 		o.Readers = 8
-	}
-	if o.Patience <= 0 {
-		o.Patience = 20 * time.Second // restarting takes seconds
 	}
 	w, readers, err := d.connect(ctx, o)
 	if err != nil {

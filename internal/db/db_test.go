@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,6 +21,7 @@ import (
 
 func TestMain(m *testing.M) {
 	clocktest.AtOnce()
+	db.CallOffPatiently(clocktest.Patience)
 	goleak.VerifyTestMain(m)
 }
 
@@ -89,12 +91,19 @@ func TestOpenMakesTheFolder(t *testing.T) {
 
 func TestSQLiteSettings(t *testing.T) {
 	t.Parallel()
-	d, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), db.Options{})
+	for busy, patience := range map[string]time.Duration{"5000": 0, "60000": time.Minute} {
+		settings(t, db.Options{Patience: patience}, map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": busy})
+	}
+}
+
+// settings holds those of a new database against what they are to be.
+func settings(t *testing.T, o db.Options, want map[string]string) {
+	t.Helper()
+	d, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "x.db"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000"}
 	for name, value := range want {
 		for how, run := range map[string]func(context.Context, func(*db.Tx) error) error{"Read": d.Read, "Write": d.Write} {
 			var got string

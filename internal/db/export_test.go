@@ -1,5 +1,10 @@
 package db
 
+import "time"
+
+// CallOffPatiently has servers take as long as they need to call something off.
+func CallOffPatiently(patience time.Duration) { calledOff = patience }
+
 // Waiting is how many Writes wait for a transaction to share, on Postgres.
 func Waiting(d *DB) int {
 	w := d.writer.(*optimist)

@@ -68,6 +68,9 @@ func newPostgres(address string) (*postgres, error) {
 
 func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
 	p.patience = o.Patience
+	if p.patience <= 0 {
+		p.patience = 20 * time.Second // restarting takes seconds
+	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, nil, p.cannotOpen(err)
 	}

@@ -27,7 +27,7 @@ func TestWhatIsCalledOff(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	line := &line{reading: make(chan struct{}, 1)}
+	line := &line{}
 	conn := line.connect(t, guests.Postgres)
 	wait := func(ctx context.Context) error {
 		_, err := conn.Exec(ctx, "SELECT pg_sleep(600)")
@@ -50,7 +50,8 @@ func TestWhatIsCalledOff(t *testing.T) {
 		_, err := conn.WaitForNotification(ctx)
 		return err
 	}
-	if asked := line.until(t, conn, wait, func() { <-line.reading }); asked != 0 {
+	listening := func() { clocktest.Await(t, func() bool { return line.reading.Load() > 0 }) }
+	if asked := line.until(t, conn, wait, listening); asked != 0 {
 		t.Errorf("the server was asked %d times to end what it does not do", asked)
 	}
 }
@@ -58,7 +59,7 @@ func TestWhatIsCalledOff(t *testing.T) {
 // line is what connections of a test go over.
 type line struct {
 	dialled atomic.Int64
-	reading chan struct{} // holds one when somebody waits for the server
+	reading atomic.Int64 // reads that wait for the server
 }
 
 func (l *line) connect(t *testing.T, pool *pgxpool.Pool) *pgx.Conn {
@@ -88,10 +89,8 @@ type overLine struct {
 }
 
 func (c *overLine) Read(p []byte) (int, error) {
-	select {
-	case c.line.reading <- struct{}{}:
-	default:
-	}
+	c.line.reading.Add(1)
+	defer c.line.reading.Add(-1)
 	return c.Conn.Read(p)
 }
 
@@ -100,10 +99,6 @@ func (c *overLine) Read(p []byte) (int, error) {
 func (l *line) until(t *testing.T, conn *pgx.Conn, wait func(context.Context) error, begun func()) (asked int64) {
 	t.Helper()
 	before := l.dialled.Load()
-	select {
-	case <-l.reading:
-	default:
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)

@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/fault"
@@ -23,7 +24,7 @@ var rows = fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up
 // table opens a database of a server that may be stopped, with one table.
 func table(t *testing.T, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{})
+	d, err := db.Open(t.Context(), url, db.Options{Patience: clocktest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

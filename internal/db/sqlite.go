@@ -49,10 +49,10 @@ func (s *sqliteFile) connect(ctx context.Context, o Options) (_ writer, readers 
 		}
 	}()
 	// The first connection makes the file and turns the log on, so it comes first.
-	if writers, err = s.pool(ctx, 1, "_txlock=immediate"); err != nil {
+	if writers, err = s.pool(ctx, 1, o, "_txlock=immediate"); err != nil {
 		return nil, nil, s.cannotOpen(err)
 	}
-	if readers, err = s.pool(ctx, o.Readers, "_query_only=1"); err != nil {
+	if readers, err = s.pool(ctx, o.Readers, o, "_query_only=1"); err != nil {
 		return nil, readers, s.cannotOpen(err)
 	}
 	s.writers = writers
@@ -73,11 +73,15 @@ func (s *sqliteFile) touch() error {
 }
 
 // pool opens size connections' worth of pool and tries one.
-func (s *sqliteFile) pool(ctx context.Context, size int, more string) (*sql.DB, error) {
+func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string) (*sql.DB, error) {
+	busy := o.Patience
+	if busy <= 0 {
+		busy = 5 * time.Second
+	}
 	// What a statement may have to undo is kept in memory, as all else of a
 	// transaction that is not written yet.
-	const settings = "_busy_timeout=5000&_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&"
-	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: settings + more}
+	const settings = "_journal_mode=WAL&_synchronous=FULL&_foreign_keys=1&_pragma=temp_store(memory)&"
+	file := url.URL{Scheme: "file", Path: filepath.ToSlash(s.path), RawQuery: fmt.Sprintf("_busy_timeout=%d&%s%s", busy.Milliseconds(), settings, more)}
 	connector, err := newRemembering(file.String())
 	if err != nil {
 		return nil, err

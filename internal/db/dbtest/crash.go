@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 )
 
@@ -27,7 +28,7 @@ func beChild() bool {
 	if url == "" {
 		return false
 	}
-	d, err := db.Open(context.Background(), url, db.Options{})
+	d, err := db.Open(context.Background(), url, db.Options{Patience: clocktest.Patience})
 	if err != nil {
 		fmt.Println("open:", err)
 		return true

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 )
 
@@ -56,7 +57,7 @@ var tests = map[string]func(t *testing.T, url string){
 // open opens url and closes it when the test is over.
 func open(t *testing.T, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{})
+	d, err := db.Open(t.Context(), url, db.Options{Patience: clocktest.Patience})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

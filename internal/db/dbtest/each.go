@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 )
 
@@ -90,4 +91,6 @@ var places = struct {
 }{urls: map[string]string{}}
 
 // Options are how a test opens a database: those of Open.
-func Options(url string) db.Options { return db.Options{Hardship: strings.HasPrefix(url, "postgres:")} }
+func Options(url string) db.Options {
+	return db.Options{Hardship: strings.HasPrefix(url, "postgres:"), Patience: clocktest.Patience}
+}

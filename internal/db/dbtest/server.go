@@ -76,9 +76,10 @@ func ordinary() (*syscall.Credential, error) {
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// url is the address of the database, with everything in schema.
+// url is the address of the database, with everything in schema. A busy machine may
+// take its time to let somebody in.
 func (c *cluster) url(schema string) string {
-	return fmt.Sprintf("postgres:///postgres?user=luanette&host=%s&search_path=%s", c.dir, schema)
+	return fmt.Sprintf("postgres:///postgres?user=luanette&host=%s&connect_timeout=60&search_path=%s", c.dir, schema)
 }
 
 // command is a program, run as the server's user in a session of its own: it
