@@ -8,6 +8,9 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
+// FrozenAfter is how long nothing must be heard of a node that has its claim.
+func FrozenAfter(silence time.Duration) { frozenTime = silence }
+
 // Abandon ends the node as the death of its process would: its row stays.
 func (n *Node) Abandon() error {
 	if n.stop != nil {

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,14 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/node"
 )
+
+// frozen is so long that no machine is as slow.
+const frozen = time.Hour
+
+func TestMain(m *testing.M) {
+	node.FrozenAfter(frozen)
+	os.Exit(m.Run())
+}
 
 // things are what nodes have in hand, by node.
 type things struct {
@@ -64,12 +73,17 @@ func (e *things) Recheck(context.Context) error {
 // join opens the database as a process of its own would.
 func join(t *testing.T, url, name string) (*node.Node, *db.DB) {
 	t.Helper()
-	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{})
+	return joinWith(t, url, node.Options{Name: name, Version: "1", Silence: silence(url)})
+}
+
+func joinWith(t *testing.T, url string, o node.Options) (*node.Node, *db.DB) {
+	t.Helper()
+	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{Patience: clocktest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	n, err := node.Join(t.Context(), d, node.Options{Name: name, Version: "1", Silence: silence(url)})
+	n, err := node.Join(t.Context(), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,14 +171,14 @@ func TestAChosenNameIsNotShared(t *testing.T) {
 func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
-	frozen, d := join(t, url, "frozen")
+	silent, d := join(t, url, "silent")
 	heir, _ := join(t, url, "heir")
 	for _, look := range []struct {
-		after int // seconds, beside those before
+		after time.Duration // beside what was before
 		want  string
-	}{{5, "frozen,heir"}, {6, "heir"}} {
+	}{{frozen / 2, "heir,silent"}, {frozen / 2, "heir"}} {
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
-			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, look.after*1_000_000, frozen.ID)
+			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, look.after.Microseconds(), silent.ID)
 			return err
 		})
 		if err != nil {
@@ -174,10 +188,10 @@ func TestAFrozenNodeIsTakenForDead(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := strings.Join(names(t, d), ","); got != look.want {
-			t.Errorf("after %d s more: nodes %s, want %s", look.after, got, look.want)
+			t.Errorf("after %s more: nodes %s, want %s", look.after, got, look.want)
 		}
 	}
-	for _, n := range []*node.Node{frozen, heir} {
+	for _, n := range []*node.Node{silent, heir} {
 		if err := n.Leave(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -272,8 +286,9 @@ func TestTakenForDead(t *testing.T) {
 func TestTheDatabaseRestarts(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	a, d := join(t, server.URL, "a")
-	b, _ := join(t, server.URL, "b")
+	const silence = clocktest.Patience // either may be slow to come back
+	a, d := joinWith(t, server.URL, node.Options{Name: "a", Silence: silence})
+	b, _ := joinWith(t, server.URL, node.Options{Name: "b", Silence: silence})
 	estate := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
 	a.Run(t.Context())
 	b.Run(t.Context(), estate)
