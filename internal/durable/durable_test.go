@@ -29,7 +29,7 @@ func database(t testing.TB) *db.DB {
 
 func launch(t testing.TB, d *db.DB, work durable.Work) *durable.Engine {
 	t.Helper()
-	e, err := durable.Open(context.Background(), d, work, durable.Options{})
+	e, err := durable.Open(context.Background(), d, work, durable.Options{Patience: clocktest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +92,7 @@ func TestRunsGoOn(t *testing.T) {
 	if err != nil || len(records) != 4 || string(records[3]) != "one more" {
 		t.Errorf("records %q (%v)", records, err)
 	}
+	clocktest.Await(t, func() bool { return !second.Running("a") }) // one that is still at work would not be over
 	close(t, second)
 
 	third := launch(t, d, func(_ context.Context, run *durable.Run) error {
@@ -180,13 +181,15 @@ func TestManyRunsAtOnce(t *testing.T) {
 		return run.Record([]byte(run.ID))
 	})
 	defer close(t, e)
+	var starting sync.WaitGroup
 	for i := range runs {
-		go func() {
+		starting.Go(func() {
 			if err := e.Start(fmt.Sprint(i)); err != nil {
 				t.Error(err)
 			}
-		}()
+		})
 	}
+	starting.Wait()
 	all.Wait()
 }
 

@@ -97,8 +97,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	q := open(t, d, s, job.Options{Node: "a", Approvals: s, Events: event.New(event.BusOptions{})})
 	defer shut(t, q)
 	for _, moment := range []string{"begin", "effect", "time", "end", "ask"} {
-		id := submit(t, q, job.Spec{Source: "x", Name: moment})
-		if j := patientlyAwait(t, q, id); j.State != job.Complete || string(j.Result) != `"done"` {
+		if j := patientlyDone(t, q, job.Spec{Source: "x", Name: moment}); j.State != job.Complete || string(j.Result) != `"done"` {
 			t.Errorf("%s: it ended %s with %s %+v", moment, j.State, j.Result, j.Error)
 		}
 		s.back.Wait()
@@ -108,12 +107,16 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	}
 }
 
-// patientlyAwait waits for a job as a client does, which tries again.
-func patientlyAwait(t *testing.T, q *job.Queue, id string) job.Job {
+// patientlyDone has a job done as a client does, which tries again.
+func patientlyDone(t *testing.T, q *job.Queue, s job.Spec) job.Job {
 	ctx, _ := db.Patiently(t.Context())
-	done, _, err := q.Poll(ctx, []string{id}, longTime, true)
+	submitted, err := q.Submit(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := q.Poll(ctx, []string{submitted.ID}, longTime, true)
 	if err != nil || len(done) != 1 {
-		t.Errorf("waiting for %s: %v", id, err)
+		t.Errorf("waiting for %s: %v", submitted.ID, err)
 		return job.Job{}
 	}
 	return done[0]

@@ -192,7 +192,7 @@ func TestCloseAndGoOn(t *testing.T) {
 	t.Parallel()
 	d, s := database(t), newStage()
 	s.hold = make(chan struct{})
-	q := open(t, d, s, job.Options{Workers: 1})
+	q := open(t, d, s, job.Options{Workers: 1, Grace: longTime})
 	id := submit(t, q, job.Spec{Source: "read:a write:b wait swallow write:c"})
 	<-s.in
 	delayed := submit(t, q, job.Spec{Source: "read:a", Creator: "bob"})
