@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/luanette/luanette/internal/agent"
 	"github.com/luanette/luanette/internal/fault"
@@ -85,10 +86,6 @@ func TestFailuresAreToldToTheModel(t *testing.T) {
 		}).
 		with("x.silent", "", func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
-		}).
-		with("x.slow", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-			<-ctx.Done()
-			return tool.Result{}, fault.Wrap(fault.Timeout, ctx.Err(), "wait")
 		})
 	s := play(t, source, `
 		use x__away
@@ -96,7 +93,6 @@ func TestFailuresAreToldToTheModel(t *testing.T) {
 		use x__panics
 		use x__nonsense
 		use x__silent
-		use x__slow
 		use nobody
 		---
 		expect "unavailable: x is away\ncome back later"
@@ -104,11 +100,23 @@ func TestFailuresAreToldToTheModel(t *testing.T) {
 		expect boom
 		expect read tool result
 		expect (no output)
-		expect took longer than
 		expect "no tool \"nobody\""
 		say sorry
 	`)
-	reply := s.turn(t, "go", func(r *agent.Request) { r.Limits.ToolTime = 50_000_000 })
+	if reply := s.turn(t, "go"); reply.Text() != "sorry" {
+		t.Errorf("reply %+v", reply)
+	}
+}
+
+// So it does of one that takes too long.
+func TestSlowToolsAreToldToTheModel(t *testing.T) {
+	t.Parallel()
+	source := newShelf().with("x.slow", "", func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		<-ctx.Done()
+		return tool.Result{}, fault.Wrap(fault.Timeout, ctx.Err(), "wait")
+	})
+	s := play(t, source, "use x__slow\n---\nexpect took longer than\nsay sorry")
+	reply := s.turn(t, "go", func(r *agent.Request) { r.Limits.ToolTime = 50 * time.Millisecond })
 	if reply.Text() != "sorry" {
 		t.Errorf("reply %+v", reply)
 	}

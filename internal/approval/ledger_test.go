@@ -24,7 +24,8 @@ func record(t *testing.T, l host.Ledger, lines ...string) {
 
 func past(t *testing.T, l host.Ledger) string {
 	t.Helper()
-	records, err := l.Past(t.Context())
+	ctx, _ := db.Patiently(t.Context())
+	records, err := l.Past(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
