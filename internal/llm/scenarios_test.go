@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -242,15 +245,48 @@ func TestUsageAndCost(t *testing.T) {
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	for _, provider := range []string{"anthropic", "openai"} {
-		hold := make(chan struct{})
-		t.Cleanup(func() { close(hold) })
-		server := llmtest.Play(t, llmtest.Step{Hold: hold, Say: []string{"late"}}, llmtest.Step{Say: []string{"ok"}})
-		m, _ := open(t, provider, server.URL, func(o *llm.Options) { o.Silence = 100 * time.Millisecond })
-		answer, err := m.Answer(t.Context(), question, nil)
-		if err != nil || answer.Text() != "ok" || answer.Attempts != 2 {
-			t.Errorf("%s: %+v, %v", provider, answer, err)
-		}
+		var answers func(llmtest.Request) llmtest.Step
+		server := llmtest.Start(t, func(r llmtest.Request) llmtest.Step { return answers(r) })
+		synctest.Test(t, func(t *testing.T) {
+			answers = llmtest.Sequence(llmtest.Step{Hold: make(chan struct{}), Say: []string{"late"}}, llmtest.Step{Say: []string{"ok"}})
+			m, _ := open(t, provider, server.URL, func(o *llm.Options) { o.Transport = atHand{server} })
+			answer, err := m.Answer(t.Context(), question, nil)
+			if err != nil || answer.Text() != "ok" || answer.Attempts != 2 {
+				t.Errorf("%s: %+v, %v", provider, answer, err)
+			}
+		})
 	}
+}
+
+// atHand asks a server without a network between, where no time passes unless both
+// sides wait.
+type atHand struct{ http.Handler }
+
+func (h atHand) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, says := io.Pipe()
+	context.AfterFunc(r.Context(), func() { _ = says.CloseWithError(context.Cause(r.Context())) })
+	answered := make(chan *http.Response, 1)
+	go func() {
+		h.ServeHTTP(&speaker{header: http.Header{}, says: says, answered: answered, answer: &http.Response{Body: body, Request: r}}, r)
+		_ = says.Close()
+	}()
+	return <-answered, nil
+}
+
+// speaker is the server's side: what it says is read before it goes on.
+type speaker struct {
+	header   http.Header
+	says     *io.PipeWriter
+	answered chan<- *http.Response
+	answer   *http.Response
+}
+
+func (s *speaker) Header() http.Header         { return s.header }
+func (s *speaker) Write(p []byte) (int, error) { return s.says.Write(p) }
+
+func (s *speaker) WriteHeader(status int) {
+	s.answer.StatusCode, s.answer.Header = status, s.header
+	s.answered <- s.answer
 }
 
 func TestCancelled(t *testing.T) {

@@ -133,6 +133,11 @@ func Sequence(steps ...Step) func(Request) Step {
 	}
 }
 
+// ServeHTTP answers a request that did not come over the network.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.http.Config.Handler.ServeHTTP(w, r)
+}
+
 // Close ends the server.
 func (s *Server) Close() { s.http.Close() }
 
