@@ -60,7 +60,7 @@ func TestFailuresExplainThemselves(t *testing.T) {
 		"raised":           {Source: "function main(params)\n  assert(params.style, \"style parameter is required\")\nend"},
 		"raised_table":     {Source: "function main(params)\n  error({ code = 7 })\nend"},
 		"result":           {Source: "function main(params)\n  return { 1, 2, name = \"both\" }\nend"},
-		"timeout":          {Source: "function main(params)\n  while true do pcall(ipairs, params) end\nend", Limits: Limits{Time: time.Second}}, // by then it is in main, however busy the machine
+		"timeout":          {Source: "function main(params)\n  while true do pcall(ipairs, params) end\nend", Limits: Limits{Time: time.Second}}, // by then it is in main
 		"timeout_at_once":  {Source: "while true do end", Limits: Limits{Time: time.Second}},
 		"memory":           {Source: "function main(params)\n  local list = {}\n  while true do\n    list[#list + 1] = (\"x\"):rep(10000)\n  end\nend", Limits: Limits{Memory: 8 << 20}},
 		"calls":            {Source: "function main(params)\n  for i = 1, 10 do mcp.hootenanny.cas_store {} end\nend", Limits: Limits{Calls: 3}},
@@ -68,12 +68,21 @@ func TestFailuresExplainThemselves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q.Main, q.Name = true, "script.lua"
-			_, err := r.Run(t.Context(), q)
-			var failed *Error
-			if !errors.As(err, &failed) {
-				t.Fatalf("err = %v", err)
+			fail := func() string {
+				_, err := r.Run(t.Context(), q)
+				var failed *Error
+				if !errors.As(err, &failed) {
+					t.Fatalf("err = %v", err)
+				}
+				return string(failed.Kind) + "\n\n" + failed.Error() + "\n"
 			}
-			golden(t, name, string(failed.Kind)+"\n\n"+failed.Error()+"\n")
+			text := fail()
+			for range 4 { // a machine that stalls may end it before it is in main
+				if q.Limits.Time > 0 && text != recorded(t, name) {
+					text = fail()
+				}
+			}
+			golden(t, name, text)
 		})
 	}
 }
@@ -81,17 +90,24 @@ func TestFailuresExplainThemselves(t *testing.T) {
 // golden holds text against testdata/failures/<name>.golden.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "failures", name+".golden")
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(recordOf(name), []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
+	if want := recorded(t, name); got != want {
+		t.Errorf("%s\n--- got\n%s\n--- want\n%s", recordOf(name), got, want)
+	}
+}
+
+func recordOf(name string) string { return filepath.Join("testdata", "failures", name+".golden") }
+
+// recorded is what is to be told; nothing when that is about to be written.
+func recorded(t *testing.T, name string) string {
+	t.Helper()
+	want, err := os.ReadFile(recordOf(name))
+	if err != nil && os.Getenv("UPDATE") == "" {
 		t.Fatal(err)
 	}
-	if got != string(want) {
-		t.Errorf("%s\n--- got\n%s\n--- want\n%s", path, got, want)
-	}
+	return string(want)
 }

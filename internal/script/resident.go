@@ -23,8 +23,8 @@ type Resident struct {
 	listener *host.Listener // of on(type, fn); nil without handlers
 }
 
-// patience is how long a call waits for the others before it.
-const patience = time.Second
+// patience is how long a call waits for the others before it. Tests have more.
+var patience = time.Second
 
 // has tells whether the script has a function of that name.
 func (r *Resident) has(name string) bool {
