@@ -28,8 +28,9 @@ import (
 	"github.com/luanette/luanette/internal/fault"
 )
 
-// shutdownLimit is the longest that Shutdown lets a collector take.
-const shutdownLimit = 2 * time.Second
+// shutdownLimit is the longest that Shutdown lets a collector take. Tests let theirs
+// take longer.
+var shutdownLimit = 2 * time.Second
 
 // Options say who we are and where things go.
 type Options struct {

@@ -15,13 +15,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet/inettest"
 	"github.com/luanette/luanette/internal/telemetry"
 	"github.com/luanette/luanette/internal/telemetry/otlptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	telemetry.ShutDownPatiently(clocktest.Patience)
+	goleak.VerifyTestMain(m)
+}
 
 // console collects what is written to standard error; handlers may write at once.
 type console struct {
