@@ -42,7 +42,7 @@ func findReference(t testing.TB) string {
 func compareWithReference(t *testing.T, reference string, seed uint64) {
 	t.Helper()
 	program := newProgram(seed).text()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, reference, "-")
 	cmd.Stdin = strings.NewReader(program)
