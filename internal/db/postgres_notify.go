@@ -53,19 +53,21 @@ func (r *radio) listen() { r.begin.Do(func() { r.work.Go(r.receive) }) }
 
 // receive brings what is said, and connects again whenever it has to.
 func (r *radio) receive() {
+	last := map[string]uint64{}
 	for failures := 0; r.ctx.Err() == nil; failures++ {
 		if failures > 0 && sleep(r.ctx, backoff.Policy{Jitter: 0.5}.Delay(failures)) != nil {
 			return
 		}
-		if r.hearAll() {
+		if r.hearAll(last) {
 			failures = 0
 		}
 		r.air.tune(false)
 	}
 }
 
-// hearAll listens until the connection is gone, and tells whether there was one.
-func (r *radio) hearAll() (connected bool) {
+// hearAll listens until the connection is gone, and tells whether there was one. Last
+// are the numbers of what was heard before.
+func (r *radio) hearAll(last map[string]uint64) (connected bool) {
 	conn, err := pgx.ConnectConfig(r.ctx, r.p.config.ConnConfig.Copy())
 	if err != nil {
 		return false
@@ -79,7 +81,7 @@ func (r *radio) hearAll() (connected bool) {
 		return false
 	}
 	r.air.tune(true)
-	mail := inbox{parts: map[string][]string{}, last: map[string]uint64{}}
+	mail := inbox{parts: map[string][]string{}, last: last}
 	for {
 		ctx, cancel := context.WithTimeout(r.ctx, silence)
 		n, err := conn.WaitForNotification(ctx)

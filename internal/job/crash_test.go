@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,9 +17,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/host"
 	"github.com/luanette/luanette/internal/job"
@@ -45,15 +48,47 @@ type counter struct {
 	times    map[string]map[int]int    // calls by job and step
 	by       map[string]map[int]string // the process that made the last of them
 	problems []string
+
+	connections atomic.Int64 // that were made and are not closed
 }
 
 func newCounter() *counter {
 	return &counter{last: map[string]int{}, times: map[string]map[int]int{}, by: map[string]map[int]string{}}
 }
 
+func (c *counter) start() *httptest.Server {
+	server := httptest.NewUnstartedServer(c)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			c.connections.Add(1)
+		case http.StateClosed:
+			c.connections.Add(-1)
+		}
+	}
+	server.Start()
+	return server
+}
+
+// settle waits until all is served that the dead have asked for: it came before what the
+// next process does. Connections are taken in order, ours is the last.
+func (c *counter) settle(t *testing.T, url string) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Head(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	clocktest.Await(t, func() bool { return c.connections.Load() == 0 })
+}
+
 // ServeHTTP answers the square of the step. A step that comes after a later one
 // was recorded already; one that comes again must come from another process.
 func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		return
+	}
 	query := r.URL.Query()
 	id, process := query.Get("job"), query.Get("process")
 	step, _ := strconv.Atoi(query.Get("step"))
@@ -86,7 +121,7 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills, %s=%d", kills, crashSeed, seed)
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // moments, not secrets
 	upstream := newCounter()
-	server := httptest.NewServer(upstream)
+	server := upstream.start()
 	defer server.Close()
 	data := filepath.Join(t.TempDir(), "crash.db")
 
@@ -99,6 +134,7 @@ func TestKilledAtRandom(t *testing.T) {
 	}
 	for n := 0; n < kills || len(acknowledged) < crashJobs; n++ { // a slow machine gets more done in more lives
 		crashRun(t, server.URL, data, note, 1+time.Duration(random.Int64N(int64(150*time.Millisecond))))
+		upstream.settle(t, server.URL)
 	}
 	outcomes := map[string]string{}
 	crashRun(t, server.URL, data, func(line string) {
