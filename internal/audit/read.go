@@ -24,8 +24,8 @@ func (l *Log) Verify(ctx context.Context) ([]Verified, error) {
 }
 
 // settling is how long a reader waits for entries to be written. A database that is
-// away for longer has no more to show.
-const settling = time.Second
+// away for longer has no more to show. Tests wait longer.
+var settling = time.Second
 
 // settle waits until what was recorded by now is written: who has done something
 // finds it in the log.

@@ -181,7 +181,7 @@ func open(t *testing.T) house {
 		builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
 		builtin.Results(study.results, builtin.DefaultShown),
 		builtin.Sessions(study.sessions),
-		builtin.Code(study.runner, study.sessions, builtin.CodeOptions{}),
+		builtin.Code(study.runner, study.sessions, builtin.CodeOptions{Time: clocktest.Patience}),
 		builtin.Preview(study.runner, study.sessions, study.scripts, c), builtin.Approvals(nil, study.sessions),
 		builtin.Jobs(nil, study.scripts, study.runner), builtin.Schedules(nil)) // openJobs has a queue
 	c.Add(builtin.Bounded{Set: set, Keeper: study.results, Shown: builtin.DefaultShown})

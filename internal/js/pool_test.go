@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Nothing of a script is left in the instances that wait for the next, and no more of
@@ -17,7 +18,7 @@ func TestInstancesAreKeptClean(t *testing.T) {
 	failures := make([]error, 4*size)
 	for i := range failures {
 		all.Go(func() {
-			_, failures[i] = e.Run(t.Context(), Program{Source: "const secret = 'sesame'.repeat(1000); globalThis.list = Array.from(secret); secret.length"}, HostFuncs{})
+			_, failures[i] = e.Run(t.Context(), Program{Source: "const secret = 'sesame'.repeat(1000); globalThis.list = Array.from(secret); secret.length", Limits: Limits{Time: time.Minute}}, HostFuncs{})
 		})
 	}
 	all.Wait()
