@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/approval"
 	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/db"
 	"github.com/luanette/luanette/internal/db/dbtest"
 	"github.com/luanette/luanette/internal/event"
@@ -17,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/host"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 // building is a database with offices over it, as several processes have them.
 type building struct {

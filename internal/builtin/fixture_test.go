@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	clocktest.AtOnce()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
 // servers are upstreams that live in the test: both their manager and their tools.

@@ -10,9 +10,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 var start = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 

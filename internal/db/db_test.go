@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	clocktest.AtOnce()
 	db.CallOffPatiently(clocktest.Patience)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
 func TestSQLite(t *testing.T) {

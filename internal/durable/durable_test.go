@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	clocktest.AtOnce()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
 func database(t testing.TB) *db.DB {

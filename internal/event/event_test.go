@@ -14,10 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/luanette/luanette/internal/clock"
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/event"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 type connected struct{ Name string }
 

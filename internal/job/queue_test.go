@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	clocktest.AtOnce()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
 func TestJobRunsToItsEnd(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 )
 
@@ -42,7 +43,9 @@ func runTests(m *testing.M) int {
 	if err := shared.Close(context.Background()); err != nil {
 		panic(err)
 	}
-	if err := goleak.Find(); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Patience)
+	defer cancel()
+	if !clocktest.Poll(ctx, func() bool { err = goleak.Find(); return err == nil }) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

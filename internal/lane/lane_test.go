@@ -13,10 +13,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/clock/clocktest"
 	"github.com/luanette/luanette/internal/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 // line is a set of lanes whose runners wait for a signal, and what they did.
 type line struct {

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	telemetry.ShutDownPatiently(clocktest.Patience)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
 // console collects what is written to standard error; handlers may write at once.
