@@ -14,6 +14,9 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/luanette/luanette/internal/clock/clocktest"
 )
 
 // programs is where Debian puts Postgres, whatever its version.
@@ -137,12 +140,19 @@ func (c *cluster) start(more ...string) error {
 	return c.run(filepath.Join(c.bin, "pg_ctl"), "start", "-w", "-t", "120", "-D", c.path("data"), "-o", options)
 }
 
-func (c *cluster) answers(ctx context.Context) bool {
-	conn, err := pgx.Connect(ctx, c.url("public"))
-	if err != nil {
-		return false
-	}
-	return conn.Close(ctx) == nil
+// answers tells whether the server runs. One that only says that it cannot just now is
+// waited for: others use it.
+func (c *cluster) answers(ctx context.Context) (yes bool) {
+	ctx, cancel := context.WithTimeout(ctx, clocktest.Patience)
+	defer cancel()
+	clocktest.Poll(ctx, func() bool {
+		conn, err := pgx.Connect(ctx, c.url("public"))
+		if yes = err == nil; yes {
+			yes = conn.Close(ctx) == nil
+		}
+		return !errors.As(err, new(*pgconn.PgError))
+	})
+	return yes
 }
 
 // guard starts a process that stops the server when nobody holds the file users
