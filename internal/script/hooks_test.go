@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/event"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
@@ -50,6 +51,7 @@ func movedIn(t *testing.T, source string, tools tool.Source) moved {
 	save(t, path, source)
 	r := bench(t, func(o *Options) {
 		o.Log, o.Events, o.Tools = slog.New(slog.NewTextHandler(m.log, nil)), m.bus, tools
+		o.Clock = clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // what is told once in a while is told once
 	})
 	m.Resident = r.Startup(t.Context(), path, &commander{})
 	if m.Resident == nil {
