@@ -87,7 +87,7 @@ func assumed() plant {
 	return plant{
 		nodes: 1, cores: 4, postgresCores: 16, partitions: 1, largest: 0.05, reads: 0.3,
 		trip: 0.3e-3, sync: 1e-3, disk: 200e6, notice: 20e-6, hot: 0.001,
-		blobs: 2000, fullPages: 2, postgresPerMiB: 10e-3, connections: 500, perNode: 20,
+		blobs: 2000, fullPages: 2, postgresPerMiB: 10e-3, connections: 500, perNode: 16,
 	}
 }
 
