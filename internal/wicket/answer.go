@@ -10,8 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/header"
 )
 
-// held is how much of an answer is kept until its length is known.
-const held = 32 << 10
+const (
+	held         = 32 << 10 // of an answer, until its length is known
+	usualHeaders = 8        // of an answer; as many as fit into the smallest map there is
+)
 
 // answer is what the handler writes. As long as it is small and nobody asks for it
 // to be sent, it goes out in one piece; from then on in chunks, unless its length
@@ -31,8 +33,13 @@ type answer struct {
 	err    error
 }
 
-func newAnswer(c *conn) *answer {
-	return &answer{conn: c, header: make(http.Header, 8), body: c.body[:0], out: c.out[:0], length: -1}
+// begin makes ready for what the handler writes, in the memory of the answer before.
+func (a *answer) begin(c *conn) {
+	*a = answer{conn: c, header: c.headers, body: c.body[:0], out: c.out[:0], length: -1}
+	if a.header == nil {
+		a.header = make(http.Header, usualHeaders)
+	}
+	c.headers, c.body, c.out = nil, nil, nil
 }
 
 func (a *answer) Header() http.Header { return a.header }
@@ -138,7 +145,6 @@ func (a *answer) finish() (more bool) {
 	switch {
 	case !a.sent:
 		if a.length < 0 && hasBody(a.status) {
-			a.header["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 			a.length = int64(len(a.body))
 		}
 		a.stream()
@@ -147,8 +153,8 @@ func (a *answer) finish() (more bool) {
 	}
 	a.send()
 	a.over = true
-	a.conn.keep(a.body, a.out)
-	a.body, a.out = nil, nil
+	a.conn.keep(a.header, a.body, a.out)
+	a.header, a.body, a.out = http.Header{}, nil, nil
 	return a.err == nil && !a.last && (a.chunks || !hasBody(a.status) || a.wrote == a.length)
 }
 
@@ -173,8 +179,11 @@ func (a *answer) appendHead(out []byte) []byte {
 	if a.header["Date"] == nil {
 		out = append(append(append(out, "Date: "...), a.conn.server.date.now()...), "\r\n"...)
 	}
-	if a.chunks {
+	switch {
+	case a.chunks:
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
+	case a.length >= 0 && hasBody(a.status) && a.header["Content-Length"] == nil:
+		out = append(strconv.AppendInt(append(out, "Content-Length: "...), a.length, 10), "\r\n"...)
 	}
 	for name, values := range a.header {
 		if !header.IsName(name) || name == "Transfer-Encoding" {

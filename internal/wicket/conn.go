@@ -44,8 +44,9 @@ type conn struct {
 
 	in         []byte // what was read
 	start, end int    // what of it is not yet used
-	lines      header.Reader
-	body, out  []byte // memory for answers
+	sender     sender
+	headers    http.Header // memory for answers
+	body, out  []byte
 
 	phase atomic.Int32
 	since atomic.Int64 // when it began, by the guard's clock
@@ -87,16 +88,16 @@ func (c *conn) converse() {
 func (c *conn) attend() (fits, more bool) {
 	ctx, cancel := context.WithCancelCause(c.here)
 	defer cancel(nil)
-	r, fits := c.next(ctx)
-	if !fits || r == nil {
+	e, fits := c.next(ctx)
+	if !fits || e == nil {
 		return fits, false
 	}
-	return true, c.serve(r, cancel) && c.rest()
+	return true, c.serve(e, cancel) && c.rest()
 }
 
 // next reads a request. It is nil when there is none; fits tells that net/http is
 // not needed for what came.
-func (c *conn) next(ctx context.Context) (r *http.Request, fits bool) {
+func (c *conn) next(ctx context.Context) (e *exchange, fits bool) {
 	for c.start == c.end {
 		if !c.read() {
 			return nil, true
@@ -108,11 +109,14 @@ func (c *conn) next(ctx context.Context) (r *http.Request, fits bool) {
 	if length == 0 {
 		return nil, false
 	}
-	r, ok := parse(ctx, &c.lines, c.in[c.start:c.start+length])
-	if !ok || length+int(r.ContentLength) > largest {
+	e = &exchange{}
+	if !e.parse(ctx, &c.sender, c.in[c.start:c.start+length]) {
 		return nil, false
 	}
-	whole := length + int(r.ContentLength)
+	whole := length + int(e.request.ContentLength)
+	if whole > largest {
+		return nil, false
+	}
 	c.makeRoom(whole)
 	for c.end-c.start < whole {
 		if !c.read() {
@@ -120,10 +124,10 @@ func (c *conn) next(ctx context.Context) (r *http.Request, fits bool) {
 			return nil, true
 		}
 	}
-	r.Body = newBody(c.in[c.start+length : c.start+whole])
-	r.RemoteAddr = c.remote
+	e.bring(c.in[c.start+length : c.start+whole])
+	e.request.RemoteAddr = c.remote
 	c.start += whole
-	return r, true
+	return e, true
 }
 
 // makeRoom sees to it that a request of so many bytes can be read.
@@ -154,16 +158,16 @@ func (c *conn) complain() {
 }
 
 // serve answers a request, and tells whether another may follow.
-func (c *conn) serve(r *http.Request, cancel context.CancelCauseFunc) (more bool) {
+func (c *conn) serve(e *exchange, cancel context.CancelCauseFunc) (more bool) {
 	c.mu.Lock()
 	c.cancel = cancel
 	c.mu.Unlock()
 	c.enter(serving)
-	a := newAnswer(c)
-	whole := c.handle(a, r)
+	e.answer.begin(c)
+	whole := c.handle(&e.answer, &e.request)
 	alone := c.stopWatching()
 	cancel(nil)
-	return whole && a.finish() && alone
+	return whole && e.answer.finish() && alone
 }
 
 // handle runs the handler. What panics loses its connection, and nothing else.
@@ -200,11 +204,15 @@ func (c *conn) rest() bool {
 }
 
 // keep takes the memory of an answer back, unless it was a large one.
-func (c *conn) keep(body, out []byte) {
-	c.body, c.out = body, out
+func (c *conn) keep(headers http.Header, body, out []byte) {
+	c.headers, c.body, c.out = headers, body, out
+	if len(headers) > usualHeaders {
+		c.headers = nil
+	}
 	if cap(body)+cap(out) > 2*usual {
 		c.body, c.out = nil, nil
 	}
+	clear(c.headers)
 }
 
 func (c *conn) isLeaving() bool {

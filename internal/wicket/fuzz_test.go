@@ -23,10 +23,11 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		ours, ok := parse(t.Context(), &header.Reader{}, in[:header.Length(in)])
-		if !ok {
+		var e exchange
+		if !e.parse(t.Context(), &sender{}, in[:header.Length(in)]) {
 			return
 		}
+		ours := &e.request
 		theirs, err := http.ReadRequest(bufio.NewReaderSize(bytes.NewReader(in), len(in)+16))
 		if err != nil {
 			t.Fatalf("let through what net/http refuses: %v\n%q", err, in)

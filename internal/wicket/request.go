@@ -10,25 +10,50 @@ import (
 	"github.com/luanette/luanette/internal/header"
 )
 
+// exchange is a request and its answer, in one piece of memory.
+type exchange struct {
+	request http.Request
+	url     url.URL
+	body    Body
+	answer  answer
+}
+
 // parse reads a head. What is unusual in any way is not ok: others shall judge it.
-func parse(ctx context.Context, lines *header.Reader, head []byte) (r *http.Request, ok bool) {
+func (e *exchange) parse(ctx context.Context, from *sender, head []byte) (ok bool) {
 	line, rest, _ := strings.Cut(string(head), "\r\n") // everything below is cut out of it
 	target, ok := targetOf(line)
-	if !ok {
-		return nil, false
+	if !ok || !from.locate(target) {
+		return false
 	}
-	u, err := url.ParseRequestURI(target)
-	if err != nil {
-		return nil, false
-	}
-	r = plain.WithContext(ctx)
-	r.URL, r.RequestURI = u, target
-	r.Header, ok = lines.Read(rest, func(key, value string) header.Verdict { return frames(r, key, value) })
-	return r, ok && r.Host != "" && r.ContentLength >= 0
+	r := &e.request
+	*r, e.url = *plain.WithContext(ctx), from.url
+	r.URL, r.RequestURI = &e.url, target
+	r.Header, ok = from.lines.Read(rest, func(key, value string) header.Verdict { return frames(r, key, value) })
+	return ok && r.Host != "" && r.ContentLength >= 0
 }
 
 // plain is what all requests have in common that go through here.
 var plain = &http.Request{Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1}
+
+// sender is what is remembered of a client's last request: the next is much the same.
+type sender struct {
+	lines  header.Reader
+	target string
+	url    url.URL // what target says
+}
+
+// locate reads a request's target, and tells whether it is one.
+func (s *sender) locate(target string) bool {
+	if target == s.target {
+		return true
+	}
+	u, err := url.ParseRequestURI(target)
+	if err != nil {
+		return false
+	}
+	s.target, s.url = target, *u
+	return true
+}
 
 // targetOf is what a plain request line asks for.
 func targetOf(line string) (string, bool) {
@@ -75,11 +100,13 @@ func isHost(value string) bool {
 // Body is a request's that has come wholly, before its handler was called.
 type Body struct{ left []byte }
 
-func newBody(all []byte) io.ReadCloser {
-	if len(all) == 0 {
-		return http.NoBody
+// bring is what has come of the request's body: all of it.
+func (e *exchange) bring(all []byte) {
+	e.request.Body = http.NoBody
+	if len(all) > 0 {
+		e.body.left = all
+		e.request.Body = &e.body
 	}
-	return &Body{all}
 }
 
 func (b *Body) Read(p []byte) (int, error) {
