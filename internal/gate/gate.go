@@ -109,7 +109,8 @@ func (g *Gate) check(route access.Route) http.Handler {
 		}
 		ctx, leave := g.enter(access.With(r.Context(), v.who), v)
 		defer leave()
-		route.Handler.ServeHTTP(w, r.WithContext(ctx))
+		*r = *r.WithContext(ctx) // nobody before us has anything left to do with it, and a copy is large
+		route.Handler.ServeHTTP(w, r)
 	})
 }
 
