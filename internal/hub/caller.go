@@ -18,7 +18,7 @@ func (t *task) caller() *tool.Caller {
 		c.ID = "user:" + t.who
 	}
 	if t.session != nil && t.era == wire.Legacy {
-		c.ID = t.session.name()
+		c.ID = t.session.name
 	}
 	rd := t.current()
 	if rd == nil {

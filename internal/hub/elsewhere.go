@@ -48,7 +48,8 @@ func (e *endpoint) adopt(ctx context.Context, id, who string) (*session, error) 
 		e.backend.remember(ctx, kind)
 	}
 	s := newSession(e, who, false)
-	s.id, s.adopted = id, true
+	s.call(id)
+	s.adopted = true
 	s.initialize(v.Version, v.Caps)
 	s.ready.Store(true)
 	if want, ok := parseLevel(v.Level); ok {

@@ -20,7 +20,7 @@ func (h *Hub) attend(w http.ResponseWriter, r *http.Request, rd *round, prime bo
 	defer quiet.Stop()
 	select {
 	case <-rd.over():
-	case <-rd.out.wake:
+	case <-rd.out.stirred():
 	case <-quiet.C:
 	case <-r.Context().Done():
 		return true
@@ -72,6 +72,7 @@ const (
 func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream, me reader) ending {
 	alive := time.NewTicker(h.opts.Limits.KeepAlive)
 	defer alive.Stop()
+	stirred := s.stirred()
 	for {
 		b := s.take(me)
 		w.batch(b)
@@ -84,7 +85,7 @@ func (h *Hub) pump(ctx context.Context, w *eventWriter, s *stream, me reader) en
 			return streamCut
 		}
 		select {
-		case <-s.wake:
+		case <-stirred:
 		case <-alive.C:
 			w.comment()
 		case <-me:

@@ -67,14 +67,8 @@ func (h *Hub) readMessage(w http.ResponseWriter, r *http.Request) (m wire.Messag
 		return m, false
 	}
 	body, err := readBody(w, r, h.opts.Limits.Body)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		refuse(w, http.StatusRequestEntityTooLarge, "",
-			wire.Errorf(wire.CodeInvalidRequest, "message is larger than %d bytes", large.Limit))
-		return m, false
-	case err != nil:
-		refuse(w, http.StatusBadRequest, "", wire.Errorf(wire.CodeParse, "message could not be read"))
+	if err != nil {
+		refuseBody(w, err)
 		return m, false
 	}
 	m, err = wire.Parse(body)
@@ -86,20 +80,30 @@ func (h *Hub) readMessage(w http.ResponseWriter, r *http.Request) (m wire.Messag
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	in := http.MaxBytesReader(w, r.Body, limit)
-	if size := r.ContentLength; size > 0 && size <= limit {
+	if size := r.ContentLength; size > 0 && size <= limit { // there is no more of it than that
 		body := make([]byte, size)
-		_, err := io.ReadFull(in, body)
+		_, err := io.ReadFull(r.Body, body)
 		return body, err
 	}
-	return io.ReadAll(in)
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+}
+
+// refuseBody answers a message that could not be read.
+func refuseBody(w http.ResponseWriter, err error) {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		refuse(w, http.StatusRequestEntityTooLarge, "",
+			wire.Errorf(wire.CodeInvalidRequest, "message is larger than %d bytes", large.Limit))
+		return
+	}
+	refuse(w, http.StatusBadRequest, "", wire.Errorf(wire.CodeParse, "message could not be read"))
 }
 
 // accepts tells whether the client reads a content type. One that does not say
 // what it reads, reads everything.
 func accepts(r *http.Request, kind string) bool {
 	header := strings.Join(r.Header.Values("Accept"), ",")
-	if header == "" {
+	if header == "" || header == acceptsUsual {
 		return true
 	}
 	major, _, _ := strings.Cut(kind, "/")
@@ -112,6 +116,9 @@ func accepts(r *http.Request, kind string) bool {
 	}
 	return false
 }
+
+// acceptsUsual is what clients of MCP say, word for word.
+const acceptsUsual = wire.ContentJSON + ", " + wire.ContentEvent
 
 // readsStreams tells whether the client may be answered with events. One that
 // only names JSON is answered with JSON alone.

@@ -17,7 +17,8 @@ import (
 // session is what the hub remembers of one client of the older era, or of one
 // connection that carries everything on a single channel (stdio, HTTP+SSE).
 type session struct {
-	id      string
+	id      string // the client's key to it, never shown
+	name    string // tells it apart where others can see it
 	who     string
 	born    time.Time
 	ep      *endpoint
@@ -54,7 +55,6 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 		name = ""
 	}
 	s := &session{
-		id:      rand.Text(), // 130 bits
 		who:     who,
 		born:    time.Now(),
 		ep:      ep,
@@ -65,16 +65,16 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 		asked:   map[wire.ID]chan wire.Message{},
 		watched: map[string]func(){},
 	}
+	s.call(rand.Text()) // 130 bits
 	s.level.Store(int32(levelInfo))
 	s.touch(time.Now())
 	return s
 }
 
-// name tells the session apart where others can see it. The id itself is the
-// client's key to the session and is never shown.
-func (s *session) name() string {
-	sum := sha256.Sum256([]byte(s.id))
-	return "session:" + hex.EncodeToString(sum[:6])
+// call gives a session that nobody knows yet its id.
+func (s *session) call(id string) {
+	sum := sha256.Sum256([]byte(id))
+	s.id, s.name = id, "session:"+hex.EncodeToString(sum[:6])
 }
 
 func (s *session) touch(now time.Time) { s.seen.Store(now.UnixNano()) }

@@ -95,7 +95,7 @@ func (s *session) drain(ctx context.Context) {
 // writeLines writes a stream until it ends.
 func writeLines(s *stream, out io.Writer) error {
 	var line []byte // messages are shared between streams, so each is copied
-	for range s.wake {
+	for range s.stirred() {
 		b := s.take(nil)
 		for _, m := range b.messages {
 			line = append(append(line[:0], m...), '\n')

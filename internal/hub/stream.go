@@ -18,9 +18,9 @@ const streamBytes = 1 << 20
 // the last one it saw.
 type stream struct {
 	name string
-	wake chan struct{} // holds one token when there is something to look at
 
 	mu     sync.Mutex
+	wake   chan struct{} // see stirred
 	log    [][]byte      // messages first, first+1, …
 	first  uint64        // number of log[0]
 	next   uint64        // number of the first message not yet taken
@@ -43,7 +43,7 @@ func newStream(name string) *stream {
 
 // open makes a zero stream ready.
 func (s *stream) open(name string) {
-	s.name, s.wake, s.first, s.next = name, make(chan struct{}, 1), 1, 1
+	s.name, s.first, s.next = name, 1, 1
 }
 
 // send adds a message that must arrive.
@@ -54,31 +54,44 @@ func (s *stream) offer(message []byte) { s.add(message, false) }
 
 func (s *stream) add(message []byte, must bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ended || !must && s.waiting() > streamBytes {
-		s.mu.Unlock()
 		return
 	}
 	s.log = append(s.log, message)
 	s.size += len(message)
 	s.trim()
-	s.mu.Unlock()
 	s.signal()
 }
 
 // end says that nothing more will come.
 func (s *stream) end() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ended = true
-	s.mu.Unlock()
 	s.signal()
 }
 
 // cutOff makes the reader leave and come back for the rest after retry.
 func (s *stream) cutOff(retry time.Duration) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.cut, s.retry = true, retry
-	s.mu.Unlock()
 	s.signal()
+}
+
+// stirred holds one token when there is something to look at. It is made when
+// somebody looks: the streams of most calls are never read.
+func (s *stream) stirred() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake == nil {
+		s.wake = make(chan struct{}, 1)
+		if s.ended || s.cut || s.untaken() {
+			s.signal()
+		}
+	}
+	return s.wake
 }
 
 func (s *stream) signal() {
@@ -111,8 +124,10 @@ func (s *stream) trim() {
 func (s *stream) pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next < s.first+uint64(len(s.log))
+	return s.untaken()
 }
+
+func (s *stream) untaken() bool { return s.next < s.first+uint64(len(s.log)) }
 
 // position is the number of the last message taken.
 func (s *stream) position() uint64 {
