@@ -13,31 +13,28 @@ const toolsListed = 20
 // called are the tools that were called in a trace, by their full names, in the
 // order they were first called in. The one that the request itself named is left
 // out unless it has another name here: the trace bears it.
-func called(t *Trace) (names []string) {
-	spans := slices.Clone(t.Spans)
-	slices.SortStableFunc(spans, func(a, b Span) int { return a.Start.Compare(b.Start) })
-	named := map[trace.SpanID]bool{} // spans whose tool was named
-	for i := range spans {
-		s := &spans[i]
+func called(k *kept) (names []string) {
+	named := map[trace.SpanID]bool{} // steps whose tool was named
+	for _, s := range k.sorted() {
 		tool, space := s.about()
-		if tool == "" || s.Kind == "server" && space == "" || s.Kind == "client" && named[s.parent] {
+		if tool == "" || s.kind == trace.SpanKindServer && space == "" || s.kind == trace.SpanKindClient && named[s.parent] {
 			continue
 		}
 		named[s.id] = true
 		if space != "" {
 			tool = space + "." + tool
 		}
-		if "tools/call "+tool != t.Name && !slices.Contains(names, tool) {
+		if "tools/call "+tool != k.name && !slices.Contains(names, tool) {
 			names = append(names, tool)
 		}
 	}
 	return names[:min(len(names), toolsListed)]
 }
 
-// about is the tool that a span is about, and whose it is.
-func (s *Span) about() (tool, space string) {
+// about is the tool that a step is about, and whose it is.
+func (s *step) about() (tool, space string) {
 	var namespace, upstream string
-	for _, a := range s.raw {
+	for _, a := range s.attributes {
 		switch a.Key {
 		case "gen_ai.tool.name":
 			tool = a.Value.AsString()

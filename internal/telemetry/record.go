@@ -19,15 +19,15 @@ type exported struct{ traces *Traces }
 func (exported) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 func (e exported) OnEnd(s sdktrace.ReadOnlySpan) {
-	kept := Span{
-		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), Name: s.Name(), Kind: s.SpanKind().String(),
-		Start: s.StartTime(), Duration: s.EndTime().Sub(s.StartTime()), raw: s.Attributes(),
+	kept := step{
+		id: s.SpanContext().SpanID(), parent: s.Parent().SpanID(), name: s.Name(), kind: s.SpanKind(),
+		start: s.StartTime(), took: s.EndTime().Sub(s.StartTime()), attributes: s.Attributes(),
 	}
-	kept.Failed, kept.Error = failure(s.Status().Code, s.Status().Description)
+	kept.failed, kept.failure = failure(s.Status().Code, s.Status().Description)
 	for _, e := range s.Events() {
-		kept.Events = append(kept.Events, SpanEvent{Name: e.Name, Time: e.Time, Attributes: texts(e.Attributes)})
+		kept.events = append(kept.events, SpanEvent{Name: e.Name, Time: e.Time, Attributes: texts(e.Attributes)})
 	}
-	e.traces.add(s.SpanContext().TraceID(), kept)
+	e.traces.add(s.SpanContext().TraceID(), &kept)
 }
 
 func (exported) Shutdown(context.Context) error   { return nil }
@@ -54,9 +54,9 @@ type recordingTracer struct {
 func (t recordingTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	config := trace.NewSpanStartConfig(options...)
 	s := t.begin(ctx, config.NewRoot())
-	s.span = Span{Name: name, Kind: config.SpanKind().String(), Start: config.Timestamp(), raw: config.Attributes()}
-	if s.span.Start.IsZero() {
-		s.span.Start = time.Now()
+	s.name, s.kind, s.start, s.attributes = name, config.SpanKind(), config.Timestamp(), config.Attributes()
+	if s.start.IsZero() {
+		s.start = time.Now()
 	}
 	return trace.ContextWithSpan(ctx, s), s
 }
@@ -64,7 +64,7 @@ func (t recordingTracer) Start(ctx context.Context, name string, options ...trac
 // begin makes a span that has its place in a trace.
 func (t recordingTracer) begin(ctx context.Context, root bool) *recordedSpan {
 	outer := trace.SpanFromContext(ctx)
-	s := &recordedSpan{provider: t.provider, id: newSpanID(), outside: outer.SpanContext()}
+	s := &recordedSpan{provider: t.provider, outside: outer.SpanContext(), step: step{id: newSpanID()}}
 	if parent, ours := outer.(*recordedSpan); ours && !root {
 		s.parent = parent.id
 	}
@@ -83,20 +83,19 @@ func Start(ctx context.Context, tracer trace.Tracer, kind trace.SpanKind, name s
 		return tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...), trace.WithLinks(links...))
 	}
 	s := ours.begin(ctx, false)
-	s.span = Span{Name: name, Kind: kind.String(), Start: time.Now(), raw: attributes}
+	s.name, s.kind, s.start, s.attributes = name, kind, time.Now(), attributes
 	return trace.ContextWithSpan(ctx, s), s
 }
 
-// recordedSpan is a span under way.
+// recordedSpan is a span under way. Once it has ended its step, which the traces in
+// memory keep as it is, does not change any more.
 type recordedSpan struct {
 	embedded.Span
 	provider *recorder
-	id       trace.SpanID
-	parent   trace.SpanID
 	outside  trace.SpanContext // what others are told
 
-	mu    sync.Mutex
-	span  Span
+	mu sync.Mutex
+	step
 	ended bool
 }
 
@@ -120,16 +119,16 @@ func (s *recordedSpan) change(f func()) {
 	}
 }
 
-func (s *recordedSpan) SetName(name string) { s.change(func() { s.span.Name = name }) }
+func (s *recordedSpan) SetName(name string) { s.change(func() { s.name = name }) }
 
 func (s *recordedSpan) SetStatus(code codes.Code, description string) {
-	s.change(func() { s.span.Failed, s.span.Error = failure(code, description) })
+	s.change(func() { s.failed, s.failure = failure(code, description) })
 }
 
 func (s *recordedSpan) SetAttributes(attributes ...attribute.KeyValue) {
 	s.change(func() {
-		if room := attributesKept - len(s.span.raw); room > 0 {
-			s.span.raw = append(s.span.raw, attributes[:min(room, len(attributes))]...)
+		if room := attributesKept - len(s.attributes); room > 0 {
+			s.attributes = append(s.attributes, attributes[:min(room, len(attributes))]...)
 		}
 	})
 }
@@ -137,8 +136,8 @@ func (s *recordedSpan) SetAttributes(attributes ...attribute.KeyValue) {
 func (s *recordedSpan) AddEvent(name string, options ...trace.EventOption) {
 	config := trace.NewEventConfig(options...)
 	s.change(func() {
-		if len(s.span.Events) < eventsPerSpan {
-			s.span.Events = append(s.span.Events, SpanEvent{Name: name, Time: config.Timestamp(), Attributes: texts(config.Attributes())})
+		if len(s.events) < eventsPerSpan {
+			s.events = append(s.events, SpanEvent{Name: name, Time: config.Timestamp(), Attributes: texts(config.Attributes())})
 		}
 	})
 }
@@ -152,14 +151,12 @@ func (s *recordedSpan) RecordError(err error, options ...trace.EventOption) {
 // End hands the span to the traces in memory.
 func (s *recordedSpan) End(options ...trace.SpanEndOption) {
 	config := trace.NewSpanEndConfig(options...)
-	end := config.Timestamp()
-	if end.IsZero() {
-		end = time.Now()
+	took := time.Since(s.start) // which asks one clock, where the time of day asks two
+	if end := config.Timestamp(); !end.IsZero() {
+		took = end.Sub(s.start)
 	}
 	s.change(func() {
-		s.ended = true
-		s.span.Duration = end.Sub(s.span.Start)
-		s.span.id, s.span.parent = s.id, s.parent
-		s.provider.traces.add(s.outside.TraceID(), s.span)
+		s.ended, s.took = true, took
+		s.provider.traces.add(s.outside.TraceID(), &s.step)
 	})
 }

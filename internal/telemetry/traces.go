@@ -22,11 +22,11 @@ const (
 // Traces are the latest traces, kept in memory so that one request can be looked
 // at without a collector. It is safe for concurrent use; a nil one keeps nothing.
 type Traces struct {
-	mu    sync.Mutex
-	byID  map[trace.TraceID]*Trace
-	order []trace.TraceID // a ring; the oldest is at next once it is full
-	next  int
-	keep  int
+	mu     sync.Mutex
+	ring   []kept
+	next   int                   // the place of the oldest, once the ring is full
+	places map[trace.TraceID]int // in the ring
+	keep   int
 }
 
 // newTraces keeps the given number of traces, or none.
@@ -34,7 +34,7 @@ func newTraces(keep int) *Traces {
 	if keep <= 0 {
 		return nil
 	}
-	return &Traces{byID: make(map[trace.TraceID]*Trace), keep: keep}
+	return &Traces{places: make(map[trace.TraceID]int), keep: keep}
 }
 
 // Trace is what one request made us do.
@@ -61,11 +61,6 @@ type Span struct {
 	Failed     bool              `json:"failed,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Events     []SpanEvent       `json:"events,omitempty"`
-
-	// These become ID, Parent and Attributes when somebody looks: every request
-	// makes spans, and few of them are ever looked at.
-	id, parent trace.SpanID
-	raw        []attribute.KeyValue
 }
 
 // SpanEvent is something that happened in the course of a span.
@@ -82,11 +77,9 @@ func (t *Traces) List(limit int) []Trace {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]Trace, 0, len(t.byID))
-	for _, kept := range t.byID {
-		head := *kept
-		head.Tools, head.Spans = called(kept), nil
-		list = append(list, head)
+	list := make([]Trace, len(t.ring))
+	for i := range t.ring {
+		list[i] = t.ring[i].head()
 	}
 	slices.SortFunc(list, func(a, b Trace) int { return b.Start.Compare(a.Start) })
 	return list[:min(limit, len(list))]
@@ -100,62 +93,35 @@ func (t *Traces) Get(id string) (Trace, bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept, found := t.byID[parsed]
+	place, found := t.places[parsed]
 	if !found {
 		return Trace{}, false
 	}
-	whole := *kept
-	whole.Tools = called(kept)
-	whole.Spans = slices.Clone(kept.Spans)
-	for i := range whole.Spans {
-		whole.Spans[i].spell()
-	}
-	slices.SortStableFunc(whole.Spans, func(a, b Span) int { return a.Start.Compare(b.Start) })
-	return whole, true
+	return t.ring[place].whole(), true
 }
 
-// spell writes out what was kept as it came.
-func (s *Span) spell() {
-	s.ID, s.Attributes = s.id.String(), texts(s.raw)
-	if s.parent.IsValid() {
-		s.Parent = s.parent.String()
-	}
-}
-
-// add keeps a span that has ended.
-func (t *Traces) add(id trace.TraceID, s Span) {
+// add keeps a span that has ended, which nobody changes any more.
+func (t *Traces) add(id trace.TraceID, s *step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kept, found := t.byID[id]
+	place, found := t.places[id]
 	if !found {
-		kept = &Trace{ID: id.String(), Name: s.Name, Start: s.Start, Spans: make([]Span, 0, 2)} // most have no more
-		t.byID[id] = kept
-		t.makeRoom(id)
+		place = t.makeRoom()
+		t.places[id] = place
+		t.ring[place].begin(id, s)
 	}
-	kept.Count++
-	kept.Failed = kept.Failed || s.Failed
-	end := kept.Start.Add(kept.Duration)
-	if !s.Start.After(kept.Start) { // who encloses the others began before them and ends last
-		kept.Name, kept.Start = s.Name, s.Start
-	}
-	if own := s.Start.Add(s.Duration); own.After(end) {
-		end = own
-	}
-	kept.Duration = end.Sub(kept.Start)
-	if len(kept.Spans) < spansPerTrace {
-		kept.Spans = append(kept.Spans, s)
-	}
+	t.ring[place].take(s)
 }
 
-// makeRoom gives a new trace its place, which was the oldest's.
-func (t *Traces) makeRoom(id trace.TraceID) {
-	if len(t.order) < t.keep {
-		t.order = append(t.order, id)
-		return
+// makeRoom is the place of a new trace, which was the oldest's.
+func (t *Traces) makeRoom() (place int) {
+	if len(t.ring) < t.keep {
+		t.ring = append(t.ring, kept{})
+		return len(t.ring) - 1
 	}
-	delete(t.byID, t.order[t.next])
-	t.order[t.next] = id
-	t.next = (t.next + 1) % t.keep
+	place, t.next = t.next, (t.next+1)%t.keep
+	delete(t.places, t.ring[place].id)
+	return place
 }
 
 // texts are attributes as people read them.

@@ -66,12 +66,22 @@ func TestTheOldestTraceMakesRoom(t *testing.T) {
 	t.Parallel()
 	tel := keeping(t, Options{RecentTraces: 3})
 	for i := range 5 {
-		_, span := tel.Tracer("x").Start(t.Context(), fmt.Sprint(i))
+		ctx, span := tel.Tracer("x").Start(t.Context(), fmt.Sprint(i))
+		for range (5 - i) * 3 { // the earlier ones were larger
+			_, inner := tel.Tracer("x").Start(ctx, "within "+fmt.Sprint(i))
+			inner.End()
+		}
 		span.End()
 	}
 	var names []string
 	for _, kept := range tel.Traces().List(10) {
 		names = append(names, kept.Name)
+		whole, _ := tel.Traces().Get(kept.ID)
+		for _, span := range whole.Spans {
+			if len(whole.Spans) != kept.Count || span.Name != kept.Name && span.Name != "within "+kept.Name {
+				t.Errorf("trace %s of %d spans has %s", kept.Name, kept.Count, span.Name)
+			}
+		}
 	}
 	if got := fmt.Sprint(names); got != "[4 3 2]" {
 		t.Errorf("kept %s", got)
@@ -101,5 +111,18 @@ func BenchmarkSpanInMemory(b *testing.B) {
 	for b.Loop() {
 		_, span := tracer.Start(b.Context(), "x", trace.WithAttributes(attribute.String("tool", "fs.read")))
 		span.End()
+	}
+}
+
+// What a relayed call makes: the span of the request and that of the upstream's.
+func BenchmarkSpansOfACall(b *testing.B) {
+	tracer := keeping(b, Options{RecentTraces: 200}).Tracer("x")
+	attributes := []attribute.KeyValue{attribute.String("tool", "fs.read")}
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx, outer := Start(b.Context(), tracer, trace.SpanKindServer, "tools/call", attributes)
+		_, inner := Start(ctx, tracer, trace.SpanKindClient, "tools/call", attributes)
+		inner.End()
+		outer.End()
 	}
 }
