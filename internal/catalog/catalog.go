@@ -93,8 +93,8 @@ type Catalog struct {
 	schemas  *schemas
 	lexicon  *lexicon
 	meters   *meters
+	toll     func(ctx context.Context, ref tool.Ref) (over func(), err error)
 	serve    handler
-	limited  handler       // its end: what bounds how much may be called
 	calls    atomic.Uint64 // numbers calls, for events
 	hooks    atomic.Pointer[Hooks]
 
@@ -120,7 +120,7 @@ func New(o Options) *Catalog {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.Withheld, hides: o.Hides, turned: o.TurnedAway,
+		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.Withheld, hides: o.Hides, turned: o.TurnedAway, toll: o.Toll,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),
@@ -129,8 +129,7 @@ func New(o Options) *Catalog {
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.limited = chain(deliver(o.Log), metered(o.Toll), guarded)
-	c.serve = chain(c.limited, nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), c.hooked, learned(o.Learner), c.checked)
+	c.serve = chain(c.last, nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), c.hooked, learned(o.Learner), c.checked)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}

@@ -2,11 +2,8 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/tool"
@@ -84,7 +81,7 @@ func (g *gear) read() Stats {
 	if last := g.counters.lastTool.Load(); last != nil {
 		s.LastTool, s.LastCall = *last, time.Unix(0, g.counters.lastCall.Load())
 	}
-	if b := g.breaker.Load(); b != nil && b.State() == gobreaker.StateOpen {
+	if b := g.breaker.Load(); b != nil && b.resting() {
 		s.Open, s.RetryAt = true, b.retryAt()
 	}
 	return s
@@ -108,81 +105,48 @@ func (c *Catalog) Relimit() {
 	}
 }
 
-// breaker is a circuit breaker that knows when it opens again.
-type breaker struct {
-	*gobreaker.TwoStepCircuitBreaker[struct{}]
-	until atomic.Int64 // when it was opened plus the rest, in Unix nanoseconds
+// permit is a call's place within its namespace's limits.
+type permit struct {
+	gear    *gear
+	breaker *breaker // nil: none
+	era     uint64   // of the breaker
 }
 
-func newBreaker(failures int, rest time.Duration) *breaker {
-	b := &breaker{}
-	b.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Timeout:      rest,
-		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= uint32(failures) },
-		IsSuccessful: reached,
-		IsExcluded:   func(err error) bool { return errors.Is(err, errUntried) },
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			if to == gobreaker.StateOpen {
-				b.until.Store(time.Now().Add(rest).UnixNano())
-			}
-		},
-	})
-	return b
-}
-
-func (b *breaker) retryAt() time.Time { return time.Unix(0, b.until.Load()) }
-
-// errUntried stands for a call that was called off: it tells nothing about the
-// other side.
-var errUntried = errors.New("called off")
-
-// reached tells whether a call got through to the other side, whatever was
-// answered there. Only what did not counts against the connection.
-func reached(err error) bool {
-	if err == nil {
-		return true
+// enter keeps the namespace's limits. A breaker that is open refuses at once, before
+// the call waits for its turn; one that opens meanwhile refuses after. The permit's
+// leave must follow.
+func (g *gear) enter(ctx context.Context, ref tool.Ref) (p permit, err error) {
+	p = permit{gear: g, breaker: g.breaker.Load()}
+	if p.breaker != nil && p.breaker.resting() {
+		return p, refused(ref, p.breaker)
 	}
-	code := fault.CodeOf(err)
-	return code != fault.Unavailable && code != fault.Timeout
+	if err := g.gate.enter(ctx); err != nil {
+		return p, fault.Wrap(fault.CodeOf(err), err, "call %s", ref)
+	}
+	if p.breaker != nil {
+		var allowed bool
+		if p.era, allowed = p.breaker.allow(); !allowed {
+			g.gate.leave()
+			return p, refused(ref, p.breaker)
+		}
+	}
+	return p, nil
 }
 
-// guarded keeps the namespace's limits. A breaker that is open refuses at once,
-// before the call waits for its turn; one that opens meanwhile refuses after.
-func guarded(next handler) handler {
-	return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-		b := e.gear.breaker.Load()
-		if b != nil && b.State() == gobreaker.StateOpen {
-			return tool.Result{}, refused(call.Ref, b)
-		}
-		if err := e.gear.gate.enter(ctx); err != nil {
-			return tool.Result{}, fault.Wrap(fault.CodeOf(err), err, "call %s", call.Ref)
-		}
-		defer e.gear.gate.leave()
-		if b == nil {
-			return next(ctx, e, call)
-		}
-		done, err := b.Allow()
-		if err != nil {
-			return tool.Result{}, refused(call.Ref, b)
-		}
-		result, err := next(ctx, e, call)
-		if err != nil && ctx.Err() != nil {
-			done(errUntried)
-		} else {
-			done(err)
-		}
-		return result, err
+// leave tells the breaker how the call went, and gives the place back.
+func (p *permit) leave(ctx context.Context, err error) {
+	defer p.gear.gate.leave()
+	switch {
+	case p.breaker == nil:
+	case err != nil && ctx.Err() != nil:
+		p.breaker.calledOff(p.era)
+	default:
+		p.breaker.done(p.era, err)
 	}
 }
 
 // Through is where a call goes that somebody else carries out.
 type Through func(ctx context.Context, call tool.Call) (tool.Result, error)
-
-// Tools lists nothing: what is called is known already.
-func (Through) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
-
-// Call carries the call out.
-func (t Through) Call(ctx context.Context, call tool.Call) (tool.Result, error) { return t(ctx, call) }
 
 // Limited lets a call go through that takes another way to its tool, by the same
 // limits as all others.
@@ -191,7 +155,25 @@ func (c *Catalog) Limited(ctx context.Context, call tool.Call, through Through) 
 	if s == nil {
 		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
 	}
-	return c.limited(ctx, &entry{source: through, gear: s.gear}, call)
+	return c.limited(ctx, s.gear, call, through)
+}
+
+// limited has a call carried out within all that bounds how much may be called. It
+// keeps nothing of through, which costs a call no memory then.
+func (c *Catalog) limited(ctx context.Context, g *gear, call tool.Call, through Through) (result tool.Result, err error) {
+	if c.toll != nil && call.Ref.Space != "" { // a call of our own that waits for another's would wait for itself
+		over, err := c.toll(ctx, call.Ref)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		defer over()
+	}
+	p, err := g.enter(ctx, call.Ref)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer func() { p.leave(ctx, err) }()
+	return c.deliver(ctx, call, through)
 }
 
 // shelf is that of a namespace, or nil when there is none of that name.

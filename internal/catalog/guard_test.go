@@ -172,6 +172,71 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 	})
 }
 
+// After the rest one call is tried and the others are refused; if that one is called
+// off, another is tried.
+func TestOneIsTriedAfterTheRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := busy{make(chan string, 10), make(chan struct{})}
+		m := newMemory().with("a", "gone", "", fail(fault.Unavailable)).with("a", "slow", "", b.answer).with("a", "x", "", nil)
+		c := open(limited(catalog.Limits{Failures: 1, Rest: time.Second}), m)
+		_ = listed(t, c)
+		_, err := c.Call(t.Context(), call("a", "gone", ""))
+		wantFault(t, err, fault.Unavailable)
+		time.Sleep(time.Second + 1)
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Call(ctx, call("a", "slow", "")); left <- err }()
+		<-b.began
+		_, err = c.Call(t.Context(), call("a", "x", ""))
+		if f := wantFault(t, err, fault.Unavailable); !strings.Contains(f.Msg, "is being tried again") {
+			t.Errorf("beside the one that is tried: %v", f)
+		}
+		if s, _ := c.Stats(t.Context(), "a"); s.Open {
+			t.Error("it is said to rest while one is tried")
+		}
+		leave()
+		wantFault(t, <-left, fault.Cancelled)
+		for range 2 {
+			if _, err := c.Call(t.Context(), call("a", "x", "")); err != nil {
+				t.Errorf("after the one that was called off: %v", err)
+			}
+		}
+	})
+}
+
+// A call that began before the breaker opened does not count once it has closed again.
+func TestAnOldFailureDoesNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, end := make(chan struct{}), make(chan struct{})
+		m := newMemory().with("a", "gone", "", fail(fault.Unavailable)).with("a", "x", "", nil)
+		m.with("a", "slow", "", func(ctx context.Context, call tool.Call) (tool.Result, error) {
+			close(began)
+			<-end
+			return fail(fault.Unavailable)(ctx, call)
+		})
+		c := open(limited(catalog.Limits{Failures: 2, Rest: time.Second}), m)
+		_ = listed(t, c)
+		try := func(name string) error { _, err := c.Call(t.Context(), call("a", name, "")); return err }
+		old := make(chan error)
+		go func() { old <- try("slow") }()
+		<-began
+		wantFault(t, try("gone"), fault.Unavailable)
+		wantFault(t, try("gone"), fault.Unavailable)
+		time.Sleep(time.Second + 1)
+		if err := try("x"); err != nil {
+			t.Fatal(err)
+		}
+		close(end)
+		wantFault(t, <-old, fault.Unavailable)
+		wantFault(t, try("gone"), fault.Unavailable)
+		if err := try("x"); err != nil {
+			t.Errorf("one failure since it closed opened it: %v", err)
+		}
+	})
+}
+
 func TestRecoveredClosesTheBreakerAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "x", "", fail(fault.Unavailable)).with("a", "y", "", nil)

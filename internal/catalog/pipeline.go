@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"log/slog"
 	"runtime/debug"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -25,16 +24,19 @@ func chain(last handler, stations ...station) handler {
 	return h
 }
 
-// deliver hands the call to the tool's source. A source that panics has made a
-// mistake of its own, which must not take the house down.
-func deliver(log *slog.Logger) handler {
-	return func(ctx context.Context, e *entry, call tool.Call) (result tool.Result, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				log.ErrorContext(ctx, "tool panicked", "tool", call.Ref.String(), "panic", p, "stack", string(debug.Stack()))
-				result, err = tool.Result{}, fault.New(fault.Internal, "call %s: the tool broke off: %v", call.Ref, p)
-			}
-		}()
-		return e.source.Call(ctx, call)
-	}
+// last is the end of the chain: the call goes to the tool's source.
+func (c *Catalog) last(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
+	return c.limited(ctx, e.gear, call, e.source.Call)
+}
+
+// deliver hands the call over. A source that panics has made a mistake of its own,
+// which must not take the house down.
+func (c *Catalog) deliver(ctx context.Context, call tool.Call, through Through) (result tool.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.ErrorContext(ctx, "tool panicked", "tool", call.Ref.String(), "panic", p, "stack", string(debug.Stack()))
+			result, err = tool.Result{}, fault.New(fault.Internal, "call %s: the tool broke off: %v", call.Ref, p)
+		}
+	}()
+	return through(ctx, call)
 }

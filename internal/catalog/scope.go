@@ -153,24 +153,3 @@ func admitted(next handler) handler {
 		return next(ctx, e, call)
 	}
 }
-
-// metered asks for every call of others' tools. Our own are not counted: a call of
-// theirs that waits for another's would wait for itself.
-func metered(meter func(context.Context, tool.Ref) (func(), error)) station {
-	return func(next handler) handler {
-		if meter == nil {
-			return next
-		}
-		return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-			if call.Ref.Space == "" {
-				return next(ctx, e, call)
-			}
-			over, err := meter(ctx, call.Ref)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			defer over()
-			return next(ctx, e, call)
-		}
-	}
-}
