@@ -25,10 +25,21 @@ func TestRead(t *testing.T) {
 		if !ok || !reflect.DeepEqual(got, want) {
 			t.Errorf("%v %v, want %v", got, ok, want)
 		}
+		got = http.Header{}
+		ok = r.Scan([]byte("a-b: 1\r\nA-B:\t2 \r\nempty:\r\n\r\n"), func(key, value string) Verdict {
+			got.Add(key, value)
+			return Keep
+		})
+		if !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("scanned: %v %v, want %v", got, ok, want)
+		}
 	}
 	for _, odd := range []string{"", "a: b", "a: b\r\n", "a\r\n\r\n", " a: b\r\n\r\n", "a b: c\r\n\r\n", ": c\r\n\r\n", "a: \x00\r\n\r\n", "a: b\nc: d\r\n\r\n", "strange: a\r\n\r\n"} {
 		if got, ok := r.Read(odd, heed); ok {
 			t.Errorf("%q is %v", odd, got)
+		}
+		if r.Scan([]byte(odd), heed) {
+			t.Errorf("%q can be scanned", odd)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (d *direct) suits(m *dispatch) bool {
 
 // roundTrip sends one dispatch. A connection that its server has closed while it was
 // not used is replaced.
-func (d *direct) roundTrip(ctx context.Context, m *dispatch) (*http.Response, error) {
+func (d *direct) roundTrip(ctx context.Context, m *dispatch) (response, error) {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
 	message, ok := m.appendTo(append((*room)[:0], d.preface...))
@@ -53,16 +53,16 @@ func (d *direct) roundTrip(ctx context.Context, m *dispatch) (*http.Response, er
 		*room = message
 	}
 	if !ok {
-		return nil, errors.New("a header cannot be sent as it is")
+		return response{}, errors.New("a header cannot be sent as it is")
 	}
 	for {
 		c, err := d.take(ctx)
 		if err != nil {
-			return nil, err
+			return response{}, err
 		}
-		response, err := c.exchange(ctx, message)
+		r, err := c.exchange(ctx, message)
 		if err == nil || !errors.Is(err, errUnwritten) || !c.reused || ctx.Err() != nil {
-			return response, err
+			return r, err
 		}
 	}
 }

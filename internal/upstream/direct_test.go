@@ -50,13 +50,13 @@ func (c *client) note(body string, headers ...Header) *dispatch {
 
 // ask posts and reads the answer to its end.
 func (c *client) ask(ctx context.Context, body string, headers ...Header) (string, error) {
-	response, err := c.roundTrip(ctx, c.note(body, headers...))
+	r, err := c.roundTrip(ctx, c.note(body, headers...))
 	if err != nil {
 		return "", err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return fmt.Sprint(response.StatusCode, " ", string(text)), err
+	defer r.close()
+	text, err := io.ReadAll(r.reader())
+	return fmt.Sprint(r.code, " ", string(text)), err
 }
 
 func TestDirectSaysWhatItIsGiven(t *testing.T) {
@@ -156,15 +156,16 @@ func TestDirectReplacesConnections(t *testing.T) {
 		<-closed
 	}
 	half, connections := directTo(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, strings.Repeat("x", 1000))
+		w.Header().Set("Content-Length", "100000") // more than comes with the head
+		_, _ = io.WriteString(w, strings.Repeat("x", 100000))
 	}))
 	for range 3 {
-		response, err := half.roundTrip(t.Context(), half.note("hello"))
+		r, err := half.roundTrip(t.Context(), half.note("hello"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = response.Body.Close()
-		if n, err := response.Body.Read(make([]byte, 1)); n > 0 || err == nil {
+		r.close()
+		if n, err := r.reader().Read(make([]byte, 1)); n > 0 || err == nil {
 			t.Error("reads on after its end")
 		}
 	}

@@ -47,45 +47,53 @@ func (c *directConn) close() { _ = c.conn.Close() } // there is nobody to tell
 
 // exchange writes a message and reads the answer as far as its body, which is to
 // be closed. When ctx ends, whatever is going on with the connection ends.
-func (c *directConn) exchange(ctx context.Context, message []byte) (*http.Response, error) {
+func (c *directConn) exchange(ctx context.Context, message []byte) (response, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
-	response, err := c.ask(message)
+	r, err := c.ask(message)
 	if err != nil {
 		stop()
 		c.close()
-		return nil, err
+		return response{}, err
 	}
-	body := &directAnswer{ReadCloser: response.Body, conn: c, stop: stop, keep: !response.Close}
-	if response.Body == http.NoBody {
-		body.end(true)
+	if r.body == nil || r.body == http.NoBody {
+		c.release(stop(), !r.last)
 	} else {
-		response.Body = body
+		r.body = &directAnswer{ReadCloser: r.body, conn: c, stop: stop, keep: !r.last}
 	}
-	return response, nil
+	return r, nil
 }
 
-func (c *directConn) ask(message []byte) (*http.Response, error) {
+// release lets the connection serve the next request, if nothing speaks against it.
+func (c *directConn) release(undisturbed, keep bool) {
+	if undisturbed && keep && c.in.Buffered() == 0 {
+		c.pool.put(c)
+		return
+	}
+	c.close()
+}
+
+func (c *directConn) ask(message []byte) (response, error) {
 	if n, err := c.conn.Write(message); err != nil {
 		if n == 0 {
 			err = errors.Join(errUnwritten, err)
 		}
-		return nil, err
+		return response{}, err
 	}
 	for {
 		c.head = directHead
-		response, err := c.readResponse()
+		r, err := c.readResponse()
 		c.head = -1
 		switch {
 		case errors.Is(err, errLongHead):
-			return nil, errLongHead
+			return response{}, errLongHead
 		case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
+			return response{}, fmt.Errorf("the connection was closed without an answer: %w", io.ErrUnexpectedEOF)
 		case err != nil:
-			return nil, err
-		case response.StatusCode == http.StatusSwitchingProtocols:
-			return nil, errors.New("server wants to speak another protocol")
-		case response.StatusCode >= 200:
-			return response, nil
+			return response{}, err
+		case r.code == http.StatusSwitchingProtocols:
+			return response{}, errors.New("server wants to speak another protocol")
+		case r.code >= 200:
+			return r, nil
 		}
 	}
 }
@@ -119,13 +127,8 @@ func (a *directAnswer) Close() error {
 
 // end lets go of the connection.
 func (a *directAnswer) end(whole bool) {
-	if a.over {
-		return
+	if !a.over {
+		a.over = true
+		a.conn.release(a.stop(), whole && a.keep)
 	}
-	a.over = true
-	if a.stop() && whole && a.keep && a.conn.in.Buffered() == 0 {
-		a.conn.pool.put(a.conn)
-		return
-	}
-	a.conn.close()
 }

@@ -2,46 +2,59 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/luanette/luanette/internal/header"
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // readResponse reads the head of an answer. The plain kind, which nearly all are,
 // is read here, for less; whatever else comes is net/http's.
-func (c *directConn) readResponse() (*http.Response, error) {
+func (c *directConn) readResponse() (response, error) {
 	if _, err := c.in.Peek(1); err == nil {
 		there, _ := c.in.Peek(c.in.Buffered()) // which cannot fail
 		length := header.Length(there)
-		if response, ok := c.parse(there[:length]); ok {
+		if plain, ok := c.parse(there[:length]); ok {
 			_, _ = c.in.Discard(length) // as above
-			response.Body = http.NoBody
-			if response.ContentLength > 0 {
-				response.Body = &measured{c.in, response.ContentLength}
-			}
-			return response, nil
+			c.begin(&plain)
+			return plain, nil
 		}
 	}
-	return http.ReadResponse(c.in, nil)
+	return received(http.ReadResponse(c.in, nil)) //nolint:bodyclose // whoever gets the response closes it
 }
+
+var success = []byte("HTTP/1.1 200 OK\r\n")
 
 // parse reads a head that says 200 and how long the body is, and nothing else that
 // matters to where it ends.
-func (c *directConn) parse(head []byte) (*http.Response, bool) {
-	lines, plain := strings.CutPrefix(string(head), "HTTP/1.1 200 OK\r\n")
+func (c *directConn) parse(head []byte) (response, bool) {
+	lines, plain := bytes.CutPrefix(head, success)
 	if !plain {
-		return nil, false
+		return response{}, false
 	}
-	response := &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
-	}
-	var ok bool
-	response.Header, ok = c.lines.Read(lines, func(key, value string) header.Verdict {
-		return header.Frames(key, value, &response.ContentLength)
+	r := response{code: http.StatusOK, status: "200 OK", length: -1}
+	ok := c.lines.Scan(lines, func(key, value string) header.Verdict {
+		switch {
+		case key == "Content-Type" && r.kind == "":
+			r.kind = value
+		case key == wire.HeaderSession && r.session == "":
+			r.session = value
+		}
+		return header.Frames(key, value, &r.length)
 	})
-	return response, ok && response.ContentLength >= 0
+	return r, ok && r.length >= 0
+}
+
+// begin reads what came of the body, if that is all of it.
+func (c *directConn) begin(r *response) {
+	if r.length > int64(c.in.Buffered()) {
+		r.body = &measured{c.in, r.length}
+		return
+	}
+	r.whole = make([]byte, r.length)
+	_, _ = io.ReadFull(c.in, r.whole) // which cannot fail
 }
 
 // measured is a body of a known length.

@@ -63,14 +63,14 @@ func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error)
 	if err := l.Err(); err != nil { // whoever calls gives up when that happens later
 		return wire.Message{}, err
 	}
-	response, err := l.post(ctx, out)
+	r, err := l.post(ctx, out)
 	if err != nil {
 		return wire.Message{}, err
 	}
-	m, rest, err := l.answer(ctx, out.Message.ID, response)
+	m, rest, err := l.answer(ctx, out.Message.ID, &r)
 	if err == nil && out.Message.Method == wire.MethodInitialize && m.Error == nil {
 		l.mu.Lock()
-		l.session = response.Header.Get(wire.HeaderSession)
+		l.session = r.session
 		l.mu.Unlock()
 	}
 	if rest != nil {
@@ -83,21 +83,21 @@ func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error)
 func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
 	ctx, release := l.life.bind(ctx)
 	defer release()
-	response, err := l.post(ctx, Outgoing{Message: m})
+	r, err := l.post(ctx, Outgoing{Message: m})
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	body, err := readBody(io.LimitReader(response.Body, maxExcerpt), maxExcerpt)
-	if response.StatusCode >= 300 {
-		return statusFault(response, body)
+	defer r.close()
+	body, err := r.start()
+	if r.code >= 300 {
+		return r.fault(body)
 	}
 	return err
 }
 
 // post sends one message. The response, whatever its status but a lost session
 // or wanting credentials, is the caller's to read and close.
-func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, error) {
+func (l *httpLink) post(ctx context.Context, out Outgoing) (response, error) {
 	size := len(out.Message.Params) + len(out.Message.Result) + 128
 	to := l.dispatch(http.MethodPost, 5+len(out.Headers))
 	to.body = out.Message.Append(make([]byte, 0, size))
@@ -114,15 +114,15 @@ func (l *httpLink) post(ctx context.Context, out Outgoing) (*http.Response, erro
 		}
 	}
 	to.headers = append(to.headers, out.Headers...)
-	response, err := l.client.do(ctx, to)
+	r, err := l.client.do(ctx, to)
 	if err != nil {
-		return nil, err
+		return response{}, err
 	}
-	if inSession && l.forgotten(response) {
-		response.Body.Close()
-		return nil, notSent(ErrGone)
+	if inSession && l.forgotten(&r) {
+		r.close()
+		return response{}, notSent(ErrGone)
 	}
-	return response, nil
+	return r, nil
 }
 
 const acceptsAll = wire.ContentJSON + ", " + wire.ContentEvent
@@ -130,17 +130,17 @@ const acceptsAll = wire.ContentJSON + ", " + wire.ContentEvent
 // forgotten ends the link when the response says that its session is gone. The
 // protocol has 404 for that; servers made after a popular example answer 400
 // and talk of the session.
-func (l *httpLink) forgotten(response *http.Response) bool {
-	switch response.StatusCode {
+func (l *httpLink) forgotten(r *response) bool {
+	switch r.code {
 	case http.StatusNotFound:
 	case http.StatusBadRequest:
-		start, _ := io.ReadAll(io.LimitReader(response.Body, maxExcerpt))
+		body := r.reader()
+		start, _ := io.ReadAll(io.LimitReader(body, maxExcerpt))
 		if !bytes.Contains(bytes.ToLower(start), []byte("session")) {
-			rest := io.MultiReader(bytes.NewReader(start), response.Body)
-			response.Body = struct {
+			r.body = struct {
 				io.Reader
 				io.Closer
-			}{rest, response.Body}
+			}{io.MultiReader(bytes.NewReader(start), body), body}
 			return false
 		}
 	default:
@@ -170,13 +170,13 @@ func (l *httpLink) dispatch(method string, room int) dispatch {
 
 // answer finds the response to the request id in an HTTP response. rest is what
 // is left to read of the body; nil when it is closed.
-func (l *httpLink) answer(ctx context.Context, id wire.ID, response *http.Response) (m wire.Message, rest io.ReadCloser, err error) {
-	kind := wire.MediaType(response.Header.Get("Content-Type"))
-	if kind == wire.ContentEvent && response.StatusCode < 300 {
-		return l.streamed(ctx, id, response.Body)
+func (l *httpLink) answer(ctx context.Context, id wire.ID, r *response) (m wire.Message, rest io.ReadCloser, err error) {
+	kind := r.media()
+	if kind == wire.ContentEvent && r.code < 300 {
+		return l.streamed(ctx, id, r.reader())
 	}
-	defer response.Body.Close()
-	body, err := readAnswer(response, l.limit)
+	defer r.close()
+	body, err := r.read(l.limit)
 	if err != nil {
 		return wire.Message{}, nil, orCause(ctx, err)
 	}
@@ -185,14 +185,14 @@ func (l *httpLink) answer(ctx context.Context, id wire.ID, response *http.Respon
 		switch {
 		case err == nil && m.IsResponse() && (m.ID == id || m.ID == wire.NullID && m.Error != nil):
 			return m, nil, nil
-		case response.StatusCode < 300:
+		case r.code < 300:
 			return wire.Message{}, nil, fmt.Errorf("answer is not a response to the request: %s", excerpt(body))
 		}
 	}
-	if response.StatusCode < 300 {
+	if r.code < 300 {
 		return wire.Message{}, nil, fmt.Errorf("answer is %q, not MCP: %s", kind, excerpt(body))
 	}
-	return wire.Message{}, nil, statusFault(response, body)
+	return wire.Message{}, nil, r.fault(body)
 }
 
 // streamed reads events up to the response. A stream that ends before is taken
@@ -254,16 +254,15 @@ func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, erro
 	if last != "" {
 		to.headers = append(to.headers, Header{wire.HeaderLastEventID, last})
 	}
-	response, err := l.client.do(ctx, to)
+	r, err := l.client.do(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	kind := wire.MediaType(response.Header.Get("Content-Type"))
-	if response.StatusCode != http.StatusOK || kind != wire.ContentEvent {
-		response.Body.Close()
-		return nil, statusFault(response, nil)
+	if r.code != http.StatusOK || r.media() != wire.ContentEvent {
+		r.close()
+		return nil, r.fault(nil)
 	}
-	return response.Body, nil
+	return r.reader(), nil
 }
 
 // drain reads what little is left of a body, so that its connection can serve
@@ -288,38 +287,12 @@ func (l *httpLink) Close() {
 	if leave {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if response, err := l.client.do(ctx, l.dispatch(http.MethodDelete, 0)); err == nil {
-			response.Body.Close()
+		if r, err := l.client.do(ctx, l.dispatch(http.MethodDelete, 0)); err == nil {
+			r.close()
 		}
 	}
 	l.life.wait()
 	l.client.close()
-}
-
-// readAnswer reads all of an answer, into just as much memory as it takes where it
-// is small and said its size.
-func readAnswer(response *http.Response, limit int) ([]byte, error) {
-	size := response.ContentLength
-	if size <= 0 || size > directBody || size > int64(limit) {
-		return readBody(response.Body, limit)
-	}
-	body := make([]byte, size)
-	if _, err := io.ReadFull(response.Body, body); err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	return body, nil
-}
-
-func readBody(body io.Reader, limit int) ([]byte, error) {
-	var buffer bytes.Buffer
-	n, err := buffer.ReadFrom(io.LimitReader(body, int64(limit)+1))
-	if err != nil {
-		return nil, fmt.Errorf("read answer: %w", err)
-	}
-	if n > int64(limit) {
-		return nil, fmt.Errorf("read answer over %d bytes: %w", limit, wire.ErrTooLarge)
-	}
-	return buffer.Bytes(), nil
 }
 
 // Hangup tells that giving up a Call is enough to cancel it at the server.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/fault"
@@ -130,19 +128,22 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 
 // do sends a dispatch. Its errors tell whether the server can have seen it, and name
 // no more of the URL than its host.
-func (c *client) do(ctx context.Context, d dispatch) (*http.Response, error) {
+func (c *client) do(ctx context.Context, d dispatch) (response, error) {
+	if c.login == nil {
+		return c.once(ctx, &d)
+	}
 	var err error
 	if d.token, err = c.login.token(ctx); err != nil {
-		return nil, notSent(err)
+		return response{}, notSent(err)
 	}
 	for renewals := 0; ; renewals++ {
-		response, err := c.once(ctx, &d)
+		r, err := c.once(ctx, &d)
 		var status *statusError
-		if c.login == nil || renewals == maxRenewals || !errors.As(err, &status) || !status.auth() {
-			return response, err
+		if renewals == maxRenewals || !errors.As(err, &status) || !status.auth() {
+			return r, err
 		}
 		if d.token, err = c.login.renew(ctx, d.token, status); err != nil {
-			return nil, notSent(err)
+			return response{}, notSent(err)
 		}
 	}
 }
@@ -151,11 +152,11 @@ func (c *client) do(ctx context.Context, d dispatch) (*http.Response, error) {
 const maxRenewals = 2
 
 // once sends the dispatch with what it bears.
-func (c *client) once(ctx context.Context, d *dispatch) (*http.Response, error) {
-	response, err := c.send(ctx, d)
+func (c *client) once(ctx context.Context, d *dispatch) (response, error) {
+	r, err := c.send(ctx, d)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return response{}, context.Cause(ctx)
 		}
 		var wrapped *url.Error
 		if errors.As(err, &wrapped) {
@@ -163,42 +164,42 @@ func (c *client) once(ctx context.Context, d *dispatch) (*http.Response, error) 
 		}
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "dial" {
-			return nil, notSent(err)
+			return response{}, notSent(err)
 		}
-		return nil, fmt.Errorf("%s %s: %w", d.method, d.to.Host, err)
+		return response{}, fmt.Errorf("%s %s: %w", d.method, d.to.Host, err)
 	}
-	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
-		defer response.Body.Close()
-		body, _ := readBody(io.LimitReader(response.Body, maxExcerpt), maxExcerpt)
-		return nil, notSent(statusFault(response, body))
+	if r.code == http.StatusUnauthorized || r.code == http.StatusForbidden {
+		defer r.close()
+		body, _ := r.start()
+		return response{}, notSent(r.fault(body))
 	}
-	return response, nil
+	return r, nil
 }
 
 // send makes one round trip, which is nearly always all there is to do; a redirect
 // takes the long way from the start.
-func (c *client) send(ctx context.Context, d *dispatch) (*http.Response, error) {
-	response, err := c.roundTrip(ctx, d)
-	if err != nil || response.StatusCode < 300 || response.StatusCode > 399 || response.Header.Get("Location") == "" {
-		return response, err
+func (c *client) send(ctx context.Context, d *dispatch) (response, error) {
+	r, err := c.roundTrip(ctx, d)
+	if err != nil || r.code < 300 || r.code > 399 || r.others.Get("Location") == "" {
+		return r, err
 	}
-	response.Body.Close()
+	r.close()
 	request, err := c.request(ctx, d)
 	if err != nil {
-		return nil, err
+		return response{}, err
 	}
-	return c.http.Do(request)
+	return received(c.http.Do(request)) //nolint:bodyclose // whoever gets the response closes it
 }
 
-func (c *client) roundTrip(ctx context.Context, d *dispatch) (*http.Response, error) {
+func (c *client) roundTrip(ctx context.Context, d *dispatch) (response, error) {
 	if d.to == c.url && c.direct.suits(d) {
 		return c.direct.roundTrip(ctx, d)
 	}
 	request, err := c.request(ctx, d)
 	if err != nil {
-		return nil, err
+		return response{}, err
 	}
-	return c.http.Transport.RoundTrip(request)
+	return received(c.http.Transport.RoundTrip(request)) //nolint:bodyclose // whoever gets the response closes it
 }
 
 func (c *client) close() {
@@ -225,15 +226,6 @@ func (e *statusError) Error() string {
 // auth tells whether the server wants credentials.
 func (e *statusError) auth() bool {
 	return e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden
-}
-
-func statusFault(response *http.Response, body []byte) error {
-	return &statusError{
-		Code:      response.StatusCode,
-		Status:    response.Status,
-		Challenge: clean(strings.Join(response.Header.Values("WWW-Authenticate"), ", ")),
-		Body:      excerpt(body),
-	}
 }
 
 // withPath adds /mcp to a URL without a path.

@@ -44,16 +44,16 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 }
 
 func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader, io.ReadCloser, error) {
-	response, err := client.do(ctx, dispatch{method: http.MethodGet, to: client.url, headers: []Header{{"Accept", wire.ContentEvent}}})
+	r, err := client.do(ctx, dispatch{method: http.MethodGet, to: client.url, headers: []Header{{"Accept", wire.ContentEvent}}})
 	if err != nil {
 		return nil, nil, err
 	}
-	kind := wire.MediaType(response.Header.Get("Content-Type"))
-	if response.StatusCode != http.StatusOK || kind != wire.ContentEvent {
-		response.Body.Close()
-		return nil, nil, statusFault(response, nil)
+	if r.code != http.StatusOK || r.media() != wire.ContentEvent {
+		r.close()
+		return nil, nil, r.fault(nil)
 	}
-	return wire.NewEventReader(response.Body, limit), response.Body, nil
+	body := r.reader()
+	return wire.NewEventReader(body, limit), body, nil
 }
 
 // address reads where to post, which must be at the server we were told of.
@@ -102,20 +102,20 @@ func (l *sseLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) 
 
 // Send implements Link.
 func (l *sseLink) Send(ctx context.Context, m wire.Message) error {
-	response, err := l.client.do(ctx, dispatch{
+	r, err := l.client.do(ctx, dispatch{
 		method: http.MethodPost, to: l.post, headers: []Header{{"Content-Type", wire.ContentJSON}}, body: m.Append(nil),
 	})
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	body, _ := readBody(io.LimitReader(response.Body, maxExcerpt), maxExcerpt)
+	defer r.close()
+	body, _ := r.start()
 	switch {
-	case response.StatusCode == http.StatusNotFound:
+	case r.code == http.StatusNotFound:
 		l.fail(ErrGone)
 		return notSent(ErrGone)
-	case response.StatusCode >= 300:
-		return statusFault(response, body)
+	case r.code >= 300:
+		return r.fault(body)
 	}
 	return nil
 }

@@ -54,9 +54,6 @@ func (o *Options) bearer(spec Spec, u *url.URL, headers http.Header) *bearer {
 
 // token is what dispatches bear now; empty for nothing.
 func (b *bearer) token(ctx context.Context) (string, error) {
-	if b == nil {
-		return "", nil
-	}
 	return b.login.Token(ctx, b.spec)
 }
 
