@@ -54,9 +54,9 @@ func (s *Store) adoptSome(ctx context.Context) (moved int, err error) {
 		for rest := entries[:moved]; len(rest) > 0; {
 			p, bound := b.bind(rest[0].Node, len(rest), func(i int, out []byte) ([]byte, int64, int64) {
 				e := &rest[i]
-				return e.sign(e.appendUnsigned(out)), e.Seq, e.At.UnixMicro()
+				return sign(e.appendUnsigned(out), e.Hash), e.Seq, e.At.UnixMicro()
 			})
-			if err := p.insert(ctx, tx); err != nil {
+			if err := p.insert(ctx, tx, b.text); err != nil {
 				return err
 			}
 			rest = rest[bound:]

@@ -46,7 +46,7 @@ func (c *Chain) cut(ctx context.Context, tx *db.Tx, before int64) error {
 		return err
 	}
 	if rest.entries != "" {
-		if err := rest.insert(ctx, tx); err != nil {
+		if err := rest.insert(ctx, tx, []byte(rest.entries)); err != nil {
 			return err
 		}
 	}

@@ -39,43 +39,51 @@ func (s Sum) String() string {
 	return string(text[:])
 }
 
-// entry is what is kept of a deed, but for its place in the chain.
+// entry is what is kept of a deed, but for its marks and its place in the chain.
 func (d *Deed) entry() Entry {
-	e := Entry{
+	return Entry{
 		At: d.At.UTC().Truncate(time.Microsecond), Who: d.Who, Name: d.Name, Client: d.Client,
 		Action: d.Action, Subject: d.Subject, Decision: d.Decision, Rule: d.Rule, Size: d.Size, Error: d.Error, Took: d.Took,
 	}
-	const trace, request = 2 * len(d.Trace), 2 * len(d.Request)
-	var text [trace + request + 2*len(d.Args)]byte
-	hex.Encode(text[:], d.Trace[:])
-	hex.Encode(text[trace:], d.Request[:])
-	hex.Encode(text[trace+request:], d.Args[:])
-	all := string(text[:]) // one piece of memory for the three
-	if d.Trace != [len(d.Trace)]byte{} {
-		e.Trace = all[:trace]
-	}
-	if d.Request != [len(d.Request)]byte{} {
-		e.Request = all[trace : trace+request]
-	}
-	if d.Args != (Sum{}) {
-		e.Args = all[trace+request:]
-	}
-	return e
+}
+
+// growing is a chain that deeds are added to.
+type growing struct {
+	node string
+	seq  int64
+	hash []byte // of the last entry, as it is written
 }
 
 // add writes what was done as the next line of the chain.
-func (c *Chain) add(d *Deed, out []byte) (line []byte, seq, at int64) {
-	e := d.entry()
-	e.Node, e.Seq, e.Prev = c.Node, c.Seq+1, c.Hash
-	start := len(out)
-	out = e.appendUnsigned(out)
+func (c *growing) add(d *Deed, out []byte) (line []byte, seq, at int64) {
+	c.seq++
+	e, start := d.entry(), len(out)
+	e.Node, e.Seq = c.node, c.seq
+	var trace [2 * len(d.Trace)]byte
+	var request [2 * len(d.Request)]byte
+	var args [2 * len(d.Args)]byte
+	m := marks[[]byte]{
+		trace: spelled(trace[:0], d.Trace[:]), request: spelled(request[:0], d.Request[:]),
+		args: spelled(args[:0], d.Args[:]), prev: c.hash,
+	}
+	out = appendUnsigned(out, &e, m)
 	if bytes.Contains(out[start:], []byte(`\ufffd`)) { // what encoding/json makes of broken text, and reads as something else
 		e.mend()
-		out = e.appendUnsigned(out[:start])
+		out = appendUnsigned(out[:start], &e, m)
 	}
-	e.Hash = Digest(out[start:]).String()
-	c.Seq, c.Hash = e.Seq, e.Hash
-	return e.sign(out), e.Seq, e.At.UnixMicro()
+	sum := Digest(out[start:])
+	c.hash = hex.AppendEncode(c.hash[:0], sum[:])
+	return sign(out, c.hash), e.Seq, e.At.UnixMicro()
+}
+
+// spelled is a number as entries have it, written into the given room; zero is none.
+func spelled(room, number []byte) []byte {
+	for _, b := range number {
+		if b != 0 {
+			return hex.AppendEncode(room, number)
+		}
+	}
+	return nil
 }
 
 // mend makes whole what is no text, so that it is the same when it is read and

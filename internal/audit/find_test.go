@@ -108,7 +108,7 @@ func shown(list []Entry) string {
 	return text.String()
 }
 
-// A page holds so much and no more.
+// A page holds so much and no more, and is text.
 func TestPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
@@ -128,7 +128,7 @@ func TestPagesAreBounded(t *testing.T) {
 	var sizes []int64
 	err = d.Read(t.Context(), func(tx *db.Tx) (err error) {
 		sizes, err = db.All(t.Context(), tx, func(row db.Scanner) (n int64, err error) { return n, row.Scan(&n) },
-			`SELECT last - first + 1 FROM audit_pages ORDER BY first`)
+			`SELECT last - first + 1 FROM audit_pages WHERE typeof(entries) = 'text' ORDER BY first`)
 		return err
 	})
 	if want := []int64{mostEntries, mostEntries, 1, 3, 3, 3, 1}; err != nil || !slices.Equal(sizes, want) {

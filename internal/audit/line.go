@@ -77,6 +77,6 @@ func decoded(line string) (e Entry, err error) {
 
 // sign puts an entry's hash into its line, which was written without it, and ends
 // the line.
-func (e *Entry) sign(out []byte) []byte {
-	return append(append(append(out[:len(out)-len(lineEnd)], e.Hash...), lineEnd...), '\n')
+func sign[T text](out []byte, hash T) []byte {
+	return append(append(append(out[:len(out)-len(lineEnd)], hash...), lineEnd...), '\n')
 }

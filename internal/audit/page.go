@@ -32,12 +32,13 @@ func scanPage(row db.Scanner) (p page, err error) {
 	return p, row.Scan(&p.node, &p.first, &p.last, &p.since, &p.until, &p.entries)
 }
 
-// insert keeps a page. One that another node has just kept in its place is a conflict
+// insert keeps a page of the given entries, which stay in their writer's memory:
+// hence the cast, which makes text of bytes. One that another node has just kept in its place is a conflict
 // of transactions to Postgres only if it is told to do nothing then; that it was
 // there before is an error.
-func (p *page) insert(ctx context.Context, tx *db.Tx) error {
-	result, err := tx.Exec(ctx, `INSERT INTO audit_pages (`+pageColumns+`) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-		p.node, p.first, p.last, p.since, p.until, p.entries)
+func (p *page) insert(ctx context.Context, tx *db.Tx, entries []byte) error {
+	result, err := tx.Exec(ctx, `INSERT INTO audit_pages (`+pageColumns+`) VALUES ($1, $2, $3, $4, $5, CAST($6 AS TEXT)) ON CONFLICT DO NOTHING`,
+		p.node, p.first, p.last, p.since, p.until, entries)
 	if err != nil {
 		return err
 	}
@@ -70,8 +71,9 @@ func (p *page) note(seq, at int64) {
 // binder makes pages. Its memory is used again and again.
 type binder struct{ text []byte }
 
-// bind makes a page of as many of n entries as it holds, and tells how many those
-// are. Entries are written by next, which tells the number and time of each.
+// bind makes a page of as many of n entries as it holds, which are then in text, and
+// tells how many those are. They are written by next, which tells the number and time
+// of each.
 func (b *binder) bind(node string, n int, next func(i int, out []byte) (line []byte, seq, at int64)) (p page, bound int) {
 	p.node, b.text = node, b.text[:0]
 	for bound < min(n, mostEntries) && len(b.text) < mostBytes {
@@ -80,6 +82,5 @@ func (b *binder) bind(node string, n int, next func(i int, out []byte) (line []b
 		p.note(seq, at)
 		bound++
 	}
-	p.entries = string(b.text)
 	return p, bound
 }

@@ -49,16 +49,16 @@ func (s *Store) add(ctx context.Context, node string, deeds []Deed, b *binder) e
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		chain.Node = node
+		end := growing{node: node, seq: chain.Seq, hash: []byte(chain.Hash)}
 		for rest := deeds; len(rest) > 0; {
-			p, bound := b.bind(node, len(rest), func(i int, out []byte) ([]byte, int64, int64) { return chain.add(&rest[i], out) })
-			if err := p.insert(ctx, tx); err != nil {
+			p, bound := b.bind(node, len(rest), func(i int, out []byte) ([]byte, int64, int64) { return end.add(&rest[i], out) })
+			if err := p.insert(ctx, tx, b.text); err != nil {
 				return err
 			}
 			rest = rest[bound:]
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO audit_chains (`+chainColumns+`) VALUES ($1, $2, $3, 0, '')
-			ON CONFLICT (node) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, node, chain.Seq, chain.Hash)
+			ON CONFLICT (node) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, node, end.seq, string(end.hash))
 		return err
 	})
 }

@@ -80,7 +80,7 @@ func anew(line string) string {
 	}
 	unsigned := e.appendUnsigned(nil)
 	e.Hash = Digest(unsigned).String()
-	return strings.TrimSuffix(string(e.sign(unsigned)), "\n")
+	return strings.TrimSuffix(string(sign(unsigned, e.Hash)), "\n")
 }
 
 // What was done to the tables behind our back is found.
