@@ -2,6 +2,7 @@ package event
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/clock"
@@ -25,6 +26,7 @@ type Bus struct {
 	seq    uint64
 	recent ring
 	subs   []*Subscription
+	heard  map[string][]*Subscription // audiences, since subs were last changed
 	closed bool
 }
 
@@ -55,12 +57,29 @@ func (b *Bus) Wanted(kind string) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.audience(kind), func(s *Subscription) bool { return s.agrees(kind) })
+}
+
+// kindsHeard bounds for how many types audiences are known: some are made up by scripts.
+const kindsHeard = 1000
+
+// audience is who listens for events of a type, which is asked far more often than it
+// changes; mu is held.
+func (b *Bus) audience(kind string) []*Subscription {
+	listeners, known := b.heard[kind]
+	if known {
+		return listeners
+	}
 	for _, s := range b.subs {
-		if s.wants(kind) {
-			return true
+		if s.listens(kind) {
+			listeners = append(listeners, s)
 		}
 	}
-	return false
+	if b.heard == nil || len(b.heard) >= kindsHeard {
+		b.heard = make(map[string][]*Subscription)
+	}
+	b.heard[strings.Clone(kind)] = listeners
+	return listeners
 }
 
 // Relay publishes what another node did, for those who asked for that too.
@@ -77,7 +96,7 @@ func (b *Bus) publish(e Event) {
 	b.seq++
 	e.Seq, e.Time = b.seq, b.clock.Now()
 	b.recent.push(e)
-	for _, s := range b.subs {
+	for _, s := range b.audience(e.Type) {
 		s.offer(e)
 	}
 }
@@ -101,7 +120,7 @@ func (b *Bus) Subscribe(o Options) *Subscription {
 	if b.closed {
 		s.end()
 	} else {
-		b.subs = append(b.subs, s)
+		b.subs, b.heard = append(b.subs, s), nil
 	}
 	return s
 }
@@ -122,7 +141,7 @@ func (b *Bus) replay(s *Subscription, after uint64) {
 		s.skip(oldest-after-1, Event{Seq: oldest - 1, Time: b.clock.Now()})
 	}
 	for i := range b.recent.len() {
-		if e := b.recent.at(i); e.Seq > after {
+		if e := b.recent.at(i); e.Seq > after && s.listens(e.Type) {
 			s.offer(e)
 		}
 	}
@@ -136,13 +155,13 @@ func (b *Bus) Close() {
 	for _, s := range b.subs {
 		s.end()
 	}
-	b.subs = nil
+	b.subs, b.heard = nil, nil
 }
 
 func (b *Bus) remove(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.subs, s); i >= 0 {
-		b.subs = slices.Delete(b.subs, i, i+1)
+		b.subs, b.heard = slices.Delete(b.subs, i, i+1), nil
 	}
 }

@@ -369,6 +369,20 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
+// What a call that nobody looks at is asked, while others listen for other things.
+func BenchmarkWanted(b *testing.B) {
+	bus := event.New(event.BusOptions{})
+	for range 10 {
+		bus.Subscribe(event.Options{Types: []string{"upstream.connected", "upstream.removed", "job.*"}})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if bus.Wanted("tool.call_started") {
+			b.Fatal("nobody wants it")
+		}
+	}
+}
+
 func BenchmarkPublishAndRead(b *testing.B) {
 	bus := event.New(event.BusOptions{})
 	sub := bus.Subscribe(event.Options{})
@@ -400,6 +414,33 @@ func TestWantingMore(t *testing.T) {
 	if got := drain(all); len(got) != 3 {
 		t.Errorf("who asked for none still sees all: %q", got)
 	}
+}
+
+// Who listens is known anew whenever somebody comes, wants more or goes.
+func TestWantedByWhoIsThere(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	check := func(when string, want bool) {
+		t.Helper()
+		if got := bus.Wanted("clock.beat"); got != want {
+			t.Errorf("%s: wanted %v", when, got)
+		}
+	}
+	check("at first", false)
+	sub := bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	check("with one who wants something else", false)
+	sub.Want("clock.*")
+	check("when it wants more", true)
+	other := bus.Subscribe(event.Options{Types: []string{"clock.beat"}})
+	bus.Publish(beat{1})
+	sub.Close()
+	check("with another", true)
+	bus.Publish(beat{2})
+	if got := drain(other); !slices.Equal(got, []string{"1 {1}", "2 {2}"}) {
+		t.Errorf("the other saw %q", got)
+	}
+	bus.Close()
+	check("after the end", false)
 }
 
 func TestWanted(t *testing.T) {

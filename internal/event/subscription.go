@@ -95,7 +95,7 @@ func (s *Subscription) Want(types ...string) {
 	s.bus.mu.Lock() // which offer is called under
 	defer s.bus.mu.Unlock()
 	if len(s.types) > 0 {
-		s.types = slices.Concat(s.types, types)
+		s.types, s.bus.heard = slices.Concat(s.types, types), nil
 	}
 }
 
@@ -163,9 +163,9 @@ func (s *Subscription) end() {
 	}
 }
 
-// offer queues e if its type is wanted.
+// offer queues e, whose type is listened for, if it is wanted.
 func (s *Subscription) offer(e Event) {
-	if !s.wants(e.Type) || e.Node != "" && !s.all {
+	if !s.agrees(e.Type) || e.Node != "" && !s.all {
 		return
 	}
 	s.mu.Lock()
@@ -211,16 +211,10 @@ func (s *Subscription) signal() {
 	}
 }
 
-// wants tells whether events of a type were asked for. That some of another node's
+// listens tells whether events of a type were asked for. That some of another node's
 // were missed is told in any case: nobody knows which.
-func (s *Subscription) wants(kind string) bool {
-	if kind == (Missed{}).EventType() {
-		return true
-	}
-	if s.some != nil && !s.some(kind) {
-		return false
-	}
-	if len(s.types) == 0 {
+func (s *Subscription) listens(kind string) bool {
+	if len(s.types) == 0 || isMissed(kind) {
 		return true
 	}
 	for _, t := range s.types {
@@ -230,3 +224,10 @@ func (s *Subscription) wants(kind string) bool {
 	}
 	return false
 }
+
+// agrees tells whether those of a type that is listened for are wanted now.
+func (s *Subscription) agrees(kind string) bool {
+	return s.some == nil || isMissed(kind) || s.some(kind)
+}
+
+func isMissed(kind string) bool { return kind == Missed{}.EventType() }
