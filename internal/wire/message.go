@@ -10,7 +10,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -68,8 +67,8 @@ func Parse(data []byte) (Message, error) {
 	if !utf8.Valid(data) {
 		return m, Errorf(CodeParse, "message is not valid UTF-8")
 	}
-	s := scanner{data: data}
-	switch s.peek() {
+	walk := members{text: data}
+	switch walk.text.at(walk.text.space(0)) {
 	case '{':
 	case '[':
 		return m, Errorf(CodeInvalidRequest, "batches are not supported: send one message at a time")
@@ -77,14 +76,16 @@ func Parse(data []byte) (Message, error) {
 		return m, Errorf(CodeParse, "message is not a JSON object")
 	}
 	var p parts
-	if err := s.object(p.take); err != nil {
-		var wrong *Error
-		if errors.As(err, &wrong) {
+	for walk.begin(); walk.next(); {
+		if wrong := p.take(&walk); wrong != nil {
 			return Message{ID: p.readableID()}, wrong
 		}
-		return m, Errorf(CodeParse, "%v", err)
 	}
-	if err := s.end(); err != nil {
+	err := walk.err
+	if err == nil {
+		err = walk.text.end(walk.pos)
+	}
+	if err != nil {
 		return m, Errorf(CodeParse, "%v", err)
 	}
 	return p.message()
@@ -93,8 +94,8 @@ func Parse(data []byte) (Message, error) {
 // parts are the raw values of the keys JSON-RPC knows.
 type parts struct{ version, id, method, params, result, failure []byte }
 
-func (p *parts) take(m member) error {
-	slot := p.slot(keyText(m.key))
+func (p *parts) take(m *members) *Error {
+	slot := p.slot(m.name())
 	if slot == nil {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (p *parts) request(id ID, refuse func(string) (Message, error)) (Message, e
 		}
 		p.params = nil
 	}
-	return Message{ID: id, Method: methodName(keyText(p.method)), Params: p.params}, nil
+	return Message{ID: id, Method: word(keyText(p.method)), Params: p.params}, nil
 }
 
 // forgiveNulls takes out the half of a response that is null because it does not
@@ -298,37 +299,48 @@ func Flatten(text []byte) {
 // AppendText writes s as a JSON string. Invalid UTF-8 becomes U+FFFD; nothing
 // but what JSON demands is escaped.
 func AppendText(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-		default:
-			r, size := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += size
-			continue
+	for s != "" {
+		plain := 0
+		for plain < len(s) && isPlain(s[plain]) {
+			plain++
 		}
-		i++
+		dst = append(dst, s[:plain]...)
+		if s = s[plain:]; s != "" {
+			dst, s = appendRune(dst, s)
+		}
 	}
 	return append(dst, '"')
 }
 
+// isPlain tells the bytes that stand for themselves in every string.
+func isPlain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf }
+
+// appendRune writes the first rune of s, which is not plain, and returns the rest.
+func appendRune(dst []byte, s string) ([]byte, string) {
+	const hex = "0123456789abcdef"
+	switch c := s[0]; {
+	case c == '"' || c == '\\':
+		dst = append(dst, '\\', c)
+	case c == '\n':
+		dst = append(dst, '\\', 'n')
+	case c < 0x20:
+		dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+	default:
+		r, size := utf8.DecodeRuneInString(s)
+		return utf8.AppendRune(dst, r), s[size:]
+	}
+	return dst, s[1:]
+}
+
 // Valid tells whether data is one JSON value within MaxDepth, and why not.
 func Valid(data []byte) error {
-	s := scanner{data: data}
-	if err := s.value(); err != nil {
+	t := text(data)
+	end, err := t.value(t.space(0), 0)
+	if err != nil {
 		return fmt.Errorf("read JSON: %w", err)
 	}
-	if err := s.end(); err != nil {
+	if err := t.end(end); err != nil {
 		return fmt.Errorf("read JSON: %w", err)
 	}
 	return nil

@@ -78,21 +78,29 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 // without the protocol's own keys in its _meta, as StripProtocol does.
 func Legacied(result json.RawMessage) json.RawMessage {
 	meta := Meta(result)
-	rest := DeleteFunc(meta, IsProtocol)
-	changed := len(rest) != len(meta)
-	gone := changed && isEmptyObject(rest)
+	ours, others := 0, 0
+	walk := walk(meta)
+	for walk.next() {
+		if IsProtocol(walk.name()) {
+			ours++
+		} else {
+			others++
+		}
+	}
+	changed := ours > 0 && walk.closed
 	result = DeleteFunc(result, func(key []byte) bool {
-		return string(key) == "resultType" || gone && string(key) == "_meta"
+		return string(key) == "resultType" || changed && others == 0 && string(key) == "_meta"
 	})
-	if changed && !gone {
-		return Set(result, "_meta", rest)
+	if changed && others > 0 {
+		return Set(result, "_meta", DeleteFunc(meta, IsProtocol))
 	}
 	return result
 }
 
 func isEmptyObject(raw json.RawMessage) bool {
-	s := scanner{data: raw}
-	return len(raw) == 0 || s.peek() == '{' && func() bool { s.pos++; return s.peek() == '}' }()
+	t := text(raw)
+	i := t.space(0)
+	return len(raw) == 0 || t.at(i) == '{' && t.at(t.space(i+1)) == '}'
 }
 
 // Carrier reads and writes trace context in a _meta object. It has the shape of

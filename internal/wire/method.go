@@ -46,9 +46,9 @@ const (
 	ResultTask              = "task"           // resultType of the tasks extension
 )
 
-// methodName is text as a string, without allocating for the names above that
-// are met in every call.
-func methodName(text []byte) string {
+// word is text as a string, without a copy of those words above, and of those
+// revisions, that are met in every call.
+func word(text []byte) string {
 	switch string(text) {
 	case MethodToolsCall:
 		return MethodToolsCall
@@ -64,6 +64,12 @@ func methodName(text []byte) string {
 		return NoteMessage
 	case NoteCancelled:
 		return NoteCancelled
+	case ResultComplete:
+		return ResultComplete
+	case NewestModern:
+		return NewestModern
+	case NewestLegacy:
+		return NewestLegacy
 	}
 	return string(text)
 }

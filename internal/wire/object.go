@@ -3,7 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"strings"
 )
 
 // The functions here read and edit a JSON object as text. What they do not touch
@@ -11,25 +11,41 @@ import (
 // that was parsed before; given anything but an object, reading finds nothing
 // and deleting changes nothing.
 
-var errStop = errors.New("stop")
-
 // Get finds the value of key. Of repeated keys the last one counts, as in
 // encoding/json and in JavaScript.
 func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 	var found json.RawMessage
-	walk(object, func(m member) error {
-		if string(keyText(m.key)) == key {
+	for m := walk(object); m.next(); {
+		if string(m.name()) == key {
 			found = m.value
 		}
-		return nil
-	})
+	}
 	return found, found != nil
 }
 
 // Lacks tells at a glance that there is surely no key that begins so in an object,
 // nor in what it holds. It may fail to see that, but costs next to nothing.
 func Lacks(object json.RawMessage, prefix string) bool {
-	return !bytes.Contains(object, []byte(prefix)) && !bytes.Contains(object, []byte(`\u`))
+	return !mentions(object, prefix) && !bytes.Contains(object, []byte(`\u`))
+}
+
+// mentions looks for a name by a byte of it that prose seldom has, as names have
+// capitals where words meet; where the text has many of those, by all of it.
+func mentions(text []byte, name string) bool {
+	rare := strings.IndexFunc(name, func(r rune) bool { return r < 'a' && r != '"' })
+	for tries := 0; rare >= 0 && rare < len(text); tries++ {
+		found := bytes.IndexByte(text[rare:], name[rare])
+		switch {
+		case found < 0:
+			return false
+		case bytes.HasPrefix(text[found:], []byte(name)):
+			return true
+		case tries == 8:
+			rare = -1
+		}
+		text = text[found+1:]
+	}
+	return bytes.Contains(text, []byte(name))
 }
 
 // GetText finds the string value of key.
@@ -46,7 +62,7 @@ func Text(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	return string(keyText(raw)), true
+	return word(keyText(raw)), true
 }
 
 // GetBool finds the boolean value of key; anything else is false.
@@ -60,31 +76,45 @@ func GetBool(object json.RawMessage, key string) bool {
 
 // Each calls do for every member in order, until it returns false.
 func Each(object json.RawMessage, do func(key string, value json.RawMessage) bool) {
-	walk(object, func(m member) error {
-		if !do(string(keyText(m.key)), m.value) {
-			return errStop
+	for m := walk(object); m.next(); {
+		if !do(string(m.name()), m.value) {
+			return
 		}
-		return nil
-	})
+	}
 }
 
 // Items takes an array apart. ok is false when raw is none.
 func Items(raw json.RawMessage) (items []json.RawMessage, ok bool) {
-	s := scanner{data: raw, known: true}
-	if s.peek() != '[' {
+	t := text(raw)
+	i := t.space(0)
+	if t.at(i) != '[' {
 		return nil, false
 	}
-	err := s.array(func(value []byte) error {
-		items = append(items, value)
-		return nil
-	})
-	return items, err == nil
+	if i = t.space(i + 1); t.at(i) == ']' {
+		return nil, true
+	}
+	for {
+		end, err := t.knownValue(i)
+		if err != nil {
+			return items, false
+		}
+		items = append(items, raw[i:end:end])
+		i = t.space(end)
+		switch t.at(i) {
+		case ',':
+			i = t.space(i + 1)
+		case ']':
+			return items, true
+		default:
+			return items, false
+		}
+	}
 }
 
 // IsObject tells whether raw is an object.
 func IsObject(raw json.RawMessage) bool {
-	s := scanner{data: raw}
-	return s.peek() == '{'
+	t := text(raw)
+	return t.at(t.space(0)) == '{'
 }
 
 // IsNull tells whether raw is null or nothing at all.
@@ -97,34 +127,35 @@ func IsNull(raw json.RawMessage) bool {
 // else at the end. Anything but an object becomes a new one. object itself is
 // not changed.
 func Set(object json.RawMessage, key string, value json.RawMessage) json.RawMessage {
-	var hits []member
-	count := 0
-	closed := walk(object, func(m member) error {
-		count++
-		if string(keyText(m.key)) == key {
-			hits = append(hits, m)
+	var at members // the last member of that key
+	hits, empty := 0, true
+	m := walk(object)
+	for m.next() {
+		empty = false
+		if string(m.name()) == key {
+			at = m
+			hits++
 		}
-		return nil
-	})
+	}
 	out := make([]byte, 0, len(object)+len(key)+len(value)+8)
 	switch {
-	case closed < 0:
+	case !m.closed:
 		out = append(out, '{')
 		out = append(append(AppendText(out, key), ':'), value...)
 		return append(out, '}')
-	case len(hits) > 1:
+	case hits > 1:
 		return Set(Delete(object, key), key, value)
-	case len(hits) == 1:
-		keep := hits[0].end - len(hits[0].value)
-		out = append(append(out, object[:keep]...), value...)
-		return append(out, object[hits[0].end:]...)
+	case hits == 1:
+		out = append(append(out, object[:at.end-len(at.value)]...), value...)
+		return append(out, object[at.end:]...)
 	}
-	out = append(out, object[:closed]...)
-	if count > 0 {
+	brace := m.pos - 1
+	out = append(out, object[:brace]...)
+	if !empty {
 		out = append(out, ',')
 	}
 	out = append(append(AppendText(out, key), ':'), value...)
-	return append(out, object[closed:]...)
+	return append(out, object[brace:]...)
 }
 
 // Extend returns object with members at its end, which are text as it stands
@@ -153,15 +184,15 @@ func Extend(object json.RawMessage, members []byte) json.RawMessage {
 func AppendMembers(out []byte, object json.RawMessage, drop func(key []byte) bool) []byte {
 	out = append(out, '{')
 	first := len(out)
-	walk(object, func(m member) error {
-		if !drop(keyText(m.key)) {
-			if len(out) > first {
-				out = append(out, ',')
-			}
-			out = append(out, object[m.start:m.end]...)
+	for m := walk(object); m.next(); {
+		if drop(m.name()) {
+			continue
 		}
-		return nil
-	})
+		if len(out) > first {
+			out = append(out, ',')
+		}
+		out = append(out, object[m.start:m.end]...)
+	}
 	return out
 }
 
@@ -189,8 +220,9 @@ func Delete(object json.RawMessage, key string) json.RawMessage {
 func DeleteFunc(object json.RawMessage, drop func(key []byte) bool) json.RawMessage {
 	var out []byte // nil as long as nothing is dropped
 	kept := 0      // up to here the members before the first that is
-	closed := walk(object, func(m member) error {
-		switch dropped := drop(keyText(m.key)); {
+	m := walk(object)
+	for m.next() {
+		switch dropped := drop(m.name()); {
 		case dropped && out == nil:
 			out = append(append(make([]byte, 0, len(object)), '{'), bytes.TrimLeft(object[:kept], " \t\r\n{")...)
 		case dropped:
@@ -202,23 +234,9 @@ func DeleteFunc(object json.RawMessage, drop func(key []byte) bool) json.RawMess
 			}
 			out = append(out, object[m.start:m.end]...)
 		}
-		return nil
-	})
-	if closed < 0 || out == nil {
+	}
+	if !m.closed || out == nil {
 		return object
 	}
 	return append(out, '}')
-}
-
-// walk visits the members and returns where the closing brace stands, or -1
-// when raw is no object or each stopped the walk.
-func walk(raw []byte, each func(member) error) int {
-	s := scanner{data: raw, known: true}
-	if s.peek() != '{' {
-		return -1
-	}
-	if err := s.object(each); err != nil {
-		return -1
-	}
-	return s.pos - 1
 }

@@ -7,13 +7,12 @@ import "encoding/json"
 // repeated keys the last one counts.
 func Pick(object json.RawMessage, keys []string, out []json.RawMessage) {
 	clear(out)
-	walk(object, func(m member) error {
-		key := keyText(m.key)
-		for i, want := range keys {
-			if string(key) == want {
+	for m := walk(object); m.next(); {
+		name := m.name()
+		for i, key := range keys {
+			if string(name) == key {
 				out[i] = m.value
 			}
 		}
-		return nil
-	})
+	}
 }

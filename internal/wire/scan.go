@@ -2,8 +2,10 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // MaxDepth is how deeply arrays and objects may nest in one message, the same as
@@ -15,324 +17,283 @@ var (
 	errDepth = fmt.Errorf("JSON nested deeper than %d", MaxDepth)
 )
 
-// scanner walks JSON text without building anything. It checks the grammar
-// strictly and leaves positions behind, from which raw parts are cut.
-type scanner struct {
-	data  []byte
-	pos   int
-	depth int
-	known bool // the text was checked before: what is skipped is not checked again
-}
+// text is JSON. Its methods walk it without building anything: they skip what begins
+// at a position and return the one behind it, from which raw parts are cut. They
+// check the grammar strictly, all but those that say the text is known, which was
+// checked before.
+type text []byte
 
-func (s *scanner) space() {
-	for s.pos < len(s.data) {
-		switch s.data[s.pos] {
-		case ' ', '\t', '\r', '\n':
-			s.pos++
-		default:
-			return
-		}
+// space skips space.
+func (t text) space(i int) int {
+	for i < len(t) && t[i] <= ' ' && (t[i] == ' ' || t[i] == '\n' || t[i] == '\r' || t[i] == '\t') {
+		i++
 	}
+	return i
 }
 
-// peek is the next byte that is not space, or 0 at the end.
-func (s *scanner) peek() byte {
-	s.space()
-	if s.pos >= len(s.data) {
-		return 0
+// at is the byte there, or 0 at the end.
+func (t text) at(i int) byte {
+	if i < len(t) {
+		return t[i]
 	}
-	return s.data[s.pos]
+	return 0
 }
 
-func (s *scanner) unexpected(want string) error {
-	if s.pos >= len(s.data) {
+func (t text) unexpected(i int, want string) error {
+	if i >= len(t) {
 		return errEnd
 	}
-	return fmt.Errorf("unexpected %q at byte %d, want %s", s.data[s.pos], s.pos, want)
+	return fmt.Errorf("unexpected %q at byte %d, want %s", t[i], i, want)
 }
 
-// raw skips one value and returns its bytes.
-func (s *scanner) raw() ([]byte, error) {
-	s.space()
-	start := s.pos
-	if err := s.value(); err != nil {
-		return nil, err
+// value skips a value that stands within so many others.
+func (t text) value(i, depth int) (int, error) {
+	if c := t.at(i); c != '{' && c != '[' {
+		return t.scalar(i, c)
 	}
-	return s.data[start:s.pos:s.pos], nil
+	return t.nested(i, depth)
 }
 
-func (s *scanner) value() error {
-	c := s.peek()
-	if s.known && (c == '{' || c == '[') {
-		return s.nested()
-	}
+// scalar skips a value that begins with c and holds no others.
+func (t text) scalar(i int, c byte) (int, error) {
 	switch c {
-	case '{':
-		return s.object(nil)
-	case '[':
-		return s.array(nil)
 	case '"':
-		_, err := s.text()
-		return err
+		return t.quoted(i)
 	case 't':
-		return s.literal("true")
+		return t.literal(i, "true")
 	case 'f':
-		return s.literal("false")
+		return t.literal(i, "false")
 	case 'n':
-		return s.literal("null")
-	default:
-		if c == '-' || isDigit(c) {
-			return s.number()
-		}
-		return s.unexpected("a value")
+		return t.literal(i, "null")
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return t.number(i)
 	}
+	return i, t.unexpected(i, "a value")
 }
 
-// nested skips an array or object that is known to be one, by its brackets.
-func (s *scanner) nested() error {
-	for depth := 0; s.pos < len(s.data); {
-		switch s.data[s.pos] {
+// nested skips an array or object. It does not call itself, however deep that nests.
+func (t text) nested(i, depth int) (_ int, err error) {
+	var room [64]byte
+	open := room[:0] // the brackets still to come, which close what was opened
+	for {
+		opened := false
+		switch c := t.at(i); c {
 		case '"':
-			if _, err := s.text(); err != nil {
-				return err
-			}
-			continue
+			i, err = t.quoted(i)
 		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		}
-		s.pos++
-		if depth == 0 {
-			return nil
-		}
-	}
-	return errEnd
-}
-
-// member is one key and value of an object, with where they stand in its text.
-type member struct {
-	start, end int    // from the key's quote to the end of the value
-	key        []byte // with its quotes
-	value      []byte
-}
-
-// object walks an object. each sees every member in turn, and may stop the walk
-// with an error; nil skips them.
-func (s *scanner) object(each func(member) error) error {
-	if err := s.enter('{'); err != nil {
-		return err
-	}
-	if s.peek() == '}' {
-		return s.leave()
-	}
-	for {
-		s.space()
-		m := member{start: s.pos}
-		var err error
-		if m.key, err = s.text(); err != nil {
-			return err
-		}
-		if s.peek() != ':' {
-			return s.unexpected("a colon")
-		}
-		s.pos++
-		if m.value, err = s.raw(); err != nil {
-			return err
-		}
-		m.end = s.pos
-		if each != nil {
-			if err := each(m); err != nil {
-				return err
+			if depth+len(open) >= MaxDepth {
+				return i, errDepth
 			}
-		}
-		switch s.peek() {
-		case ',':
-			s.pos++
-		case '}':
-			return s.leave()
+			open = append(open, c+2) // in ASCII the closing one is the next but one
+			i = t.space(i + 1)
+			opened = t.at(i) != c+2
 		default:
-			return s.unexpected("a comma or a closing brace")
+			i, err = t.scalar(i, c)
 		}
-	}
-}
-
-// array walks an array as object walks an object.
-func (s *scanner) array(each func(value []byte) error) error {
-	if err := s.enter('['); err != nil {
-		return err
-	}
-	if s.peek() == ']' {
-		return s.leave()
-	}
-	for {
-		value, err := s.raw()
 		if err != nil {
-			return err
+			return i, err
 		}
-		if each != nil {
-			if err := each(value); err != nil {
-				return err
+		if !opened {
+			if i, open, err = t.close(i, open); len(open) == 0 || err != nil {
+				return i, err
 			}
 		}
-		switch s.peek() {
-		case ',':
-			s.pos++
-		case ']':
-			return s.leave()
-		default:
-			return s.unexpected("a comma or a closing bracket")
+		if open[len(open)-1] == '}' {
+			if i, err = t.key(i); err != nil {
+				return i, err
+			}
 		}
 	}
 }
 
-func (s *scanner) enter(open byte) error {
-	if s.peek() != open {
-		return s.unexpected(string(open))
+// close skips the brackets that close behind a value, and the comma where another
+// follows. It returns those that are still to come.
+func (t text) close(i int, open []byte) (int, []byte, error) {
+	for len(open) > 0 {
+		i = t.space(i)
+		last := len(open) - 1
+		switch c := t.at(i); {
+		case c == ',':
+			return t.space(i + 1), open, nil
+		case c == open[last]:
+			open = open[:last]
+		case open[last] == '}':
+			return i, open, t.unexpected(i, "a comma or a closing brace")
+		default:
+			return i, open, t.unexpected(i, "a comma or a closing bracket")
+		}
+		i++
 	}
-	if s.depth++; s.depth > MaxDepth {
-		return errDepth
-	}
-	s.pos++
-	return nil
+	return i, open, nil
 }
 
-func (s *scanner) leave() error {
-	s.depth--
-	s.pos++
-	return nil
+// key skips a key and goes on to its value.
+func (t text) key(i int) (_ int, err error) {
+	if t.at(i) != '"' {
+		return i, t.unexpected(i, "a string")
+	}
+	if i, err = t.quoted(i); err != nil {
+		return i, err
+	}
+	return t.colon(i)
 }
 
-// text skips a string and returns it with its quotes.
-func (s *scanner) text() ([]byte, error) {
-	if s.pos >= len(s.data) || s.data[s.pos] != '"' {
-		return nil, s.unexpected("a string")
+// colon goes on from a key to its value.
+func (t text) colon(i int) (int, error) {
+	if i = t.space(i); t.at(i) != ':' {
+		return i, t.unexpected(i, "a colon")
 	}
-	if s.known {
-		return s.knownText()
-	}
-	start := s.pos
-	for s.pos++; s.pos < len(s.data); s.pos++ {
-		c := s.data[s.pos]
-		switch {
-		case unescaped[c]:
+	return t.space(i + 1), nil
+}
+
+// quoted skips a string, whose quote is at i, eight bytes at a time where it can.
+func (t text) quoted(i int) (_ int, err error) {
+	for i++; ; i++ {
+		for i+8 <= len(t) {
+			found := special(binary.LittleEndian.Uint64(t[i:]))
+			if found != 0 {
+				i += bits.TrailingZeros64(found) / 8
+				break
+			}
+			i += 8
+		}
+		switch c := t.at(i); {
 		case c == '"':
-			s.pos++
-			return s.data[start:s.pos:s.pos], nil
+			return i + 1, nil
 		case c == '\\':
-			if err := s.escape(); err != nil {
-				return nil, err
+			if i, err = t.escape(i); err != nil {
+				return i, err
 			}
-		default:
-			return nil, s.unexpected("no control character in a string")
-		}
-	}
-	return nil, errEnd
-}
-
-// knownText is text for what was checked before: only its end is looked for.
-func (s *scanner) knownText() ([]byte, error) {
-	start := s.pos
-	for s.pos++; ; s.pos++ {
-		at := bytes.IndexByte(s.data[s.pos:], '"')
-		if at < 0 {
-			s.pos = len(s.data)
-			return nil, errEnd
-		}
-		s.pos += at
-		slashes := 0
-		for s.data[s.pos-1-slashes] == '\\' { // never beyond the quote it begins with
-			slashes++
-		}
-		if slashes%2 == 0 {
-			s.pos++
-			return s.data[start:s.pos:s.pos], nil
+		case c < 0x20:
+			return i, t.unexpected(i, "no control character in a string")
 		}
 	}
 }
 
-// unescaped are the bytes that stand for themselves in a string.
-var unescaped = func() (table [256]bool) {
-	for c := range table {
-		table[c] = c >= 0x20 && c != '"' && c != '\\'
-	}
-	return table
-}()
+// special sets the high bit of the first byte of a word that is a quote, a backslash
+// or a control character, and perhaps those of bytes after it.
+func special(word uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := word^ones*'"', word^ones*'\\'
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (word-ones*0x20)&^word) & highs
+}
 
-// escape skips what follows a backslash, up to its last byte.
-func (s *scanner) escape() error {
-	s.pos++
-	if s.pos >= len(s.data) {
-		return errEnd
-	}
-	switch s.data[s.pos] {
+// escape goes from a backslash to the last byte of what it stands for.
+func (t text) escape(i int) (int, error) {
+	i++
+	switch t.at(i) {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return nil
+		return i, nil
 	case 'u':
 		for range 4 {
-			s.pos++
-			if s.pos >= len(s.data) || !isHex(s.data[s.pos]) {
-				return s.unexpected("four hexadecimal digits")
+			i++
+			if !isHex(t.at(i)) {
+				return i, t.unexpected(i, "four hexadecimal digits")
 			}
 		}
-		return nil
+		return i, nil
 	}
-	return s.unexpected("an escape")
+	return i, t.unexpected(i, "an escape")
 }
 
-func (s *scanner) number() error {
-	s.skip('-', '-')
-	if !s.skip('0', '0') {
-		if err := s.digits(); err != nil {
-			return err
+func (t text) number(i int) (_ int, err error) {
+	if t.at(i) == '-' {
+		i++
+	}
+	if t.at(i) == '0' {
+		i++
+	} else if i, err = t.digits(i); err != nil {
+		return i, err
+	}
+	if t.at(i) == '.' {
+		if i, err = t.digits(i + 1); err != nil {
+			return i, err
 		}
 	}
-	if s.skip('.', '.') {
-		if err := s.digits(); err != nil {
-			return err
-		}
+	if c := t.at(i); c != 'e' && c != 'E' {
+		return i, nil
 	}
-	if !s.skip('e', 'E') {
-		return nil
+	i++
+	if c := t.at(i); c == '+' || c == '-' {
+		i++
 	}
-	s.skip('+', '-')
-	return s.digits()
+	return t.digits(i)
 }
 
-// skip passes over one of two characters, if it is there.
-func (s *scanner) skip(a, b byte) bool {
-	if s.pos >= len(s.data) || s.data[s.pos] != a && s.data[s.pos] != b {
-		return false
+func (t text) digits(i int) (int, error) {
+	start := i
+	for i < len(t) && isDigit(t[i]) {
+		i++
 	}
-	s.pos++
-	return true
+	if i == start {
+		return i, t.unexpected(i, "a digit")
+	}
+	return i, nil
 }
 
-func (s *scanner) digits() error {
-	start := s.pos
-	for s.pos < len(s.data) && isDigit(s.data[s.pos]) {
-		s.pos++
+func (t text) literal(i int, word string) (int, error) {
+	if len(t)-i < len(word) || string(t[i:i+len(word)]) != word {
+		return i, t.unexpected(i, word)
 	}
-	if s.pos == start {
-		return s.unexpected("a digit")
-	}
-	return nil
-}
-
-func (s *scanner) literal(word string) error {
-	if len(s.data)-s.pos < len(word) || string(s.data[s.pos:s.pos+len(word)]) != word {
-		return s.unexpected(word)
-	}
-	s.pos += len(word)
-	return nil
+	return i + len(word), nil
 }
 
 // end says that nothing but space may follow.
-func (s *scanner) end() error {
-	if s.peek(); s.pos < len(s.data) {
-		return s.unexpected("the end")
+func (t text) end(i int) error {
+	if i = t.space(i); i < len(t) {
+		return t.unexpected(i, "the end")
 	}
 	return nil
+}
+
+// knownValue is value for a text that is known.
+func (t text) knownValue(i int) (int, error) {
+	switch c := t.at(i); c {
+	case '{', '[':
+		return t.knownNested(i)
+	case '"':
+		return t.knownQuoted(i)
+	default:
+		return t.scalar(i, c)
+	}
+}
+
+// knownNested finds the end of an array or object by its brackets.
+func (t text) knownNested(i int) (_ int, err error) {
+	for depth := 0; i < len(t); i++ {
+		switch t[i] {
+		case '"':
+			if i, err = t.knownQuoted(i); err != nil {
+				return i, err
+			}
+			i--
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1, nil
+			}
+		}
+	}
+	return i, errEnd
+}
+
+// knownQuoted finds the end of a string.
+func (t text) knownQuoted(i int) (int, error) {
+	for i++; ; i++ {
+		at := bytes.IndexByte(t[i:], '"')
+		if at < 0 {
+			return len(t), errEnd
+		}
+		i += at
+		slashes := 0
+		for t[i-1-slashes] == '\\' { // never beyond the quote it begins with
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i + 1, nil
+		}
+	}
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
