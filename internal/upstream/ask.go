@@ -62,17 +62,17 @@ var errCallOver = errors.New("the call it belongs to is over")
 // ask asks the caller of a request. The request's patience rests while the caller
 // thinks; asking ends with the request.
 //
-//nolint:contextcheck // f.call is the request's: its end ends the asking as well
+//nolint:contextcheck // f.clock is the request's: its end ends the asking as well
 func (f *flight) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(f.call, func() { cancel(context.Cause(f.call)) })
+	stop := context.AfterFunc(f.clock, func() { cancel(context.Cause(f.clock)) })
 	defer stop()
 	f.clock.pause()
 	defer f.clock.resume()
 	replies, err := f.caller.Ask(ctx, questions)
-	if f.call.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(f.call))
+	if f.clock.Err() != nil {
+		return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(f.clock))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask the caller: %w", err)
@@ -85,7 +85,7 @@ func (f *flight) ask(ctx context.Context, questions []tool.Question) ([]json.Raw
 
 // askBack answers a modern result that asks for input: it returns the params of
 // the retry. A server that asks for nothing only wants us to come again later.
-func (s *session) askBack(ctx context.Context, limit *patience, r request, result json.RawMessage) (json.RawMessage, error) {
+func (s *session) askBack(ctx *patience, r request, result json.RawMessage) (json.RawMessage, error) {
 	questions, err := inputRequests(result)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *session) askBack(ctx context.Context, limit *patience, r request, resul
 			return nil, fmt.Errorf("server needs %s of the caller, which cannot give it", q.Method)
 		}
 	}
-	replies, err := (&flight{caller: r.caller, clock: limit, call: ctx}).ask(ctx, questions)
+	replies, err := (&flight{caller: r.caller, clock: ctx}).ask(ctx, questions)
 	if err != nil {
 		return nil, err
 	}

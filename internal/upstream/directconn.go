@@ -23,11 +23,15 @@ type directConn struct {
 	head   int // how much more of a header may come; negative: what comes is no header
 	reused bool
 	since  time.Time // since when it is not used
+
+	onEnd func()      // hangUp, made once
+	stop  func() bool // has the context of the request end without it
+	held  *patience   // as the context of the request, if it is that
 }
 
 func newDirectConn(pool *direct, conn net.Conn) *directConn {
 	c := &directConn{pool: pool, conn: sock.New(conn)}
-	c.in = bufio.NewReader(c)
+	c.in, c.onEnd = bufio.NewReader(c), c.hangUp
 	return c
 }
 
@@ -45,27 +49,48 @@ func (c *directConn) Read(p []byte) (int, error) {
 
 func (c *directConn) close() { _ = c.conn.Close() } // there is nobody to tell
 
+// hangUp ends whatever is going on with the connection.
+func (c *directConn) hangUp() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }
+
+// heed has the connection hang up when ctx ends.
+//
+//nolint:contextcheck // patience ends with the context it is made of
+func (c *directConn) heed(ctx context.Context) {
+	if p, ok := ctx.(*patience); ok && p.hold(c) {
+		c.held, ctx = p, p.Context
+	}
+	c.stop = context.AfterFunc(ctx, c.onEnd)
+}
+
+// unheed is the end of that; it tells whether the connection did not hang up.
+func (c *directConn) unheed() bool {
+	undisturbed := c.stop()
+	if c.held != nil {
+		undisturbed = c.held.letGo() && undisturbed
+	}
+	c.stop, c.held = nil, nil
+	return undisturbed
+}
+
 // exchange writes a message and reads the answer as far as its body, which is to
 // be closed. When ctx ends, whatever is going on with the connection ends.
 func (c *directConn) exchange(ctx context.Context, message []byte) (response, error) {
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	c.heed(ctx)
 	r, err := c.ask(message)
-	if err != nil {
-		stop()
-		c.close()
-		return response{}, err
+	switch {
+	case err != nil:
+		c.release(false)
+	case r.body == nil || r.body == http.NoBody:
+		c.release(!r.last)
+	default:
+		r.body = &directAnswer{ReadCloser: r.body, conn: c, keep: !r.last}
 	}
-	if r.body == nil || r.body == http.NoBody {
-		c.release(stop(), !r.last)
-	} else {
-		r.body = &directAnswer{ReadCloser: r.body, conn: c, stop: stop, keep: !r.last}
-	}
-	return r, nil
+	return r, err
 }
 
 // release lets the connection serve the next request, if nothing speaks against it.
-func (c *directConn) release(undisturbed, keep bool) {
-	if undisturbed && keep && c.in.Buffered() == 0 {
+func (c *directConn) release(keep bool) {
+	if c.unheed() && keep && c.in.Buffered() == 0 {
 		c.pool.put(c)
 		return
 	}
@@ -103,7 +128,6 @@ func (c *directConn) ask(message []byte) (response, error) {
 type directAnswer struct {
 	io.ReadCloser
 	conn *directConn
-	stop func() bool
 	keep bool
 	over bool
 }
@@ -129,6 +153,6 @@ func (a *directAnswer) Close() error {
 func (a *directAnswer) end(whole bool) {
 	if !a.over {
 		a.over = true
-		a.conn.release(a.stop(), whole && a.keep)
+		a.conn.release(whole && a.keep)
 	}
 }

@@ -1,13 +1,8 @@
 package upstream
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"math"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
@@ -18,8 +13,7 @@ import (
 // answer does.
 type flight struct {
 	caller *tool.Caller
-	clock  *patience
-	call   context.Context // ends with the request
+	clock  *patience // which is the request's context
 
 	mu     sync.Mutex
 	last   float64
@@ -104,55 +98,4 @@ func parseProgress(params json.RawMessage) (p tool.Progress, ok bool) {
 	}
 	p.Message, _ = wire.GetText(params, "message")
 	return p, true
-}
-
-// Why patience ends.
-var (
-	errImpatient = errors.New("no answer and no progress in time")
-	errOverdue   = errors.New("not done in time, for all its progress")
-)
-
-// patience is how long a call may take: so long without a sign of progress, and
-// so long at all. Waiting for the caller's own answer does not count as silence.
-type patience struct {
-	limit   time.Duration // without a sign of progress
-	end     time.Time     // of all patience
-	stirred atomic.Bool   // there was such a sign, or a rest
-	timer   *time.Timer
-	cancel  context.CancelCauseFunc
-}
-
-// newPatience returns a ctx that ends when patience does. The caller stops it.
-func newPatience(ctx context.Context, limit, total time.Duration) (context.Context, *patience) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{limit: limit, end: time.Now().Add(total), cancel: cancel}
-	p.timer = time.AfterFunc(limit, p.over)
-	return ctx, p
-}
-
-// over ends what took too long.
-func (p *patience) over() {
-	if p.stirred.Load() && !time.Now().Before(p.end) {
-		p.cancel(errOverdue)
-	} else {
-		p.cancel(errImpatient)
-	}
-}
-
-// touch is told of every sign of progress.
-func (p *patience) touch() { p.last(p.limit) }
-
-// pause lets silence be until resume.
-func (p *patience) pause()  { p.last(math.MaxInt64) }
-func (p *patience) resume() { p.last(p.limit) }
-
-// last has patience end after so long, and not later than at its end.
-func (p *patience) last(silence time.Duration) {
-	p.stirred.Store(true)
-	p.timer.Reset(min(silence, time.Until(p.end)))
-}
-
-func (p *patience) stop() {
-	p.timer.Stop()
-	p.cancel(context.Canceled)
 }

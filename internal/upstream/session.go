@@ -35,6 +35,8 @@ type session struct {
 	// useful tells that a caller got an answer.
 	useful atomic.Bool
 
+	vigil vigil
+
 	questions chan struct{} // one for each request of the server under way
 
 	mu      sync.Mutex
@@ -64,12 +66,14 @@ const maxRounds = 16
 
 // do sends a request and waits for its result, answering what a modern server
 // asks back by asking the caller and sending the request again.
+//
+//nolint:contextcheck // patience is ctx, and ends with it
 func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
-	ctx, clock := newPatience(ctx, r.timeout, max(r.maxTime, r.timeout))
+	clock := newPatience(ctx, &s.vigil, r.timeout, max(r.maxTime, r.timeout))
 	defer clock.stop()
 	params := r.params
 	for range maxRounds {
-		result, err := s.exchange(ctx, clock, r, params)
+		result, err := s.exchange(clock, r, params)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +82,7 @@ func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
 		}
 		switch kind, _ := wire.GetText(result, "resultType"); kind {
 		case wire.ResultInputRequired:
-			if params, err = s.askBack(ctx, clock, r, result); err != nil {
+			if params, err = s.askBack(clock, r, result); err != nil {
 				return nil, err
 			}
 		case wire.ResultTask:
@@ -94,9 +98,9 @@ func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
 }
 
 // exchange is one request and its response.
-func (s *session) exchange(ctx context.Context, clock *patience, r request, params json.RawMessage) (json.RawMessage, error) {
+func (s *session) exchange(ctx *patience, r request, params json.RawMessage) (json.RawMessage, error) {
 	id := wire.IntID(s.ids.Add(1))
-	f := &flight{caller: r.caller, clock: clock, call: ctx, last: -1}
+	f := &flight{caller: r.caller, clock: ctx, last: -1}
 	s.depart(id, f)
 	defer s.land(id, f)
 
@@ -233,6 +237,7 @@ func (s *session) close() {
 	s.life.end(errClosed)
 	s.link.Close()
 	s.life.wait()
+	s.vigil.rest()
 }
 
 // ground gives up every request under way: its link is gone.
@@ -240,7 +245,7 @@ func (s *session) ground(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.flights {
-		f.clock.cancel(why)
+		f.clock.abandon(why)
 	}
 }
 
