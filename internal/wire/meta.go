@@ -64,37 +64,57 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 		return object
 	}
 	meta := Meta(object)
-	if meta == nil {
+	switch own, others := count(meta); {
+	case own == 0:
 		return object
+	case others == 0:
+		return Delete(object, "_meta")
 	}
-	rest := DeleteFunc(meta, IsProtocol)
-	if len(rest) == len(meta) {
-		return object
-	}
-	return SetMeta(object, rest)
+	return Set(object, "_meta", DeleteFunc(meta, IsProtocol))
 }
 
 // Legacied returns a modern result as the older era has it: without its type, and
 // without the protocol's own keys in its _meta, as StripProtocol does.
 func Legacied(result json.RawMessage) json.RawMessage {
-	meta := Meta(result)
-	ours, others := 0, 0
-	walk := walk(meta)
-	for walk.next() {
-		if IsProtocol(walk.name()) {
-			ours++
+	var mixed json.RawMessage // a _meta of which something stays
+	metas := 0
+	bare := without(result, func(key, value []byte) bool {
+		switch string(key) {
+		case "resultType":
+			return true
+		case "_meta":
+			metas++
+			own, others := count(value)
+			if own > 0 && others > 0 {
+				mixed = value
+			}
+			return own > 0 && others == 0
+		}
+		return false
+	})
+	switch {
+	case metas > 1: // the last counts, which none but another walk can know
+		return StripProtocol(Delete(result, "resultType"))
+	case mixed != nil:
+		return Set(bare, "_meta", DeleteFunc(mixed, IsProtocol))
+	}
+	return bare
+}
+
+// count tells how many keys of a _meta are the protocol's own and how many are not.
+func count(meta json.RawMessage) (own, others int) {
+	m := walk(meta)
+	for m.next() {
+		if IsProtocol(m.name()) {
+			own++
 		} else {
 			others++
 		}
 	}
-	changed := ours > 0 && walk.closed
-	result = DeleteFunc(result, func(key []byte) bool {
-		return string(key) == "resultType" || changed && others == 0 && string(key) == "_meta"
-	})
-	if changed && others > 0 {
-		return Set(result, "_meta", DeleteFunc(meta, IsProtocol))
+	if !m.closed {
+		return 0, 0
 	}
-	return result
+	return own, others
 }
 
 func isEmptyObject(raw json.RawMessage) bool {

@@ -218,11 +218,16 @@ func Delete(object json.RawMessage, key string) json.RawMessage {
 // DeleteFunc returns object without the keys drop says yes to; the same slice
 // when there are none.
 func DeleteFunc(object json.RawMessage, drop func(key []byte) bool) json.RawMessage {
+	return without(object, func(key, _ []byte) bool { return drop(key) })
+}
+
+// without is DeleteFunc for those who look at the value too.
+func without(object []byte, drop func(key, value []byte) bool) []byte {
 	var out []byte // nil as long as nothing is dropped
 	kept := 0      // up to here the members before the first that is
 	m := walk(object)
 	for m.next() {
-		switch dropped := drop(m.name()); {
+		switch dropped := drop(m.name(), m.value); {
 		case dropped && out == nil:
 			out = append(append(make([]byte, 0, len(object)), '{'), bytes.TrimLeft(object[:kept], " \t\r\n{")...)
 		case dropped:

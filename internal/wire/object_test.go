@@ -157,6 +157,8 @@ func TestLegacied(t *testing.T) {
 		`{"content":[],"_meta":{"mine":1}}`: `{"content":[],"_meta":{"mine":1}}`,
 		`{"content":[],"_meta":{}}`:         `{"content":[],"_meta":{}}`,
 		`{"resultType":"complete"}`:         `{}`,
+		`{"_meta":{"mine":1},"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{}}}`: `{}`,
+		`{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"resultType":"complete","_meta":{"mine":1}}`: `{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"_meta":{"mine":1}}`,
 	} {
 		if got := string(wire.Legacied(json.RawMessage(result))); got != want {
 			t.Errorf("%s became %s", result, got)
