@@ -85,7 +85,7 @@ func (f *flight) ask(ctx context.Context, questions []tool.Question) ([]json.Raw
 
 // askBack answers a modern result that asks for input: it returns the params of
 // the retry. A server that asks for nothing only wants us to come again later.
-func (s *session) askBack(ctx *patience, r request, result json.RawMessage) (json.RawMessage, error) {
+func (s *session) askBack(ctx *patience, r *request, result json.RawMessage) (json.RawMessage, error) {
 	questions, err := inputRequests(result)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *session) askBack(ctx *patience, r request, result json.RawMessage) (jso
 			return nil, fmt.Errorf("server needs %s of the caller, which cannot give it", q.Method)
 		}
 	}
-	replies, err := (&flight{caller: r.caller, clock: ctx}).ask(ctx, questions)
+	replies, err := (&flight{draft: draft{request: r}, clock: ctx}).ask(ctx, questions)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 		if err != nil {
 			return nil, err
 		}
-		result, err = s.perform(ctx, r)
+		result, err = s.perform(ctx, &r)
 		k.use()
 		if err == nil {
 			return result, nil

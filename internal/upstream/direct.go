@@ -40,7 +40,7 @@ var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // suits tells whether a dispatch can be sent this way.
 func (d *direct) suits(m *dispatch) bool {
-	return d != nil && m.method == http.MethodPost && m.body != nil && len(m.body) <= directBody
+	return d != nil && m.method == http.MethodPost && (m.body != nil || m.draft != nil) && m.size() <= directBody
 }
 
 // roundTrip sends one dispatch. A connection that its server has closed while it was
@@ -48,9 +48,9 @@ func (d *direct) suits(m *dispatch) bool {
 func (d *direct) roundTrip(ctx context.Context, m *dispatch) (response, error) {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
-	message, ok := m.appendTo(append((*room)[:0], d.preface...))
-	if cap(message) <= directKept {
-		*room = message
+	all, message, ok := m.write(append((*room)[:0], d.preface...))
+	if cap(all) <= directKept {
+		*room = all
 	}
 	if !ok {
 		return response{}, errors.New("a header cannot be sent as it is")

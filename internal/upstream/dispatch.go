@@ -8,23 +8,69 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // dispatch is one HTTP request to the server, before anybody knows which way it goes:
 // directly, or through the standard library.
 type dispatch struct {
-	method  string
-	to      *url.URL
-	headers []Header // besides the client's own, which they stand over
-	token   string   // of a login; empty for none
-	body    []byte   // nil for none
+	method   string
+	to       *url.URL
+	accept   string   // what may come back; empty to say nothing of it
+	session  string   // empty for none, as the revision
+	revision string   // of the protocol
+	asks     string   // the message's own method, where headers tell it
+	about    string   // what it is about, likewise
+	named    bool     // it is about something
+	headers  []Header // others besides the client's own, which they stand over
+	token    string   // of a login; empty for none
+	body     []byte   // JSON; nil for none, or for that of
+	draft    *draft   // which is nil for none
+}
+
+// all goes through the headers but the client's own, and the token.
+func (d *dispatch) all(yield func(name, value string) bool) {
+	says := func(name, value string) bool { return value == "" || yield(name, value) }
+	kind := ""
+	if d.body != nil || d.draft != nil {
+		kind = wire.ContentJSON
+	}
+	ok := says(wire.HeaderSession, d.session) && says(wire.HeaderRevision, d.revision) &&
+		says("Content-Type", kind) && says("Accept", d.accept) && says(wire.HeaderMethod, d.asks) &&
+		(!d.named || yield(wire.HeaderName, wire.EncodeHeader(d.about)))
+	if ok && d.draft != nil {
+		ok = d.draft.eachHeader(yield)
+	}
+	for i := 0; ok && i < len(d.headers); i++ {
+		ok = yield(d.headers[i].Name, d.headers[i].Value)
+	}
+}
+
+// size is about how long the body is.
+func (d *dispatch) size() int {
+	if d.draft != nil {
+		return d.draft.size()
+	}
+	return len(d.body)
+}
+
+// appendBody writes the body.
+func (d *dispatch) appendBody(out []byte) []byte {
+	if d.draft != nil {
+		return d.draft.append(out)
+	}
+	return append(out, d.body...)
 }
 
 // request is the dispatch for the standard library, which can send it as often as it
 // must.
 func (c *client) request(ctx context.Context, d *dispatch) (*http.Request, error) {
 	var body io.Reader
-	if d.body != nil {
+	switch {
+	case d.draft != nil:
+		body = bytes.NewReader(d.draft.append(nil))
+	case d.body != nil:
 		body = bytes.NewReader(d.body)
 	}
 	request, err := http.NewRequestWithContext(ctx, d.method, "", body)
@@ -35,8 +81,8 @@ func (c *client) request(ctx context.Context, d *dispatch) (*http.Request, error
 	for name, values := range c.headers {
 		request.Header[name] = values
 	}
-	for _, h := range d.headers {
-		request.Header.Set(h.Name, h.Value)
+	for name, value := range d.all {
+		request.Header.Set(name, value)
 	}
 	if d.token != "" {
 		request.Header.Set("Authorization", "Bearer "+d.token)
@@ -71,10 +117,32 @@ func saidByDispatches(name string) bool {
 	return strings.HasPrefix(name, "Mcp-")
 }
 
-// appendTo writes the dispatch as it goes over the wire, after the preface.
-func (d *dispatch) appendTo(out []byte) (_ []byte, ok bool) {
-	for _, h := range d.headers {
-		if out, ok = appendHeader(out, h.Name, h.Value); !ok {
+// write writes the dispatch after the preface, as it goes over the wire. all is what
+// message is part of.
+func (d *dispatch) write(preface []byte) (all, message []byte, ok bool) {
+	all, ok = d.appendHead(preface)
+	if !ok {
+		return all, nil, false
+	}
+	head := len(all)
+	all = append(all, lengthRoom...)
+	start := len(all)
+	all = d.appendBody(all)
+	// The head ends with how long the body is, which is known now. It moves up to it.
+	var room [len(lengthRoom)]byte
+	length := append(strconv.AppendInt(room[:0], int64(len(all)-start), 10), "\r\n\r\n"...)
+	message = all[start-len(length)-head:]
+	copy(message, all[:head])
+	copy(message[head:], length)
+	return all, message, true
+}
+
+const lengthRoom = "00000000000000000000\r\n\r\n"
+
+// appendHead writes the headers up to the last one's value, the length.
+func (d *dispatch) appendHead(out []byte) (_ []byte, ok bool) {
+	for name, value := range d.all {
+		if out, ok = appendHeader(out, name, value); !ok {
 			return out, false
 		}
 	}
@@ -83,8 +151,7 @@ func (d *dispatch) appendTo(out []byte) (_ []byte, ok bool) {
 			return out, false
 		}
 	}
-	out = strconv.AppendInt(append(out, "Content-Length: "...), int64(len(d.body)), 10)
-	return append(append(out, "\r\n\r\n"...), d.body...), true
+	return append(out, "Content-Length: "...), true
 }
 
 // appendHeader writes a header that is one, and only one.

@@ -12,8 +12,8 @@ import (
 // answers. What it says reaches the caller in order, and all of it before the
 // answer does.
 type flight struct {
-	caller *tool.Caller
-	clock  *patience // which is the request's context
+	draft
+	clock *patience // which is the request's context
 
 	mu     sync.Mutex
 	last   float64

@@ -183,7 +183,7 @@ func (o *opening) session(ctx context.Context, way endpoint) (*session, error) {
 func (s *session) discover(ctx context.Context) error {
 	s.era, s.revision = wire.Modern, wire.NewestModern
 	s.link.Adopt(s.revision)
-	greeting := request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTime, greets: true}
+	greeting := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTime, greets: true}
 	result, err := s.do(ctx, greeting)
 	var refused *wire.Error
 	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && names(refused.Data, "supported", s.revision) {
@@ -211,7 +211,7 @@ func (s *session) initialize(ctx context.Context) error {
 	s.era = wire.Legacy
 	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
 	params = wire.Set(params, "clientInfo", s.opts.info)
-	result, err := s.do(ctx, request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTime, greets: true})
+	result, err := s.do(ctx, &request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTime, greets: true})
 	if err != nil {
 		return err
 	}

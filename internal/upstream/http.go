@@ -60,10 +60,19 @@ func (l *httpLink) modern() bool {
 
 // Call implements Link.
 func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	return l.call(ctx, &out, nil)
+}
+
+// carry is Call for a draft.
+func (l *httpLink) carry(ctx context.Context, from *draft) (wire.Message, error) {
+	return l.call(ctx, &Outgoing{Message: wire.Request(from.id, from.method, from.params), About: from.about}, from)
+}
+
+func (l *httpLink) call(ctx context.Context, out *Outgoing, from *draft) (wire.Message, error) {
 	if err := l.Err(); err != nil { // whoever calls gives up when that happens later
 		return wire.Message{}, err
 	}
-	r, err := l.post(ctx, out)
+	r, err := l.post(ctx, out, from)
 	if err != nil {
 		return wire.Message{}, err
 	}
@@ -83,7 +92,7 @@ func (l *httpLink) Call(ctx context.Context, out Outgoing) (wire.Message, error)
 func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
 	ctx, release := l.life.bind(ctx)
 	defer release()
-	r, err := l.post(ctx, Outgoing{Message: m})
+	r, err := l.post(ctx, &Outgoing{Message: m}, nil)
 	if err != nil {
 		return err
 	}
@@ -95,30 +104,25 @@ func (l *httpLink) Send(ctx context.Context, m wire.Message) error {
 	return err
 }
 
-// post sends one message. The response, whatever its status but a lost session
-// or wanting credentials, is the caller's to read and close.
-func (l *httpLink) post(ctx context.Context, out Outgoing) (response, error) {
-	size := len(out.Message.Params) + len(out.Message.Result) + 128
-	to := l.dispatch(http.MethodPost, 5+len(out.Headers))
-	to.body = out.Message.Append(make([]byte, 0, size))
-	inSession := len(to.headers) > 0 && to.headers[0].Name == wire.HeaderSession
-	to.headers = append(to.headers, Header{"Content-Type", wire.ContentJSON}, Header{"Accept", acceptsAll})
+// post sends one message, which from writes if there is that. The response, whatever
+// its status but a lost session or wanting credentials, is the caller's to read and
+// close.
+func (l *httpLink) post(ctx context.Context, out *Outgoing, from *draft) (response, error) {
+	to := l.dispatch(http.MethodPost, acceptsAll)
 	if l.modern() && out.Message.Method != "" {
-		to.headers = append(to.headers, Header{wire.HeaderMethod, out.Message.Method})
-		name, ok := out.About, out.About != ""
-		if !ok {
-			name, ok = wire.NameOf(out.Message.Method, out.Message.Params)
-		}
-		if ok {
-			to.headers = append(to.headers, Header{wire.HeaderName, wire.EncodeHeader(name)})
+		to.asks, to.about, to.named = out.Message.Method, out.About, out.About != ""
+		if !to.named {
+			to.about, to.named = wire.NameOf(to.asks, out.Message.Params)
 		}
 	}
-	to.headers = append(to.headers, out.Headers...)
-	r, err := l.client.do(ctx, to)
+	if to.headers, to.draft = out.Headers, from; from == nil {
+		to.body = out.Message.Append(make([]byte, 0, len(out.Message.Params)+len(out.Message.Result)+128))
+	}
+	r, err := l.client.do(ctx, &to)
 	if err != nil {
 		return response{}, err
 	}
-	if inSession && l.forgotten(&r) {
+	if to.session != "" && l.forgotten(&r) {
 		r.close()
 		return response{}, notSent(ErrGone)
 	}
@@ -153,19 +157,11 @@ func (l *httpLink) forgotten(r *response) bool {
 	return true
 }
 
-// dispatch begins one that says to which session it belongs, with room for so many
-// headers more.
-func (l *httpLink) dispatch(method string, room int) dispatch {
+// dispatch begins one that says to which session it belongs.
+func (l *httpLink) dispatch(method, accept string) dispatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	headers := make([]Header, 0, room+2)
-	if l.session != "" {
-		headers = append(headers, Header{wire.HeaderSession, l.session})
-	}
-	if l.revision != "" {
-		headers = append(headers, Header{wire.HeaderRevision, l.revision})
-	}
-	return dispatch{method: method, to: l.client.url, headers: headers}
+	return dispatch{method: method, to: l.client.url, accept: accept, session: l.session, revision: l.revision}
 }
 
 // answer finds the response to the request id in an HTTP response. rest is what
@@ -249,12 +245,11 @@ func (l *httpLink) until(id wire.ID, events *wire.EventReader) (wire.Message, er
 
 // resume opens the rest of a stream after the event last.
 func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, error) {
-	to := l.dispatch(http.MethodGet, 2)
-	to.headers = append(to.headers, Header{"Accept", wire.ContentEvent})
+	to := l.dispatch(http.MethodGet, wire.ContentEvent)
 	if last != "" {
 		to.headers = append(to.headers, Header{wire.HeaderLastEventID, last})
 	}
-	r, err := l.client.do(ctx, to)
+	r, err := l.client.do(ctx, &to)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +282,8 @@ func (l *httpLink) Close() {
 	if leave {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if r, err := l.client.do(ctx, l.dispatch(http.MethodDelete, 0)); err == nil {
+		to := l.dispatch(http.MethodDelete, "")
+		if r, err := l.client.do(ctx, &to); err == nil {
 			r.close()
 		}
 	}

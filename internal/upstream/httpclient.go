@@ -128,16 +128,16 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 
 // do sends a dispatch. Its errors tell whether the server can have seen it, and name
 // no more of the URL than its host.
-func (c *client) do(ctx context.Context, d dispatch) (response, error) {
+func (c *client) do(ctx context.Context, d *dispatch) (response, error) {
 	if c.login == nil {
-		return c.once(ctx, &d)
+		return c.once(ctx, d)
 	}
 	var err error
 	if d.token, err = c.login.token(ctx); err != nil {
 		return response{}, notSent(err)
 	}
 	for renewals := 0; ; renewals++ {
-		r, err := c.once(ctx, &d)
+		r, err := c.once(ctx, d)
 		var status *statusError
 		if renewals == maxRenewals || !errors.As(err, &status) || !status.auth() {
 			return r, err

@@ -44,7 +44,7 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 }
 
 func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader, io.ReadCloser, error) {
-	r, err := client.do(ctx, dispatch{method: http.MethodGet, to: client.url, headers: []Header{{"Accept", wire.ContentEvent}}})
+	r, err := client.do(ctx, &dispatch{method: http.MethodGet, to: client.url, accept: wire.ContentEvent})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,9 +102,7 @@ func (l *sseLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) 
 
 // Send implements Link.
 func (l *sseLink) Send(ctx context.Context, m wire.Message) error {
-	r, err := l.client.do(ctx, dispatch{
-		method: http.MethodPost, to: l.post, headers: []Header{{"Content-Type", wire.ContentJSON}}, body: m.Append(nil),
-	})
+	r, err := l.client.do(ctx, &dispatch{method: http.MethodPost, to: l.post, body: m.Append(nil)})
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (s *session) list(ctx context.Context, name string, timeout time.Duration) 
 		if cursor != nil {
 			params = wire.Set(params, "cursor", cursor)
 		}
-		result, err := s.do(ctx, request{method: wire.MethodToolsList, params: params, timeout: timeout})
+		result, err := s.do(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
 		if err != nil {
 			return nil, fmt.Errorf("list tools: %w", err)
 		}

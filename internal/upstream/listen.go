@@ -71,7 +71,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 	id := wire.IntID(s.ids.Add(1))
 	params := wire.Set(json.RawMessage(`{}`), "notifications", notifications)
-	answer, err := s.link.Call(ctx, Outgoing{Message: wire.Request(id, wire.MethodListen, s.address(&request{}, id, params))})
+	answer, err := s.carry(ctx, &draft{request: &request{method: wire.MethodListen}, session: s, id: id, params: params})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		s.cancel(id)

@@ -146,17 +146,17 @@ func (k *keeper) follow(ctx context.Context, r request) (json.RawMessage, error)
 	return k.request(ctx, r, "", true)
 }
 
-func followRequest(method, uri string, timeout time.Duration) request {
-	return request{method: method, params: wire.SetText(nil, "uri", uri), timeout: timeout}
+func followRequest(method, uri string, timeout time.Duration) *request {
+	return &request{method: method, params: wire.SetText(nil, "uri", uri), timeout: timeout}
 }
 
-func levelRequest(level string, timeout time.Duration) request {
-	return request{method: wire.MethodSetLevel, params: wire.SetText(nil, "level", level), timeout: timeout}
+func levelRequest(level string, timeout time.Duration) *request {
+	return &request{method: wire.MethodSetLevel, params: wire.SetText(nil, "level", level), timeout: timeout}
 }
 
 // perform is do for requests in the legacy words: what a modern server says
 // otherwise is translated.
-func (s *session) perform(ctx context.Context, r request) (json.RawMessage, error) {
+func (s *session) perform(ctx context.Context, r *request) (json.RawMessage, error) {
 	if s.era != wire.Modern {
 		return s.do(ctx, r)
 	}

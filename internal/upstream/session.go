@@ -68,7 +68,7 @@ const maxRounds = 16
 // asks back by asking the caller and sending the request again.
 //
 //nolint:contextcheck // patience is ctx, and ends with it
-func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
+func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
 	clock := newPatience(ctx, &s.vigil, r.timeout, max(r.maxTime, r.timeout))
 	defer clock.stop()
 	params := r.params
@@ -98,17 +98,13 @@ func (s *session) do(ctx context.Context, r request) (json.RawMessage, error) {
 }
 
 // exchange is one request and its response.
-func (s *session) exchange(ctx *patience, r request, params json.RawMessage) (json.RawMessage, error) {
+func (s *session) exchange(ctx *patience, r *request, params json.RawMessage) (json.RawMessage, error) {
 	id := wire.IntID(s.ids.Add(1))
-	f := &flight{caller: r.caller, clock: ctx, last: -1}
+	f := &flight{draft: draft{request: r, session: s, id: id, params: params}, clock: ctx, last: -1}
 	s.depart(id, f)
 	defer s.land(id, f)
 
-	answer, err := s.link.Call(ctx, Outgoing{
-		Message: wire.Request(id, r.method, s.address(&r, id, params)),
-		About:   r.about,
-		Headers: append(r.trace.headers(r.meta), r.headers...),
-	})
+	answer, err := s.carry(ctx, &f.draft)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.greets {
 			s.cancel(id)
@@ -128,33 +124,12 @@ func (s *session) exchange(ctx *patience, r request, params json.RawMessage) (js
 	return answer.Result, nil
 }
 
-// address gives a request's params the _meta that they have on this hop: of what the
-// caller said that which concerns the server, and what we say.
-func (s *session) address(r *request, id wire.ID, params json.RawMessage) json.RawMessage {
-	out := make([]byte, 0, len(params)+len(r.meta)+512)
-	out = wire.AppendMembers(out, params, func(key []byte) bool { return string(key) == "_meta" })
-	bare := len(out)
-	out = wire.AppendKey(out, "_meta")
-	start := len(out)
-	out = wire.AppendMembers(out, r.meta, func(key []byte) bool {
-		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key) || r.trace.says(key)
-	})
-	out = r.trace.append(out)
-	if r.caller != nil {
-		out = append(wire.AppendKey(out, wire.MetaProgressToken), id...)
+// carry sends what is drafted and waits for its answer.
+func (s *session) carry(ctx context.Context, d *draft) (wire.Message, error) {
+	if link, ok := s.link.(*httpLink); ok {
+		return link.carry(ctx, d)
 	}
-	if s.era == wire.Modern {
-		out = wire.AppendText(wire.AppendKey(out, wire.MetaRevision), s.revision)
-		out = append(wire.AppendKey(out, wire.MetaClientInfo), s.opts.info...)
-		out = append(wire.AppendKey(out, wire.MetaClientCapabilities), capabilitiesOf(r.caller)...)
-		if r.caller != nil && r.caller.Log != nil {
-			out = wire.AppendText(wire.AppendKey(out, wire.MetaLogLevel), s.logLevel())
-		}
-	}
-	if len(out) == start+1 { // nothing but a brace
-		return append(out[:bare], '}')
-	}
-	return append(out, "}}"...)
+	return s.link.Call(ctx, d.outgoing())
 }
 
 // logLevel is from which level on the server is to tell what it logs.
@@ -186,7 +161,7 @@ func (s *session) check(ctx context.Context, limit time.Duration) error {
 	if s.era == wire.Modern {
 		method = wire.MethodDiscover
 	}
-	_, err := s.do(ctx, request{method: method, params: json.RawMessage(`{}`), timeout: limit})
+	_, err := s.do(ctx, &request{method: method, params: json.RawMessage(`{}`), timeout: limit})
 	var answered *wire.Error
 	var status *statusError
 	if errors.As(err, &answered) || errors.As(err, &status) && !status.auth() && status.Code < 500 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -115,15 +116,16 @@ func (c *traceContext) append(out []byte) []byte {
 
 // headers says it in headers too, for servers that look there; without a trace of ours
 // what the caller's meta tells.
-func (c *traceContext) headers(meta json.RawMessage) (headers []Header) {
-	for i, key := range traceKeys {
-		text := c[i]
-		if c[0] == "" && !wire.Lacks(meta, key) {
-			text, _ = wire.GetText(meta, key)
-		}
-		if text != "" && wire.EncodeHeader(text) == text {
-			headers = append(headers, Header{key, text})
+func (c *traceContext) headers(meta json.RawMessage) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for i, key := range traceKeys {
+			text := c[i]
+			if c[0] == "" && !wire.Lacks(meta, key) {
+				text, _ = wire.GetText(meta, key)
+			}
+			if text != "" && wire.EncodeHeader(text) == text && !yield(key, text) {
+				return
+			}
 		}
 	}
-	return headers
 }

@@ -111,7 +111,7 @@ func TestDirectEndsWithPatience(t *testing.T) {
 		before := connections.Load()
 		done := make(chan error, 1)
 		go func() {
-			_, err := c.do(p, *c.note("late", Header{"X-Wait", "1"}))
+			_, err := c.do(p, c.note("late", Header{"X-Wait", "1"}))
 			done <- err
 		}()
 		<-there
