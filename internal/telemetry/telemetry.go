@@ -128,7 +128,7 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 		return otelhttp.NewHandler(next, "http", t.http()...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Traceparent") != "" {
+		if len(r.Header["Traceparent"]) > 0 {
 			r = r.WithContext(Propagator().Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
 		}
 		next.ServeHTTP(w, r)

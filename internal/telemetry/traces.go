@@ -23,6 +23,7 @@ const (
 // at without a collector. It is safe for concurrent use; a nil one keeps nothing.
 type Traces struct {
 	mu     sync.Mutex
+	ended  []ended // the latest spans, which are not in the ring yet
 	ring   []kept
 	next   int                   // the place of the oldest, once the ring is full
 	places map[trace.TraceID]int // in the ring
@@ -34,7 +35,17 @@ func newTraces(keep int) *Traces {
 	if keep <= 0 {
 		return nil
 	}
-	return &Traces{places: make(map[trace.TraceID]int), keep: keep}
+	return &Traces{ended: make([]ended, 0, endedAtOnce), places: make(map[trace.TraceID]int), keep: keep}
+}
+
+// endedAtOnce is how many spans are put into the ring together. Each by itself would
+// find nothing of it in the processor's caches.
+const endedAtOnce = 64
+
+// ended is a span that has ended, and the trace it is of.
+type ended struct {
+	of   trace.TraceID
+	step *step
 }
 
 // Trace is what one request made us do.
@@ -77,6 +88,7 @@ func (t *Traces) List(limit int) []Trace {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.gather()
 	list := make([]Trace, len(t.ring))
 	for i := range t.ring {
 		list[i] = t.ring[i].head()
@@ -93,6 +105,7 @@ func (t *Traces) Get(id string) (Trace, bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.gather()
 	place, found := t.places[parsed]
 	if !found {
 		return Trace{}, false
@@ -104,13 +117,24 @@ func (t *Traces) Get(id string) (Trace, bool) {
 func (t *Traces) add(id trace.TraceID, s *step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	place, found := t.places[id]
-	if !found {
-		place = t.makeRoom()
-		t.places[id] = place
-		t.ring[place].begin(id, s)
+	if t.ended = append(t.ended, ended{id, s}); len(t.ended) == endedAtOnce {
+		t.gather()
 	}
-	t.ring[place].take(s)
+}
+
+// gather puts the latest spans into the ring; mu is held.
+func (t *Traces) gather() {
+	for _, e := range t.ended {
+		place, found := t.places[e.of]
+		if !found {
+			place = t.makeRoom()
+			t.places[e.of] = place
+			t.ring[place].begin(e.of, e.step)
+		}
+		t.ring[place].take(e.step)
+	}
+	clear(t.ended)
+	t.ended = t.ended[:0]
 }
 
 // makeRoom is the place of a new trace, which was the oldest's.
