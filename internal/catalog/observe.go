@@ -152,15 +152,16 @@ type watched struct {
 }
 
 func (c *Catalog) watch(ctx context.Context, e *entry, call tool.Call) *watched {
-	w := c.begin(e.gear, call, Depth(ctx))
+	w := c.begin(e.gear, call)
+	w.facts.Depth = Depth(ctx)
 	w.start()
 	return &w
 }
 
-// begin counts a call.
-func (c *Catalog) begin(g *gear, call tool.Call, depth int) watched {
+// begin counts a call. How deep it is, is for whoever tells the bus to say.
+func (c *Catalog) begin(g *gear, call tool.Call) watched {
 	w := watched{catalog: c, gear: g, began: time.Now(), facts: CallEnded{
-		Call: c.calls.Add(1), Namespace: call.Ref.Space, Tool: call.Ref.Name, Depth: depth,
+		Call: c.calls.Add(1), Namespace: call.Ref.Space, Tool: call.Ref.Name,
 	}}
 	if call.Caller != nil {
 		w.facts.Caller = call.Caller.ID

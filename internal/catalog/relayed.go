@@ -20,8 +20,9 @@ func (c *Catalog) Relay(ctx context.Context, call tool.Call) (r Relayed) {
 	if s == nil {
 		return r // it is going
 	}
-	r.watched = c.begin(s.gear, call, Depth(ctx)+1)
+	r.watched = c.begin(s.gear, call)
 	if r.told = c.bus.Wanted(CallStarted{}.EventType()); r.told {
+		r.facts.Depth = Depth(ctx) + 1
 		r.start()
 	}
 	return r
@@ -34,6 +35,7 @@ func (r *Relayed) End(ctx context.Context, result tool.Result, err error) {
 	}
 	kind, text := outcome(result, err)
 	if r.told || r.catalog.bus.Wanted(CallEnded{}.EventType()) {
+		r.facts.Depth = Depth(ctx) + 1
 		r.end(ctx, kind, text)
 		return
 	}
