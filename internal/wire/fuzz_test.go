@@ -52,8 +52,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"resultType":"complete","_meta":{"io.modelcontextprotocol/a":1},"_meta":[]}`), "resultType")
 	f.Add([]byte(`{"bIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErr":1,"isError":true}`), "isError")
 	f.Fuzz(func(t *testing.T, data []byte, key string) {
-		if lacks := !bytes.Contains(data, []byte(key)) && !bytes.Contains(data, []byte(`\u`)); lacks != wire.Lacks(data, key) {
-			t.Fatalf("Lacks(%q, %q) is not %v", data, key, lacks)
+		if wire.Lacks(data, key) == bytes.Contains(data, []byte(key)) && !bytes.ContainsRune(data, '\\') {
+			t.Fatalf("Lacks(%q, %q) is wrong", data, key)
 		}
 		if !utf8.Valid(data) || !json.Valid(data) {
 			t.Skip("no message has it")
@@ -94,7 +94,11 @@ func readObject(t *testing.T, object json.RawMessage, key string) {
 	if !bytes.Equal(found[0], want[key]) || !bytes.Equal(found[1], want["a"]) {
 		t.Fatalf("Pick(%s, %q) = %s", object, key, found)
 	}
-	if wire.GetBool(object, key) != (string(want[key]) == "true") {
+	isName := !strings.ContainsAny(key, "\"\\\b\f\n\r\t")
+	if _, there := want[key]; isName && there && wire.Lacks(object, key) {
+		t.Fatalf("%s does not lack %q", object, key)
+	}
+	if isName && wire.GetBool(object, key) != (string(want[key]) == "true") {
 		t.Fatalf("GetBool(%s, %q)", object, key)
 	}
 	read := map[string]json.RawMessage{}
@@ -113,6 +117,9 @@ func readObject(t *testing.T, object json.RawMessage, key string) {
 		}
 	}
 	same(t, wire.Legacied(object), want)
+	if stripped := wire.StripProtocol(object); wire.Meta(stripped) != nil {
+		same(t, wire.DeleteFunc(wire.Meta(stripped), wire.IsProtocol), decoded(t, wire.Meta(stripped)))
+	}
 }
 
 // unsigned is a _meta without the protocol's own, or nil when nothing else was in it.
@@ -151,4 +158,12 @@ func FuzzText(f *testing.F) {
 			t.Fatalf("%q was written %s and we read %q", text, written, again)
 		}
 	})
+}
+
+func decoded(t *testing.T, object json.RawMessage) (members map[string]json.RawMessage) {
+	t.Helper()
+	if err := json.Unmarshal(object, &members); err != nil {
+		t.Fatal(err)
+	}
+	return members
 }

@@ -24,9 +24,13 @@ func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 }
 
 // Lacks tells at a glance that there is surely no key that begins so in an object,
-// nor in what it holds. It may fail to see that, but costs next to nothing.
+// nor in what it holds. It may fail to see that, but costs next to nothing. Names it
+// is asked for have nothing in them that must be escaped.
 func Lacks(object json.RawMessage, prefix string) bool {
-	return !mentions(object, prefix) && !bytes.Contains(object, []byte(`\u`))
+	if mentions(object, prefix) || bytes.Contains(object, []byte(`\u`)) {
+		return false
+	}
+	return !strings.Contains(prefix, "/") || !bytes.Contains(object, []byte(`\/`)) // as some write every slash
 }
 
 // mentions looks for a name by a byte of it that prose seldom has, as names have

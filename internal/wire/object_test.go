@@ -24,6 +24,7 @@ func TestEditsKeepWhatTheyDoNotTouch(t *testing.T) {
 		{"delete the only one", string(wire.Delete(json.RawMessage(`{"a":1}`), "a")), `{}`},
 		{"strip", string(wire.StripProtocol(json.RawMessage(`{"content":[],"_meta":{"x/y":1,"io.modelcontextprotocol/serverInfo":{}}}`))), `{"content":[],"_meta":{"x/y":1}}`},
 		{"strip all", string(wire.StripProtocol(json.RawMessage(`{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}`))), `{"content":[]}`},
+		{"strip what has its slash escaped", string(wire.StripProtocol(json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/serverInfo":{}}}`))), `{}`},
 		{"strip nothing", string(wire.StripProtocol(json.RawMessage(`{"_meta":{}}`))), `{"_meta":{}}`},
 	} {
 		if c.got != c.want {
@@ -75,6 +76,11 @@ func TestLacks(t *testing.T) {
 		}
 		if _, there := wire.Get([]byte(object), "a"); there && lacks {
 			t.Errorf("%s has what it is said to lack", object)
+		}
+	}
+	for object, lacks := range map[string]bool{`{"a/b":1}`: false, `{"a\/b":1}`: false, `{"a":"/"}`: true} {
+		if got := wire.Lacks([]byte(object), "a/b"); got != lacks {
+			t.Errorf("Lacks(%s) = %v", object, got)
 		}
 	}
 }
