@@ -33,11 +33,12 @@ func (k *keeper) call(ctx context.Context, call tool.Call) (tool.Result, error) 
 
 // callTool makes a tools/call, counts it, and holds it to what the spec permits.
 func (k *keeper) callTool(ctx context.Context, name string, args json.RawMessage, r request) (json.RawMessage, error) {
-	hints, params, err := k.permit(name)
+	known, err := k.permit(name)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range params {
+	r.caption = known.caption
+	for _, p := range known.params {
 		if value, ok := p.Value(args); ok {
 			r.headers = append(r.headers, Header{p.Header, value})
 		}
@@ -46,21 +47,36 @@ func (k *keeper) callTool(ctx context.Context, name string, args json.RawMessage
 		r.caller = &tool.Caller{} // nobody to talk to, but progress still counts
 	}
 	k.began(name)
-	result, err := k.request(ctx, r, name, hints.Repeatable())
-	k.ended(err != nil || wire.GetBool(result, "isError"))
+	result, err := k.request(ctx, &r, name, known.hints.Repeatable())
+	k.ended(err != nil || r.failed)
 	return result, err
 }
 
+// permission is what calls of a tool need to know of it.
+type permission struct {
+	hints   tool.Hints
+	params  []wire.HeaderParam
+	caption *caption // nil for one that is not listed
+}
+
 // permit tells what is known of a tool, or that it does not exist for us.
-func (k *keeper) permit(name string) (tool.Hints, []wire.HeaderParam, error) {
+func (k *keeper) permit(name string) (permission, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	info := k.find(name)
 	if !k.spec.permits(name) || k.spec.ReadOnly && !info.Hints.ReadOnly {
-		return tool.Hints{}, nil, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", k.spec.Name, name).
+		return permission{}, fault.New(fault.Denied, "tool %s.%s is not allowed by the configuration", k.spec.Name, name).
 			WithHint("see allowed_tools, disabled_tools and read_only of upstream %s", k.spec.Name)
 	}
-	return info.Hints, k.list.headers[name], nil
+	p := permission{hints: info.Hints, params: k.list.headers[name], caption: k.list.captions[name]}
+	if p.caption == nil && info.Name != "" {
+		if k.list.captions == nil {
+			k.list.captions = map[string]*caption{}
+		}
+		p.caption = k.caption(wire.MethodToolsCall, info.Name)
+		k.list.captions[info.Name] = p.caption
+	}
+	return p, nil
 }
 
 // find looks a tool up; one that is not listed claims nothing. k.mu is held.
@@ -95,27 +111,28 @@ func (k *keeper) ended(failed bool) {
 // request reaches the server, however long its spec lets a caller wait, and asks.
 // A request that cannot have been seen is made again as long as that wait lasts;
 // one that may have been seen only when repeatable. what names it in errors.
-func (k *keeper) request(ctx context.Context, r request, what string, repeatable bool) (result json.RawMessage, err error) {
-	spec := k.currentSpec()
-	r.timeout, r.maxTime, r.about = spec.timeout(), spec.maxTime(), what
-	ctx, end := k.trace(ctx, &r, what)
-	defer func() { end(result, err) }()
+func (k *keeper) request(ctx context.Context, r *request, what string, repeatable bool) (result json.RawMessage, err error) {
+	r.timeout, r.maxTime = k.times()
+	r.about = what
+	ctx, span := k.trace(ctx, r)
+	defer func() { r.conclude(span, err) }()
 	var since time.Time
 	for try := 1; ; try++ {
 		s, err := k.reach(ctx, &since)
 		if err != nil {
 			return nil, err
 		}
-		result, err = s.perform(ctx, &r)
+		result, err = s.perform(ctx, r)
 		k.use()
 		if err == nil {
+			r.failed = r.method == wire.MethodToolsCall && wire.GetBool(result, "isError")
 			return result, nil
 		}
 		verdict := k.judge(ctx, s, err)
 		if since.IsZero() {
 			since = time.Now()
 		}
-		late := try > 1 && time.Since(since) > spec.wait()
+		late := try > 1 && time.Since(since) > k.currentSpec().wait()
 		if late || !verdict.allows(repeatable) {
 			return nil, k.explain(ctx, err, what)
 		}
@@ -123,6 +140,13 @@ func (k *keeper) request(ctx context.Context, r request, what string, repeatable
 			_ = clock.Real().Sleep(ctx, backoff.Policy{First: 25 * time.Millisecond, Max: 500 * time.Millisecond}.Delay(try-1))
 		}
 	}
+}
+
+// times are how long a request may take without a sign of progress, and at all.
+func (k *keeper) times() (silent, most time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.spec.timeout(), k.spec.maxTime()
 }
 
 // use keeps a lazy server awake.
@@ -140,12 +164,13 @@ func (k *keeper) reach(ctx context.Context, since *time.Time) (*session, error) 
 	late := false
 	for {
 		k.mu.Lock()
-		s, state, told, spec, starting := k.session, k.state, k.told, k.spec, k.starting()
 		k.used = time.Now()
-		k.mu.Unlock()
-		if s != nil {
+		if s := k.session; s != nil {
+			k.mu.Unlock()
 			return s, nil
 		}
+		state, told, spec, starting := k.state, k.told, k.spec, k.starting()
+		k.mu.Unlock()
 		if state == StateNeedsAuth || late && !starting {
 			return nil, k.away(*since)
 		}

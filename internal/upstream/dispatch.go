@@ -31,20 +31,35 @@ type dispatch struct {
 
 // all goes through the headers but the client's own, and the token.
 func (d *dispatch) all(yield func(name, value string) bool) {
-	says := func(name, value string) bool { return value == "" || yield(name, value) }
-	kind := ""
-	if d.body != nil || d.draft != nil {
-		kind = wire.ContentJSON
+	if !d.known(yield) || d.draft != nil && !d.draft.eachHeader(yield) {
+		return
 	}
-	ok := says(wire.HeaderSession, d.session) && says(wire.HeaderRevision, d.revision) &&
-		says("Content-Type", kind) && says("Accept", d.accept) && says(wire.HeaderMethod, d.asks) &&
-		(!d.named || yield(wire.HeaderName, wire.EncodeHeader(d.about)))
-	if ok && d.draft != nil {
-		ok = d.draft.eachHeader(yield)
+	for _, h := range d.headers {
+		if !yield(h.Name, h.Value) {
+			return
+		}
 	}
-	for i := 0; ok && i < len(d.headers); i++ {
-		ok = yield(d.headers[i].Name, d.headers[i].Value)
+}
+
+// known goes through those that have a field of their own.
+func (d *dispatch) known(yield func(name, value string) bool) bool {
+	for _, h := range [...]Header{
+		{wire.HeaderSession, d.session}, {wire.HeaderRevision, d.revision}, {"Content-Type", d.kind()},
+		{"Accept", d.accept}, {wire.HeaderMethod, d.asks},
+	} {
+		if h.Value != "" && !yield(h.Name, h.Value) {
+			return false
+		}
 	}
+	return !d.named || yield(wire.HeaderName, wire.EncodeHeader(d.about))
+}
+
+// kind is that of the body.
+func (d *dispatch) kind() string {
+	if d.body == nil && d.draft == nil {
+		return ""
+	}
+	return wire.ContentJSON
 }
 
 // size is about how long the body is.

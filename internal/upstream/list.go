@@ -25,10 +25,11 @@ const (
 
 // listing is a server's tools as far as they can be used.
 type listing struct {
-	tools   []tool.Info                   // sorted by name
-	headers map[string][]wire.HeaderParam // by tool, where arguments are mirrored
-	dropped []string                      // why something was left out; the first few
-	lost    int                           // how many things were
+	tools    []tool.Info                   // sorted by name
+	headers  map[string][]wire.HeaderParam // by tool, where arguments are mirrored
+	dropped  []string                      // why something was left out; the first few
+	lost     int                           // how many things were
+	captions map[string]*caption           // of the tools that were called; the keeper's lock guards it
 }
 
 const maxReasons = 20

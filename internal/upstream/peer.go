@@ -46,7 +46,7 @@ func (p *Peer) Request(ctx context.Context, method string, params json.RawMessag
 
 // relay makes a request as it came.
 func (k *keeper) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
-	r := request{method: method, params: params, meta: wire.Meta(params), caller: caller}
+	r := &request{method: method, params: params, meta: wire.Meta(params), caller: caller}
 	if r.params == nil {
 		r.params = json.RawMessage(`{}`)
 	}
@@ -124,7 +124,7 @@ func (k *keeper) sift(result json.RawMessage) json.RawMessage {
 
 // follow shares one subscription among all who want a resource: the first one
 // makes it, the last one ends it.
-func (k *keeper) follow(ctx context.Context, r request) (json.RawMessage, error) {
+func (k *keeper) follow(ctx context.Context, r *request) (json.RawMessage, error) {
 	uri, ok := wire.GetText(r.params, "uri")
 	if !ok {
 		return nil, fault.New(fault.InvalidParams, "%s without a uri", r.method)

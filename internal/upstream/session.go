@@ -53,12 +53,15 @@ type request struct {
 	params  json.RawMessage // their _meta does not count
 	meta    json.RawMessage // the caller's, or nil
 	trace   traceContext
+	caption *caption     // of its spans; nil where it is not known yet
 	about   string       // the tool, prompt or resource, where it is known
 	caller  *tool.Caller // may be nil
 	headers []Header
 	timeout time.Duration // until a sign of progress
 	maxTime time.Duration // at all; zero means timeout
 	greets  bool          // belongs to the handshake: kept whole, and never cancelled
+
+	failed bool // the tool that was called said so in its result
 }
 
 // maxRounds is how often a modern server may ask back within one call.

@@ -17,34 +17,53 @@ import (
 	"github.com/luanette/luanette/internal/wire"
 )
 
-// trace begins the client span of a request, which is to tell the server of it. What
-// it returns ends the span with the request's outcome.
-func (k *keeper) trace(ctx context.Context, r *request, what string) (context.Context, func(json.RawMessage, error)) {
-	if k.opts.Tracer == nil {
-		return ctx, func(json.RawMessage, error) {}
-	}
-	attributes := append(make([]attribute.KeyValue, 0, 4),
-		attribute.String("mcp.method.name", r.method), attribute.String("luanette.upstream", k.name))
-	name := r.method
+// caption is what the spans of a request are called, and say.
+type caption struct {
+	name       string
+	attributes []attribute.KeyValue
+}
+
+// caption is that of requests of a method, about what if that is not empty.
+func (k *keeper) caption(method, what string) *caption {
+	c := &caption{name: method, attributes: append(make([]attribute.KeyValue, 0, 4),
+		attribute.String("mcp.method.name", method), attribute.String("luanette.upstream", k.name))}
 	if what != "" {
-		name += " " + what
-		attributes = target(attributes, r.method, what)
+		c.name += " " + what
+		c.attributes = target(c.attributes, method, what)
 	}
-	ctx, span := telemetry.Start(ctx, k.opts.Tracer, trace.SpanKindClient, name, attributes)
+	c.attributes = slices.Clip(c.attributes) // many spans may have them
+	return c
+}
+
+// trace begins the client span of a request, which is to tell the server of it; nil
+// where nobody traces.
+func (k *keeper) trace(ctx context.Context, r *request) (context.Context, trace.Span) {
+	if k.opts.Tracer == nil {
+		return ctx, nil
+	}
+	if r.caption == nil {
+		r.caption = k.caption(r.method, r.about)
+	}
+	ctx, span := telemetry.Start(ctx, k.opts.Tracer, trace.SpanKindClient, r.caption.name, r.caption.attributes)
 	if k.opts.Propagator != nil {
 		k.opts.Propagator.Inject(ctx, &r.trace)
 	}
-	return ctx, func(result json.RawMessage, err error) {
-		switch {
-		case err != nil:
-			span.SetStatus(codes.Error, err.Error())
-			span.SetAttributes(attribute.String("error.type", errorType(err)))
-		case r.method == wire.MethodToolsCall && wire.GetBool(result, "isError"):
-			span.SetStatus(codes.Error, "the tool failed")
-			span.SetAttributes(attribute.String("error.type", "tool_error"))
-		}
-		span.End()
+	return ctx, span
+}
+
+// conclude ends the span of a request with its outcome.
+func (r *request) conclude(span trace.Span, err error) {
+	switch {
+	case span == nil:
+		return
+	case err != nil:
+		span.SetStatus(codes.Error, err.Error())
+		span.SetAttributes(attribute.String("error.type", errorType(err)))
+	case r.failed:
+		span.SetStatus(codes.Error, "the tool failed")
+		span.SetAttributes(attribute.String("error.type", "tool_error"))
 	}
+	span.End()
 }
 
 // target adds what a request is about.
