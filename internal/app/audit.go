@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"time"
@@ -132,7 +131,7 @@ func errorCode(result tool.Result, err error) string {
 	switch {
 	case err != nil:
 		return string(fault.CodeOf(err))
-	case bytes.Contains(result.Raw, []byte(`"isError"`)) && wire.GetBool(result.Raw, "isError"):
+	case wire.GetBool(result.Raw, "isError"):
 		return "tool_error"
 	default:
 		return ""

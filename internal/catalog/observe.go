@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -126,7 +125,7 @@ func outcome(result tool.Result, err error) (kind, text string) {
 	switch {
 	case err != nil:
 		return string(fault.CodeOf(err)), err.Error()
-	case bytes.Contains(result.Raw, []byte(`"isError"`)) && wire.GetBool(result.Raw, "isError"):
+	case wire.GetBool(result.Raw, "isError"):
 		return toolError, toolErrorText(result)
 	default:
 		return "", ""
