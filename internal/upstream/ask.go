@@ -42,14 +42,16 @@ func answers(c *tool.Caller, method string) bool {
 // allCapabilities is what we relay.
 const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
 
+var noneDeclared, allDeclared = json.RawMessage(`{}`), json.RawMessage(allCapabilities)
+
 // capabilitiesOf is what a modern request declares: what its caller can do of
 // what we relay.
 func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	switch {
 	case c == nil || c.Ask == nil:
-		return json.RawMessage(`{}`)
+		return noneDeclared
 	case c.Capabilities == nil:
-		return json.RawMessage(allCapabilities)
+		return allDeclared
 	}
 	return wire.DeleteFunc(c.Capabilities, func(key []byte) bool {
 		return string(key) != "elicitation" && string(key) != "sampling" && string(key) != "roots"

@@ -177,7 +177,7 @@ func (l *httpLink) answer(ctx context.Context, id wire.ID, r *response) (m wire.
 		return wire.Message{}, nil, orCause(ctx, err)
 	}
 	if kind == wire.ContentJSON {
-		m, err := wire.Parse(tidy(body))
+		m, err := parse(body)
 		switch {
 		case err == nil && m.IsResponse() && (m.ID == id || m.ID == wire.NullID && m.Error != nil):
 			return m, nil, nil
@@ -231,7 +231,7 @@ func (l *httpLink) until(id wire.ID, events *wire.EventReader) (wire.Message, er
 		if len(e.Data) == 0 || e.Name != "" && e.Name != "message" {
 			continue
 		}
-		m, err := wire.Parse(tidy(e.Data))
+		m, err := parse(e.Data)
 		switch {
 		case err != nil:
 			l.hooks.Garbage(excerpt(e.Data))

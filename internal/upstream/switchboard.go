@@ -47,7 +47,7 @@ func (b *switchboard) forget(id wire.ID) {
 
 // receive takes one message off the stream.
 func (b *switchboard) receive(data []byte) {
-	m, err := wire.Parse(tidy(data))
+	m, err := parse(data)
 	switch {
 	case err != nil:
 		b.hooks.Garbage(excerpt(data))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/wire"
 )
 
 // What strangers write is shown to people only in part and on one line.
@@ -28,11 +30,12 @@ func clean(text string) string {
 	}, text))
 }
 
-// tidy replaces bytes that are no UTF-8, so that one bad character does not cost
-// a whole message.
-func tidy(data []byte) []byte {
-	if utf8.Valid(data) {
-		return data
+// parse reads a message. Bytes that are no UTF-8 are replaced, so that one bad
+// character does not cost a whole message.
+func parse(data []byte) (wire.Message, error) {
+	m, err := wire.Parse(data)
+	if err != nil && !utf8.Valid(data) {
+		return wire.Parse(bytes.ToValidUTF8(data, []byte("\uFFFD")))
 	}
-	return bytes.ToValidUTF8(data, []byte("\uFFFD"))
+	return m, err
 }
