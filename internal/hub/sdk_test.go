@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -223,9 +224,15 @@ func checkChanges(t *testing.T, p *peer, c *changes, s *switchable) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	s.set("new", echo)
-	c.tell(wire.NoteToolsChanged, nil)
-	<-p.changed
+	for n := 0; ; n++ { // for the same reason
+		s.set("new"+strconv.Itoa(n), echo)
+		c.tell(wire.NoteToolsChanged, nil)
+		select {
+		case <-p.changed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // switchable is a source whose tools change.
