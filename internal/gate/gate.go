@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/fair"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/inet"
@@ -128,8 +129,8 @@ func (g *Gate) pace(who access.Principal) error {
 // visit is one request of somebody.
 type visit struct {
 	who    access.Principal
-	cookie string // of the browser's session; empty: it showed a key or token
-	cancel context.CancelCauseFunc
+	cookie string         // of the browser's session; empty: it showed a key or token
+	life   cancel.Context // of what it asked, where its rights may end
 }
 
 // identify finds out who asks. An error means that something was shown that is
@@ -228,21 +229,21 @@ func (g *Gate) enter(ctx context.Context, v *visit) (context.Context, func()) {
 	if v.who.ID == access.LocalID {
 		return ctx, func() {}
 	}
-	ctx, v.cancel = context.WithCancelCause(ctx)
+	v.life.Begin(ctx)
 	expired := func() {}
 	if !v.who.Expires.IsZero() {
-		timer := time.AfterFunc(time.Until(v.who.Expires), func() { v.cancel(errOver) })
+		timer := time.AfterFunc(time.Until(v.who.Expires), func() { v.life.Cancel(errOver) })
 		expired = func() { timer.Stop() }
 	}
 	g.mu.Lock()
 	g.under[v] = struct{}{}
 	g.mu.Unlock()
-	return ctx, func() {
+	return &v.life, func() {
 		g.mu.Lock()
 		delete(g.under, v)
 		g.mu.Unlock()
 		expired()
-		v.cancel(nil)
+		v.life.End()
 	}
 }
 
@@ -258,7 +259,7 @@ func (g *Gate) expel() {
 	g.mu.Unlock()
 	for _, v := range all {
 		if _, err := g.options.Ring.Standing(g.watching, v.who); fault.CodeOf(err) == fault.Denied {
-			v.cancel(err)
+			v.life.Cancel(err)
 		}
 	}
 }
@@ -269,7 +270,7 @@ func (g *Gate) end(cookie string) {
 	defer g.mu.Unlock()
 	for v := range g.under {
 		if v.cookie == cookie {
-			v.cancel(errOver)
+			v.life.Cancel(errOver)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (s *session) received(ctx context.Context, m wire.Message, header http.Head
 	case err != nil:
 		rd.settle(nil, err, false)
 		return
-	case t.cancel != nil:
+	case !t.isNew():
 		return // a task that was parked goes on
 	}
 	t.header, t.network = headersOfTrace(header), network
@@ -44,7 +44,7 @@ func (s *session) channelTask(m wire.Message, rd *round) (*task, error) {
 		}
 		rd.token, rd.level = about.token, about.level
 		t, err := s.ep.modernTask(about, m, s.who, rd)
-		if err == nil && t.cancel == nil {
+		if err == nil && t.isNew() {
 			t.session = s
 		}
 		return t, err

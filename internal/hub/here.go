@@ -4,8 +4,9 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"time"
 
+	"github.com/luanette/luanette/internal/cancel"
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -35,15 +36,15 @@ func (s *sideStream) serve() {
 		}
 		return
 	}
-	rd.early = s.open
 	if !rd.mute {
-		quiet := time.AfterFunc(h.opts.Limits.Quiet, s.open)
-		defer quiet.Stop()
+		rd.early = s.open
+		h.quiet.Begin(&s.quiet, s, h.opts.Limits.Quiet)
+		defer h.quiet.End(&s.quiet)
 	}
 	life := r.Context()
 	if rd.out.name != "" || !saysWhy(life) {
-		stop := context.AfterFunc(life, func() { t.left(rd) })
-		defer stop()
+		s.client.Begin(life, &h.leaving, func() { t.left(rd) })
+		defer s.client.End()
 		life = context.WithoutCancel(life)
 	}
 	if ctx, ok := t.begin(life, rd); ok {
@@ -75,9 +76,14 @@ type sideStream struct {
 	round   *round
 	prime   bool
 	started func()
+	quiet   clock.Wait   // for it to take long
+	client  cancel.Watch // for it to leave
 	once    sync.Once
 	done    chan struct{} // made by open, closed when all is written
 }
+
+// Overdue implements clock.Waiter: it takes long.
+func (s *sideStream) Overdue() { s.open() }
 
 func (s *sideStream) open() {
 	s.once.Do(func() {

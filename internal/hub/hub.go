@@ -27,6 +27,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/tool"
 )
 
@@ -162,6 +163,8 @@ type Hub struct {
 	opts    Options
 	log     *slog.Logger
 	metrics instruments
+	quiet   clock.Vigil // over calls that take long
+	leaving clock.Vigil // over those whose clients may leave
 	parked  *lot
 	own     *endpoint
 	closing chan struct{} // closed by Close: streams end, new requests are refused

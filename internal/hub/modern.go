@@ -40,7 +40,7 @@ func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about mod
 	rd := newRound(m.ID, "")
 	rd.modern, rd.mute, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
 	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
-	if err == nil && t.cancel == nil { // a new one
+	if err == nil && t.isNew() {
 		t.header, t.network = headersOfTrace(r.Header), "tcp"
 		(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd}).serve()
 		return

@@ -177,7 +177,7 @@ func (e *endpoint) goOn(ctx context.Context, who string, m wire.Message) []byte 
 		rd.token, rd.level = about.token, about.level
 		t, err = e.modernTask(about, m, who, rd)
 	}
-	if err == nil && t.cancel == nil { // it goes on with nothing: it was not for us
+	if err == nil && t.isNew() { // it goes on with nothing: it was not for us
 		err = errBadState
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func (e *endpoint) goOn(ctx context.Context, who string, m wire.Message) []byte 
 	select {
 	case <-rd.over():
 	case <-ctx.Done():
-		if t != nil && t.cancel != nil {
+		if t != nil && !t.isNew() {
 			t.left(rd)
 		}
 		return nil

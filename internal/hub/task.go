@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -43,7 +44,7 @@ type task struct {
 	// supplied are answers that came with the request before anything was asked.
 	supplied json.RawMessage
 
-	cancel   context.CancelCauseFunc
+	life     life
 	finished chan struct{} // closed when it ran; made by start, for others to wait for
 
 	mu    sync.Mutex
@@ -52,7 +53,27 @@ type task struct {
 	asked *inquiries // made when first needed
 }
 
+// life is a task's context, by which the task itself can be found.
+type life struct {
+	cancel.Context
+	task *task
+}
+
 type taskKey struct{}
+
+// Value implements context.Context.
+func (l *life) Value(key any) any {
+	if _, ok := key.(taskKey); ok {
+		return l.task
+	}
+	return l.Context.Value(key)
+}
+
+// isNew tells that the task has not begun.
+func (t *task) isNew() bool { return t.life.task == nil }
+
+// cancel calls the task off.
+func (t *task) cancel(why error) { t.life.Cancel(why) }
 
 // Release lets go of the connection a call's answer is awaited on, when its
 // client knows how to come back for it after the time given; otherwise nothing
@@ -81,14 +102,15 @@ func (t *task) start(ctx context.Context, rd *round) {
 // begin prepares the task to run, with the context it returns, which ends with ctx.
 // Where that cannot be its round is settled.
 func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
-	ctx, t.cancel = context.WithCancelCause(context.WithValue(ctx, taskKey{}, t))
+	t.life.task = t
+	t.life.Begin(ctx)
 	t.round = rd
 	t.began = time.Now()
 	if t.session != nil {
 		if err := t.session.began(rd.id, t); err != nil {
-			t.cancel(nil)
+			t.life.End()
 			rd.settle(nil, err, false)
-			return ctx, false
+			return nil, false
 		}
 	}
 	h := t.ep.hub
@@ -100,10 +122,10 @@ func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
 	}
 	h.mu.Unlock()
 	if closed {
-		t.cancel(nil)
+		t.life.End()
 		t.settle(nil, errClosing, false)
 	}
-	return ctx, !closed
+	return &t.life, !closed
 }
 
 func (t *task) run(ctx context.Context) {
@@ -111,7 +133,7 @@ func (t *task) run(ctx context.Context) {
 		if t.finished != nil {
 			close(t.finished)
 		}
-		t.cancel(nil)
+		t.life.End()
 		h := t.ep.hub
 		h.mu.Lock()
 		delete(h.tasks, t)

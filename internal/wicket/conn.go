@@ -52,9 +52,9 @@ type conn struct {
 	since atomic.Int64 // when it began, by the guard's clock
 
 	mu       sync.Mutex
-	cancel   context.CancelCauseFunc // of the request that is served, or nil
-	watching chan struct{}           // closed when nobody listens any more whether the client leaves; nil: nobody ever did
-	leaving  bool                    // no more requests
+	serving  *exchange     // or nil
+	watching chan struct{} // closed when nobody listens any more whether the client leaves; nil: nobody ever did
+	leaving  bool          // no more requests
 }
 
 func newConn(s *Server, peer net.Conn) *conn {
@@ -86,18 +86,16 @@ func (c *conn) converse() {
 // attend serves one request. fits tells that net/http was not needed for it, more
 // that another may follow.
 func (c *conn) attend() (fits, more bool) {
-	ctx, cancel := context.WithCancelCause(c.here)
-	defer cancel(nil)
-	e, fits := c.next(ctx)
+	e, fits := c.next()
 	if !fits || e == nil {
 		return fits, false
 	}
-	return true, c.serve(e, cancel) && c.rest()
+	return true, c.serve(e) && c.rest()
 }
 
 // next reads a request. It is nil when there is none; fits tells that net/http is
 // not needed for what came.
-func (c *conn) next(ctx context.Context) (e *exchange, fits bool) {
+func (c *conn) next() (e *exchange, fits bool) {
 	for c.start == c.end {
 		if !c.read() {
 			return nil, true
@@ -110,7 +108,8 @@ func (c *conn) next(ctx context.Context) (e *exchange, fits bool) {
 		return nil, false
 	}
 	e = &exchange{}
-	if !e.parse(ctx, &c.sender, c.in[c.start:c.start+length]) {
+	e.ctx.Begin(c.here)
+	if !e.parse(&c.sender, c.in[c.start:c.start+length]) {
 		return nil, false
 	}
 	whole := length + int(e.request.ContentLength)
@@ -158,15 +157,15 @@ func (c *conn) complain() {
 }
 
 // serve answers a request, and tells whether another may follow.
-func (c *conn) serve(e *exchange, cancel context.CancelCauseFunc) (more bool) {
+func (c *conn) serve(e *exchange) (more bool) {
 	c.mu.Lock()
-	c.cancel = cancel
+	c.serving = e
 	c.mu.Unlock()
 	c.enter(serving)
 	e.answer.begin(c)
 	whole := c.handle(&e.answer, &e.request)
 	alone := c.stopWatching()
-	cancel(nil)
+	e.ctx.End()
 	return whole && e.answer.finish() && alone
 }
 
@@ -226,22 +225,22 @@ func (c *conn) isLeaving() bool {
 func (c *conn) watch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cancel == nil || c.watching != nil {
+	if c.serving == nil || c.watching != nil {
 		return
 	}
 	if c.end == len(c.in) {
 		return // it has said so much more already that it seems to be there
 	}
 	c.watching = make(chan struct{})
-	go c.listen(c.watching, c.cancel)
+	go c.listen(c.watching, c.serving)
 }
 
-func (c *conn) listen(done chan struct{}, cancel context.CancelCauseFunc) {
+func (c *conn) listen(done chan struct{}, e *exchange) {
 	defer close(done)
 	n, err := c.peer.Read(c.in[c.end:])
 	c.end += n
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // that is what ends it when the answer is there
-		cancel(errLeft)
+		e.ctx.Cancel(errLeft)
 	}
 }
 
@@ -250,7 +249,7 @@ func (c *conn) listen(done chan struct{}, cancel context.CancelCauseFunc) {
 func (c *conn) stopWatching() bool {
 	c.mu.Lock()
 	done := c.watching
-	c.cancel, c.watching = nil, nil
+	c.serving, c.watching = nil, nil
 	c.mu.Unlock()
 	if done == nil {
 		return true
@@ -278,10 +277,10 @@ func (c *conn) dismiss() {
 // hangUp ends the connection, whatever is under way.
 func (c *conn) hangUp(why error) {
 	c.mu.Lock()
-	cancel := c.cancel
+	e := c.serving
 	c.mu.Unlock()
-	if cancel != nil {
-		cancel(why)
+	if e != nil {
+		e.ctx.Cancel(why)
 	}
 	_ = c.peer.Close() // that is what is wanted
 }

@@ -1,17 +1,18 @@
 package wicket
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/header"
 )
 
 // exchange is a request and its answer, in one piece of memory.
 type exchange struct {
+	ctx     cancel.Context
 	request http.Request
 	url     url.URL
 	body    Body
@@ -19,14 +20,14 @@ type exchange struct {
 }
 
 // parse reads a head. What is unusual in any way is not ok: others shall judge it.
-func (e *exchange) parse(ctx context.Context, from *sender, head []byte) (ok bool) {
+func (e *exchange) parse(from *sender, head []byte) (ok bool) {
 	line, rest, _ := strings.Cut(string(head), "\r\n") // everything below is cut out of it
 	target, ok := targetOf(line)
 	if !ok || !from.locate(target) {
 		return false
 	}
 	r := &e.request
-	*r, e.url = *plain.WithContext(ctx), from.url
+	*r, e.url = *plain.WithContext(&e.ctx), from.url
 	r.URL, r.RequestURI = &e.url, target
 	r.Header, ok = from.lines.Read(rest, func(key, value string) header.Verdict { return frames(r, key, value) })
 	return ok && r.Host != "" && r.ContentLength >= 0

@@ -20,7 +20,7 @@ func House() Plan {
 			{Name: "host", Rooms: []string{"internal/host"}},
 			{Name: "words", Rooms: []string{"internal/tool", "internal/event", "internal/event/phrase"}},
 			{Name: "ground", Rooms: []string{
-				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/nearest", "internal/lazy", "internal/redact", "internal/inet", "internal/header", "internal/sock", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/answer", "internal/fault",
+				"internal/cas", "internal/lane", "internal/tokens", "internal/backoff", "internal/clock", "internal/cancel", "internal/nearest", "internal/lazy", "internal/redact", "internal/inet", "internal/header", "internal/sock", "internal/wicket", "internal/secret", "internal/access", "internal/fair", "internal/answer", "internal/fault",
 			}},
 		},
 		// Neighbours that may be imported on the same floor, and why.
@@ -38,7 +38,8 @@ func House() Plan {
 			"internal/inet":      {"internal/fault"},
 			"internal/cas":       {"internal/fault"},
 			"internal/lane":      {"internal/fault"},
-			"internal/wicket":    {"internal/fault", "internal/header", "internal/sock"},
+			"internal/cancel":    {"internal/clock"}, // what ends soon is not waited for
+			"internal/wicket":    {"internal/fault", "internal/cancel", "internal/header", "internal/sock"},
 			"internal/llm":       {"internal/wire"},                    // server-sent events
 			"internal/backend":   {"internal/zmtp", "internal/hoot01"}, // what is said, and over what
 			"internal/telemetry": {"internal/secret", "internal/wire"}, // what of JSON goes onto spans
