@@ -41,8 +41,11 @@ func Local() Principal { return Principal{ID: LocalID, Name: "local", Scopes: []
 type principalKey struct{}
 
 // With returns ctx with who asks.
-func With(ctx context.Context, p Principal) context.Context {
-	return context.WithValue(ctx, principalKey{}, &p)
+func With(ctx context.Context, p Principal) context.Context { return Carry(ctx, &p) }
+
+// Carry is With for one that nobody changes any more.
+func Carry(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
 }
 
 // Of is who asks; without anybody it is the local owner.

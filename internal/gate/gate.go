@@ -81,38 +81,42 @@ func (g *Gate) Close() {
 func (g *Gate) Mux(routes []access.Route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range routes {
-		mux.Handle(route.Pattern, g.check(route))
+		mux.Handle(route.Pattern, &checked{g, route})
 	}
 	return mux
 }
 
-// check lets those through who may have what the route needs.
-func (g *Gate) check(route access.Route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header()["X-Content-Type-Options"] = nosniff
-		if preflight(r) {
-			route.Handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Nobody())))
-			return
-		}
-		v, err := g.identify(r)
-		if err == nil && route.Scope != "" {
-			err = v.admit(r, route.Scope)
-		}
-		if err == nil && route.Scope != "" {
-			err = g.pace(v.who)
-		}
-		if err != nil && route.Scope != "" {
-			g.turnAway(w, r, route.Scope, err)
-			return
-		}
-		if err != nil {
-			v = &visit{who: access.Nobody()}
-		}
-		ctx, leave := g.enter(access.With(r.Context(), v.who), v)
-		defer leave()
-		*r = *r.WithContext(ctx) // nobody before us has anything left to do with it, and a copy is large
-		route.Handler.ServeHTTP(w, r)
-	})
+// checked lets those through who may have what the route needs.
+type checked struct {
+	gate  *Gate
+	route access.Route
+}
+
+func (c *checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g, route := c.gate, &c.route
+	w.Header()["X-Content-Type-Options"] = nosniff
+	if preflight(r) {
+		route.Handler.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Nobody())))
+		return
+	}
+	v, err := g.identify(r)
+	if err == nil && route.Scope != "" {
+		err = v.admit(r, route.Scope)
+	}
+	if err == nil && route.Scope != "" {
+		err = g.pace(v.who)
+	}
+	if err != nil && route.Scope != "" {
+		g.turnAway(w, r, route.Scope, err)
+		return
+	}
+	if err != nil {
+		v = &visit{who: access.Nobody()}
+	}
+	ctx, leave := g.enter(access.Carry(r.Context(), &v.who), v)
+	defer leave()
+	*r = *r.WithContext(ctx) // nobody before us has anything left to do with it, and a copy is large
+	route.Handler.ServeHTTP(w, r)
 }
 
 // nosniff is shared by all answers.

@@ -42,7 +42,12 @@ func (a *answer) begin(c *conn) {
 	c.headers, c.body, c.out = nil, nil, nil
 }
 
-func (a *answer) Header() http.Header { return a.header }
+func (a *answer) Header() http.Header {
+	if a.header == nil { // it is sent, and its memory is the next answer's
+		a.header = http.Header{}
+	}
+	return a.header
+}
 
 func (a *answer) WriteHeader(status int) {
 	if a.status != 0 || status < http.StatusOK { // what comes before the real one is of no use to anybody here
@@ -154,7 +159,7 @@ func (a *answer) finish() (more bool) {
 	a.send()
 	a.over = true
 	a.conn.keep(a.header, a.body, a.out)
-	a.header, a.body, a.out = http.Header{}, nil, nil
+	a.header, a.body, a.out = nil, nil, nil
 	return a.err == nil && !a.last && (a.chunks || !hasBody(a.status) || a.wrote == a.length)
 }
 
