@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/luanette/luanette/internal/clock"
 )
 
 // direct is HTTP/1.1 to one server without goroutines of its own: whoever asks
@@ -20,6 +22,7 @@ type direct struct {
 	address string
 	preface []byte // how every message begins
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	vigil   clock.Vigil // over those who may not want to wait any more
 
 	mu     sync.Mutex
 	idle   []*directConn // the one used last is last
@@ -54,6 +57,9 @@ func (d *direct) roundTrip(ctx context.Context, m *dispatch) (response, error) {
 	}
 	if !ok {
 		return response{}, errors.New("a header cannot be sent as it is")
+	}
+	if ctx.Err() != nil { // nobody wants to know
+		return response{}, context.Cause(ctx)
 	}
 	for {
 		c, err := d.take(ctx)

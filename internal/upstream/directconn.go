@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/header"
 	"github.com/luanette/luanette/internal/sock"
 )
@@ -24,9 +25,8 @@ type directConn struct {
 	reused bool
 	since  time.Time // since when it is not used
 
-	onEnd func()      // hangUp, made once
-	stop  func() bool // has the context of the request end without it
-	held  *patience   // as the context of the request, if it is that
+	onEnd func()       // hangUp, made once
+	watch cancel.Watch // over the context of the request
 }
 
 func newDirectConn(pool *direct, conn net.Conn) *directConn {
@@ -52,30 +52,10 @@ func (c *directConn) close() { _ = c.conn.Close() } // there is nobody to tell
 // hangUp ends whatever is going on with the connection.
 func (c *directConn) hangUp() { _ = c.conn.SetDeadline(time.Unix(1, 0)) }
 
-// heed has the connection hang up when ctx ends.
-//
-//nolint:contextcheck // patience ends with the context it is made of
-func (c *directConn) heed(ctx context.Context) {
-	if p, ok := ctx.(*patience); ok && p.hold(c) {
-		c.held, ctx = p, p.Context
-	}
-	c.stop = context.AfterFunc(ctx, c.onEnd)
-}
-
-// unheed is the end of that; it tells whether the connection did not hang up.
-func (c *directConn) unheed() bool {
-	undisturbed := c.stop()
-	if c.held != nil {
-		undisturbed = c.held.letGo() && undisturbed
-	}
-	c.stop, c.held = nil, nil
-	return undisturbed
-}
-
 // exchange writes a message and reads the answer as far as its body, which is to
 // be closed. When ctx ends, whatever is going on with the connection ends.
 func (c *directConn) exchange(ctx context.Context, message []byte) (response, error) {
-	c.heed(ctx)
+	c.watch.Begin(ctx, &c.pool.vigil, c.onEnd)
 	r, err := c.ask(message)
 	switch {
 	case err != nil:
@@ -90,7 +70,7 @@ func (c *directConn) exchange(ctx context.Context, message []byte) (response, er
 
 // release lets the connection serve the next request, if nothing speaks against it.
 func (c *directConn) release(keep bool) {
-	if c.unheed() && keep && c.in.Buffered() == 0 {
+	if c.watch.End() && keep && c.in.Buffered() == 0 {
 		c.pool.put(c)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -35,7 +36,7 @@ type session struct {
 	// useful tells that a caller got an answer.
 	useful atomic.Bool
 
-	vigil vigil
+	vigil clock.Vigil // over its calls
 
 	questions chan struct{} // one for each request of the server under way
 
@@ -72,11 +73,11 @@ const maxRounds = 16
 //
 //nolint:contextcheck // patience is ctx, and ends with it
 func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
-	clock := newPatience(ctx, &s.vigil, r.timeout, max(r.maxTime, r.timeout))
-	defer clock.stop()
+	p := newPatience(ctx, &s.vigil, r.timeout, max(r.maxTime, r.timeout))
+	defer p.stop()
 	params := r.params
 	for range maxRounds {
-		result, err := s.exchange(clock, r, params)
+		result, err := s.exchange(p, r, params)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
 		}
 		switch kind, _ := wire.GetText(result, "resultType"); kind {
 		case wire.ResultInputRequired:
-			if params, err = s.askBack(clock, r, result); err != nil {
+			if params, err = s.askBack(p, r, result); err != nil {
 				return nil, err
 			}
 		case wire.ResultTask:
@@ -215,7 +216,7 @@ func (s *session) close() {
 	s.life.end(errClosed)
 	s.link.Close()
 	s.life.wait()
-	s.vigil.rest()
+	s.vigil.Rest()
 }
 
 // ground gives up every request under way: its link is gone.
@@ -223,7 +224,7 @@ func (s *session) ground(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.flights {
-		f.clock.abandon(why)
+		f.clock.Cancel(why)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/luanette/luanette/internal/clock"
 )
 
 // Whoever asks learns why a call ended, whether anybody waited for that or not.
@@ -17,13 +19,13 @@ func TestPatienceIsAContext(t *testing.T) {
 	why := errors.New("why")
 	for name, end := range map[string]func(p *patience, leave context.CancelCauseFunc) (cause error){
 		"caller":    func(_ *patience, leave context.CancelCauseFunc) error { leave(why); return why },
-		"abandoned": func(p *patience, _ context.CancelCauseFunc) error { p.abandon(why); return why },
+		"abandoned": func(p *patience, _ context.CancelCauseFunc) error { p.Cancel(why); return why },
 		"stopped":   func(p *patience, _ context.CancelCauseFunc) error { p.stop(); return context.Canceled },
-		"both":      func(p *patience, leave context.CancelCauseFunc) error { p.abandon(why); leave(errClosed); return why },
+		"both":      func(p *patience, leave context.CancelCauseFunc) error { p.Cancel(why); leave(errClosed); return why },
 	} {
 		for _, waited := range []bool{false, true} {
 			ctx, leave := context.WithCancelCause(context.WithValue(t.Context(), key{}, "value"))
-			p := newPatience(ctx, &vigil{}, time.Hour, time.Hour)
+			p := newPatience(ctx, &clock.Vigil{}, time.Hour, time.Hour)
 			if p.Err() != nil || context.Cause(p) != nil || p.Value(key{}) != "value" {
 				t.Errorf("%s: begins with %v, %v, %v", name, p.Err(), context.Cause(p), p.Value(key{}))
 			}
@@ -47,11 +49,11 @@ func TestPatienceIsAContext(t *testing.T) {
 }
 
 // One timer ends all that is due, and each when it is.
-func TestVigil(t *testing.T) {
+func TestPatienceEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		var v vigil
+		var v clock.Vigil
 		done := make(chan struct{})
 		wait := func(limit, total, want time.Duration, cause error) *patience {
 			p := newPatience(t.Context(), &v, limit, total)
@@ -80,10 +82,6 @@ func TestVigil(t *testing.T) {
 		for range 4 {
 			<-done
 		}
-		v.rest()
-		if v.first != nil || !v.at.IsZero() {
-			t.Errorf("%v is under way, and the timer goes off at %v", v.first, v.at)
-		}
 	})
 }
 
@@ -98,11 +96,11 @@ func TestDirectEndsWithPatience(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}))
-	var v vigil
+	var v clock.Vigil
 	why := errors.New("why")
 	for name, end := range map[string]func(p *patience) (cause error){
-		"over":      func(p *patience) error { p.over(); return errImpatient },
-		"abandoned": func(p *patience) error { p.abandon(why); return why },
+		"over":      func(p *patience) error { p.Overdue(); return errImpatient },
+		"abandoned": func(p *patience) error { p.Cancel(why); return why },
 	} {
 		p := newPatience(t.Context(), &v, time.Hour, time.Hour)
 		if _, err := c.ask(p, "at once"); err != nil {
