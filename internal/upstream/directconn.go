@@ -110,6 +110,8 @@ type directAnswer struct {
 	conn *directConn
 	keep bool
 	over bool
+
+	lingers bool // its request is over
 }
 
 func (a *directAnswer) Read(p []byte) (int, error) {
@@ -123,6 +125,15 @@ func (a *directAnswer) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// linger has the rest of the answer end within so long, and not with its request any
+// more.
+func (a *directAnswer) linger(limit time.Duration) {
+	if !a.over {
+		a.keep = a.conn.watch.End() && a.conn.conn.SetReadDeadline(time.Now().Add(limit)) == nil && a.keep
+		a.lingers = true
+	}
+}
+
 // Close gives up what was not read, and the connection with it.
 func (a *directAnswer) Close() error {
 	a.end(false)
@@ -131,8 +142,13 @@ func (a *directAnswer) Close() error {
 
 // end lets go of the connection.
 func (a *directAnswer) end(whole bool) {
-	if !a.over {
-		a.over = true
-		a.conn.release(whole && a.keep)
+	if a.over {
+		return
 	}
+	a.over = true
+	keep := whole && a.keep
+	if a.lingers {
+		keep = keep && a.conn.conn.SetReadDeadline(time.Time{}) == nil
+	}
+	a.conn.release(keep)
 }

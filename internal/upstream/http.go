@@ -21,6 +21,7 @@ type httpLink struct {
 	client *client
 	hooks  Hooks
 	limit  int
+	rest   time.Duration // for what comes after an answer
 
 	life *lifetime
 
@@ -36,7 +37,7 @@ func (o *Options) dialHTTP(spec Spec, hooks Hooks) (Link, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	return &httpLink{client: client, hooks: hooks, limit: o.MaxResult, life: newLifetime()}, nil
+	return &httpLink{client: client, hooks: hooks, limit: o.MaxResult, rest: restTime, life: newLifetime()}, nil
 }
 
 // Adopt implements Link.
@@ -261,8 +262,12 @@ func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, erro
 }
 
 // drain reads what little is left of a body, so that its connection can serve
-// the next request, and lets go of it when the call is over. It does not wait.
+// the next request. It does not wait: the call is over, and what the server takes its
+// time to end is left a moment after it, where the connection is our own.
 func (l *httpLink) drain(body io.ReadCloser) {
+	if own, ok := body.(*directAnswer); ok {
+		own.linger(l.rest)
+	}
 	ran := l.life.run(func(context.Context) {
 		_, _ = io.CopyN(io.Discard, body, 64<<10)
 		body.Close()
@@ -271,6 +276,10 @@ func (l *httpLink) drain(body io.ReadCloser) {
 		body.Close()
 	}
 }
+
+// restTime is how long an answer that is known may take to end. Many servers end
+// the stream after they have sent the answer on it, not with it.
+const restTime = 100 * time.Millisecond
 
 // Close ends the session at the server, as far as it can be told, and the link.
 func (l *httpLink) Close() {

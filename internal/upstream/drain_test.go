@@ -1,0 +1,64 @@
+package upstream
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/wire"
+)
+
+// A server that ends the stream after the answer, not with it, keeps its connection,
+// however long the call took.
+func TestConnectionOutlivesItsCall(t *testing.T) {
+	t.Parallel()
+	returned := make(chan struct{})
+	c, connections := directTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, _ := wire.Parse(body)
+		time.Sleep(15 * time.Millisecond) // longer than the moment for which nobody watches
+		w.Header().Set("Content-Type", wire.ContentEvent)
+		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
+		_ = http.NewResponseController(w).Flush()
+		<-returned
+	}))
+	s, link := sessionOver(c, time.Minute)
+	for i := range 5 {
+		if _, err := s.do(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		returned <- struct{}{}
+		link.life.wg.Wait() // what is left is read
+		if got := connections.Load(); got != 1 {
+			t.Fatalf("%d connections for %d calls", got, i+1)
+		}
+	}
+}
+
+// One that never ends it is left alone.
+func TestAnEndlessStreamIsLeft(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{})
+	c, _ := directTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m, _ := wire.Parse(body)
+		w.Header().Set("Content-Type", wire.ContentEvent)
+		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(left)
+	}))
+	s, _ := sessionOver(c, time.Millisecond)
+	if _, err := s.do(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+}
+
+// sessionOver is one whose server may take so long to end an answer.
+func sessionOver(c *client, rest time.Duration) (*session, *httpLink) {
+	link := &httpLink{client: c, limit: 1 << 20, rest: rest, life: newLifetime()}
+	return &session{link: link, life: newLifetime(), opts: &Options{}, flights: map[wire.ID]*flight{}, era: wire.Legacy}, link
+}
