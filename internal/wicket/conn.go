@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/header"
 	"github.com/luanette/luanette/internal/sock"
 )
@@ -107,7 +108,7 @@ func (c *conn) next() (e *exchange, fits bool) {
 	if length == 0 {
 		return nil, false
 	}
-	e = &exchange{}
+	e = &exchange{ctx: &cancel.Context{}}
 	e.ctx.Begin(c.here)
 	if !e.parse(&c.sender, c.in[c.start:c.start+length]) {
 		return nil, false

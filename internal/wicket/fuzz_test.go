@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/header"
 )
 
@@ -23,7 +24,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var e exchange
+		e := exchange{ctx: &cancel.Context{}}
 		if !e.parse(&sender{}, in[:header.Length(in)]) {
 			return
 		}

@@ -12,7 +12,7 @@ import (
 
 // exchange is a request and its answer, in one piece of memory.
 type exchange struct {
-	ctx     cancel.Context
+	ctx     *cancel.Context // by itself, for whoever keeps it longer than the rest
 	request http.Request
 	url     url.URL
 	body    Body
@@ -27,7 +27,7 @@ func (e *exchange) parse(from *sender, head []byte) (ok bool) {
 		return false
 	}
 	r := &e.request
-	*r, e.url = *plain.WithContext(&e.ctx), from.url
+	*r, e.url = *plain.WithContext(e.ctx), from.url
 	r.URL, r.RequestURI = &e.url, target
 	r.Header, ok = from.lines.Read(rest, func(key, value string) header.Verdict { return frames(r, key, value) })
 	return ok && r.Host != "" && r.ContentLength >= 0
