@@ -3,11 +3,16 @@ package hub_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/hub"
 	"github.com/luanette/luanette/internal/tool"
 	"github.com/luanette/luanette/internal/wire"
 )
@@ -134,4 +139,72 @@ func TestIDInUseIsRefused(t *testing.T) {
 	if m := answer(t, c.post(t.Context(), c.call("1", "echo", ""))); m.Error != nil {
 		t.Errorf("the id is free again: %v", m.Error)
 	}
+}
+
+// A call ends with the rights of who made it, also where its client could come back
+// for the answer; and it is said why.
+func TestCallsEndWithTheirRights(t *testing.T) {
+	t.Parallel()
+	over := fault.New(fault.Denied, "the key is over")
+	for _, modern := range []bool{true, false} {
+		for _, path := range []string{"/mcp", "/mcp/up"} {
+			for _, streams := range []bool{true, false} {
+				t.Run(fmt.Sprintf("modern %v, %s, streams %v", modern, path, streams), func(t *testing.T) {
+					t.Parallel()
+					slow := newHanging()
+					opts := options(t, tools{"slow": slow.run})
+					opts.Upstreams = upstreams{"up": hangingPeer{&scripted{}, slow}}
+					url, revoke := serveRevocable(t, opts)
+					c := &client{t: t, url: url + path, modern: modern}
+					meta := `"progressToken":7`
+					if modern {
+						meta += "," + c.modernMeta()
+					} else {
+						c.initialize(wire.NewestLegacy)
+					}
+					body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{},"_meta":{` + meta + `}}}`
+					answers := make(chan *http.Response, 1)
+					go func() { answers <- c.post(t.Context(), body) }()
+					running := <-slow.began
+					if streams {
+						running.Caller.Progress(tool.Progress{Progress: 1})
+						response := <-answers
+						defer response.Body.Close()
+						if m := next(t, events(t, response)); m.Method != wire.NoteProgress {
+							t.Errorf("first came %+v", m)
+						}
+					}
+					revoke(over)
+					if why := <-slow.cancelled; !errors.Is(why, over) {
+						t.Errorf("cancelled because %v", why)
+					}
+					if !streams {
+						(<-answers).Body.Close()
+					}
+				})
+			}
+		}
+	}
+}
+
+// serveRevocable serves a hub whose clients' rights can be ended.
+func serveRevocable(t *testing.T, opts hub.Options) (url string, revoke func(why error)) {
+	t.Helper()
+	h := hub.New(opts)
+	rights, revoke := context.WithCancelCause(context.Background())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancelCause(r.Context())
+		stop := context.AfterFunc(rights, func() { cancel(context.Cause(rights)) })
+		defer stop()
+		h.Handler().ServeHTTP(w, r.WithContext(ctx))
+		cancel(nil)
+	}))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // whatever still runs is called off
+		h.Close(ctx)
+		server.Close()
+		revoke(nil)
+	})
+	return server.URL, revoke
 }

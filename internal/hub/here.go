@@ -32,7 +32,7 @@ func (s *sideStream) serve() {
 	if !t.endsHere(r) {
 		t.start(r.Context(), rd)
 		if h.attend(w, r, rd, s.prime, s.started) {
-			t.left(rd)
+			t.left(r.Context(), rd)
 		}
 		return
 	}
@@ -43,7 +43,7 @@ func (s *sideStream) serve() {
 	}
 	life := r.Context()
 	if rd.out.name != "" || !saysWhy(life) {
-		s.client.Begin(life, &h.leaving, func() { t.left(rd) })
+		s.client.Begin(life, &h.leaving, func() { t.left(r.Context(), rd) })
 		defer s.client.End()
 		life = context.WithoutCancel(life)
 	}
@@ -95,6 +95,6 @@ func (s *sideStream) open() {
 func (s *sideStream) write() {
 	defer close(s.done)
 	if s.round.beginStream() && s.hub.stream(s.w, s.r, s.round, s.prime, s.started) {
-		s.task.left(s.round)
+		s.task.left(s.r.Context(), s.round)
 	}
 }

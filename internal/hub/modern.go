@@ -42,14 +42,14 @@ func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about mod
 	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
 	if err == nil && t.isNew() {
 		t.header, t.network = headersOfTrace(r.Header), "tcp"
-		(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd}).serve()
+		(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd}).serve() //nolint:contextcheck // its context is the request's
 		return
 	}
 	if err != nil {
 		rd.settle(nil, err, false)
 	}
 	if gone := e.hub.attend(w, r, rd, false, nil); gone && t != nil {
-		t.left(rd)
+		t.left(r.Context(), rd)
 	}
 }
 

@@ -187,7 +187,7 @@ func (e *endpoint) goOn(ctx context.Context, who string, m wire.Message) []byte 
 	case <-rd.over():
 	case <-ctx.Done():
 		if t != nil && !t.isNew() {
-			t.left(rd)
+			t.left(ctx, rd)
 		}
 		return nil
 	}

@@ -34,7 +34,7 @@ func (e *endpoint) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if eraOf(r.Header.Get(wire.HeaderRevision), m) == wire.Modern {
-		e.postModern(w, r, m) //nolint:contextcheck // its context is the request's
+		e.postModern(w, r, m)
 	} else {
 		e.postLegacy(w, r, m) //nolint:contextcheck // its context is the request's
 	}

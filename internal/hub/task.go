@@ -194,10 +194,15 @@ func (t *task) current() *round {
 	return t.round
 }
 
-// left is told when the client closed the connection of a round. Whoever cannot
-// get the answer any more does not need it.
-func (t *task) left(rd *round) {
+// left is told when the request of a round, whose ctx is given, is over before it was
+// answered. Whoever cannot get the answer any more does not need it, and whose rights
+// are over shall not have it.
+func (t *task) left(ctx context.Context, rd *round) {
 	if t.current() != rd {
+		return
+	}
+	if why := context.Cause(ctx); fault.CodeOf(why) == fault.Denied {
+		t.cancel(why)
 		return
 	}
 	primed := t.version >= wire.Revision2511 || rd.out.position() > 0
