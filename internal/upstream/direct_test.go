@@ -107,15 +107,13 @@ func TestDirectRefusesToSayMore(t *testing.T) {
 		if got, err := c.ask(t.Context(), "hello", Header{name, value}); err == nil {
 			t.Errorf("%q: %q was sent, and answered with %s", name, value, got)
 		}
-		own := *c
-		own.headers = http.Header{name: {value}}
+		own := client{url: c.url, headers: http.Header{name: {value}}}
 		if text, ok := own.preface(); ok {
 			t.Errorf("%q: %q would be sent as %q", name, value, text)
 		}
 	}
 	for _, name := range []string{"accept", "Host", "mcp-session-id", "Traceparent"} { // said once is enough
-		own := *c
-		own.headers = http.Header{name: {"x"}}
+		own := client{url: c.url, headers: http.Header{name: {"x"}}}
 		if text, ok := own.preface(); ok {
 			t.Errorf("%s may be said twice, after %q", name, text)
 		}

@@ -3,7 +3,10 @@ package upstream
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,47 +17,75 @@ import (
 // however long the call took.
 func TestConnectionOutlivesItsCall(t *testing.T) {
 	t.Parallel()
-	returned := make(chan struct{})
-	c, connections := directTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		m, _ := wire.Parse(body)
-		time.Sleep(15 * time.Millisecond) // longer than the moment for which nobody watches
-		w.Header().Set("Content-Type", wire.ContentEvent)
-		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
-		_ = http.NewResponseController(w).Flush()
-		<-returned
-	}))
-	s, link := sessionOver(c, time.Minute)
-	for i := range 5 {
-		if _, err := s.do(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-		returned <- struct{}{}
-		link.life.wg.Wait() // what is left is read
-		if got := connections.Load(); got != 1 {
-			t.Fatalf("%d connections for %d calls", got, i+1)
+	for name, to := range map[string]func(*testing.T, http.Handler) (*client, *atomic.Int64){"plain": directTo, "TLS": secureTo} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			returned := make(chan struct{})
+			c, connections := to(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(15 * time.Millisecond) // longer than the moment for which nobody watches
+				answerStream(w, r)
+				<-returned
+			}))
+			s, link := sessionOver(c, time.Minute)
+			for i := range 5 {
+				if _, err := s.do(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
+					t.Fatal(err)
+				}
+				returned <- struct{}{}
+				link.life.wg.Wait() // what is left is read
+				if got := connections.Load(); got != 1 {
+					t.Fatalf("%d connections for %d calls", got, i+1)
+				}
+			}
+		})
+	}
+}
+
+// secureTo is directTo where the standard library has the connection.
+func secureTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
+	t.Helper()
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
 		}
 	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c := clientOf(t, server.URL+"/mcp")
+	c.http.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	return c, &connections
+}
+
+// answerStream answers a request with an event.
+func answerStream(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	m, _ := wire.Parse(body)
+	w.Header().Set("Content-Type", wire.ContentEvent)
+	_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
+	_ = http.NewResponseController(w).Flush()
 }
 
 // One that never ends it is left alone.
 func TestAnEndlessStreamIsLeft(t *testing.T) {
 	t.Parallel()
-	left := make(chan struct{})
-	c, _ := directTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		m, _ := wire.Parse(body)
-		w.Header().Set("Content-Type", wire.ContentEvent)
-		_, _ = fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", m.ID)
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-		close(left)
-	}))
-	s, _ := sessionOver(c, time.Millisecond)
-	if _, err := s.do(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
-		t.Fatal(err)
+	for name, to := range map[string]func(*testing.T, http.Handler) (*client, *atomic.Int64){"plain": directTo, "TLS": secureTo} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := make(chan struct{})
+			c, _ := to(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answerStream(w, r)
+				<-r.Context().Done()
+				close(left)
+			}))
+			s, _ := sessionOver(c, time.Millisecond)
+			if _, err := s.do(t.Context(), &request{method: wire.MethodToolsList, params: []byte(`{}`), timeout: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+			<-left
+		})
 	}
-	<-left
 }
 
 // sessionOver is one whose server may take so long to end an answer.

@@ -263,10 +263,10 @@ func (l *httpLink) resume(ctx context.Context, last string) (io.ReadCloser, erro
 
 // drain reads what little is left of a body, so that its connection can serve
 // the next request. It does not wait: the call is over, and what the server takes its
-// time to end is left a moment after it, where the connection is our own.
+// time to end is left a moment after it.
 func (l *httpLink) drain(body io.ReadCloser) {
-	if own, ok := body.(*directAnswer); ok {
-		own.linger(l.rest)
+	if b, ok := body.(interface{ linger(limit time.Duration) }); ok {
+		b.linger(l.rest)
 	}
 	ran := l.life.run(func(context.Context) {
 		_, _ = io.CopyN(io.Discard, body, 64<<10)

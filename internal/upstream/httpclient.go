@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/luanette/luanette/internal/clock"
 	"github.com/luanette/luanette/internal/fault"
 	"github.com/luanette/luanette/internal/secret"
 )
@@ -18,8 +19,9 @@ type client struct {
 	url     *url.URL
 	headers http.Header
 	http    *http.Client
-	direct  *direct // nil where there is none
-	login   *bearer // nil: credentials, if any, are among the headers
+	vigil   clock.Vigil // over those who may not want to wait any more
+	direct  *direct     // nil where there is none
+	login   *bearer     // nil: credentials, if any, are among the headers
 }
 
 func (o *Options) newClient(spec Spec) (*client, error) {
@@ -184,22 +186,14 @@ func (c *client) send(ctx context.Context, d *dispatch) (response, error) {
 		return r, err
 	}
 	r.close()
-	request, err := c.request(ctx, d)
-	if err != nil {
-		return response{}, err
-	}
-	return received(c.http.Do(request)) //nolint:bodyclose // whoever gets the response closes it
+	return c.tethered(ctx, d, c.http.Do)
 }
 
 func (c *client) roundTrip(ctx context.Context, d *dispatch) (response, error) {
 	if d.to == c.url && c.direct.suits(d) {
 		return c.direct.roundTrip(ctx, d)
 	}
-	request, err := c.request(ctx, d)
-	if err != nil {
-		return response{}, err
-	}
-	return received(c.http.Transport.RoundTrip(request)) //nolint:bodyclose // whoever gets the response closes it
+	return c.tethered(ctx, d, c.http.Transport.RoundTrip)
 }
 
 func (c *client) close() {
