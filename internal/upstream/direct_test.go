@@ -21,6 +21,14 @@ import (
 // directTo is a client of a server, and how many connections that has seen.
 func directTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
 	t.Helper()
+	server, connections := counting(h)
+	server.Start()
+	t.Cleanup(server.Close)
+	return clientOf(t, server.URL+"/mcp?x=1"), connections
+}
+
+// counting is a server that counts its connections.
+func counting(h http.Handler) (*httptest.Server, *atomic.Int64) {
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
@@ -28,9 +36,7 @@ func directTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
 			connections.Add(1)
 		}
 	}
-	server.Start()
-	t.Cleanup(server.Close)
-	return clientOf(t, server.URL+"/mcp?x=1"), &connections
+	return server, &connections
 }
 
 func clientOf(t *testing.T, address string) *client {

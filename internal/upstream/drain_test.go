@@ -3,9 +3,7 @@ package upstream
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,18 +42,12 @@ func TestConnectionOutlivesItsCall(t *testing.T) {
 // secureTo is directTo where the standard library has the connection.
 func secureTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
 	t.Helper()
-	var connections atomic.Int64
-	server := httptest.NewUnstartedServer(h)
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			connections.Add(1)
-		}
-	}
+	server, connections := counting(h)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c := clientOf(t, server.URL+"/mcp")
 	c.http.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
-	return c, &connections
+	return c, connections
 }
 
 // answerStream answers a request with an event.
