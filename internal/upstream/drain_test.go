@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/cancel"
 	"github.com/luanette/luanette/internal/wire"
 )
 
@@ -19,8 +21,10 @@ func TestConnectionOutlivesItsCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			returned := make(chan struct{})
-			c, connections := to(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				time.Sleep(15 * time.Millisecond) // longer than the moment for which nobody watches
+			var c *client
+			var connections *atomic.Int64
+			c, connections = to(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c.untilWatched()
 				answerStream(w, r)
 				<-returned
 			}))
@@ -37,6 +41,22 @@ func TestConnectionOutlivesItsCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untilWatched returns when whoever asked before does not wait unwatched any more: those
+// who begin later are watched over later.
+func (c *client) untilWatched() {
+	vigil := &c.vigil
+	if c.direct != nil {
+		vigil = &c.direct.vigil
+	}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	noticed := make(chan struct{})
+	var w cancel.Watch
+	w.Begin(ended, vigil, func() { close(noticed) })
+	<-noticed
+	w.End()
 }
 
 // secureTo is directTo where the standard library has the connection.

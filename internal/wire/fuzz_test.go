@@ -56,7 +56,7 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("Lacks(%q, %q) is wrong", data, key)
 		}
 		if !utf8.Valid(data) || !json.Valid(data) {
-			t.Skip("no message has it")
+			return // no message has it
 		}
 		data = bytes.TrimSpace(data)
 		switch data[0] {
