@@ -48,7 +48,7 @@ func (e *endpoint) adopt(ctx context.Context, id, who string) (*session, error) 
 		e.backend.remember(ctx, kind)
 	}
 	s := newSession(e, who, false)
-	s.call(id)
+	s.setID(id)
 	s.adopted = true
 	s.initialize(v.Version, v.Caps)
 	s.ready.Store(true)

@@ -65,14 +65,14 @@ func newSession(ep *endpoint, who string, shared bool) *session {
 		asked:   map[wire.ID]chan wire.Message{},
 		watched: map[string]func(){},
 	}
-	s.call(rand.Text()) // 130 bits
+	s.setID(rand.Text()) // 130 bits
 	s.level.Store(int32(levelInfo))
 	s.touch(time.Now())
 	return s
 }
 
-// call gives a session that nobody knows yet its id.
-func (s *session) call(id string) {
+// setID names a session that nobody knows yet.
+func (s *session) setID(id string) {
 	sum := sha256.Sum256([]byte(id))
 	s.id, s.name = id, "session:"+hex.EncodeToString(sum[:6])
 }

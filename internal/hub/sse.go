@@ -22,7 +22,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := newSession(h.own, h.principal(r), true)
-	s.call(h.tag(s.id)) // what is posted elsewhere finds its way here
+	s.setID(h.tag(s.id)) // what is posted elsewhere finds its way here
 	if err := h.own.sessions.add(r.Context(), s); err != nil {
 		refuse(w, http.StatusServiceUnavailable, "", err)
 		return

@@ -18,7 +18,8 @@ type tether struct {
 	timer *time.Timer // nil: it does not linger
 }
 
-// tethered sends a request by the standard library, made for the context it is given.
+// tethered sends a dispatch by the standard library, with a context that ends with ctx
+// as long as the answer does not linger.
 func (c *client) tethered(ctx context.Context, d *dispatch, send func(*http.Request) (*http.Response, error)) (response, error) {
 	if ctx.Err() != nil { // nobody wants to know
 		return response{}, context.Cause(ctx)
