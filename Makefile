@@ -9,7 +9,7 @@ CACHE    := $(CURDIR)/.cache
 BIN      := $(CURDIR)/bin/luanette
 LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
 LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
-SOURCES  := $(shell find cmd internal lua -path internal/hud/web -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
+SOURCES  := $(shell find cmd internal lua -path internal/ui/web -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
 
 # Real MCP servers and judges that tests talk to, pinned in test/neighbours.
 NEIGHBOURS := $(CURDIR)/test/neighbours/node_modules
@@ -20,16 +20,16 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 .PHONY: run
-run: hud build ## Start the server on 127.0.0.1:8081
+run: web build ## Start the server on 127.0.0.1:8081
 	$(BIN) serve
 
 .PHONY: build
 build: $(BIN) ## Build bin/luanette
 
 # The web page. A program built without it works, and says how to get it.
-WEB := internal/hud/web
-.PHONY: hud
-hud: $(WEB)/dist/index.html ## Build the web page that the server shows
+WEB := internal/ui/web
+.PHONY: web
+web: $(WEB)/dist/index.html ## Build the web page that the server shows
 
 $(WEB)/dist/index.html: $(shell find $(WEB)/src $(WEB)/public $(WEB)/*.json $(WEB)/*.ts $(WEB)/index.html -type f 2>/dev/null)
 	cd $(WEB) && npm install --no-save --no-audit --no-fund --ignore-scripts && npm run build
@@ -48,8 +48,8 @@ test: neighbours system ## Install what tests need and run all of them
 	$(MAKE) browser
 
 .PHONY: browser
-browser: hud build ## The web page in a real browser; pictures of it in .cache/hud/screenshots
-	@if command -v chromium >/dev/null; then cd test/hud && \
+browser: web build ## The web page in a real browser; pictures of it in .cache/web/screenshots
+	@if command -v chromium >/dev/null; then cd test/web && \
 	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --ignore-scripts && \
 	  LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test; \
 	else echo "chromium is not installed: the web page was not tested"; fi

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Caller is one client with its connection and, in the older era, its session.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/bench/calls"
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // eras of clients and of the upstream, as the hub's namespaces are called too.
@@ -45,13 +45,13 @@ func serveHub(ctx context.Context, address, door, upstream, guarded string) erro
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	env := app.Environment{"HOME": data}
-	config, err := app.Load(app.Sources{File: file, Env: env})
+	env := server.Environment{"HOME": data}
+	config, err := server.Load(server.Sources{File: file, Env: env})
 	if err != nil {
 		return err
 	}
 	config.TuneCollector(env)
-	house, err := app.Build(ctx, config, app.Options{Version: "bench", Stderr: io.Discard, Env: env})
+	house, err := server.Build(ctx, config, server.Options{Version: "bench", Stderr: io.Discard, Env: env})
 	if err != nil {
 		return err
 	}

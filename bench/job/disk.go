@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/luanette/luanette/internal/db"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // commits are rows that our database stores one by one, each on disk before the

@@ -13,14 +13,14 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/durable"
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/jobs/durable"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // atOnce does something so many times, several at once.

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/bench/proc"
-	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 func main() {

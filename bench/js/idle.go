@@ -12,7 +12,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/luanette/luanette/internal/js"
+	"github.com/luanette/luanette/internal/scripting/js"
 )
 
 // idle is how many are held at once.

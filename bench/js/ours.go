@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/luanette/luanette/internal/js"
+	"github.com/luanette/luanette/internal/scripting/js"
 )
 
 // ours runs scripts with the engine of Luanette.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/luanette/luanette/bench/calls"
 	"github.com/luanette/luanette/bench/proc"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/llm/llmtest"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 const (

@@ -11,11 +11,11 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // toolbox is many tools of this process: calc.double, which answers at once,

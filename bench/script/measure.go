@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // spent is what one run takes.

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 //go:embed testdata/*.txt

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 func main() {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // TestToolsAreFound holds what make bench-search prints.

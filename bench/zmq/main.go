@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 func main() {

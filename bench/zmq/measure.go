@@ -11,9 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // figures are what one turn found out.

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/bridge"
-	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
 func serveZMQ(ctx context.Context) error {
-	b, err := bridge.Open(ctx, bridge.Options{Name: "bench", Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: echo{}})
+	b, err := hootserver.Open(ctx, hootserver.Options{Name: "bench", Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: echo{}})
 	if err != nil {
 		return err
 	}

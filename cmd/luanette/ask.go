@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // asks lets a caller at a terminal be asked to approve what a script wants to do.

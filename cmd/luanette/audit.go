@@ -13,10 +13,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/luanette/luanette/internal/admin"
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/audit"
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // auditCommand is `luanette audit`: who did what.
@@ -43,7 +43,7 @@ func (c *auditListCommand) Run(ctx context.Context, world *process) error {
 	}
 	query := c.query()
 	query.Set("limit", strconv.Itoa(cmp.Or(c.Limit, 100)))
-	var list admin.AuditList
+	var list adminapi.AuditList
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ type auditVerifyCommand struct{ deskFlags }
 
 // Run verifies every chain; the exit code tells whether all are sound.
 func (c *auditVerifyCommand) Run(ctx context.Context, world *process) error {
-	var v admin.AuditVerified
+	var v adminapi.AuditVerified
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/audit/verify", nil, &v)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ type auditExportCommand struct {
 
 // Run writes every chain in its order.
 func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk app.Desk) error {
+	return c.at(ctx, world, func(desk server.Desk) error {
 		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "export the audit log").WithHint("give a file that does not exist")
@@ -127,15 +127,15 @@ func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
 	})
 }
 
-func exportAll(ctx context.Context, desk app.Desk, out *json.Encoder) (count int, err error) {
-	var chains admin.AuditChains
+func exportAll(ctx context.Context, desk server.Desk, out *json.Encoder) (count int, err error) {
+	var chains adminapi.AuditChains
 	if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/audit/chains", nil, &chains); err != nil {
 		return 0, err
 	}
 	for _, chain := range chains.Chains {
 		for last := chain.Cut; ; {
 			query := url.Values{"node": {chain.Node}, "after": {strconv.FormatInt(last, 10)}, "limit": {"5000"}}
-			var list admin.AuditList
+			var list adminapi.AuditList
 			if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 				return count, err
 			}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/admin"
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/audit"
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // follow prints what is added to the chains of all nodes until ctx ends; with
 // --since also what was before.
 func (c *auditListCommand) follow(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk app.Desk) error {
+	return c.at(ctx, world, func(desk server.Desk) error {
 		f := follower{desk: desk, query: c.query(), seen: map[string]int64{}}
 		if c.Since == 0 {
 			if err := f.skip(ctx); err != nil {
@@ -63,14 +63,14 @@ func (c *auditListCommand) follow(ctx context.Context, world *process) error {
 
 // follower knows how far it has read every chain.
 type follower struct {
-	desk  app.Desk
+	desk  server.Desk
 	query url.Values
 	seen  map[string]int64 // by node
 	shown int
 }
 
 func (f *follower) chains(ctx context.Context) ([]audit.Chain, error) {
-	var all admin.AuditChains
+	var all adminapi.AuditChains
 	_, err := askAdmin(ctx, f.desk, http.MethodGet, "/api/v1/audit/chains", nil, &all)
 	return all.Chains, err
 }
@@ -115,7 +115,7 @@ func (f *follower) read(ctx context.Context, chain audit.Chain) (fresh []audit.E
 		for name, values := range f.query {
 			query[name] = values
 		}
-		var list admin.AuditList
+		var list adminapi.AuditList
 		if _, err := askAdmin(ctx, f.desk, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 			return nil, err
 		}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/backend"
-	"github.com/luanette/luanette/internal/backoff"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/hoot01"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/zmq/hootclient"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
 // backendCommand is `luanette backend`: a front end reduced to one question.
@@ -43,7 +43,7 @@ type backendFlags struct {
 }
 
 // at connects, does something there, and says goodbye.
-func (f *backendFlags) at(ctx context.Context, do func(context.Context, *backend.Client) error) error {
+func (f *backendFlags) at(ctx context.Context, do func(context.Context, *hootclient.Client) error) error {
 	endpoint := strings.TrimPrefix(f.URL, "zmq+")
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "tcp://" + endpoint
@@ -51,13 +51,13 @@ func (f *backendFlags) at(ctx context.Context, do func(context.Context, *backend
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fault.New(fault.Timeout, "no answer within %v", f.Timeout).
 		WithHint("see that a backend by docs/backends.md listens at %s", f.URL))
 	defer cancel()
-	c, err := backend.Dial(ctx, endpoint, backend.Options{})
+	c, err := hootclient.Dial(ctx, endpoint, hootclient.Options{})
 	for try := 1; err != nil && f.Wait && ctx.Err() == nil; try++ {
 		select {
 		case <-time.After(backoff.Policy{}.Delay(try)):
 		case <-ctx.Done():
 		}
-		c, err = backend.Dial(ctx, endpoint, backend.Options{})
+		c, err = hootclient.Dial(ctx, endpoint, hootclient.Options{})
 	}
 	if err != nil {
 		return fault.Wrap(fault.CodeOf(err), err, "connect to %s", f.URL).WithHint("%s", hintOr(err, "see that the backend runs"))
@@ -81,7 +81,7 @@ type backendPingCommand struct {
 
 // Run greets the backend and sends it heartbeats.
 func (c *backendPingCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ type backendToolsCommand struct{ backendFlags }
 
 // Run lists the tools in rows, or the whole catalog as it came.
 func (c *backendToolsCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -140,7 +140,7 @@ func (c *backendToolsCommand) Run(ctx context.Context, world *process) error {
 }
 
 // kindOf is what a tool says it does to the world.
-func kindOf(t hoot01.Tool) string {
+func kindOf(t hootproto.Tool) string {
 	switch {
 	case t.ReadOnly:
 		return "reads"
@@ -170,7 +170,7 @@ that is an error exits with 1.`
 
 // Run sends the request.
 func (c *backendSendCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, _, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -179,7 +179,7 @@ func (c *backendSendCommand) Run(ctx context.Context, world *process) error {
 		if err != nil {
 			return err
 		}
-		id := hoot01.NewID()
+		id := hootproto.NewID()
 		stop := showProgress(ctx, world, client, catalog.Broadcasts, id)
 		reply, err := client.Ask(ctx, id, body)
 		stop()
@@ -191,7 +191,7 @@ func (c *backendSendCommand) Run(ctx context.Context, world *process) error {
 }
 
 // body is the request as it is sent.
-func (c *backendSendCommand) body(world *process, catalog hoot01.Catalog) (json.RawMessage, error) {
+func (c *backendSendCommand) body(world *process, catalog hootproto.Catalog) (json.RawMessage, error) {
 	text := c.What
 	if text == "-" {
 		read, err := io.ReadAll(world.Stdin)
@@ -218,11 +218,11 @@ func (c *backendSendCommand) body(world *process, catalog hoot01.Catalog) (json.
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(hoot01.Call{Name: text, Arguments: raw})
+	return json.Marshal(hootproto.Call{Name: text, Arguments: raw})
 }
 
 // typeOf is the type a tool's schema gives an argument, or nothing.
-func typeOf(catalog hoot01.Catalog, name, key string) string {
+func typeOf(catalog hootproto.Catalog, name, key string) string {
 	for _, t := range catalog.Tools {
 		var schema struct {
 			Properties map[string]struct{ Type any }
@@ -238,7 +238,7 @@ func typeOf(catalog hoot01.Catalog, name, key string) string {
 
 // show prints a reply. One that is an error is an error here.
 func (c *backendSendCommand) show(world *process, reply json.RawMessage) error {
-	var outcome hoot01.Outcome
+	var outcome hootproto.Outcome
 	if err := json.Unmarshal(reply, &outcome); err != nil {
 		return fault.Wrap(fault.Upstream, err, "read reply")
 	}
@@ -261,17 +261,17 @@ func (c *backendSendCommand) show(world *process, reply json.RawMessage) error {
 }
 
 // showProgress draws a bar of how far the request has come, when a person looks.
-func showProgress(ctx context.Context, world *process, client *backend.Client, broadcasts string, id hoot01.ID) (stop func()) {
+func showProgress(ctx context.Context, world *process, client *hootclient.Client, broadcasts string, id hootproto.ID) (stop func()) {
 	if broadcasts == "" || terminalWidth(world.Stderr) == 0 {
 		return func() {}
 	}
 	shown := newLive(world)
-	err := client.Listen(ctx, broadcasts, func(o hoot01.Other) {
+	err := client.Listen(ctx, broadcasts, func(o hootproto.Other) {
 		if o.Type != "progress" {
 			return
 		}
 		if known, err := o.Known(); err == nil {
-			if p, ok := known.(hoot01.Progress); ok && p.JobID == id.String() {
+			if p, ok := known.(hootproto.Progress); ok && p.JobID == id.String() {
 				shown.progress(tool.Progress{Progress: p.Percent, Total: 1, Message: p.Message})
 			}
 		}
@@ -290,7 +290,7 @@ type backendListenCommand struct {
 
 // Run prints broadcasts, one JSON object a line.
 func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, func(ctx context.Context, client *backend.Client) error {
+	return c.at(ctx, func(ctx context.Context, client *hootclient.Client) error {
 		catalog, service, err := client.Ready(ctx)
 		if err != nil {
 			return err
@@ -298,8 +298,8 @@ func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
 		if catalog.Broadcasts == "" {
 			return fault.New(fault.NotFound, "%s tells nobody anything", service).WithHint("its catalog names no broadcasts")
 		}
-		heard := make(chan hoot01.Other, 1024)
-		err = client.Listen(ctx, catalog.Broadcasts, func(o hoot01.Other) {
+		heard := make(chan hootproto.Other, 1024)
+		err = client.Listen(ctx, catalog.Broadcasts, func(o hootproto.Other) {
 			select {
 			case heard <- o:
 			default: // whoever reads us is too slow
@@ -312,7 +312,7 @@ func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
 	})
 }
 
-func (c *backendListenCommand) print(ctx context.Context, world *process, client *backend.Client, heard <-chan hoot01.Other) error {
+func (c *backendListenCommand) print(ctx context.Context, world *process, client *hootclient.Client, heard <-chan hootproto.Other) error {
 	for n := 1; ; n++ {
 		select {
 		case o := <-heard:

@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/backup"
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/store/backup"
 )
 
 // backupCommand is `luanette backup`.
@@ -38,9 +38,9 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 	}
 	shown := newBytesShown(world, "packed")
 	defer shown.end()
-	options := app.BackupOptions{Version: version, Env: world.Env, Progress: shown.progress}
+	options := server.BackupOptions{Version: version, Env: world.Env, Progress: shown.progress}
 	if c.File == "-" {
-		return app.Backup(ctx, loaded, world.Stdout, options)
+		return server.Backup(ctx, loaded, world.Stdout, options)
 	}
 	partial := c.File + ".partial"
 	if _, err := os.Stat(c.File); err == nil {
@@ -51,7 +51,7 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 		return fault.Wrap(fault.Config, err, "write backup")
 	}
 	out := bufio.NewWriterSize(file, 1<<20)
-	err = app.Backup(ctx, loaded, out, options)
+	err = server.Backup(ctx, loaded, out, options)
 	if err = errors.Join(err, out.Flush(), file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
@@ -86,7 +86,7 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	}
 	shown := newBytesShown(world, "restored")
 	defer shown.end()
-	in, options := world.Stdin, app.RestoreOptions{Env: world.Env, Replace: c.Replace}
+	in, options := world.Stdin, server.RestoreOptions{Env: world.Env, Replace: c.Replace}
 	if c.File == "-" {
 		options.Progress = shown.progress // of what is unpacked: nobody knows how much will come
 	} else {
@@ -97,7 +97,7 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 		defer func() { _ = file.Close() }()
 		in = &counted{from: file, progress: shown.progress, total: sizeOf(file)}
 	}
-	restored, err := app.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<16), options)
+	restored, err := server.Restore(ctx, loaded, bufio.NewReaderSize(in, 1<<16), options)
 	shown.end()
 	for _, folder := range restored.Removed {
 		fmt.Fprintf(world.Stderr, "removed %s, which a restore that was broken off had left\n", folder)

@@ -7,9 +7,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // callCommand is `luanette call`.
@@ -30,7 +30,7 @@ JSON as it is: tags:='["a","b"]'.`
 // Run calls the tool and prints its answer.
 func (c *callCommand) Run(ctx context.Context, world *process) error {
 	var view tool.View
-	err := c.at(ctx, world, func(desk app.Desk) error {
+	err := c.at(ctx, world, func(desk server.Desk) error {
 		arguments, err := c.arguments(ctx, world, desk)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (c *callCommand) Run(ctx context.Context, world *process) error {
 }
 
 // arguments joins --args and the pairs, which win.
-func (c *callCommand) arguments(ctx context.Context, world *process, desk app.Desk) (map[string]json.RawMessage, error) {
+func (c *callCommand) arguments(ctx context.Context, world *process, desk server.Desk) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if c.Raw != "" {
 		text := []byte(c.Raw)
@@ -101,7 +101,7 @@ func readPair(pair string, typeOf func(key string) string) (string, json.RawMess
 }
 
 // argumentTypes asks for the tool's schema; arguments of several types have none.
-func argumentTypes(ctx context.Context, world *process, desk app.Desk, name string) (map[string]string, error) {
+func argumentTypes(ctx context.Context, world *process, desk server.Desk, name string) (map[string]string, error) {
 	view, err := callTool(ctx, world, desk, "get_tool_definitions", map[string]any{"names": []string{name}})
 	if err != nil {
 		return nil, err

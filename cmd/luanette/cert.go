@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // certCommand is `luanette cert`.

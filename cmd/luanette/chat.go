@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/agent"
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // chatCommand is `luanette chat`.
@@ -54,20 +54,20 @@ func (c *chatCommand) Run(ctx context.Context, world *process) error {
 	return errors.Join(err, conversation.Close(ctx))
 }
 
-func (c *chatCommand) begin(ctx context.Context, world *process) (app.Chat, error) {
+func (c *chatCommand) begin(ctx context.Context, world *process) (server.Chat, error) {
 	defer spin(world, "connecting")()
 	if c.Server != "" {
-		return app.ConnectChat(c.Server, c.User, c.token(world))
+		return server.ConnectChat(c.Server, c.User, c.token(world))
 	}
 	loaded, err := c.load(world, nil)
 	if err != nil {
 		return nil, err
 	}
-	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: world.Env}
 	if c.LogLevel != nil {
 		options.Stderr = world.Stderr
 	}
-	house, err := app.Build(ctx, loaded, options)
+	house, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (c *chatCommand) begin(ctx context.Context, world *process) (app.Chat, erro
 type talker struct {
 	flags *chatCommand
 	world *process
-	chat  app.Chat
+	chat  server.Chat
 }
 
 // loop reads messages until there are no more. That an answer fails is shown, and

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/hub"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
 // counter is an upstream that notes every call. Its tool add keeps one entry per

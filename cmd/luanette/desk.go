@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/secret"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // deskFlags are those of every command that asks our tools for something: of a
@@ -44,12 +44,12 @@ func (f tokenFlag) token(world *process) secret.Text {
 }
 
 // open finds the desk. A spinner runs meanwhile when a person is looking.
-func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) {
+func (f *deskFlags) open(ctx context.Context, world *process) (server.Desk, error) {
 	defer spin(world, "connecting")()
-	options := app.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
 	if f.Server != "" {
 		options.Key, options.Wait = f.token(world), f.Wait
-		return app.Connect(ctx, f.Server, options)
+		return server.Connect(ctx, f.Server, options)
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) 
 		options.Stderr = world.Stderr
 	}
 	loaded.TuneCollector(world.Env)
-	house, err := app.Build(ctx, loaded, options)
+	house, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (f *deskFlags) open(ctx context.Context, world *process) (app.Desk, error) 
 }
 
 // at opens the desk, does something there, and closes it.
-func (f *deskFlags) at(ctx context.Context, world *process, do func(app.Desk) error) error {
+func (f *deskFlags) at(ctx context.Context, world *process, do func(server.Desk) error) error {
 	desk, err := f.open(ctx, world)
 	if err != nil {
 		return err
@@ -77,14 +77,14 @@ func (f *deskFlags) at(ctx context.Context, world *process, do func(app.Desk) er
 
 // ask calls one of our tools. A tool that failed is an error here.
 func (f *deskFlags) ask(ctx context.Context, world *process, name string, args any) (view tool.View, err error) {
-	err = f.at(ctx, world, func(desk app.Desk) error {
+	err = f.at(ctx, world, func(desk server.Desk) error {
 		view, err = callTool(ctx, world, desk, name, args)
 		return err
 	})
 	return view, err
 }
 
-func callTool(ctx context.Context, world *process, desk app.Desk, name string, args any) (tool.View, error) {
+func callTool(ctx context.Context, world *process, desk server.Desk, name string, args any) (tool.View, error) {
 	shown := newLive(world)
 	view, err := desk.Call(ctx, name, args, shown.caller())
 	shown.end()

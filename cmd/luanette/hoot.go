@@ -4,7 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // hootCommand is `luanette hoot`.
@@ -41,7 +41,7 @@ func (c *hootCommand) Run(ctx context.Context, world *process) error {
 			return err
 		}
 	}
-	house, err := app.BuildMusic(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	house, err := server.BuildMusic(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}

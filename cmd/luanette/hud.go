@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/term"
 
-	dashboard "github.com/luanette/luanette/internal/hud/terminal"
+	dashboard "github.com/luanette/luanette/internal/ui/terminal"
 )
 
 // hudCommand is `luanette hud`.

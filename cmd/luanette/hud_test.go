@@ -17,8 +17,8 @@ import (
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
 
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/inet/inettest"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
 )
 
 // running is a real server in a process of its own, which can be killed and
@@ -32,7 +32,7 @@ type running struct {
 
 func startServer(t *testing.T, config string) *running {
 	t.Helper()
-	s := &running{t: t, folder: t.TempDir(), listen: inettest.OwnAddress()}
+	s := &running{t: t, folder: t.TempDir(), listen: netguardtest.OwnAddress()}
 	if err := os.WriteFile(filepath.Join(s.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // jobCommand is `luanette job`. Jobs run in a server, so each of these asks one.

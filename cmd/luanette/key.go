@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access"
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/gate"
-	"github.com/luanette/luanette/internal/keyring"
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // keyCommand is `luanette key`: what opens the doors of a server.
@@ -26,7 +26,7 @@ type keyCommand struct {
 // Help is shown by `luanette key --help`.
 func (keyCommand) Help() string {
 	var scopes strings.Builder
-	for _, s := range access.Scopes {
+	for _, s := range principal.Scopes {
 		fmt.Fprintf(&scopes, "  %-6s %s\n", s, s.Opens())
 	}
 	return `While there is no key, a server answers everybody on its own machine and refuses
@@ -46,19 +46,19 @@ type keyFlags struct {
 }
 
 // open finds the keys: of a running server, or of the configuration.
-func (f *keyFlags) open(ctx context.Context, world *process) (app.Keys, error) {
+func (f *keyFlags) open(ctx context.Context, world *process) (server.Keys, error) {
 	if f.Server != "" {
-		return app.ConnectKeys(f.Server, f.token(world))
+		return server.ConnectKeys(f.Server, f.token(world))
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {
 		return nil, err
 	}
-	return app.OpenKeys(ctx, loaded, world.Env)
+	return server.OpenKeys(ctx, loaded, world.Env)
 }
 
 // at opens the keys, does something with them, and lets go of them.
-func (f *keyFlags) at(ctx context.Context, world *process, do func(app.Keys) error) error {
+func (f *keyFlags) at(ctx context.Context, world *process, do func(server.Keys) error) error {
 	keys, err := f.open(ctx, world)
 	if err != nil {
 		return err
@@ -83,14 +83,14 @@ type keyCreateCommand struct {
 // Run makes the key. The token is all that goes to standard output, so that it can
 // be put where it belongs without being seen.
 func (c *keyCreateCommand) Run(ctx context.Context, world *process) error {
-	want := gate.NewKey{Name: c.Name, Expires: c.Expires, Rights: keyring.Rights{
+	want := httpauth.NewKey{Name: c.Name, Expires: c.Expires, Rights: apikey.Rights{
 		Org: c.Org, User: c.User, Namespaces: c.Namespace, Tools: c.Tool,
-		Limits: access.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
+		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
 	}}
 	for _, s := range c.Scope {
-		want.Scopes = append(want.Scopes, access.Scope(s))
+		want.Scopes = append(want.Scopes, principal.Scope(s))
 	}
-	return c.at(ctx, world, func(keys app.Keys) error {
+	return c.at(ctx, world, func(keys server.Keys) error {
 		made, err := keys.Create(ctx, want)
 		if err != nil {
 			return err
@@ -126,13 +126,13 @@ type keyListCommand struct {
 
 // Run lists the keys.
 func (c *keyListCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(keys app.Keys) error {
+	return c.at(ctx, world, func(keys server.Keys) error {
 		list, err := keys.List(ctx)
 		if err != nil {
 			return err
 		}
 		if !c.All {
-			list = slices.DeleteFunc(list, func(k gate.KeyView) bool { return k.State != "active" })
+			list = slices.DeleteFunc(list, func(k httpauth.KeyView) bool { return k.State != "active" })
 		}
 		if c.JSON {
 			return printValue(world, list)
@@ -150,7 +150,7 @@ func (c *keyListCommand) Run(ctx context.Context, world *process) error {
 }
 
 // narrowed says what a key is narrowed to.
-func narrowed(k gate.KeyView) string {
+func narrowed(k httpauth.KeyView) string {
 	var parts []string
 	add := func(what, value string) {
 		if value != "" && value != "0" {
@@ -184,7 +184,7 @@ type keyRevokeCommand struct {
 
 // Run ends the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(keys app.Keys) error {
+	return c.at(ctx, world, func(keys server.Keys) error {
 		gone, err := keys.Revoke(ctx, c.Name)
 		if err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // languageFlag says what language a script is in.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // live shows what a call says while it runs: lines where they belong, and on a

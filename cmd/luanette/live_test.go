@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 func TestLinesAreShownOnceAndWhereTheyWereSaid(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/oauth"
+	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // loginFlags are those of commands about logins.
@@ -17,7 +17,7 @@ type loginFlags struct {
 	Server string `short:"s" placeholder:"URL" help:"Do it at the server running there, such as http://127.0.0.1:8081."`
 }
 
-func (f *loginFlags) at(ctx context.Context, world *process, do func(app.LoginDesk) error) error {
+func (f *loginFlags) at(ctx context.Context, world *process, do func(server.LoginDesk) error) error {
 	desk, err := f.open(ctx, world)
 	if err != nil {
 		return err
@@ -25,15 +25,15 @@ func (f *loginFlags) at(ctx context.Context, world *process, do func(app.LoginDe
 	return errors.Join(do(desk), desk.Close())
 }
 
-func (f *loginFlags) open(ctx context.Context, world *process) (app.LoginDesk, error) {
+func (f *loginFlags) open(ctx context.Context, world *process) (server.LoginDesk, error) {
 	if f.Server != "" {
-		return app.ConnectLogins(f.Server, f.token(world))
+		return server.ConnectLogins(f.Server, f.token(world))
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {
 		return nil, err
 	}
-	return app.OpenLogins(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env})
+	return server.OpenLogins(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env})
 }
 
 // upstreamLoginCommand is `luanette upstream login`.
@@ -54,7 +54,7 @@ this upstream only. A running server on the same database uses them at once.`
 
 // Run logs in.
 func (c *upstreamLoginCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk app.LoginDesk) error {
+	return c.at(ctx, world, func(desk server.LoginDesk) error {
 		err := desk.Login(ctx, c.Name, c.Device, func(begun oauth.Begun) {
 			fmt.Fprintf(world.Stdout, "log in to %s at %s\n\n  %s\n\n", begun.Upstream, begun.Issuer, begun.URL)
 			if begun.Code != "" {
@@ -73,7 +73,7 @@ type upstreamLogoutCommand struct{ loginFlags }
 
 // Run forgets the tokens.
 func (c *upstreamLogoutCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk app.LoginDesk) error {
+	return c.at(ctx, world, func(desk server.LoginDesk) error {
 		was, err := desk.Logout(ctx, c.Name)
 		switch {
 		case err != nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/luanette/luanette/internal/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 )
 
 // siteKey finds the test that sites belong to among a story's values.

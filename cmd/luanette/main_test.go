@@ -19,10 +19,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/js/jstest"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // The test binary is also the program: stories run the real main.
@@ -66,7 +66,7 @@ func storyParams(t *testing.T, kind db.Kind) testscript.Params {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("LUANETTE_SCRIPTS_CACHE", jstest.Cache())
 			env.Setenv("NEIGHBOURS", neighbours(t))
-			env.Values[serverKey{}] = &server{}
+			env.Values[serverKey{}] = &serverProcess{}
 			env.Values[modelsKey{}] = &models{}
 			env.Values[siteKey{}] = t
 			return nil
@@ -108,8 +108,8 @@ func neighbours(t *testing.T) string {
 	return path
 }
 
-// server is a luanette that a story started.
-type server struct {
+// serverProcess is a luanette that a story started.
+type serverProcess struct {
 	cmd  *exec.Cmd
 	log  strings.Builder
 	done chan struct{} // closed when its standard error has ended
@@ -126,8 +126,8 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	path, err := exec.LookPath("luanette")
 	ts.Check(err)
-	s := ts.Value(serverKey{}).(*server)
-	*s = server{done: make(chan struct{})}
+	s := ts.Value(serverKey{}).(*serverProcess)
+	*s = serverProcess{done: make(chan struct{})}
 	s.cmd = exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	s.cmd.Dir = ts.Getenv("WORK")
 	s.cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH")}
@@ -162,7 +162,7 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 // halt [-kill] ends the server as a person or a crash would, and leaves its
 // standard error in stderr. (The word stop is testscript's own: it ends a story.)
 func halt(ts *testscript.TestScript, neg bool, args []string) {
-	s := ts.Value(serverKey{}).(*server)
+	s := ts.Value(serverKey{}).(*serverProcess)
 	var sig os.Signal = syscall.SIGTERM
 	if len(args) == 1 && args[0] == "-kill" {
 		sig = os.Kill
@@ -174,7 +174,7 @@ func halt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func (s *server) end(sig os.Signal) error {
+func (s *serverProcess) end(sig os.Signal) error {
 	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}

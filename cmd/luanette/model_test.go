@@ -6,7 +6,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/luanette/luanette/internal/llm/llmtest"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
 // models are the stand-in models a story started.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
 // A node is frozen in the middle of its work: its connections stay, and so do its

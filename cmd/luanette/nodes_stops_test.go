@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // The stops of the tour of two nodes.

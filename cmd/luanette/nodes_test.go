@@ -21,13 +21,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/inet/inettest"
-	"github.com/luanette/luanette/internal/llm/llmtest"
-	"github.com/luanette/luanette/internal/node"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/cluster/node"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // nodesSeconds says for how long nodes are killed; without it the test is skipped.
@@ -147,7 +147,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ann", "bob", "cyd"} {
-		c := &crewman{name: name, address: inettest.OwnAddress(), life: 1}
+		c := &crewman{name: name, address: netguardtest.OwnAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		f.start(t, c)
 		t.Cleanup(c.kill)

@@ -15,10 +15,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/inet/inettest"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // tour is what a user does with two nodes, never twice at the same one.
@@ -46,7 +46,7 @@ func TestTourOfTwoNodes(t *testing.T) {
 	o := &tour{T: t, fleet: f}
 	var starts sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
-		c := &crewman{name: name, address: inettest.OwnAddress(), life: 1}
+		c := &crewman{name: name, address: netguardtest.OwnAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		starts.Go(func() { f.start(t, c) })
 	}
@@ -77,7 +77,7 @@ func serveEverything(t *testing.T) (url string) {
 	if _, err := os.Stat(script); err != nil {
 		t.Skip("make neighbours installs the server this needs")
 	}
-	port := inettest.OwnPort()
+	port := netguardtest.OwnPort()
 	cmd := exec.Command("node", script, "streamableHttp")
 	cmd.Env = append(os.Environ(), "PORT="+port)
 	if err := cmd.Start(); err != nil {

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // visitor is a client of the protocol that has sessions. It stays with its node

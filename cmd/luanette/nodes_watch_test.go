@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // onlooker reads the events of all nodes at one of them, and at another when that

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/luanette/luanette/internal/admin"
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/trust"
+	"github.com/luanette/luanette/internal/access/pin"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // pinCommand is `luanette pin`: what upstreams say of their tools, to be read
@@ -43,7 +43,7 @@ type pinListCommand struct {
 // Run lists pins by upstream and name.
 func (c *pinListCommand) Run(ctx context.Context, world *process) error {
 	query := url.Values{"upstream": {c.Upstream}, "state": {c.State}}
-	var list admin.PinList
+	var list adminapi.PinList
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/pins?"+query.Encode(), nil, &list)
 	if err != nil {
 		return err
@@ -63,19 +63,19 @@ func (c *pinListCommand) Run(ctx context.Context, world *process) error {
 }
 
 // pinned names what a pin is about.
-func pinned(p admin.Pin) string {
-	name := trust.Visible(p.Name)
+func pinned(p adminapi.Pin) string {
+	name := pin.Visible(p.Name)
 	switch p.Kind {
-	case trust.Tool:
+	case pin.Tool:
 		return p.Upstream + "." + name
-	case trust.Prompt:
+	case pin.Prompt:
 		return p.Upstream + " prompt " + name
 	default:
 		return p.Upstream + " " + string(p.Kind)
 	}
 }
 
-func codes(flags []trust.Finding) (list []string) {
+func codes(flags []pin.Finding) (list []string) {
 	for _, f := range flags {
 		list = append(list, string(f.Code))
 	}
@@ -101,12 +101,12 @@ func (c *pinShowCommand) Run(ctx context.Context, world *process) error {
 	return showPin(world, p)
 }
 
-func (c *pinArg) find(ctx context.Context, world *process) (p admin.PinDetail, raw json.RawMessage, err error) {
+func (c *pinArg) find(ctx context.Context, world *process) (p adminapi.PinDetail, raw json.RawMessage, err error) {
 	raw, err = c.admin(ctx, world, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p)
 	return p, raw, err
 }
 
-func showPin(world *process, p admin.PinDetail) error {
+func showPin(world *process, p adminapi.PinDetail) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", p.ID, p.State, pinned(p.Pin))
 	if p.Server != "" {
@@ -121,9 +121,9 @@ func showPin(world *process, p admin.PinDetail) error {
 	}
 	switch {
 	case len(p.Diff) > 0:
-		fmt.Fprintf(&b, "\n%s\n", trust.Text(p.Diff))
+		fmt.Fprintf(&b, "\n%s\n", pin.Text(p.Diff))
 	default:
-		fmt.Fprintf(&b, "\n%s\n", trust.Visible(string(p.Definition)))
+		fmt.Fprintf(&b, "\n%s\n", pin.Visible(string(p.Definition)))
 	}
 	_, err := fmt.Fprint(world.Stdout, b.String())
 	return err
@@ -140,8 +140,8 @@ func (c *pinApproveCommand) Run(ctx context.Context, world *process) error {
 	if !c.All {
 		return c.decide(ctx, world, "approve")
 	}
-	var done admin.ApprovedAll
-	raw, err := c.admin(ctx, world, http.MethodPost, "/api/v1/pins/approve", admin.ApproveAll{Upstream: c.ID, Flagged: c.Flagged}, &done)
+	var done adminapi.ApprovedAll
+	raw, err := c.admin(ctx, world, http.MethodPost, "/api/v1/pins/approve", adminapi.ApproveAll{Upstream: c.ID, Flagged: c.Flagged}, &done)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (c *pinRefuseCommand) Run(ctx context.Context, world *process) error {
 
 // decide shows the definition and decides about exactly that.
 func (c *pinArg) decide(ctx context.Context, world *process, decision string) error {
-	return c.at(ctx, world, func(desk app.Desk) error {
-		var p admin.PinDetail
+	return c.at(ctx, world, func(desk server.Desk) error {
+		var p adminapi.PinDetail
 		if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (c *pinArg) decide(ctx context.Context, world *process, decision string) er
 				return err
 			}
 		}
-		raw, err := askAdmin(ctx, desk, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", admin.Decide{Decision: decision, Digest: p.Digest}, &p)
+		raw, err := askAdmin(ctx, desk, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.Decide{Decision: decision, Digest: p.Digest}, &p)
 		if err != nil {
 			return err
 		}
@@ -191,14 +191,14 @@ func (c *pinArg) decide(ctx context.Context, world *process, decision string) er
 
 // admin asks the door for administrators and reads its answer.
 func (f *deskFlags) admin(ctx context.Context, world *process, method, path string, body, into any) (raw json.RawMessage, err error) {
-	err = f.at(ctx, world, func(desk app.Desk) error {
+	err = f.at(ctx, world, func(desk server.Desk) error {
 		raw, err = askAdmin(ctx, desk, method, path, body, into)
 		return err
 	})
 	return raw, err
 }
 
-func askAdmin(ctx context.Context, desk app.Desk, method, path string, body, into any) (json.RawMessage, error) {
+func askAdmin(ctx context.Context, desk server.Desk, method, path string, body, into any) (json.RawMessage, error) {
 	raw, err := desk.Admin(ctx, method, path, body)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/luanette/luanette/internal/admin"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // policyCommand is `luanette policy`.
@@ -24,7 +24,7 @@ type policyCheckCommand struct {
 // Run explains the decision.
 func (c *policyCheckCommand) Run(ctx context.Context, world *process) error {
 	query := url.Values{"tool": {c.Tool}, "key": {c.For}}
-	var e admin.Explained
+	var e adminapi.Explained
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
 	if err != nil {
 		return err

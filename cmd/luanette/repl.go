@@ -11,11 +11,11 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/lazy"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/server"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -46,7 +46,7 @@ Ctrl-C stops what is running, or drops what is typed.`
 // Run reads, runs and prints until there is nothing more to read.
 func (c *replCommand) Run(ctx context.Context, world *process) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the evening
-	return c.at(ctx, world, func(desk app.Desk) error {
+	return c.at(ctx, world, func(desk server.Desk) error {
 		r := &repl{flags: &c.deskFlags, world: world, desk: desk, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
 		if err := r.begin(ctx); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (c *replCommand) Run(ctx context.Context, world *process) error {
 type repl struct {
 	flags    *deskFlags
 	world    *process
-	desk     app.Desk
+	desk     server.Desk
 	session  string
 	language string
 	fresh    bool     // nothing has happened in the session, which is ours

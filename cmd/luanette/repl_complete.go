@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // complete gives what a word may be the beginning of: a tool, or a global of the

@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // preview shows what code would do in the session, and leaves the session alone.

@@ -11,7 +11,7 @@ import (
 	"github.com/peterh/liner"
 	"golang.org/x/term"
 
-	"github.com/luanette/luanette/internal/lazy"
+	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // lineReader is where a conversation comes from.

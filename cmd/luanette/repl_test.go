@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/server"
 )
 
 func TestIncomplete(t *testing.T) {
@@ -58,7 +58,7 @@ func converse(t *testing.T) (*repl, *strings.Builder) {
 	var out strings.Builder
 	world := &process{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard,
-		Env: app.ProcessEnvironment([]string{"HOME=" + home}),
+		Env: server.ProcessEnvironment([]string{"HOME=" + home}),
 	}
 	flags := &deskFlags{Wait: time.Second}
 	desk, err := flags.open(t.Context(), world)

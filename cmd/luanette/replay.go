@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // replayCommand is `luanette replay`.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
 // balancer sends requests to nodes that were ready when it looked last, which it

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/lazy"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // runCommand is `luanette run`.
@@ -135,7 +135,7 @@ func (c *evalCommand) Run(ctx context.Context, world *process) error {
 func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[string]any) error {
 	var view tool.View
 	shown := newLive(world)
-	err := f.at(ctx, world, func(desk app.Desk) (err error) {
+	err := f.at(ctx, world, func(desk server.Desk) (err error) {
 		caller := shown.caller()
 		if !f.JSON {
 			caller.Log = shown.log

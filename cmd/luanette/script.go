@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // scriptCommand is `luanette script`.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // serveCommand is `luanette serve`.
@@ -38,7 +38,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 		return err
 	}
 	loaded.TuneCollector(world.Env)
-	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	house, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 }
 
 // reloadOnHangup reads the configuration again when told so by SIGHUP.
-func reloadOnHangup(ctx context.Context, house *app.House) {
+func reloadOnHangup(ctx context.Context, house *server.House) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // stdioCommand is `luanette stdio`.
@@ -25,7 +25,7 @@ func (c *stdioCommand) Run(ctx context.Context, world *process) error {
 		return err
 	}
 	loaded.TuneCollector(world.Env)
-	house, err := app.Build(ctx, loaded, app.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	house, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/luanette/luanette/internal/inet/inettest"
-	"github.com/luanette/luanette/internal/llm/llmtest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
 )
 
 // How many people talk, and how much each says; few unless told.
@@ -86,7 +86,7 @@ type storm struct {
 
 func newStorm(t *testing.T, model string) *storm {
 	t.Helper()
-	return &storm{folder: t.TempDir(), address: inettest.OwnAddress(), model: model, answered: make(chan struct{}, 1)}
+	return &storm{folder: t.TempDir(), address: netguardtest.OwnAddress(), model: model, answered: make(chan struct{}, 1)}
 }
 
 // start starts the server where it was before, and waits until it listens.

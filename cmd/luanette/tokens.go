@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/nearest"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // tokensCommand is `luanette tokens`.
@@ -28,7 +28,7 @@ estimates that fit the usual vocabularies within about a tenth.`
 // Run prints the costs.
 func (c *tokensCommand) Run(ctx context.Context, world *process) error {
 	var text string
-	err := c.at(ctx, world, func(desk app.Desk) (err error) {
+	err := c.at(ctx, world, func(desk server.Desk) (err error) {
 		text, err = desk.Read(ctx, "lua://tokens")
 		return err
 	})
@@ -79,7 +79,7 @@ func (c *tokensCommand) tools(world *process, costs *builtin.TokenCosts) error {
 		return table(world, []string{"TOOL", "TOKENS", "AS TYPESCRIPT"}, rows)
 	}
 	err := fault.New(fault.NotFound, "no upstream %q", c.Namespace)
-	if close := nearest.Names(c.Namespace, known, 3); len(close) > 0 {
+	if close := suggest.Names(c.Namespace, known, 3); len(close) > 0 {
 		return err.WithHint("did you mean %s?", joined(close))
 	}
 	return err.WithHint("`luanette upstream list` shows them")

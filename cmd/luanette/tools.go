@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // toolsCommand is `luanette tools`.
@@ -40,7 +40,7 @@ func (c *toolsCommand) search(ctx context.Context, world *process) error {
 // list shows every tool, which the resource for it does without a limit.
 func (c *toolsCommand) list(ctx context.Context, world *process) error {
 	var text string
-	err := c.at(ctx, world, func(desk app.Desk) (err error) {
+	err := c.at(ctx, world, func(desk server.Desk) (err error) {
 		text, err = desk.Read(ctx, "lua://tools")
 		return err
 	})

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/telemetry"
-	"github.com/luanette/luanette/internal/trust"
+	"github.com/luanette/luanette/internal/access/pin"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // traceCommand is `luanette trace`.
@@ -46,7 +46,7 @@ func (c *traceCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	raw, err := app.Ask(ctx, address, c.token(world), http.MethodGet, path, nil)
+	raw, err := server.Ask(ctx, address, c.token(world), http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func listTraces(world *process, traces []telemetry.Trace) error {
 		t := &traces[i]
 		rows = append(rows, []string{
 			t.ID, t.Start.Local().Format(time.TimeOnly), rounded(t.Duration), failedWord(t.Failed),
-			trust.Visible(t.Name), trust.Visible(strings.Join(t.Tools, ", ")),
+			pin.Visible(t.Name), pin.Visible(strings.Join(t.Tools, ", ")),
 		})
 	}
 	return table(world, strings.Fields("TRACE TIME TOOK FAILED REQUEST TOOLS"), rows)
@@ -95,7 +95,7 @@ func rounded(d time.Duration) string { return d.Round(10 * time.Microsecond).Str
 // printTrace writes the steps of a trace, each below the one it is part of.
 func printTrace(w io.Writer, t *telemetry.Trace) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s at %s, %s\n", trust.Visible(t.Name), t.Start.Local().Format(time.DateTime), rounded(t.Duration))
+	fmt.Fprintf(&text, "%s at %s, %s\n", pin.Visible(t.Name), t.Start.Local().Format(time.DateTime), rounded(t.Duration))
 	writeSpans(&text, t, spansBelow(t.Spans), "", 1)
 	if more := t.Count - len(t.Spans); more > 0 {
 		fmt.Fprintf(&text, "%d more steps are not kept\n", more)
@@ -131,9 +131,9 @@ const (
 
 func writeSpans(text *strings.Builder, t *telemetry.Trace, below map[string][]*telemetry.Span, parent string, depth int) {
 	for _, s := range below[parent] {
-		fmt.Fprintf(text, "%s%s  +%s  %s", strings.Repeat("  ", min(depth, deepestIndent)), trust.Visible(s.Name), rounded(s.Start.Sub(t.Start)), rounded(s.Duration))
+		fmt.Fprintf(text, "%s%s  +%s  %s", strings.Repeat("  ", min(depth, deepestIndent)), pin.Visible(s.Name), rounded(s.Start.Sub(t.Start)), rounded(s.Duration))
 		if s.Failed {
-			fmt.Fprintf(text, "  failed: %s", trust.Visible(strings.ReplaceAll(s.Error, "\n", " ")))
+			fmt.Fprintf(text, "  failed: %s", pin.Visible(strings.ReplaceAll(s.Error, "\n", " ")))
 		}
 		text.WriteString("\n")
 		if s.ID != "" && depth < deepestSpan {

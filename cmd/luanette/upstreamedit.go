@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/luanette/luanette/internal/admin"
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
 // upstreamEditCommand is `luanette upstream edit`.
@@ -32,7 +32,7 @@ the server watches: this command says where it is.
 
 // Run changes it at a running server.
 func (c *upstreamEditCommand) Run(ctx context.Context, world *process) error {
-	var change admin.UpstreamChange
+	var change adminapi.UpstreamChange
 	if c.URL != "" {
 		change.URL = &c.URL
 	}
@@ -45,11 +45,11 @@ func (c *upstreamEditCommand) Run(ctx context.Context, world *process) error {
 	}
 	switch {
 	case len(c.Expose) == 1 && c.Expose[0] == "all":
-		change.Expose = &admin.Expose{All: true}
+		change.Expose = &adminapi.Expose{All: true}
 	case len(c.Expose) == 1 && c.Expose[0] == "none":
-		change.Expose = &admin.Expose{}
+		change.Expose = &adminapi.Expose{}
 	case len(c.Expose) > 0:
-		change.Expose = &admin.Expose{Names: c.Expose}
+		change.Expose = &adminapi.Expose{Names: c.Expose}
 	}
 	change.ReadOnly = c.ReadOnly
 	return c.manage(ctx, world, http.MethodPatch, c.Name, "", change)
@@ -78,7 +78,7 @@ func (f *deskFlags) manage(ctx context.Context, world *process, method, name, ve
 		return fault.New(fault.InvalidParams, "this is for a running server").
 			WithHint("name it with --server or LUANETTE_SERVER; what the configuration file has is changed there")
 	}
-	var u admin.Upstream
+	var u adminapi.Upstream
 	raw, err := f.admin(ctx, world, method, "/api/v1/upstreams/"+url.PathEscape(name)+verb, body, &u)
 	if err != nil {
 		return err

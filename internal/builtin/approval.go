@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/approval"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/access/approval"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // ApprovalOffice keeps what waits for somebody's word.

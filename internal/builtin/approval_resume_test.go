@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/access"
-	"github.com/luanette/luanette/internal/approval"
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/access/approval"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/db"
 )
 
 // late is a clock some time ahead of the machine's.
@@ -157,7 +157,7 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 func TestAnApprovedScriptKeepsItsRights(t *testing.T) {
 	t.Parallel()
 	s := approving(t, payments)
-	web := access.With(t.Context(), access.Principal{ID: "key:web", Name: "web", Scopes: []access.Scope{access.MCP}})
+	web := principal.With(t.Context(), principal.Principal{ID: "key:web", Name: "web", Scopes: []principal.Scope{principal.MCP}})
 	result, err := s.catalog.Call(web, tool.Call{Ref: tool.Ref{Name: "lua_eval"}, Args: json.RawMessage(`{"code":"mcp.bank.pay { to = 'a' }"}`)})
 	if err != nil {
 		t.Fatal(err)

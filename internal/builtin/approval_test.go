@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/approval"
+	"github.com/luanette/luanette/internal/access/approval"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // approving is a stage on which the bank's payments need approval.

@@ -11,8 +11,8 @@ import (
 	"context"
 	"embed"
 
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/toolset"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 //go:embed *.md

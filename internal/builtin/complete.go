@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/luanette/luanette/internal/fault"
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // mostCompletions is MCP's bound of one answer.

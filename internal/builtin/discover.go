@@ -7,14 +7,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/declare"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/nearest"
-	"github.com/luanette/luanette/internal/results"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 // Catalog is all tools, as these tools need them.
@@ -106,7 +106,7 @@ func (d discovery) search(ctx context.Context, _ tool.Call, in searchIn) (Found,
 func (d discovery) unknownNamespace(ctx context.Context, namespace string) error {
 	known := d.catalog.Namespaces(ctx)
 	err := fault.New(fault.InvalidParams, "no namespace %q", namespace).WithDetails(map[string]any{"available": known})
-	if close := nearest.Names(namespace, known, 3); len(close) > 0 {
+	if close := suggest.Names(namespace, known, 3); len(close) > 0 {
 		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}
 	return err.WithHint("available: %s", strings.Join(known, ", "))
@@ -171,7 +171,7 @@ func (d Definitions) Text() string {
 
 func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsIn) (Definitions, error) {
 	all := Definitions{Tools: []Definition{}, Unknown: []Unknown{}}
-	var declared []declare.Tool
+	var declared []typedecl.Tool
 	seen := map[string]bool{}
 	for _, name := range in.Names {
 		if seen[name] {
@@ -200,12 +200,12 @@ func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsI
 }
 
 // declarations are the languages tools are declared in.
-var declarations = map[string]func([]declare.Tool) string{"typescript": declare.TypeScript, "lua": declare.Lua}
+var declarations = map[string]func([]typedecl.Tool) string{"typescript": typedecl.TypeScript, "lua": typedecl.Lua}
 
 // declared is a tool to declare, with what was learned of its results where it
 // says nothing of them.
-func (d discovery) declared(info *tool.Info) declare.Tool {
-	t := declare.Of(info)
+func (d discovery) declared(info *tool.Info) typedecl.Tool {
+	t := typedecl.Of(info)
 	if learned, ok := d.learned(info); ok {
 		t.Output, t.Learned = learned.Schema, learned.Results
 	}

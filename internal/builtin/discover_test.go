@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 func TestSearchTools(t *testing.T) {

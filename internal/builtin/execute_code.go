@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // CodeOptions bound one execute_code. Zero fields mean the default beside them.

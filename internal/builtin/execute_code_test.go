@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 type executed struct {

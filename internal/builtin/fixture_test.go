@@ -11,11 +11,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 func TestMain(m *testing.M) {

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/toolset"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // JobQueue keeps jobs, as these tools need it.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 type executeIn struct {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 type jobJournalIn struct {

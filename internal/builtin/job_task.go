@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
 )
 
 // JobTasks shows jobs as tasks to clients that know those. A task has its job's

@@ -15,17 +15,17 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/luanette/luanette/internal/access"
+	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // bank is tools with an account: look reads it, pay changes it.
@@ -74,7 +74,7 @@ func (b *bank) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if call.Ref.Name == "pay" {
-		b.paid, b.by = append(b.paid, in.To), append(b.by, access.Of(ctx).ID)
+		b.paid, b.by = append(b.paid, in.To), append(b.by, principal.Of(ctx).ID)
 	}
 	return tool.Output("ok", map[string]any{"receipt": "R-" + in.To, "balance": 100 - len(b.paid)})
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
 )
 
 // JobView is a job as the tools show it, beside result: what its script returned.

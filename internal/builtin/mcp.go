@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/lazy"
-	"github.com/luanette/luanette/internal/nearest"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // Upstreams are the tool servers behind the hub, as these tools need them.
@@ -217,7 +217,7 @@ func (m mcpTools) status(ctx context.Context, _ tool.Call, in namespaceIn) (Upst
 
 func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, error) {
 	s, ok := m.upstreams.Status(namespace)
-	if !ok || !access.Of(ctx).Sees(namespace, "") {
+	if !ok || !principal.Of(ctx).Sees(namespace, "") {
 		return UpstreamView{}, m.unknown(ctx, namespace)
 	}
 	return viewOf(ctx, s, m.counts), nil
@@ -236,7 +236,7 @@ func (r Refreshed) Text() string {
 }
 
 func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
-	who := access.Of(ctx)
+	who := principal.Of(ctx)
 	if _, ok := m.upstreams.Status(in.Namespace); !ok || !who.Sees(in.Namespace, "") {
 		return Refreshed{}, m.unknown(ctx, in.Namespace)
 	}
@@ -256,7 +256,7 @@ func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Ref
 
 // seen are the upstreams that exist for who asks.
 func (m mcpTools) seen(ctx context.Context) []UpstreamStatus {
-	who := access.Of(ctx)
+	who := principal.Of(ctx)
 	return slices.DeleteFunc(m.upstreams.List(), func(s UpstreamStatus) bool { return !who.Sees(s.Namespace, "") })
 }
 
@@ -268,7 +268,7 @@ func (m mcpTools) unknown(ctx context.Context, namespace string) error {
 		names[i] = s.Namespace
 	}
 	err := fault.New(fault.InvalidParams, "no upstream %q", namespace).WithDetails(map[string]any{"available": names})
-	switch close := nearest.Names(namespace, names, 3); {
+	switch close := suggest.Names(namespace, names, 3); {
 	case len(names) == 0:
 		return err.WithHint("there are none; mcp_connect adds one")
 	case len(close) > 0:

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
 )
 
 func TestConnectAndDisconnect(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // How tools are shown to clients.

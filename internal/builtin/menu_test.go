@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/tokens"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/tokencount"
 )
 
 // crowd offers count tools of a server.
@@ -41,9 +41,9 @@ func listed(t *testing.T, m *builtin.Menu) (names []string, cost int) {
 	}
 	for _, info := range infos {
 		names = append(names, info.Name)
-		cost += tokens.Estimate(string(info.Raw))
+		cost += tokencount.Estimate(string(info.Raw))
 	}
-	return names, cost + tokens.Estimate(m.Instructions(t.Context()))
+	return names, cost + tokencount.Estimate(m.Instructions(t.Context()))
 }
 
 func TestTheMenuOfCodeModeIsShort(t *testing.T) {

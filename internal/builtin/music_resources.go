@@ -3,20 +3,20 @@ package builtin
 import (
 	"context"
 
-	"github.com/luanette/luanette/internal/hoot"
+	"github.com/luanette/luanette/internal/music/hootenanny"
 )
 
 // Music is what of the music backend can be read.
 type Music interface {
-	Artifact(ctx context.Context, id string) (hoot.ArtifactView, error)
-	Artifacts(ctx context.Context, q hoot.Search) (hoot.ArtifactList, error)
-	Garden(ctx context.Context) (hoot.GardenView, error)
+	Artifact(ctx context.Context, id string) (hootenanny.ArtifactView, error)
+	Artifacts(ctx context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error)
+	Garden(ctx context.Context) (hootenanny.GardenView, error)
 }
 
 // MusicResources makes the resources that show what was made and what plays.
 func MusicResources(m Music) []Resource {
 	const mime = "application/json"
-	list := func(q hoot.Search) func(context.Context, string) (string, error) {
+	list := func(q hootenanny.Search) func(context.Context, string) (string, error) {
 		return func(ctx context.Context, _ string) (string, error) {
 			found, err := m.Artifacts(ctx, q)
 			if err != nil {
@@ -27,9 +27,9 @@ func MusicResources(m Music) []Resource {
 	}
 	return []Resource{
 		{URI: "hoot://artifacts/recent", Name: "recent-artifacts", Title: "Recent artifacts", MIMEType: mime,
-			Description: "The newest 50 artifacts with their tags and where their contents are", Read: list(hoot.Search{Limit: 50})},
+			Description: "The newest 50 artifacts with their tags and where their contents are", Read: list(hootenanny.Search{Limit: 50})},
 		{URI: "hoot://soundfonts", Name: "soundfonts", Title: "SoundFonts", MIMEType: mime,
-			Description: "The artifacts that are SoundFonts", Read: list(hoot.Search{Tags: []string{"type:soundfont"}, Limit: 200})},
+			Description: "The artifacts that are SoundFonts", Read: list(hootenanny.Search{Tags: []string{"type:soundfont"}, Limit: 200})},
 		{URI: "hoot://garden", Name: "garden", Title: "The garden", MIMEType: mime, Description: "The transport and the timeline",
 			Read: func(ctx context.Context, _ string) (string, error) {
 				garden, err := m.Garden(ctx)

@@ -6,30 +6,30 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/hoot"
+	"github.com/luanette/luanette/internal/music/hootenanny"
 )
 
 // band has one artifact and plays.
 type band struct{}
 
-func (band) Artifact(_ context.Context, id string) (hoot.ArtifactView, error) {
+func (band) Artifact(_ context.Context, id string) (hootenanny.ArtifactView, error) {
 	if id != "artifact_1" {
-		return hoot.ArtifactView{}, fault.New(fault.NotFound, "no artifact %s", id)
+		return hootenanny.ArtifactView{}, fault.New(fault.NotFound, "no artifact %s", id)
 	}
-	return hoot.ArtifactView{ID: id, Name: "Reel"}, nil
+	return hootenanny.ArtifactView{ID: id, Name: "Reel"}, nil
 }
 
-func (b band) Artifacts(_ context.Context, q hoot.Search) (hoot.ArtifactList, error) {
+func (b band) Artifacts(_ context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error) {
 	if len(q.Tags) > 0 {
-		return hoot.ArtifactList{}, nil
+		return hootenanny.ArtifactList{}, nil
 	}
-	return hoot.ArtifactList{Artifacts: []hoot.ArtifactView{{ID: "artifact_1"}}, Count: 1}, nil
+	return hootenanny.ArtifactList{Artifacts: []hootenanny.ArtifactView{{ID: "artifact_1"}}, Count: 1}, nil
 }
 
-func (band) Garden(context.Context) (hoot.GardenView, error) {
-	return hoot.GardenView{GardenState: hoot.GardenState{State: "playing", Tempo: 90}}, nil
+func (band) Garden(context.Context) (hootenanny.GardenView, error) {
+	return hootenanny.GardenView{GardenState: hootenanny.GardenState{State: "playing", Tempo: 90}}, nil
 }
 
 func TestMusicResources(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/inet"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
 )
 
 // Policy decides whether a URL may be connected to at the wish of a model. The
@@ -61,7 +61,7 @@ func isLoopback(host string) bool {
 // dot that is not of a local kind, or a public address.
 func isPublic(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
-		return inet.Public(address)
+		return netguard.Public(address)
 	}
 	local := []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
 	digits := strings.Trim(host, "0123456789.") == "" // an address in a disguise

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/inet"
 )
 
 // FuzzAllowHosts has models ask for any URL where every public host is allowed:
@@ -28,7 +28,7 @@ func FuzzAllowHosts(f *testing.F) {
 		host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 		address, err := netip.ParseAddr(host)
 		onThisMachine := host == "localhost" || err == nil && address.Unmap().IsLoopback()
-		if !onThisMachine && (u.Scheme != "https" || err == nil && !inet.Public(address) || !strings.Contains(host, ".") && err != nil) {
+		if !onThisMachine && (u.Scheme != "https" || err == nil && !netguard.Public(address) || !strings.Contains(host, ".") && err != nil) {
 			t.Errorf("%q is allowed", text)
 		}
 	})

@@ -3,7 +3,7 @@ package builtin_test
 import (
 	"testing"
 
-	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // TestOnPostgres runs on Postgres what runs on SQLite.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // PreviewRunner runs scripts on a fresh state.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/nearest"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 //go:embed prompts/*.md
@@ -98,7 +98,7 @@ func (p *Prompts) find(name string) (*Prompt, error) {
 		}
 	}
 	err := fault.New(fault.InvalidParams, "no prompt %q", name)
-	if close := nearest.Names(name, known, 3); len(close) > 0 {
+	if close := suggest.Names(name, known, 3); len(close) > 0 {
 		return nil, err.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}
 	return nil, err.WithHint("there are %s", strings.Join(known, ", "))

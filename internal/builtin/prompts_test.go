@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/hub"
+	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
 var _ hub.Prompts = (*builtin.Prompts)(nil)

@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/luanette/luanette/internal/access"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
 )
 
 // Resource is something to read under an address, or under many: in a template
@@ -185,7 +185,7 @@ func (o overview) toolsIn(ctx context.Context, namespace string) (string, error)
 
 func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 	views := []UpstreamView{}
-	who := access.Of(ctx)
+	who := principal.Of(ctx)
 	for _, s := range o.upstreams.List() {
 		if !who.Sees(s.Namespace, "") {
 			continue
@@ -205,7 +205,7 @@ type namespaceView struct {
 func (o overview) namespace(ctx context.Context, name string) (string, error) {
 	tools, known := o.catalog.In(ctx, name)
 	status, connected := o.upstreams.Status(name)
-	if !known && !connected || !access.Of(ctx).Sees(name, "") {
+	if !known && !connected || !principal.Of(ctx).Sees(name, "") {
 		return "", o.unknown(ctx, name)
 	}
 	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}

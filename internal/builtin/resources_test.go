@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/fault"
 )
 
 // read reads a resource and returns its text.

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/redact"
-	"github.com/luanette/luanette/internal/results"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/results"
 )
 
 // DefaultShown is how many bytes of a result a model is shown.

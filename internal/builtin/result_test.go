@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/declare/declaretest"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/typedecl/typedecltest"
 )
 
 // big is a list of so many things that it is too much to show.
@@ -103,7 +103,7 @@ func TestDeclarations(t *testing.T) {
 		}
 		sources[info.Name] = got.Declarations
 	}
-	for name, problems := range declaretest.Check(t, sources) {
+	for name, problems := range typedecltest.Check(t, sources) {
 		t.Errorf("%s: %v\n%s", name, problems, sources[name])
 	}
 	var got builtin.Definitions

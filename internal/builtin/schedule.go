@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/job"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/jobs/job"
 )
 
 // JobSchedules keeps schedules, as these tools need it.

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/artifact"
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/toolset"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
 // ScriptRunner runs scripts, as these tools need it.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/host"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 type evalIn struct {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/luanette/luanette/internal/module/help"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/module/help"
 )
 
 type helpIn struct {

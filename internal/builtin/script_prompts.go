@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
 // The values some arguments may have.

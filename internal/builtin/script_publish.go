@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/access"
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 type publishIn struct {
@@ -41,7 +41,7 @@ func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (Pu
 	if err != nil {
 		return PublishedTool{}, err
 	}
-	v, err := t.publisher.Publish(ctx, script.Publication{Hash: ref, Name: in.Name, Publisher: access.Of(ctx).ID})
+	v, err := t.publisher.Publish(ctx, script.Publication{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
 	if err != nil {
 		return PublishedTool{}, err
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/examples/scripts"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // exampleTemplate is where the examples are read.

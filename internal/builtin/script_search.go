@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/artifact"
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
 )
 
 type scriptSearchIn struct {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // SessionKeeper keeps environments that persist between runs.

@@ -9,16 +9,16 @@ import (
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/luanette/luanette/internal/artifact"
-	"github.com/luanette/luanette/internal/cas"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/clock"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/js/jstest"
-	"github.com/luanette/luanette/internal/results"
-	"github.com/luanette/luanette/internal/script"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/results"
 )
 
 // study is where scripts are run, kept and published.

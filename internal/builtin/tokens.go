@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/luanette/luanette/internal/declare"
-	"github.com/luanette/luanette/internal/tokens"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/tokencount"
+	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
 // TokenCosts is what tools take of a model's context, by estimate.
@@ -60,20 +60,20 @@ func (m *Menu) costs(ctx context.Context, c Catalog) (TokenCosts, error) {
 	code, from := m.code, m.from
 	m.mu.Unlock()
 	costs := TokenCosts{
-		Mode: ModeDirect, Menu: tokens.Estimate(m.Instructions(ctx)) + listed(shown),
-		Code: tokens.Estimate(codeInstructions) + listed(m.short(from)), Upstreams: []UpstreamCosts{},
+		Mode: ModeDirect, Menu: tokencount.Estimate(m.Instructions(ctx)) + listed(shown),
+		Code: tokencount.Estimate(codeInstructions) + listed(m.short(from)), Upstreams: []UpstreamCosts{},
 	}
 	if code {
 		costs.Mode = ModeCode
 	}
 	own, _ := c.In(ctx, "")
-	costs.Own = tokens.Estimate(instructions) + listed(own)
+	costs.Own = tokencount.Estimate(instructions) + listed(own)
 	costs.All = costs.Own
 	for _, namespace := range c.Namespaces(ctx) {
 		tools, _ := c.In(ctx, namespace)
 		u := UpstreamCosts{Namespace: namespace, Tools: make([]ToolCosts, len(tools))}
 		for i := range tools {
-			one := ToolCosts{tools[i].Name, listed(tools[i : i+1]), tokens.Estimate(declare.TypeScript([]declare.Tool{declare.Of(&tools[i])}))}
+			one := ToolCosts{tools[i].Name, listed(tools[i : i+1]), tokencount.Estimate(typedecl.TypeScript([]typedecl.Tool{typedecl.Of(&tools[i])}))}
 			u.Tools[i] = one
 			u.Tokens += one.Tokens
 		}
@@ -90,14 +90,14 @@ func listed(tools []tool.Info) int {
 	n := 0
 	for i := range tools {
 		if tools[i].Raw != nil {
-			n += tokens.Estimate(string(tools[i].Raw))
+			n += tokencount.Estimate(string(tools[i].Raw))
 			continue
 		}
 		raw, err := json.Marshal(map[string]any{
 			"name": tools[i].Name, "description": tools[i].Description, "inputSchema": tools[i].Input,
 		})
 		if err == nil {
-			n += tokens.Estimate(string(raw))
+			n += tokencount.Estimate(string(raw))
 		}
 	}
 	return n

@@ -13,8 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/toolset/toolsettest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset/toolsettest"
 )
 
 func TestEveryToolKeepsTheRules(t *testing.T) {

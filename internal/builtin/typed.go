@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/luanette/luanette/internal/script"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/script"
 )
 
 // Keys in a call's _meta by which the command line tells of a script it runs what no

@@ -19,10 +19,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/luanette/luanette/internal/answer/answertest"
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/js/jstest"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // house is the whole program, serving.
@@ -90,7 +90,7 @@ func TestMain(m *testing.M) {
 }
 
 // serve starts the program with a configuration. What it returns ends it early.
-func serve(t *testing.T, config string, env app.Environment) (h *house, end func()) {
+func serve(t *testing.T, config string, env server.Environment) (h *house, end func()) {
 	t.Helper()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "luanette.toml")
@@ -98,11 +98,11 @@ func serve(t *testing.T, config string, env app.Environment) (h *house, end func
 		t.Fatal(err)
 	}
 	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
-	loaded, err := app.Load(app.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache(), "scripts.code_timeout": "1m"}})
+	loaded, err := server.Load(server.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache(), "scripts.code_timeout": "1m"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := app.Build(t.Context(), loaded, app.Options{Version: "test", Stderr: h.log, Env: env, Jobs: true})
+	built, err := server.Build(t.Context(), loaded, server.Options{Version: "test", Stderr: h.log, Env: env, Jobs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (h *house) ask(method, path, body string, headers map[string]string) (int, 
 	for name, value := range headers {
 		all = append(all, name, value)
 	}
-	answer, text := answertest.Read(h.t, method, h.url+path, body, all...)
+	answer, text := httpjsontest.Read(h.t, method, h.url+path, body, all...)
 	return answer.StatusCode, text
 }
 

@@ -11,19 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/inet/inettest"
-	"github.com/luanette/luanette/internal/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // names are all that this program can look up.
-var names = inettest.TakeNames()
+var names = netguardtest.TakeNames()
 
 var owner = map[string]string{"Authorization": "Bearer owners-token"}
 
 // withKey is a configuration in which the owner has a key.
-func withKey(config string) (string, app.Environment) {
-	return "keys.owner = { env = \"OWNER\", scopes = [\"admin\"] }\n" + config, app.Environment{"OWNER": "owners-token"}
+func withKey(config string) (string, server.Environment) {
+	return "keys.owner = { env = \"OWNER\", scopes = [\"admin\"] }\n" + config, server.Environment{"OWNER": "owners-token"}
 }
 
 // TestAttackDNSRebinding has a name that passes every check lead into a private
@@ -69,7 +69,7 @@ func TestAttackDNSRebinding(t *testing.T) {
 	for title, way := range ways {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			inside := inettest.NewInside(t)
+			inside := netguardtest.NewInside(t)
 			at := inside.At(names.Lead(func() netip.Addr { return inside.Addr }))
 			config, env := withKey(strings.ReplaceAll(way.config, "%[1]s", at))
 			h, _ := serve(t, config, env)
@@ -96,7 +96,7 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			inside := inettest.NewInside(t)
+			inside := netguardtest.NewInside(t)
 			site := oauthtest.New(t, http.NotFoundHandler())
 			site.Secret = "robots-own-secret"
 			lead(site, "https://"+inside.At(names.Lead(func() netip.Addr { return inside.Addr })))
@@ -114,7 +114,7 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 // has answered once.
 func TestAttackDNSMoves(t *testing.T) {
 	t.Parallel()
-	inside := inettest.NewInside(t)
+	inside := netguardtest.NewInside(t)
 	var moved atomic.Bool
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		moved.Store(true)
@@ -144,7 +144,7 @@ func TestAttackDNSMoves(t *testing.T) {
 // may not go, by an address and by a name.
 func TestAttackRedirectInside(t *testing.T) {
 	t.Parallel()
-	inside := inettest.NewInside(t)
+	inside := netguardtest.NewInside(t)
 	name := names.Lead(func() netip.Addr { return inside.Addr })
 	for _, to := range []string{"http://" + inside.At(name) + "/", "http://" + inside.At(inside.Addr.String()) + "/"} {
 		for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {

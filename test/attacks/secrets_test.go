@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/db/dbtest"
-	"github.com/luanette/luanette/internal/oauth/oauthtest"
-	"github.com/luanette/luanette/internal/telemetry/otlptest"
+	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // planted is a secret that is given somewhere; nothing else begins so.
@@ -67,7 +67,7 @@ func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *house,
 	if err := os.WriteFile(file, []byte(planted("file")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := app.Environment{
+	env := server.Environment{
 		"HEADER": planted("env"), "BEARER": planted("bearer"), "MODEL": planted("model"), "HOOK": planted("webhook"),
 		"OAUTH": planted("oauth-key-which-is-long"), "CLIENT": planted("client-secret"), "ENGINE_API_KEY": planted("api-key"),
 		"CHILD": planted("child-env"), "PATH": os.Getenv("PATH"),

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/app"
-	"github.com/luanette/luanette/internal/db"
-	"github.com/luanette/luanette/internal/db/dbtest"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
 // tables is all that a database holds, as text: every value of every table, those
@@ -115,12 +115,12 @@ func files(t *testing.T, folder string) string {
 // tables of the database in it.
 func unpackedBackup(t *testing.T, h *house, database string) string {
 	t.Helper()
-	loaded, err := app.Load(app.Sources{Flags: map[string]string{"data": h.data, "database": database}})
+	loaded, err := server.Load(server.Sources{Flags: map[string]string{"data": h.data, "database": database}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var packed bytes.Buffer
-	if err := app.Backup(t.Context(), loaded, &packed, app.BackupOptions{Version: "test"}); err != nil {
+	if err := server.Backup(t.Context(), loaded, &packed, server.BackupOptions{Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := gzip.NewReader(bytes.NewReader(packed.Bytes()))
@@ -132,11 +132,11 @@ func unpackedBackup(t *testing.T, h *house, database string) string {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "restored")
-	place, err := app.Load(app.Sources{Flags: map[string]string{"data": folder}})
+	place, err := server.Load(server.Sources{Flags: map[string]string{"data": folder}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Restore(t.Context(), place, &packed, app.RestoreOptions{}); err != nil {
+	if _, err := server.Restore(t.Context(), place, &packed, server.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return string(text) + files(t, folder) + tables(t, "sqlite:"+filepath.Join(folder, "luanette.db"))

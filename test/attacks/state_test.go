@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/luanette/luanette/internal/app"
+	"github.com/luanette/luanette/internal/server"
 )
 
 // newAsker is a tool server that asks for a name, and counts how often it was told.
@@ -82,7 +82,7 @@ func TestAttackRequestState(t *testing.T) {
 	t.Parallel()
 	asker, told := newAsker(t)
 	config := "mcp.mode = \"direct\"\nkeys.ann = { env = \"ANN\", scopes = [\"mcp\"] }\nkeys.bob = { env = \"BOB\", scopes = [\"mcp\"] }\n[upstreams.asker]\nurl = \"" + asker + "\"\nexpose = \"all\"\n"
-	env := app.Environment{"ANN": "ann-token", "BOB": "bob-token"}
+	env := server.Environment{"ANN": "ann-token", "BOB": "bob-token"}
 	ann, bob := map[string]string{"Authorization": "Bearer ann-token"}, map[string]string{"Authorization": "Bearer bob-token"}
 	h, _ := serve(t, config, env)
 	h.awaitAs(ann, "mcp_status", map[string]any{"namespace": "asker"}, `"state":"connected"`)

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/bridge"
-	"github.com/luanette/luanette/internal/hoot01"
-	"github.com/luanette/luanette/internal/tool"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
 // A front end on libzmq, in both encodings, with broadcasts and calling off.
@@ -28,7 +28,7 @@ func TestPythonFrontEnd(t *testing.T) {
 			}
 		}
 	}
-	b := serveSource(t, bridge.Options{Source: withWait{source}})
+	b := serveSource(t, hootserver.Options{Source: withWait{source}})
 	cmd := exec.CommandContext(t.Context(), python, "python/frontend.py", b.Addr())
 	cmd.Stderr = t.Output()
 	out, err := cmd.Output()
@@ -36,19 +36,19 @@ func TestPythonFrontEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heard struct {
-		Ready          hoot01.Catalog
+		Ready          hootproto.Catalog
 		Heartbeat      int
 		JSON, Msgpack  json.RawMessage
-		Fault, Missing hoot01.Outcome
-		Progress       hoot01.Progress
+		Fault, Missing hootproto.Outcome
+		Progress       hootproto.Progress
 		Ours           bool `json:"progress_is_ours"`
-		Cancel         hoot01.Outcome
-		Cancelled      hoot01.Outcome
+		Cancel         hootproto.Outcome
+		Cancelled      hootproto.Outcome
 	}
 	if err := json.Unmarshal(out, &heard); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if heard.Ready.Protocol != hoot01.Magic || len(heard.Ready.Tools) != 8 || !heard.Ready.AcceptsCancel || heard.Heartbeat != int(hoot01.Heartbeat) {
+	if heard.Ready.Protocol != hootproto.Magic || len(heard.Ready.Tools) != 8 || !heard.Ready.AcceptsCancel || heard.Heartbeat != int(hootproto.Heartbeat) {
 		t.Errorf("ready %+v, heartbeat %d", heard.Ready, heard.Heartbeat)
 	}
 	const want = `{"type":"success","result":{"text":"the arguments","data":{"text":"grüß dich","big":9007199254740993}}}`
@@ -60,7 +60,7 @@ func TestPythonFrontEnd(t *testing.T) {
 	if e := heard.Fault.Err; e == nil || e.Code != "model_busy" || e.Hint != "in a minute" || !sameJSON(e.Details, json.RawMessage(`{"seconds":60}`)) {
 		t.Errorf("fault %+v", e)
 	}
-	if e := heard.Missing.Err; e == nil || e.Code != hoot01.CodeToolNotFound {
+	if e := heard.Missing.Err; e == nil || e.Code != hootproto.CodeToolNotFound {
 		t.Errorf("missing %+v", e)
 	}
 	if !heard.Ours || heard.Progress.Message != "waiting" || heard.Progress.Total != 1000 {

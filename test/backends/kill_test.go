@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/bridge"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/inet/inettest"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
 // The test binary is also a backend that leaves marks in a file.
@@ -69,7 +69,7 @@ func serveMarks(folder, listen string) error {
 	if err != nil {
 		return err
 	}
-	b, err := bridge.Open(ctx, bridge.Options{
+	b, err := hootserver.Open(ctx, hootserver.Options{
 		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Patience, Parting: clocktest.Patience,
 	})
 	if err != nil {
@@ -243,7 +243,7 @@ func (l *load) check(left map[int]int) {
 
 func newLoad(t *testing.T) (*load, *scribe) {
 	t.Helper()
-	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://" + inettest.OwnAddress()}
+	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://" + netguardtest.OwnAddress()}
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	bus := event.New(event.BusOptions{})

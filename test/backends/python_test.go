@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/hoot01"
-	"github.com/luanette/luanette/internal/zmtp"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
 const (
@@ -69,7 +69,7 @@ func connect(t *testing.T, addr string) client {
 }
 
 // ask sends a frame and returns the answer, which has its id and trace.
-func (c client) ask(f hoot01.Frame) hoot01.Frame {
+func (c client) ask(f hootproto.Frame) hootproto.Frame {
 	c.Helper()
 	if err := c.socket.Send(c.Context(), f.Frames()); err != nil {
 		c.Fatal(err)
@@ -78,7 +78,7 @@ func (c client) ask(f hoot01.Frame) hoot01.Frame {
 	if err != nil {
 		c.Fatal(err)
 	}
-	answer, err := hoot01.Parse(m)
+	answer, err := hootproto.Parse(m)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -89,27 +89,27 @@ func (c client) ask(f hoot01.Frame) hoot01.Frame {
 }
 
 // call calls a tool, and returns the id it had as well.
-func (c client) call(name, arguments string) (hoot01.Outcome, hoot01.ID) {
+func (c client) call(name, arguments string) (hootproto.Outcome, hootproto.ID) {
 	c.Helper()
-	f := hoot01.New(hoot01.Request, "greeter")
+	f := hootproto.New(hootproto.Request, "greeter")
 	f.Traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	f, err := f.With(hoot01.JSON, hoot01.Call{Name: name, Arguments: json.RawMessage(arguments)})
+	f, err := f.With(hootproto.JSON, hootproto.Call{Name: name, Arguments: json.RawMessage(arguments)})
 	if err != nil {
 		c.Fatal(err)
 	}
 	answer := c.ask(f)
-	var outcome hoot01.Outcome
-	if err := answer.Decode(&outcome); err != nil || answer.Command != hoot01.Reply {
+	var outcome hootproto.Outcome
+	if err := answer.Decode(&outcome); err != nil || answer.Command != hootproto.Reply {
 		c.Fatalf("%s: %v", answer.Command, err)
 	}
 	return outcome, f.ID
 }
 
 // catalog asks what the backend can do.
-func (c client) catalog() (catalog hoot01.Catalog) {
+func (c client) catalog() (catalog hootproto.Catalog) {
 	c.Helper()
-	answer := c.ask(hoot01.New(hoot01.Ready, ""))
-	if err := answer.Decode(&catalog); err != nil || answer.Command != hoot01.Ready {
+	answer := c.ask(hootproto.New(hootproto.Ready, ""))
+	if err := answer.Decode(&catalog); err != nil || answer.Command != hootproto.Ready {
 		c.Fatalf("%s: %v", answer.Command, err)
 	}
 	return catalog
@@ -120,10 +120,10 @@ func TestPythonBackend(t *testing.T) {
 	c := connect(t, startPython(t))
 
 	catalog := c.catalog()
-	if catalog.Protocol != hoot01.Magic || len(catalog.Tools) != 2 || catalog.Tools[0].Name != "greet" || !catalog.Tools[0].ReadOnly || len(catalog.Tools[0].InputSchema) == 0 {
+	if catalog.Protocol != hootproto.Magic || len(catalog.Tools) != 2 || catalog.Tools[0].Name != "greet" || !catalog.Tools[0].ReadOnly || len(catalog.Tools[0].InputSchema) == 0 {
 		t.Errorf("catalog %+v", catalog)
 	}
-	if beat := c.ask(hoot01.New(hoot01.Heartbeat, "greeter")); beat.Command != hoot01.Heartbeat || beat.Content != hoot01.Empty {
+	if beat := c.ask(hootproto.New(hootproto.Heartbeat, "greeter")); beat.Command != hootproto.Heartbeat || beat.Content != hootproto.Empty {
 		t.Errorf("the heartbeat is answered by %+v", beat)
 	}
 	got, _ := c.call("greet", `{"name":"Ann"}`)
@@ -135,7 +135,7 @@ func TestPythonBackend(t *testing.T) {
 			t.Errorf("divide %s: %+v", arguments, got.Err)
 		}
 	}
-	if got, _ := c.call("nonsense", `{}`); got.Err == nil || got.Err.Code != hoot01.CodeToolNotFound {
+	if got, _ := c.call("nonsense", `{}`); got.Err == nil || got.Err.Code != hootproto.CodeToolNotFound {
 		t.Errorf("nonsense: %+v", got.Err)
 	}
 	if err := c.socket.Send(t.Context(), zmtp.Message{[]byte("not HOOT01")}); err != nil {
@@ -175,8 +175,8 @@ func TestPythonBroadcasts(t *testing.T) {
 			if !ok {
 				t.Fatal("no broadcast")
 			}
-			b, err := hoot01.Overhear(m[0])
-			p, isProgress := b.(hoot01.Progress)
+			b, err := hootproto.Overhear(m[0])
+			p, isProgress := b.(hootproto.Progress)
 			if err != nil || !isProgress || !asked[p.JobID] || p.Percent != 0.5 || p.Message == "" {
 				t.Errorf("heard %+v, %v", b, err)
 			}

@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/luanette/luanette/internal/bridge"
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
 // orchestra has a tool for each way a tool may answer.
@@ -66,12 +66,12 @@ func newOrchestra() orchestra {
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	source := newOrchestra()
-	everyTool(t, source, serveSource(t, bridge.Options{Source: source}))
+	everyTool(t, source, serveSource(t, hootserver.Options{Source: source}))
 }
 
 // everyTool calls each tool of a source directly and by way of MCP, hub and
 // ZeroMQ, with arguments made by its schema, and wants the same answer.
-func everyTool(t *testing.T, source tool.Source, b *bridge.Bridge) {
+func everyTool(t *testing.T, source tool.Source, b *hootserver.Bridge) {
 	t.Helper()
 	s := newStack(t, b.Addr(), traced{})
 	infos, err := source.Tools(t.Context())
@@ -199,7 +199,7 @@ func TestOneTrace(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("test")
 	how := traced{tracer, propagation.TraceContext{}}
-	b := serveSource(t, bridge.Options{Source: newOrchestra(), Tracer: tracer, Propagator: how.propagator})
+	b := serveSource(t, hootserver.Options{Source: newOrchestra(), Tracer: tracer, Propagator: how.propagator})
 	s := newStack(t, b.Addr(), how)
 	spans.Reset()
 	view, err := s.call("trace", json.RawMessage(`{"text":"x"}`), nil)

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/luanette/luanette/internal/bridge"
-	"github.com/luanette/luanette/internal/catalog"
-	"github.com/luanette/luanette/internal/clock/clocktest"
-	"github.com/luanette/luanette/internal/event"
-	"github.com/luanette/luanette/internal/hub"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/upstream"
-	"github.com/luanette/luanette/internal/wire"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
 )
 
 // stack is everything between an MCP client and a backend: a client over HTTP, the
@@ -73,10 +73,10 @@ func await(t *testing.T, m *upstream.Manager, bus *event.Bus, spec upstream.Spec
 }
 
 // serveSource serves a source for the length of the test.
-func serveSource(t *testing.T, opts bridge.Options) *bridge.Bridge {
+func serveSource(t *testing.T, opts hootserver.Options) *hootserver.Bridge {
 	t.Helper()
 	opts.Name, opts.Listen, opts.Broadcast = "source", "tcp://127.0.0.1:0", "tcp://127.0.0.1:0"
-	b, err := bridge.Open(t.Context(), opts)
+	b, err := hootserver.Open(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

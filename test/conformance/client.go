@@ -26,7 +26,7 @@ var unsupported = []string{
 }
 
 // judgeClient runs every scenario for clients against the client that the tests
-// of internal/upstream can be: the connection manager and logins as the house
+// of internal/mcp/upstream can be: the connection manager and logins as the house
 // assembles them, with a person who agrees to every login.
 func (s suite) judgeClient(ctx context.Context) ([]clientScore, error) {
 	folder, err := os.MkdirTemp("", "conformance-client")

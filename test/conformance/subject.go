@@ -12,11 +12,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/luanette/luanette/internal/fault"
-	"github.com/luanette/luanette/internal/hub"
-	"github.com/luanette/luanette/internal/inet/inettest"
-	"github.com/luanette/luanette/internal/tool"
-	"github.com/luanette/luanette/internal/upstream"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // subject is a server the suite is pointed at.
@@ -143,7 +143,7 @@ func build(ctx context.Context, pkg string) (binary string, err error) {
 // start runs a server and waits until it listens. The last argument is the flag
 // that takes the address.
 func start(ctx context.Context, s subject, binary string, args ...string) (subject, error) {
-	address := net.JoinHostPort("127.0.0.1", inettest.OwnPort())
+	address := net.JoinHostPort("127.0.0.1", netguardtest.OwnPort())
 	cmd := exec.CommandContext(ctx, binary, append(args, address)...)
 	if err := cmd.Start(); err != nil {
 		return s, err

@@ -28,7 +28,7 @@ type dependency struct {
 
 func main() {
 	out := flag.String("out", "docs/licences.md", "where to write the list")
-	lock := flag.String("npm", "internal/hud/web/package-lock.json", "lock file of the web page")
+	lock := flag.String("npm", "internal/ui/web/package-lock.json", "lock file of the web page")
 	flag.Parse()
 	if err := run(*out, *lock); err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)

@@ -1,0 +1,41 @@
+package apikey
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// Created tells that a key was made.
+type Created struct {
+	Name   string            `json:"name"`
+	Scopes []principal.Scope `json:"scopes"`
+}
+
+// EventType is "key.created".
+func (Created) EventType() string { return "key.created" }
+
+// EventKey is the key's name.
+func (e Created) EventKey() string { return e.Name }
+
+// Revoked tells that a key opens nothing any more.
+type Revoked struct {
+	Name string `json:"name"`
+}
+
+// EventType is "key.revoked".
+func (Revoked) EventType() string { return "key.revoked" }
+
+// EventKey is the key's name.
+func (e Revoked) EventKey() string { return e.Name }
+
+// publish tells everybody of a change, and whoever keeps the log who made it.
+func (r *Ring) publish(ctx context.Context, p event.Payload, name string) {
+	if r.options.Bus != nil {
+		r.options.Bus.Publish(p)
+	}
+	if r.options.Did != nil {
+		r.options.Did(ctx, p.EventType(), name)
+	}
+}

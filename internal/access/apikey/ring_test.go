@@ -1,0 +1,355 @@
+package apikey_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// hand is a clock that tests move.
+type hand struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (h *hand) now() time.Time { h.mu.Lock(); defer h.mu.Unlock(); return h.at }
+
+func (h *hand) move(d time.Duration) { h.mu.Lock(); defer h.mu.Unlock(); h.at = h.at.Add(d) }
+
+func newHand() *hand { return &hand{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+// opened is a store, and rings on it as the nodes of one house have them.
+func opened(t *testing.T, o apikey.Options) (*apikey.Ring, func() *apikey.Ring) {
+	t.Helper()
+	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	another := func() *apikey.Ring {
+		ring, err := apikey.Open(t.Context(), store, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ring
+	}
+	return another(), another
+}
+
+func create(t *testing.T, r *apikey.Ring, k apikey.Key) string {
+	t.Helper()
+	if k.Scopes == nil {
+		k.Scopes = []principal.Scope{principal.MCP}
+	}
+	_, token, err := r.Create(t.Context(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestKeyFromBirthToEnd(t *testing.T) {
+	t.Parallel()
+	ring, _ := opened(t, apikey.Options{})
+	ctx := t.Context()
+	if any, err := ring.Any(ctx); any || err != nil {
+		t.Fatalf("a new ring has keys: %v", err)
+	}
+	token := create(t, ring, apikey.Key{Name: "web", Rights: apikey.Rights{
+		Scopes: []principal.Scope{principal.Chat, principal.MCP}, Org: "acme", User: "ada",
+		Namespaces: []string{"fs"}, Tools: []string{"fs.read*"}, Limits: principal.Limits{Rate: 60, Concurrent: 2, Budget: 100},
+	}})
+	p, err := ring.Find(ctx, token)
+	if err != nil || p.ID != "key:web" || p.Org != "acme" || p.User != "ada" || !p.May(principal.MCP, "") || p.May(principal.Admin, "") ||
+		p.Sees("git", "log") || !p.Sees("fs", "read_file") || p.Limits.Concurrent != 2 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := ring.Find(ctx, token+"x"); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("a wrong token: %v", err)
+	}
+	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.Usual}}); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("the same name again: %v", err)
+	}
+	if _, err := ring.Revoke(ctx, "wbe"); fault.CodeOf(err) != fault.NotFound || fault.HintOf(err) != "there are: web" {
+		t.Errorf("revoking an unknown one: %v", err)
+	}
+	if _, err := ring.Revoke(ctx, "web"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Find(ctx, token); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("a revoked key still opens: %v", err)
+	}
+	if any, _ := ring.Any(ctx); !any {
+		t.Error("revoking the last key opened the doors")
+	}
+	if _, err := ring.Standing(ctx, p); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("what it began goes on: %v", err)
+	}
+	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.Usual}}); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("the name of a revoked key was given again: %v", err)
+	}
+}
+
+// Whoever reads the database finds no token in it.
+func TestTokensAreNotKept(t *testing.T) {
+	t.Parallel()
+	store, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "keys.db"), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	ring, err := apikey.Open(t.Context(), store, apikey.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := create(t, ring, apikey.Key{Name: "web"})
+	cookie, _, err := ring.Begin(t.Context(), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = store.Read(t.Context(), func(tx *db.Tx) error {
+		for _, table := range []string{"access_keys", "access_sessions"} {
+			var n int
+			if err := tx.QueryRow(t.Context(), "SELECT count(*) FROM "+table+" WHERE hash IN ($1, $2)", []byte(token), []byte(cookie)).Scan(&n); err != nil || n != 0 {
+				t.Errorf("%s: %d, %v", table, n, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKeysExpire(t *testing.T) {
+	t.Parallel()
+	clock := newHand()
+	ring, _ := opened(t, apikey.Options{Now: clock.now})
+	token := create(t, ring, apikey.Key{Name: "ci", Expires: clock.now().Add(time.Hour)})
+	if _, err := ring.Find(t.Context(), token); err != nil {
+		t.Error(err)
+	}
+	cookie, p, err := ring.Begin(t.Context(), token)
+	if err != nil || !p.Expires.Equal(clock.now().Add(time.Hour)) {
+		t.Errorf("a session of %v, %v", p.Expires, err)
+	}
+	clock.move(time.Hour)
+	if _, err := ring.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("an expired key opens: %v", err)
+	}
+	if _, err := ring.Session(t.Context(), cookie); err == nil {
+		t.Error("the session outlives its key")
+	}
+	if _, _, err := ring.Create(t.Context(), apikey.Key{Name: "late", Expires: clock.now(), Rights: apikey.Rights{Scopes: principal.Usual}}); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("a key that is over from the beginning: %v", err)
+	}
+}
+
+// What one node does, another learns: at the latest after a second, and at once
+// when it is told.
+func TestNodesShareKeys(t *testing.T) {
+	t.Parallel()
+	one, another := opened(t, apikey.Options{})
+	two := another()
+	changed := make(chan struct{}, 8)
+	defer two.Watch(func() { changed <- struct{}{} })()
+	token := create(t, one, apikey.Key{Name: "web"})
+	if err := two.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if _, err := two.Find(t.Context(), token); err != nil {
+		t.Errorf("the other node does not know the key: %v", err)
+	}
+	if _, err := one.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if _, err := two.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("the other node lets it in: %v", err)
+	}
+}
+
+// Where nodes can tell each other nobody has to look: neither of two that look once
+// an hour lets a revoked key in, nor a session that was ended.
+func TestNodesTellEachOtherOfKeys(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	rings := [2]*apikey.Ring{}
+	changed := make(chan struct{}, 8)
+	for i := range rings {
+		ring, err := apikey.Open(t.Context(), dbtest.Open(t, url), apikey.Options{Fresh: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rings[i] = ring
+	}
+	one, two := rings[0], rings[1]
+	defer two.Watch(func() { changed <- struct{}{} })()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		two.Run(ctx)
+	}()
+	token := create(t, one, apikey.Key{Name: "web"})
+	<-changed
+	if _, err := two.Find(t.Context(), token); err != nil {
+		t.Errorf("the other node does not know the key: %v", err)
+	}
+	if _, err := one.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+	if _, err := two.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("the other node lets it in: %v", err)
+	}
+	stop()
+	<-ended
+}
+
+func TestKeysOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	fixed := apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf("sesame"), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}}
+	ring, _ := opened(t, apikey.Options{Fixed: []apikey.Key{fixed}})
+	p, err := ring.Find(t.Context(), "sesame")
+	if err != nil || !p.Admin() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := ring.Revoke(t.Context(), "ENGINE_API_KEY"); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("revoking it: %v", err)
+	}
+	create(t, ring, apikey.Key{Name: "web"})
+	list, err := ring.List(t.Context())
+	if err != nil || len(list) != 2 || list[0].Name != "ENGINE_API_KEY" || list[1].Name != "web" || list[0].Used.IsZero() {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	ring, another := opened(t, apikey.Options{})
+	token := create(t, ring, apikey.Key{Name: "web"})
+	if _, _, err := ring.Begin(t.Context(), "guess"); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("a session for nobody: %v", err)
+	}
+	var cookies []string
+	for range 3 {
+		cookie, _, err := ring.Begin(t.Context(), token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cookies = append(cookies, cookie)
+	}
+	other := another()
+	for _, r := range []*apikey.Ring{ring, other} {
+		if p, err := r.Session(t.Context(), cookies[0]); err != nil || p.ID != "key:web" {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+	if err := ring.End(t.Context(), cookies[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Session(t.Context(), cookies[0]); fault.CodeOf(err) != fault.NeedsAuth {
+		t.Errorf("after its end: %v", err)
+	}
+	if _, err := ring.Session(t.Context(), cookies[1]); err != nil {
+		t.Errorf("another was ended too: %v", err)
+	}
+	if _, err := ring.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Session(t.Context(), cookies[1]); err == nil {
+		t.Error("the session outlives its key")
+	}
+	if apikey.SameCSRF(cookies[1], apikey.CSRF(cookies[2])) || !apikey.SameCSRF(cookies[1], apikey.CSRF(cookies[1])) || apikey.SameCSRF(cookies[1], "") {
+		t.Error("one session's word is good for another")
+	}
+}
+
+// Budgets are counted over nodes and restarts, and begin anew with the day.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	clock := newHand()
+	one, another := opened(t, apikey.Options{Now: clock.now})
+	two := another()
+	p := principal.Principal{ID: "key:web", Name: "web", Limits: principal.Limits{Budget: 3}}
+	spend := func(r *apikey.Ring) error { return r.Spend(t.Context(), p) }
+	flush := func(rings ...*apikey.Ring) {
+		for _, r := range rings {
+			if err := r.Flush(context.WithoutCancel(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, r := range []*apikey.Ring{one, two, one} {
+		if err := spend(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush(one, two, one)
+	for i, r := range []*apikey.Ring{one, two, another()} {
+		err := spend(r)
+		if after, ok := principal.RetryAfter(err); !ok || after != 12*time.Hour {
+			t.Errorf("node %d: %v, again after %v", i, err, after)
+		}
+	}
+	clock.move(12 * time.Hour)
+	if err := spend(one); err != nil {
+		t.Errorf("the next day: %v", err)
+	}
+	if err := one.Spend(t.Context(), principal.Local()); err != nil {
+		t.Errorf("without a budget: %v", err)
+	}
+}
+
+func BenchmarkFind(b *testing.B) {
+	store, err := db.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "keys.db"), db.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	ring, err := apikey.Open(b.Context(), store, apikey.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, token, err := ring.Create(b.Context(), apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.Usual}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := ring.Find(b.Context(), token); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A key that another process has just made is good at once; those who guess have the
+// table read so often in a second and no more.
+func TestKeysOfOthersAreGoodAtOnce(t *testing.T) {
+	t.Parallel()
+	clock := newHand()
+	ring, another := opened(t, apikey.Options{Fresh: time.Hour, Now: clock.now})
+	if p, err := ring.Find(t.Context(), create(t, another(), apikey.Key{Name: "new"})); err != nil || p.Name != "new" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for range 40 {
+		if _, err := ring.Find(t.Context(), "lnt_guess"); fault.CodeOf(err) != fault.Denied {
+			t.Errorf("a guess: %v", err)
+		}
+	}
+	if _, err := ring.Find(t.Context(), create(t, another(), apikey.Key{Name: "late"})); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("the table is read for every guess: %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package apikey
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// session is a browser that was shown a key once. It lasts no longer than the key.
+type session struct {
+	token   Hash
+	expires time.Time
+}
+
+// sessionLength is how long one lasts at most.
+const sessionLength = 12 * time.Hour
+
+// Begin begins a session for who has a token. The cookie is told here only.
+func (r *Ring) Begin(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
+	if p, err = r.Find(ctx, token); err != nil {
+		return "", p, err
+	}
+	now := r.options.Now()
+	s := session{HashOf(token), now.Add(sessionLength)}
+	if !p.Expires.IsZero() && p.Expires.Before(s.expires) {
+		s.expires = p.Expires
+	}
+	p.Expires = s.expires
+	cookie = rand.Text()
+	hash := HashOf(cookie)
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE expires < $1", micros(now)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "INSERT INTO access_sessions (hash, token, created, expires) VALUES ($1, $2, $3, $4)",
+			hash[:], s.token[:], micros(now), micros(s.expires))
+		return err
+	})
+	return cookie, p, err
+}
+
+// Session is who a browser's cookie stands for.
+func (r *Ring) Session(ctx context.Context, cookie string) (principal.Principal, error) {
+	hash := HashOf(cookie)
+	if err := r.renew(ctx); err != nil {
+		return principal.Nobody(), err
+	}
+	r.mu.Lock()
+	s, seen := r.sessions[hash]
+	r.mu.Unlock()
+	if !seen {
+		var err error
+		if s, err = r.loadSession(ctx, hash); err != nil {
+			return principal.Nobody(), err
+		}
+		r.mu.Lock()
+		r.sessions[hash] = s
+		r.mu.Unlock()
+	}
+	if !r.options.Now().Before(s.expires) {
+		return principal.Nobody(), errSession
+	}
+	p, err := r.find(ctx, s.token)
+	if err == nil && (p.Expires.IsZero() || s.expires.Before(p.Expires)) {
+		p.Expires = s.expires
+	}
+	return p, err
+}
+
+var errSession = fault.New(fault.NeedsAuth, "the session is over").WithHint("log in again with your key")
+
+func (r *Ring) loadSession(ctx context.Context, hash Hash) (s session, err error) {
+	var token []byte
+	var expires int64
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, "SELECT token, expires FROM access_sessions WHERE hash = $1", hash[:]).Scan(&token, &expires)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return s, errSession
+	}
+	copy(s.token[:], token)
+	s.expires = moment(expires)
+	return s, err
+}
+
+// End ends a session.
+func (r *Ring) End(ctx context.Context, cookie string) error {
+	hash := HashOf(cookie)
+	err := r.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE hash = $1", hash[:]); err != nil {
+			return err
+		}
+		return tx.Notify(Topic, "session")
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.sessions, hash)
+	return err
+}
+
+// CSRF is what a page has to repeat in a header with everything that changes
+// something: only one that was told by us knows it.
+func CSRF(cookie string) string {
+	sum := sha256.Sum256([]byte("csrf\x00" + cookie))
+	return hex.EncodeToString(sum[:16])
+}
+
+// SameCSRF compares what a page repeated.
+func SameCSRF(cookie, told string) bool {
+	return subtle.ConstantTimeCompare([]byte(CSRF(cookie)), []byte(told)) == 1
+}

@@ -1,0 +1,151 @@
+package apikey
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// tally counts what somebody used of a day's budget.
+type tally struct {
+	day   int64 // since 1970, in UTC
+	known int64 // of all nodes, when it was last stored
+	fresh int64 // since then, here
+}
+
+const dayLength = 24 * time.Hour
+
+func dayOf(t time.Time) int64 { return t.Unix() / int64(dayLength.Seconds()) }
+
+// Spend takes a call off a principal's budget of the day, or refuses. What other
+// nodes spend is heard of within seconds.
+func (r *Ring) Spend(ctx context.Context, p principal.Principal) error {
+	if p.Limits.Budget <= 0 {
+		return nil
+	}
+	now := r.options.Now()
+	today := dayOf(now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tallies[p.ID]
+	if t == nil || t.day != today {
+		r.mu.Unlock()
+		known, err := r.spent(ctx, p.ID, today)
+		r.mu.Lock()
+		if err != nil {
+			return err
+		}
+		if t = r.tallies[p.ID]; t == nil || t.day != today {
+			t = &tally{day: today, known: known}
+			r.tallies[p.ID] = t
+		}
+	}
+	if t.known+t.fresh >= int64(p.Limits.Budget) {
+		tomorrow := time.Unix((today+1)*int64(dayLength.Seconds()), 0)
+		return principal.Exceeded{What: "tool calls", Of: p.Title(), Most: p.Limits.Budget, Per: "day", After: tomorrow.Sub(now)}.Fault()
+	}
+	t.fresh++
+	return nil
+}
+
+// spent is what was stored of a day.
+func (r *Ring) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return calls, err
+}
+
+// flushEvery is how often what was used is stored.
+const flushEvery = 5 * time.Second
+
+// Run stores what is used now and then, and learns of what others have changed,
+// when they tell and also when nobody asks: streams may be open. It returns when ctx
+// ends.
+func (r *Ring) Run(ctx context.Context) {
+	var ear sync.WaitGroup
+	defer ear.Wait()
+	ear.Go(func() { r.listen(ctx) })
+	look, flush := time.NewTicker(r.options.Fresh), time.NewTicker(flushEvery)
+	defer look.Stop()
+	defer flush.Stop()
+	for {
+		var err error
+		select {
+		case <-look.C:
+			err = r.renew(ctx)
+		case <-flush.C:
+			err = r.Flush(ctx)
+		case <-ctx.Done():
+			_ = r.Flush(context.WithoutCancel(ctx)) // what is lost are a few seconds of counting
+			return
+		}
+		if err != nil && ctx.Err() == nil {
+			r.options.Log.WarnContext(ctx, "keys not looked after", "error", err)
+		}
+	}
+}
+
+// listen reads the keys again whenever somebody says that they are others.
+func (r *Ring) listen(ctx context.Context) {
+	_ = r.db.Listen(ctx, Topic, func(db.News) { // it ends with ctx
+		if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
+			r.options.Log.WarnContext(ctx, "keys not read again", "error", err)
+		}
+	})
+}
+
+// Flush stores who was here and what was used of budgets, and learns what other
+// nodes have used.
+func (r *Ring) Flush(ctx context.Context) error {
+	r.mu.Lock()
+	used := maps.Clone(r.used)
+	clear(r.used)
+	spent := map[string]tally{}
+	for id, t := range r.tallies {
+		spent[id] = *t
+	}
+	r.mu.Unlock()
+	if len(used) == 0 && len(spent) == 0 {
+		return nil
+	}
+	totals := map[string]int64{}
+	err := r.db.Write(ctx, func(tx *db.Tx) error {
+		for name, at := range used {
+			if _, err := tx.Exec(ctx, "UPDATE access_keys SET used = $2 WHERE name = $1 AND used < $2", name, micros(at)); err != nil {
+				return err
+			}
+		}
+		for id, t := range spent {
+			var total int64
+			err := tx.QueryRow(ctx, `INSERT INTO access_use (principal, day, calls) VALUES ($1, $2, $3)
+				ON CONFLICT (principal, day) DO UPDATE SET calls = access_use.calls + excluded.calls RETURNING calls`, id, t.day, t.fresh).Scan(&total)
+			if err != nil {
+				return err
+			}
+			totals[id] = total
+		}
+		_, err := tx.Exec(ctx, "DELETE FROM access_use WHERE day < $1", dayOf(r.options.Now())-30)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, total := range totals {
+		if t := r.tallies[id]; t.day == spent[id].day {
+			t.known, t.fresh = total, t.fresh-spent[id].fresh
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package approval
+
+import (
+	"context"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// Judge decides for one run what it may do: by what was decided about the run
+// itself, less what its journal shows to be done already, then by what is
+// remembered, then by the policy. It is nil when nothing needs approval.
+func (o *Office) Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error) {
+	policy := o.Policy()
+	if policy.Idle() {
+		return nil, nil
+	}
+	decided, err := o.ofRun(ctx, who.Key)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "find what was approved")
+	}
+	j := &judge{office: o, who: who, policy: policy, allowed: map[string]int{}, denied: map[string]int{}}
+	for _, a := range decided {
+		j.learn(a)
+	}
+	for _, step := range past {
+		j.spend(step)
+	}
+	return j, nil
+}
+
+type judge struct {
+	office *Office
+	who    host.Errand
+	policy Policy
+
+	mu              sync.Mutex
+	allowed, denied map[string]int // by digest: how often
+}
+
+// learn takes in what was decided about the run.
+func (j *judge) learn(a Approval) {
+	switch {
+	case a.State == Allowed: // the whole plan, as it was shown
+		for _, p := range a.Plan {
+			j.allowed[p.Digest]++
+		}
+	case a.State == Denied && len(a.Plan) > 0: // what was asked about
+		j.denied[a.Plan[0].Digest]++
+	}
+}
+
+// spend takes off what the run has done already.
+func (j *judge) spend(step host.Step) {
+	digest := step.Digest()
+	if j.denied[digest] > 0 && step.Err != nil && step.Err.Code == fault.Denied {
+		j.denied[digest]--
+	} else if j.allowed[digest] > 0 {
+		j.allowed[digest]--
+	}
+}
+
+// Judge answers for one effect.
+func (j *judge) Judge(ctx context.Context, e host.Effect) (host.Verdict, error) {
+	if !j.policy.asks(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
+		return host.Allow, nil
+	}
+	if verdict := j.spokenOf(e.Digest()); verdict != host.Ask {
+		return verdict, nil
+	}
+	subject, space := subjectOf(e)
+	return j.office.remembered(ctx, subject, space, j.who.Hash)
+}
+
+// spokenOf uses up what was said about such an effect of this run.
+func (j *judge) spokenOf(digest string) host.Verdict {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.denied[digest] > 0:
+		j.denied[digest]--
+		return host.Deny
+	case j.allowed[digest] > 0:
+		j.allowed[digest]--
+		return host.Allow
+	default:
+		return host.Ask
+	}
+}

@@ -1,0 +1,164 @@
+package approval_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/approval"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+func record(t *testing.T, l host.Ledger, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if err := l.Record([]byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func past(t *testing.T, l host.Ledger) string {
+	t.Helper()
+	ctx, _ := db.Patiently(t.Context())
+	records, err := l.Past(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s", records)
+}
+
+// A run whose process falls silent is gone on with by another, from what is
+// recorded; the silent one can do nothing more.
+func TestARunIsTakenOver(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	dying, next := b.office(t), b.office(t)
+	id := ask(t, dying, paused("run:1", "", "ann"))
+	decide(t, dying, id, host.Answer{Allow: true})
+	old := dying.Carry(id)
+	record(t, old, "one", "two")
+
+	found := b.watch(t, next) // it has looked, and left the run alone
+	if len(found) > 0 {
+		t.Fatal("taken over from a process that lives")
+	}
+	b.time.Advance(11 * time.Second)
+	a := <-found
+	if a.ID != id || string(a.Kept) != "kept" || a.State != approval.Allowed {
+		t.Fatalf("taken over: %+v", a)
+	}
+	l := next.Carry(id)
+	if got := past(t, l); got != "[one two]" {
+		t.Errorf("came to %s", got)
+	}
+	wantCode(t, old.Record([]byte("three")), fault.Conflict)
+	wantCode(t, old.Finish(t.Context(), json.RawMessage(`{}`)), fault.Conflict)
+	record(t, l, "more")
+	if err := l.Finish(t.Context(), json.RawMessage(`{"result":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if a := get(t, next, id); string(a.Outcome) != `{"result":1}` || a.Kept != nil || past(t, l) != "[]" {
+		t.Errorf("finished: %+v", a)
+	}
+	wantCode(t, l.Record([]byte("after its end")), fault.Conflict)
+	b.looked(t, 1)
+	b.time.Advance(time.Minute)
+	b.looked(t, 1)
+	if len(found) > 0 {
+		t.Error("taken over though it is over")
+	}
+}
+
+// A process that lives keeps its runs, however long they take.
+func TestARunIsKeptByWhoLives(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	busy, next := b.office(t), b.office(t)
+	b.watch(t, busy)
+	id := ask(t, busy, paused("run:1", "", "ann"))
+	decide(t, busy, id, host.Answer{Allow: true})
+	for range 20 {
+		b.time.Advance(2 * time.Second)
+		b.looked(t, 1)
+	}
+	found := b.watch(t, next)
+	b.looked(t, 2)
+	if len(found) > 0 {
+		t.Fatalf("taken over: %+v", <-found)
+	}
+	record(t, busy.Carry(id), "still here")
+}
+
+// A run that asked again stands there, though the process died before it could
+// say so: it is not gone on with from where it asked first.
+func TestARunThatAskedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	o := b.office(t)
+	first := ask(t, o, paused("run:1", "", "ann"))
+	decide(t, o, first, host.Answer{Allow: true})
+	b.time.Advance(time.Second)
+	second := ask(t, o, paused("run:1", "", "bob"))
+	b.time.Advance(time.Minute)
+	next := b.office(t)
+	found := b.watch(t, next)
+	if a := get(t, next, first); len(found) > 0 || string(a.Outcome) != `{"output":[],"status":"pending_approval"}` {
+		t.Errorf("the first: %+v", a)
+	}
+	if a := get(t, next, second); a.State != approval.Pending || string(a.Kept) != "kept" {
+		t.Errorf("the second: %+v", a)
+	}
+}
+
+// A closed office keeps nothing more: the next process goes on.
+func TestAClosedOffice(t *testing.T) {
+	t.Parallel()
+	o := newBuilding(t).office(t)
+	id := ask(t, o, paused("run:1", "", "ann"))
+	decide(t, o, id, host.Answer{})
+	o.Close()
+	wantCode(t, o.Carry(id).Record(nil), fault.Unavailable)
+	wantCode(t, o.Carry(id).Finish(t.Context(), nil), fault.Unavailable)
+}
+
+// What a run did that was approved is recorded, however long the database is away.
+func TestARecordWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	o, err := approval.Open(t.Context(), d, approval.Options{Policy: approval.Policy{Default: approval.Writes}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	id := ask(t, o, paused("run:1", "", "ann"))
+	decide(t, o, id, host.Answer{Allow: true})
+	server.Stop(t, "immediate")
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		server.Start(t)
+	}()
+	l := o.Carry(id)
+	record(t, l, "one", "two")
+	<-back
+	if got := past(t, l); got != "[one two]" {
+		t.Errorf("recorded %s", got)
+	}
+	server.Stop(t, "immediate")
+	ended := make(chan error)
+	go func() { ended <- l.Record([]byte("three")) }()
+	o.Close()
+	if err := <-ended; err == nil {
+		t.Error("recorded where nobody was")
+	}
+}

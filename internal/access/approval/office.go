@@ -1,0 +1,309 @@
+package approval
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Options are an office's choices. The zero value is ready to use.
+type Options struct {
+	Policy Policy
+	Expire time.Duration // how long a question stands before no answer is a no; 0 is 7 days
+	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
+	// Nodes says that other processes use the office too, and tell each other of what
+	// is answered: those who wait are woken at once, and only who answers publishes it.
+	Nodes  bool
+	Events *event.Bus                            // may be nil
+	Did    func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
+	Clock  clock.Clock                           // nil is the machine's
+	Log    *slog.Logger                          // nil is nobody
+}
+
+func (o Options) orDefault() Options {
+	if o.Expire == 0 {
+		o.Expire = 7 * 24 * time.Hour
+	}
+	if o.Keep == 0 {
+		o.Keep = 30 * 24 * time.Hour
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Office keeps questions and answers. It is safe for concurrent use.
+type Office struct {
+	db      *db.DB
+	options Options
+	carrier string // this process, where runs go on
+
+	life context.Context // of what is recorded, whoever has left; ends with Close
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	waiting map[string][]chan struct{} // by approval: closed when it is decided
+	policy  Policy
+}
+
+// Open makes an office over a database, whose tables it brings up to date.
+func Open(ctx context.Context, database *db.DB, o Options) (*Office, error) {
+	if err := database.Migrate(ctx, "approval", migrations); err != nil {
+		return nil, err
+	}
+	o = o.orDefault()
+	office := &Office{db: database, options: o, carrier: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
+	office.life, office.end = context.WithCancel(context.WithoutCancel(ctx))
+	return office, nil
+}
+
+// SetPolicy replaces what needs approval, for runs that begin from now on.
+func (o *Office) SetPolicy(p Policy) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.policy = p
+}
+
+// Policy is what needs approval now.
+func (o *Office) Policy() Policy {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.policy
+}
+
+// Ask keeps a paused run until somebody has decided. A run that already waits for
+// the same is not asked about twice.
+func (o *Office) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
+	subject, space := subjectOf(p.Effect)
+	now := o.now()
+	a := Approval{
+		ID: newID("a-"), Errand: p.Errand, Subject: subject, Space: space, State: Pending,
+		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Kept: p.Kept,
+		Created: now, Expires: now.Add(o.options.Expire),
+	}
+	if who := principal.Of(ctx); a.Owner == "" && who.ID != principal.LocalID {
+		a.Owner = who.ID
+	}
+	before, err := o.insert(ctx, a)
+	if err != nil {
+		return host.Pending{}, fault.Wrap(fault.Internal, err, "keep a run that waits for approval")
+	}
+	if before != nil {
+		return host.Pending{ID: before.ID, Expires: before.Expires}, nil
+	}
+	o.options.Events.Publish(Requested{ID: a.ID, Run: a.Key, Name: a.Name, Owner: a.Owner, Subject: subject, Entries: len(a.Plan)})
+	return host.Pending{ID: a.ID, Expires: a.Expires}, nil
+}
+
+// Decide answers a question. One that is answered already stays as it is: the
+// error is a fault.Conflict.
+func (o *Office) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
+	a, err := o.Get(ctx, owner, id)
+	if err != nil {
+		return a, err
+	}
+	rule, err := ruleFor(&a, answer)
+	if err != nil {
+		return a, err
+	}
+	a.State, a.Decided, a.By = Denied, o.now(), answer.By
+	if answer.Allow {
+		a.State = Allowed
+	}
+	done, err := o.settle(ctx, &a, rule)
+	if err != nil {
+		return a, fault.Wrap(fault.Internal, err, "keep the answer")
+	}
+	if !done {
+		now, err := o.Get(ctx, owner, id)
+		if err != nil {
+			return a, err
+		}
+		return now, fault.New(fault.Conflict, "approval %s is %s already", id, now.State).WithHint("approval_list shows what is pending")
+	}
+	o.told(a)
+	if o.options.Did != nil {
+		o.options.Did(ctx, a)
+	}
+	return a, nil
+}
+
+// Answer is Decide for the one who was asked.
+func (o *Office) Answer(ctx context.Context, id string, answer host.Answer) error {
+	a, err := o.load(ctx, id)
+	if err == nil {
+		_, err = o.Decide(ctx, a.Owner, id, answer)
+	}
+	return err
+}
+
+// ruleFor is what an answer wants to be remembered, or nil.
+func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
+	r := &Rule{ID: newID("r-"), Scope: answer.Remember, Allow: answer.Allow, By: answer.By}
+	switch answer.Remember {
+	case "":
+		return nil, nil
+	case Tool:
+		r.Subject = a.Subject
+	case Namespace:
+		r.Subject = a.Space
+	case Script:
+		r.Subject = a.Hash
+	default:
+		return nil, fault.New(fault.InvalidParams, "an answer cannot be remembered for %q", answer.Remember).
+			WithHint("give %s, %s or %s, or nothing", Tool, Namespace, Script)
+	}
+	return r, nil
+}
+
+// Withdraw takes back what a run asks that nobody waits for any more.
+func (o *Office) Withdraw(ctx context.Context, run string) error {
+	gone, err := o.withdraw(ctx, run)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "withdraw an approval")
+	}
+	for _, a := range gone {
+		o.told(a)
+	}
+	return nil
+}
+
+// told wakes who waits for an approval and tells everybody.
+func (o *Office) told(a Approval) {
+	o.wake(a.ID)
+	o.publish(a)
+}
+
+func (o *Office) wake(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, woke := range o.waiting[id] {
+		close(woke)
+	}
+	delete(o.waiting, id)
+}
+
+func (o *Office) publish(a Approval) {
+	o.options.Events.Publish(Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
+}
+
+// Await waits until an approval is no longer pending.
+func (o *Office) Await(ctx context.Context, id string) error {
+	woke := make(chan struct{})
+	o.mu.Lock()
+	o.waiting[id] = append(o.waiting[id], woke)
+	o.mu.Unlock()
+	a, err := o.load(ctx, id) // it may have been decided before we listened
+	if err != nil || a.State != Pending {
+		o.forgetWaiter(id, woke)
+		return err
+	}
+	select {
+	case <-woke:
+		return nil
+	case <-ctx.Done():
+		o.forgetWaiter(id, woke)
+		return context.Cause(ctx)
+	}
+}
+
+func (o *Office) forgetWaiter(id string, woke chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var left []chan struct{}
+	for _, one := range o.waiting[id] {
+		if one != woke {
+			left = append(left, one)
+		}
+	}
+	if len(left) == 0 {
+		delete(o.waiting, id)
+		return
+	}
+	o.waiting[id] = left
+}
+
+// Topic is where processes tell each other that a question was answered.
+const Topic = "approvals"
+
+// look is how often the office looks for questions whose time is over, for runs that
+// nobody goes on with, and for what other processes decided without a word.
+const look = 2 * time.Second
+
+// Watch does that until ctx ends. One process is enough for the latter, every
+// process that waits needs the former. goOn is given the runs that nobody goes on
+// with, each in a goroutine; nil leaves them to others.
+func (o *Office) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
+	var carried sync.WaitGroup
+	defer carried.Wait()
+	if o.options.Nodes {
+		carried.Go(func() { o.listen(ctx) })
+	}
+	for {
+		if err := o.tidy(ctx); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "approvals not looked at", "error", err)
+		}
+		if goOn != nil {
+			orphans, err := o.orphans(ctx)
+			if err != nil && ctx.Err() == nil {
+				o.options.Log.WarnContext(ctx, "runs that were approved not found", "error", err)
+			}
+			for _, a := range orphans {
+				carried.Go(func() { goOn(ctx, a) })
+			}
+		}
+		if o.options.Clock.Sleep(ctx, look) != nil {
+			return
+		}
+	}
+}
+
+// listen wakes those who wait for an answer that another node was given.
+func (o *Office) listen(ctx context.Context) {
+	_ = o.db.Listen(ctx, Topic, func(db.News) { // it ends with ctx
+		if err := o.hearDecided(ctx); err != nil && ctx.Err() == nil {
+			o.options.Log.WarnContext(ctx, "approvals of other processes not looked at", "error", err)
+		}
+	})
+}
+
+func (o *Office) hearDecided(ctx context.Context) error {
+	decided, err := o.decidedElsewhere(ctx)
+	for _, a := range decided {
+		o.wake(a.ID)
+		if !o.options.Nodes { // who answered has told it
+			o.publish(a)
+		}
+	}
+	return err
+}
+
+func (o *Office) tidy(ctx context.Context) error {
+	over, err := o.expire(ctx, o.now())
+	if err != nil {
+		return err
+	}
+	for _, a := range over {
+		o.told(a)
+	}
+	return errors.Join(o.hearDecided(ctx), o.renew(ctx))
+}
+
+func (o *Office) now() time.Time { return o.options.Clock.Now().UTC() }

@@ -1,0 +1,369 @@
+package approval_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/luanette/luanette/internal/access/approval"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
+
+// building is a database with offices over it, as several processes have them.
+type building struct {
+	db   *db.DB
+	time *clock.Virtual
+	bus  *event.Bus
+}
+
+func newBuilding(t *testing.T) *building {
+	t.Helper()
+	d := dbtest.Open(t, dbtest.Fresh(t))
+	bus := event.New(event.BusOptions{})
+	t.Cleanup(bus.Close)
+	return &building{d, clock.NewVirtual(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), bus}
+}
+
+// office opens one in which everything is asked about.
+func (b *building) office(t *testing.T) *approval.Office {
+	t.Helper()
+	o, err := approval.Open(t.Context(), b.db, approval.Options{
+		Policy: approval.Policy{Default: approval.Writes}, Expire: time.Hour, Keep: 24 * time.Hour, Events: b.bus, Clock: b.time,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// watch lets an office look after things until the test is over, and gives what
+// it finds to be gone on with.
+func (b *building) watch(t *testing.T, o *approval.Office) <-chan approval.Approval {
+	t.Helper()
+	found := make(chan approval.Approval, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		o.Watch(ctx, func(_ context.Context, a approval.Approval) { found <- a })
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	b.looked(t, 1)
+	return found
+}
+
+// looked waits until so many offices have looked, and wait for the next time.
+func (b *building) looked(t *testing.T, offices int) {
+	t.Helper()
+	if err := b.time.AwaitSleepers(t.Context(), offices); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pay is an effect, and a run that paused at it.
+func pay(to string) host.Effect {
+	return host.Effect{Seq: 1, Name: "mcp.call", Kind: host.Write, Args: []host.Value{"bank", "pay", to}}
+}
+
+func paused(run, owner, to string) host.Paused {
+	e := pay(to)
+	return host.Paused{
+		Errand: host.Errand{Key: run, Owner: owner, Name: "script", Hash: "hash-of-" + run}, Effect: e,
+		Plan: []host.Planned{{Action: "call bank.pay", Digest: e.Digest()}}, Certain: true, Complete: true,
+		Output: []host.Line{{Stream: "stdout", Text: "so far"}}, Kept: []byte("kept"),
+	}
+}
+
+func ask(t *testing.T, o *approval.Office, p host.Paused) string {
+	t.Helper()
+	pending, err := o.Ask(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pending.ID
+}
+
+func decide(t *testing.T, o *approval.Office, id string, answer host.Answer) approval.Approval {
+	t.Helper()
+	a, err := o.Decide(t.Context(), "", id, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func get(t *testing.T, o *approval.Office, id string) approval.Approval {
+	t.Helper()
+	a, err := o.Get(t.Context(), "", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// verdict is what an office says of an effect of a run.
+func verdict(t *testing.T, o *approval.Office, run string, e host.Effect, past ...host.Step) host.Verdict {
+	t.Helper()
+	judge, err := o.Judge(t.Context(), host.Errand{Key: run, Hash: "hash-of-" + run}, past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := judge.Judge(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func wantCode(t *testing.T, err error, code fault.Code) {
+	t.Helper()
+	if fault.CodeOf(err) != code {
+		t.Errorf("error %v, want %s", err, code)
+	}
+}
+
+func TestQuestionsAreKeptAsTheyWereAsked(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	heard := b.bus.Subscribe(event.Options{Types: []string{"approval.*"}})
+	defer heard.Close()
+	o := b.office(t)
+	id := ask(t, o, paused("run:1", "", "ann"))
+	if again := ask(t, o, paused("run:1", "", "ann")); again != id {
+		t.Errorf("asked twice, as %s and %s", id, again)
+	}
+	a := get(t, b.office(t), id) // another process
+	if a.State != approval.Pending || a.Subject != "bank.pay" || a.Space != "bank" || !a.Certain || !a.Complete || string(a.Kept) != "kept" ||
+		len(a.Plan) != 1 || a.Plan[0].Digest != pay("ann").Digest() || len(a.Output) != 1 || a.Expires.Sub(a.Created) != time.Hour || a.Job() != "" {
+		t.Errorf("kept as %+v", a)
+	}
+	decide(t, o, id, host.Answer{Allow: true, By: "bob"})
+	if a = get(t, o, id); a.State != approval.Allowed || a.By != "bob" || a.Decided.IsZero() {
+		t.Errorf("decided as %+v", a)
+	}
+	for _, want := range []string{"approval.requested", "approval.settled"} {
+		if e, err := heard.Next(t.Context()); err != nil || e.Type != want {
+			t.Errorf("heard %+v, %v, want %s", e, err, want)
+		}
+	}
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	o := newBuilding(t).office(t)
+	id := ask(t, o, paused("run:1", "ann", "x"))
+	_, err := o.Decide(t.Context(), "bob", id, host.Answer{Allow: true}) // not bob's to decide, nor to know of
+	wantCode(t, err, fault.NotFound)
+	_, err = o.Decide(t.Context(), "ann", id, host.Answer{Allow: true, Remember: "for ever"})
+	wantCode(t, err, fault.InvalidParams)
+	_, err = o.Decide(t.Context(), "ann", "a-none", host.Answer{})
+	wantCode(t, err, fault.NotFound)
+	if list, err := o.List(t.Context(), "bob", "", 10); err != nil || len(list) != 0 {
+		t.Errorf("bob sees %+v, %v", list, err)
+	}
+	list, err := o.List(t.Context(), "ann", approval.Pending, 10)
+	if err != nil || len(list) != 1 || list[0].State != approval.Pending {
+		t.Errorf("ann sees %+v, %v", list, err)
+	}
+	if err := o.Answer(t.Context(), id, host.Answer{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.Decide(t.Context(), "ann", id, host.Answer{Allow: true}) // a no stays a no
+	wantCode(t, err, fault.Conflict)
+	if !strings.Contains(err.Error(), "denied already") || verdict(t, o, "run:1", pay("x")) != host.Deny {
+		t.Errorf("after all: %v", err)
+	}
+}
+
+// An answer allows what the plan showed, each entry once, less what the journal
+// shows to be done.
+func TestAnAnswerIsUsedUp(t *testing.T) {
+	t.Parallel()
+	o := newBuilding(t).office(t)
+	decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true})
+	done := host.Step{Seq: 1, Name: "mcp.call", Kind: host.Write, Args: pay("ann").Args, Done: true}
+	for _, c := range []struct {
+		what string
+		got  host.Verdict
+		want host.Verdict
+	}{
+		{"as planned", verdict(t, o, "run:1", pay("ann")), host.Allow},
+		{"something else", verdict(t, o, "run:1", pay("bob")), host.Ask},
+		{"another run", verdict(t, o, "run:2", pay("ann")), host.Ask},
+		{"once more than planned", verdict(t, o, "run:1", pay("ann"), done), host.Ask},
+		{"only a look", verdict(t, o, "run:1", host.Effect{Name: "fs.read", Kind: host.Read}), host.Allow},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
+		}
+	}
+	judge, err := o.Judge(t.Context(), host.Errand{Key: "run:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []host.Verdict{host.Allow, host.Ask} {
+		if v, err := judge.Judge(t.Context(), pay("ann")); err != nil || v != want {
+			t.Errorf("%v, %v, want %v", v, err, want)
+		}
+	}
+}
+
+func TestWhatIsRemembered(t *testing.T) {
+	t.Parallel()
+	other := host.Effect{Name: "mcp.call", Kind: host.Write, Args: []host.Value{"bank", "lend", "ann"}}
+	for scope, want := range map[string][3]host.Verdict{ // the tool in another run, its namespace, the same script
+		"":                 {host.Ask, host.Ask, host.Ask},
+		approval.Tool:      {host.Allow, host.Ask, host.Ask},
+		approval.Namespace: {host.Allow, host.Allow, host.Allow},
+		approval.Script:    {host.Ask, host.Ask, host.Allow},
+	} {
+		o := newBuilding(t).office(t)
+		decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true, Remember: scope})
+		got := [3]host.Verdict{verdict(t, o, "run:2", pay("x")), verdict(t, o, "run:2", other), verdict(t, o, "run:1", other)}
+		if got != want {
+			t.Errorf("%q: %v, want %v", scope, got, want)
+		}
+	}
+}
+
+func TestANoCountsBeforeAYesUntilForgotten(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	o := b.office(t)
+	decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true, Remember: approval.Namespace})
+	b.time.Advance(time.Second)
+	decide(t, o, ask(t, o, paused("run:2", "", "ann")), host.Answer{Remember: approval.Tool, By: "ann"})
+	if v := verdict(t, o, "run:3", pay("x")); v != host.Deny {
+		t.Errorf("with both: %v", v)
+	}
+	rules, err := o.Rules(t.Context())
+	if err != nil || len(rules) != 2 || rules[1].Scope != approval.Tool || rules[1].Subject != "bank.pay" || rules[1].Allow || rules[1].By != "ann" {
+		t.Fatalf("rules %+v, %v", rules, err)
+	}
+	if err := o.Forget(t.Context(), rules[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if v := verdict(t, b.office(t), "run:3", pay("x")); v != host.Allow { // in every process
+		t.Errorf("with the yes alone: %v", v)
+	}
+	wantCode(t, o.Forget(t.Context(), rules[1].ID), fault.NotFound)
+}
+
+// No answer in time is a no, and the run is told. What was decided is forgotten
+// after a while.
+func TestQuestionsExpire(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	o := b.office(t)
+	found := b.watch(t, o)
+	id := ask(t, o, paused("run:1", "", "ann"))
+	waited := make(chan error, 1)
+	go func() { waited <- o.Await(context.Background(), id) }()
+	b.time.Advance(time.Hour - time.Second)
+	b.looked(t, 1)
+	if a := get(t, o, id); a.State != approval.Pending {
+		t.Fatalf("too early: %+v", a)
+	}
+	b.time.Advance(2 * time.Second)
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	if a := <-found; a.ID != id || a.State != approval.Denied || a.By != "nobody in time" || string(a.Kept) != "kept" {
+		t.Errorf("to go on with: %+v", a)
+	}
+	if v := verdict(t, o, "run:1", pay("ann")); v != host.Deny {
+		t.Errorf("judged %v", v)
+	}
+	b.looked(t, 1)
+	b.time.Advance(25 * time.Hour)
+	b.looked(t, 1)
+	b.time.Advance(time.Hour) // it may have looked while those hours went by
+	b.looked(t, 1)
+	_, err := o.Get(t.Context(), "", id)
+	wantCode(t, err, fault.NotFound)
+}
+
+func TestWithdrawnQuestions(t *testing.T) {
+	t.Parallel()
+	o := newBuilding(t).office(t)
+	p := paused("job:7", "", "ann")
+	p.Kept = nil
+	id := ask(t, o, p)
+	waited := make(chan error, 1)
+	go func() { waited <- o.Await(context.Background(), id) }()
+	if err := o.Withdraw(t.Context(), "job:7"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	if a := get(t, o, id); a.State != approval.Withdrawn || a.Job() != "7" {
+		t.Errorf("withdrawn: %+v", a)
+	}
+	if v := verdict(t, o, "job:7", pay("ann")); v != host.Ask {
+		t.Errorf("nobody said anything, judged %v", v)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := o.Await(ctx, ask(t, o, p)); err == nil {
+		t.Error("waits though nobody does")
+	}
+}
+
+// Who waits in one process hears what was decided in another.
+func TestDecidedElsewhere(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	here, there := b.office(t), b.office(t)
+	b.watch(t, here)
+	id := ask(t, here, paused("run:1", "", "ann"))
+	waited := make(chan error, 1)
+	go func() { waited <- here.Await(context.Background(), id) }()
+	decide(t, there, id, host.Answer{Allow: true})
+	b.time.Advance(5 * time.Second)
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	b := newBuilding(t)
+	o := b.office(t)
+	for _, idle := range []approval.Policy{{}, {Default: approval.Never}, {Rules: map[string]approval.Mode{"git": approval.Never}}} {
+		o.SetPolicy(idle)
+		if judge, err := o.Judge(t.Context(), host.Errand{}, nil); err != nil || judge != nil {
+			t.Errorf("%+v: judged by %v, %v", idle, judge, err)
+		}
+	}
+	o.SetPolicy(approval.Policy{Default: approval.Never, Rules: map[string]approval.Mode{
+		"bank": approval.Writes, "bank.pay": approval.Never, "fs": approval.All, "fs.stat": approval.Writes,
+	}})
+	lend := host.Effect{Name: "mcp.call", Kind: host.Repeat, Args: []host.Value{"bank", "lend", "x"}}
+	for _, c := range []struct {
+		effect host.Effect
+		want   host.Verdict
+	}{
+		{pay("ann"), host.Allow},
+		{lend, host.Ask},
+		{host.Effect{Name: "fs.read", Kind: host.Read}, host.Ask},
+		{host.Effect{Name: "fs.stat", Kind: host.Read}, host.Allow},
+		{host.Effect{Name: "http.post", Kind: host.Write}, host.Allow},
+		{host.Effect{Name: "mcp.tools", Kind: host.Read}, host.Allow},
+	} {
+		if v := verdict(t, o, "run:1", c.effect); v != c.want {
+			t.Errorf("%s %v: %v, want %v", c.effect.Name, c.effect.Args, v, c.want)
+		}
+	}
+}

@@ -1,0 +1,487 @@
+package httpauth_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
+
+// yard is a gate with a door of every kind behind it.
+type yard struct {
+	ring *apikey.Ring
+	url  string
+}
+
+func opened(t *testing.T, o httpauth.Options, fixed ...apikey.Key) yard {
+	t.Helper()
+	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	ring, err := apikey.Open(t.Context(), store, apikey.Options{Fixed: fixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Ring = ring
+	g := httpauth.New(o)
+	say := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, principal.Of(r.Context()).ID)
+	})
+	stream := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "begun\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		_, _ = io.WriteString(w, "over\n")
+	})
+	server := httptest.NewServer(g.Mux(append(g.Routes(), []principal.Route{
+		{Pattern: "/open", Handler: say},
+		{Pattern: "/mcp", Scope: principal.MCP, Handler: say},
+		{Pattern: "/read", Scope: principal.Read, Handler: say},
+		{Pattern: "/chat", Scope: principal.Chat, Handler: say},
+		{Pattern: "/admin", Scope: principal.Admin, Handler: say},
+		{Pattern: "/of/{org}/{user}", Scope: principal.Org, Handler: say},
+		{Pattern: "GET /stream", Scope: principal.Read, Handler: stream},
+	}...)))
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		server.Close()
+		g.Close()
+	})
+	return yard{ring, server.URL}
+}
+
+func fixed(name string, rights apikey.Rights) apikey.Key {
+	return apikey.Key{Name: name, Hash: apikey.HashOf(name + "-token"), Rights: rights, Fixed: true}
+}
+
+func scoped(scopes ...principal.Scope) apikey.Rights { return apikey.Rights{Scopes: scopes} }
+
+// ask sends a request and returns the answer with its body.
+func (y yard) ask(t *testing.T, method, path, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	return httpjsontest.Read(t, method, y.url+path, body, header...)
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{},
+		fixed("root", scoped(principal.Admin)), fixed("web", scoped(principal.Chat)), fixed("agent", scoped(principal.MCP)),
+		fixed("acme", apikey.Rights{Scopes: []principal.Scope{principal.Org}, Org: "acme"}),
+		fixed("ada", apikey.Rights{Scopes: []principal.Scope{principal.Admin}, Org: "acme", User: "ada"}),
+		apikey.Key{Name: "old", Hash: apikey.HashOf("old-token"), Rights: scoped(principal.Admin), Expires: time.Unix(1, 0)})
+	tests := []struct {
+		name, path, header string
+		status             int
+		body, challenge    string
+	}{
+		{"nothing shown", "/chat", "", 401, "Authorization header with Bearer token required", "Bearer"},
+		{"another kind", "/chat", "Basic d2Vi", 401, "Bearer token required", "Bearer"},
+		{"an empty one", "/chat", "Bearer  ", 401, "Bearer token required", "Bearer"},
+		{"wrong", "/chat", "Bearer guess", 403, "Invalid API key", `Bearer error="invalid_token"`},
+		{"wrong at the MCP server", "/mcp", "Bearer guess", 401, "Invalid API key", `Bearer error="invalid_token"`},
+		{"expired", "/chat", "Bearer old-token", 403, "expired", `Bearer error="invalid_token"`},
+		{"right", "/chat", "Bearer web-token", 200, "key:web", ""},
+		{"in any letters", "/chat", "bearer  web-token", 200, "key:web", ""},
+		{"for something else", "/mcp", "Bearer web-token", 403, "scope mcp", `Bearer error="insufficient_scope"`},
+		{"admin is everything", "/read", "Bearer root-token", 200, "key:root", ""},
+		{"not admin", "/admin", "Bearer agent-token", 403, "scope admin", ""},
+		{"its own organisation", "/of/acme/bob", "Bearer acme-token", 200, "key:acme", ""},
+		{"which may chat", "/chat", "Bearer acme-token", 200, "key:acme", ""},
+		{"another organisation", "/of/other/bob", "Bearer acme-token", 403, "of the organisation other", ""},
+		{"another person", "/of/acme/bob", "Bearer ada-token", 403, "for ada only", ""},
+		{"the person", "/of/acme/ada", "Bearer ada-token", 200, "key:ada", ""},
+		{"open to all", "/open", "", 200, "nobody", ""},
+		{"open, with a wrong key", "/open", "Bearer guess", 200, "nobody", ""},
+		{"open, with a key", "/open", "Bearer web-token", 200, "key:web", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var header []string
+			if tt.header != "" {
+				header = []string{"Authorization", tt.header}
+			}
+			answer, body := y.ask(t, http.MethodGet, tt.path, "", header...)
+			if answer.StatusCode != tt.status || !strings.Contains(body, tt.body) {
+				t.Errorf("%d %s, want %d %s", answer.StatusCode, body, tt.status, tt.body)
+			}
+			if tt.challenge != "" && answer.Header.Get("WWW-Authenticate") != tt.challenge {
+				t.Errorf("WWW-Authenticate: %s", answer.Header.Get("WWW-Authenticate"))
+			}
+		})
+	}
+}
+
+// others makes tokens; any is good but "bad", and "late" cannot be looked at.
+type others struct{ asked atomic.Int32 }
+
+func (o *others) Principal(r *http.Request) (principal.Principal, error) {
+	o.asked.Add(1)
+	switch _, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); token {
+	case "b.a.d":
+		return principal.Nobody(), fault.New(fault.NeedsAuth, "the token is not good").WithHint("take another")
+	case "l.at.e":
+		return principal.Nobody(), fault.New(fault.Unavailable, "its maker is away")
+	}
+	return principal.Principal{ID: "oauth:x#ada", Scopes: []principal.Scope{principal.Chat}}, nil
+}
+
+func (*others) Metadata(r *http.Request) string { return "http://" + r.Host + "/who\"" }
+
+func (*others) Word(s principal.Scope) string {
+	if s == principal.Admin {
+		return ""
+	}
+	return "use:" + string(s)
+}
+
+// Tokens of others go by the same check as keys, which never reach their maker.
+func TestTokensOfOthers(t *testing.T) {
+	t.Parallel()
+	tokens := &others{}
+	y := opened(t, httpauth.Options{Tokens: tokens}, fixed("web", scoped(principal.Chat)), apikey.Key{Name: "dots", Hash: apikey.HashOf("d.o.ts"), Rights: scoped(principal.Chat), Fixed: true})
+	where := `resource_metadata="` + y.url + `/who\""`
+	for _, tt := range []struct {
+		name, path, token string
+		status            int
+		challenge, body   string
+		asked             int32
+	}{
+		{"a key", "/chat", "web-token", 200, "", "key:web", 0},
+		{"a key that looks like a token", "/chat", "d.o.ts", 200, "", "key:dots", 0},
+		{"a wrong key", "/chat", "guess", 403, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "Invalid API key", 0},
+		{"nothing", "/admin", "", 401, "Bearer " + where, "key create", 0},
+		{"a token", "/chat", "g.oo.d", 200, "", "oauth:x#ada", 1},
+		{"for something else", "/mcp", "g.oo.d", 403, `Bearer error="insufficient_scope", ` + where + `, scope="use:mcp"`, "the scope mcp", 1},
+		{"a wrong one, at every door", "/chat", "b.a.d", 401, `Bearer error="invalid_token", ` + where + `, scope="use:chat"`, "take another", 1},
+		{"nobody can say", "/mcp", "l.at.e", 503, "", "away", 1},
+		{"open, with a wrong one", "/open", "b.a.d", 200, "", "nobody", 1},
+	} {
+		before := tokens.asked.Load()
+		var header []string
+		if tt.token != "" {
+			header = []string{"Authorization", "Bearer " + tt.token}
+		}
+		answer, body := y.ask(t, http.MethodGet, tt.path, "", header...)
+		if got := answer.Header.Get("WWW-Authenticate"); answer.StatusCode != tt.status || got != tt.challenge || !strings.Contains(body, tt.body) {
+			t.Errorf("%s: %d %s %s", tt.name, answer.StatusCode, got, body)
+		}
+		if asked := tokens.asked.Load() - before; asked != tt.asked {
+			t.Errorf("%s: the maker of tokens was asked %d times", tt.name, asked)
+		}
+	}
+}
+
+func TestWithoutKeysAllIsOpen(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{})
+	if answer, body := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 200 || body != "local" {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if _, body := y.ask(t, http.MethodGet, "/api/v1/me", ""); !strings.Contains(body, `"open":true`) {
+		t.Error(body)
+	}
+	if _, _, err := y.ring.Create(t.Context(), apikey.Key{Name: "first", Rights: scoped(principal.Admin)}); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
+		t.Errorf("with the first key the doors did not shut: %d", answer.StatusCode)
+	}
+	if _, err := y.ring.Revoke(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/admin", ""); answer.StatusCode != 401 {
+		t.Errorf("without the last one they opened: %d", answer.StatusCode)
+	}
+}
+
+// login returns the session's cookie and CSRF token.
+func (y yard) login(t *testing.T, key string) (cookie, csrf string) {
+	t.Helper()
+	answer, body := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"`+key+`"}`)
+	if answer.StatusCode != 200 {
+		t.Fatalf("%d %s", answer.StatusCode, body)
+	}
+	var me httpauth.Me
+	if err := json.Unmarshal([]byte(body), &me); err != nil || me.CSRF == "" || strings.Contains(body, key) {
+		t.Fatalf("%v: %s", err, body)
+	}
+	set := answer.Header.Get("Set-Cookie")
+	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/", "Expires="} {
+		if !strings.Contains(set, want) {
+			t.Errorf("cookie without %s: %s", want, set)
+		}
+	}
+	cookie, _, _ = strings.Cut(set, ";")
+	return cookie, me.CSRF
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{}, fixed("web", scoped(principal.MCP, principal.Read)))
+	for body, want := range map[string]int{`{"key":"guess"}`: 403, `{"key":""}`: 403, `{`: 400, `[]`: 400} {
+		if answer, text := y.ask(t, http.MethodPost, "/api/v1/login", body); answer.StatusCode != want {
+			t.Errorf("%s: %d %s", body, answer.StatusCode, text)
+		}
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`, "Content-Type", "text/plain"); answer.StatusCode != 400 {
+		t.Errorf("a form of another page logs in: %d", answer.StatusCode)
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"web-token"}`, "Origin", "https://evil.example"); answer.StatusCode != 403 {
+		t.Errorf("a page of another site logs in: %d", answer.StatusCode)
+	}
+	cookie, csrf := y.login(t, "web-token")
+	tests := []struct {
+		name, method, path string
+		header             []string
+		status             int
+	}{
+		{"reading", "GET", "/read", []string{"Cookie", cookie}, 200},
+		{"changing without the token", "POST", "/mcp", []string{"Cookie", cookie}, 403},
+		{"with another's", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", strings.Repeat("0", len(csrf))}, 403},
+		{"with it", "POST", "/mcp", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 200},
+		{"a key needs none", "POST", "/mcp", []string{"Authorization", "Bearer web-token"}, 200},
+		{"more than the key may", "GET", "/admin", []string{"Cookie", cookie}, 403},
+		{"a guess", "GET", "/read", []string{"Cookie", "luanette_session=GUESS"}, 401},
+		{"who am I", "GET", "/api/v1/me", []string{"Cookie", cookie}, 200},
+		{"who am I, if nobody", "GET", "/api/v1/me", nil, 401},
+		{"out, without the token", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 403},
+		{"out", "POST", "/api/v1/logout", []string{"Cookie", cookie, "X-CSRF-Token", csrf}, 204},
+		{"after that", "GET", "/read", []string{"Cookie", cookie}, 401},
+		{"out again", "POST", "/api/v1/logout", []string{"Cookie", cookie}, 204},
+	}
+	for _, tt := range tests { // in this order
+		if answer, body := y.ask(t, tt.method, tt.path, "{}", tt.header...); answer.StatusCode != tt.status {
+			t.Errorf("%s: %d %s", tt.name, answer.StatusCode, body)
+		}
+	}
+}
+
+func TestGuessingIsSlow(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{}, fixed("web", scoped(principal.Chat)))
+	for range 200 { // a minute may end meanwhile, and counting begins anew
+		answer, _ := y.ask(t, http.MethodPost, "/api/v1/login", `{"key":"guess"}`)
+		if answer.StatusCode == 429 {
+			if answer.Header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+			return
+		}
+	}
+	t.Error("one may guess for ever")
+}
+
+// stream opens one and returns its lines.
+func (y yard) stream(t *testing.T, header ...string) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, y.url+"/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(header[0], header[1])
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	lines := bufio.NewScanner(answer.Body)
+	if !lines.Scan() || lines.Text() != "begun" {
+		t.Fatal(lines.Text())
+	}
+	return lines
+}
+
+// What is under way ends with the rights behind it.
+func TestStreamsEndWithTheirKey(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{})
+	create := func(name string) string {
+		_, token, err := y.ring.Create(t.Context(), apikey.Key{Name: name, Rights: scoped(principal.Read)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	token, other := create("web"), create("other")
+	cookie, csrf := y.login(t, token)
+	again, _ := y.login(t, token)
+	byKey, byCookie, bySecond, others := y.stream(t, "Authorization", "Bearer "+token), y.stream(t, "Cookie", cookie), y.stream(t, "Cookie", again), y.stream(t, "Authorization", "Bearer "+other)
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/logout", "", "Cookie", cookie, "X-CSRF-Token", csrf); answer.StatusCode != 204 {
+		t.Fatal(answer.StatusCode)
+	}
+	if !byCookie.Scan() || byCookie.Text() != "over" {
+		t.Error("a stream outlives the logout")
+	}
+	if _, err := y.ring.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	if !byKey.Scan() || byKey.Text() != "over" || !bySecond.Scan() || bySecond.Text() != "over" {
+		t.Error("a stream outlives its key")
+	}
+	if answer, _ := y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer "+other); answer.StatusCode != 200 {
+		t.Error("another key was revoked too")
+	}
+	if _, err := y.ring.Revoke(t.Context(), "other"); err != nil { // only now
+		t.Fatal(err)
+	}
+	if !others.Scan() || others.Text() != "over" {
+		t.Error("the last stream goes on")
+	}
+}
+
+func TestStreamsEndWhenTheirKeyExpires(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.db")
+	synctest.Test(t, func(t *testing.T) {
+		store, err := db.Open(t.Context(), "sqlite:"+path, db.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		ring, err := apikey.Open(t.Context(), store, apikey.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, err := ring.Create(t.Context(), apikey.Key{Name: "brief", Expires: time.Now().Add(time.Hour), Rights: scoped(principal.Read)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := httpauth.New(httpauth.Options{Ring: ring})
+		defer g.Close()
+		began := time.Now()
+		handler := g.Mux([]principal.Route{{Pattern: "/stream", Scope: principal.Read, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		})}})
+		r := httptest.NewRequest(http.MethodGet, "/stream", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+		if lasted := time.Since(began); lasted != time.Hour {
+			t.Errorf("it lasted %v", lasted)
+		}
+	})
+}
+
+func TestKeysOverHTTP(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{}, fixed("root", scoped(principal.Admin)), fixed("web", scoped(principal.MCP)))
+	root := []string{"Authorization", "Bearer root-token"}
+	answer, body := y.ask(t, http.MethodPost, "/api/v1/keys", `{"name":"ci","scopes":["mcp"],"expires":"90d","namespaces":["fs"],"budget":10}`, root...)
+	var made httpauth.KeyView
+	if err := json.Unmarshal([]byte(body), &made); err != nil || answer.StatusCode != 201 || made.Token == "" || made.Budget != 10 || made.Expires == nil {
+		t.Fatalf("%d %s", answer.StatusCode, body)
+	}
+	if answer, body := y.ask(t, http.MethodGet, "/mcp", "", "Authorization", "Bearer "+made.Token); answer.StatusCode != 200 || body != "key:ci" {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	if _, body := y.ask(t, http.MethodGet, "/api/v1/keys", "", root...); strings.Contains(body, made.Token) || !strings.Contains(body, `"name":"ci"`) || !strings.Contains(body, `"state":"active"`) {
+		t.Error(body)
+	}
+	for _, bad := range []string{`{"name":"x","expires":"soon"}`, `{"name":"x","scopes":["root"]}`, `{"name":""}`, `{"name":"x","expires":"2001-01-01"}`} {
+		if answer, body := y.ask(t, http.MethodPost, "/api/v1/keys", bad, root...); answer.StatusCode != 400 {
+			t.Errorf("%s: %d %s", bad, answer.StatusCode, body)
+		}
+	}
+	if answer, _ := y.ask(t, http.MethodPost, "/api/v1/keys", `{"name":"mine","scopes":["admin"]}`, "Authorization", "Bearer web-token"); answer.StatusCode != 403 {
+		t.Errorf("a key makes a greater one: %d", answer.StatusCode)
+	}
+	for name, want := range map[string]int{"ci": 200, "nobody": 404, "root": 409} {
+		if answer, body := y.ask(t, http.MethodDelete, "/api/v1/keys/"+name, "", root...); answer.StatusCode != want {
+			t.Errorf("%s: %d %s", name, answer.StatusCode, body)
+		}
+	}
+	if answer, _ := y.ask(t, http.MethodGet, "/mcp", "", "Authorization", "Bearer "+made.Token); answer.StatusCode != 401 {
+		t.Errorf("a revoked key opens: %d", answer.StatusCode)
+	}
+}
+
+// Past its rate a key is refused, with when to try again; others are not.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	y := opened(t, httpauth.Options{},
+		fixed("slow", apikey.Rights{Scopes: []principal.Scope{principal.Read}, Limits: principal.Limits{Rate: 3}}), fixed("other", scoped(principal.Read)))
+	var last *http.Response
+	var body string
+	for range 100 { // it gets a new one every 20 seconds
+		if last, body = y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer slow-token"); last.StatusCode == 429 {
+			break
+		}
+	}
+	if last.StatusCode != 429 || last.Header.Get("Retry-After") == "" || !strings.Contains(body, "the key slow may have 3 requests a minute") {
+		t.Errorf("%d %s %s", last.StatusCode, last.Header.Get("Retry-After"), body)
+	}
+	if other, _ := y.ask(t, http.MethodGet, "/read", "", "Authorization", "Bearer other-token"); other.StatusCode != 200 {
+		t.Errorf("another key: %d", other.StatusCode)
+	}
+}
+
+// Whatever is sent, nobody is let in who may not be, and nothing breaks.
+func FuzzRequests(f *testing.F) {
+	store, err := db.Open(f.Context(), "sqlite:"+filepath.Join(f.TempDir(), "keys.db"), db.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ring, err := apikey.Open(f.Context(), store, apikey.Options{Fixed: []apikey.Key{fixed("root", scoped(principal.Admin))}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	g := httpauth.New(httpauth.Options{Ring: ring})
+	f.Cleanup(func() { g.Close(); _ = store.Close() })
+	handler := g.Mux(g.Routes())
+	for i, body := range []string{`{"key":"root-token"}`, `{"name":"x"}`, `{`, `null`, `[]`, `{"key":1e999}`} {
+		f.Add(i, "Bearer x", "luanette_session=x", body)
+	}
+	paths := []string{"POST /api/v1/login", "POST /api/v1/keys", "POST /api/v1/logout", "GET /api/v1/me", "GET /api/v1/keys", "DELETE /api/v1/keys/x"}
+	f.Fuzz(func(t *testing.T, which int, authorization, cookie, body string) {
+		method, path, _ := strings.Cut(paths[(which%len(paths)+len(paths))%len(paths)], " ")
+		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", authorization)
+		r.Header.Set("Cookie", cookie)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code >= 500 || strings.HasPrefix(path, "/api/v1/keys") && w.Code != 401 && w.Code != 403 && !strings.Contains(authorization, "root-token") {
+			t.Errorf("%s %s with %q: %d %s", method, path, authorization, w.Code, w.Body)
+		}
+	})
+}
+
+func TestMoment(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"": "0001-01-01T00:00:00Z", "90d": "2026-05-30T12:00:00Z", "12h": "2026-03-02T00:00:00Z",
+		"2027-01-31": "2027-01-31T00:00:00Z", "2027-01-31T10:00:00Z": "2027-01-31T10:00:00Z",
+	} {
+		if got, err := httpauth.Moment(text, now); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"soon", "-1d", "0d", "-2h", "1e9d", "999999999d"} {
+		if got, err := httpauth.Moment(bad, now); err == nil {
+			t.Errorf("%q: %v", bad, got)
+		}
+	}
+}

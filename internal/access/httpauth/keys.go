@@ -1,0 +1,129 @@
+package httpauth
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// KeyView is a key as it is shown: all but its token.
+type KeyView struct {
+	Name string `json:"name"`
+	apikey.Rights
+	State   string     `json:"state"` // active, expired or revoked
+	Fixed   bool       `json:"fixed,omitempty"`
+	Created *time.Time `json:"created,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Used    *time.Time `json:"used,omitempty"`
+	Token   string     `json:"token,omitempty"` // of a key that was just made
+}
+
+// ViewOf shows a key.
+func ViewOf(k apikey.Key, now time.Time) KeyView {
+	at := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		t = t.UTC().Truncate(time.Second)
+		return &t
+	}
+	v := KeyView{Name: k.Name, Rights: k.Rights, State: k.Over(now), Fixed: k.Fixed, Created: at(k.Created), Expires: at(k.Expires), Used: at(k.Used)}
+	if v.State == "" {
+		v.State = "active"
+	}
+	return v
+}
+
+// NewKey is a key to be made, as POST /api/v1/keys takes it.
+type NewKey struct {
+	Name string `json:"name"`
+	apikey.Rights
+	Expires string `json:"expires,omitempty"` // "90d", "12h", a day or a time; empty: never
+}
+
+// Key is the key that is asked for.
+func (n NewKey) Key(now time.Time) (apikey.Key, error) {
+	k := apikey.Key{Name: n.Name, Rights: n.Rights}
+	if len(k.Scopes) == 0 {
+		k.Scopes = principal.Usual
+	}
+	var err error
+	k.Expires, err = Moment(n.Expires, now)
+	return k, err
+}
+
+// Moment reads when something ends: after so long, "90d" or "12h", or at a day or
+// time, "2027-01-31" or "2027-01-31T12:00:00Z". Empty is never.
+func Moment(text string, now time.Time) (time.Time, error) {
+	if text == "" || text == "never" {
+		return time.Time{}, nil
+	}
+	if n, ok := daysOf(text); ok {
+		return now.AddDate(0, 0, n), nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fault.New(fault.InvalidParams, "%q is not a time at which a key can expire", text).
+		WithHint("write 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z")
+}
+
+// daysOf reads a number of days, at most a hundred years.
+func daysOf(text string) (n int, ok bool) {
+	days, ok := strings.CutSuffix(text, "d")
+	n, err := strconv.Atoi(days)
+	return n, ok && err == nil && n > 0 && n <= 36_500
+}
+
+func (g *Gate) keys(w http.ResponseWriter, r *http.Request) error {
+	list, err := g.options.Ring.List(r.Context())
+	if err != nil {
+		return err
+	}
+	views := make([]KeyView, len(list))
+	for i := range list {
+		views[i] = ViewOf(list[i], time.Now())
+	}
+	tell(w, http.StatusOK, map[string]any{"keys": views})
+	return nil
+}
+
+func (g *Gate) create(w http.ResponseWriter, r *http.Request) error {
+	var want NewKey
+	if err := readJSON(w, r, &want); err != nil {
+		return err
+	}
+	key, err := want.Key(time.Now())
+	if err != nil {
+		return err
+	}
+	made, token, err := g.options.Ring.Create(r.Context(), key)
+	if err != nil {
+		return err
+	}
+	g.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "made_key", made.Name)
+	v := ViewOf(made, time.Now())
+	v.Token = token
+	tell(w, http.StatusCreated, v)
+	return nil
+}
+
+func (g *Gate) revoke(w http.ResponseWriter, r *http.Request) error {
+	key, err := g.options.Ring.Revoke(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	g.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "revoked_key", key.Name)
+	tell(w, http.StatusOK, ViewOf(key, time.Now()))
+	return nil
+}

@@ -1,0 +1,13 @@
+package httpauth_test
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// TestOnPostgres runs on Postgres what runs on SQLite.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t, TestWhoIsLetIn, TestWithoutKeysAllIsOpen, TestLogin, TestGuessingIsSlow, TestStreamsEndWithTheirKey, TestKeysOverHTTP, TestRate)
+}

@@ -1,0 +1,16 @@
+package oauth_test
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// TestOnPostgres runs on Postgres what runs on SQLite.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t,
+		TestLoginInABrowser, TestStateCountsOnce, TestAnswersOfOthersAreRefused, TestTokensAreRenewedAheadOfTime, TestOneRenewsForAll,
+		TestALoginThatEnded, TestMoreScopes, TestLoginOnAnotherDevice, TestCredentialsOfOurOwn, TestARowIsBoundToItsUpstream,
+	)
+}

@@ -1,0 +1,154 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/redact"
+)
+
+const grantDevice = "urn:ietf:params:oauth:grant-type:device_code"
+
+// tokens are what an authorization server gives.
+type tokens struct {
+	Access  string    `json:"access"`
+	Refresh string    `json:"refresh,omitempty"`
+	Scopes  []string  `json:"scopes,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// refused is an authorization server's no, by its code.
+type refused struct {
+	host, code, text string
+}
+
+func (r *refused) Error() string {
+	text := r.host + " refuses: " + r.code
+	if r.text != "" {
+		text += " (" + r.text + ")"
+	}
+	return text
+}
+
+// refusal reads an error answer (RFC 6749, 5.2). What the server says is shown to
+// people, cleaned and cut; nothing we sent is in it.
+func refusal(host string, status int, body []byte) error {
+	var said struct {
+		Code string `json:"error"`
+		Text string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &said) != nil || said.Code == "" {
+		said.Code = fmt.Sprintf("status %d", status)
+	}
+	if status >= 500 {
+		return fault.New(fault.Unavailable, "%s answered %d", host, status)
+	}
+	return &refused{host, harmless(said.Code), harmless(said.Text)}
+}
+
+// harmless is text of others without what is not printed, and not at any length.
+func harmless(text string) string {
+	return redact.Cut(strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text), 200)
+}
+
+// grant asks the token endpoint.
+func (l *Logins) grant(ctx context.Context, f *fetcher, s Server, at description, who client, form url.Values) (tokens, error) {
+	endpoint, err := f.parse(at.Token)
+	if err != nil {
+		return tokens{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.String(), nil)
+	if err != nil {
+		return tokens{}, err
+	}
+	if err := l.prove(request, s, at, who, form); err != nil {
+		return tokens{}, err
+	}
+	status, answer, err := f.post(request, form)
+	if err != nil {
+		return tokens{}, err
+	}
+	if status != http.StatusOK {
+		return tokens{}, refusal(endpoint.Host, status, answer)
+	}
+	var got struct {
+		Access  string      `json:"access_token"`
+		Kind    string      `json:"token_type"`
+		Refresh string      `json:"refresh_token"`
+		Scope   *string     `json:"scope"`
+		Seconds json.Number `json:"expires_in"`
+	}
+	if json.Unmarshal(answer, &got) != nil || got.Access == "" {
+		return tokens{}, fault.New(fault.Upstream, "%s answered without a token", endpoint.Host)
+	}
+	if !strings.EqualFold(got.Kind, "Bearer") {
+		return tokens{}, fault.New(fault.Upstream, "%s gives tokens of kind %q, which we cannot use", endpoint.Host, harmless(got.Kind))
+	}
+	if strings.ContainsFunc(got.Access, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return tokens{}, fault.New(fault.Upstream, "%s answered with a token that no header can carry", endpoint.Host)
+	}
+	t := tokens{Access: got.Access, Refresh: got.Refresh, Scopes: strings.Fields(form.Get("scope"))}
+	if got.Scope != nil {
+		t.Scopes = strings.Fields(*got.Scope)
+	}
+	if seconds, err := got.Seconds.Float64(); err == nil && seconds > 0 {
+		t.Expires = l.options.Clock.Now().Add(time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second)))
+	}
+	return t, nil
+}
+
+// post sends a form.
+func (f *fetcher) post(request *http.Request, form url.Values) (status int, body []byte, err error) {
+	text := form.Encode()
+	request.Body = readCloser(text)
+	request.ContentLength = int64(len(text))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Accept", "application/json")
+	return f.do(request)
+}
+
+// prove adds to a request at the token endpoint who we are.
+func (l *Logins) prove(request *http.Request, s Server, at description, who client, form url.Values) error {
+	known := who.Secret
+	if who.Configured && who.Auth != authNone {
+		reference := s.Settings.ClientSecret
+		if who.Auth == authKey {
+			reference = s.Settings.ClientKey
+		}
+		found, err := l.options.Resolve(reference)
+		if err != nil {
+			return fault.Wrap(fault.CodeOf(err), err, "find the client's secret for upstream %s", s.Name)
+		}
+		known = found.Reveal()
+	}
+	switch who.Auth {
+	case authBasic:
+		request.SetBasicAuth(url.QueryEscape(who.ID), url.QueryEscape(known))
+	case authPost:
+		form.Set("client_id", who.ID)
+		form.Set("client_secret", known)
+	case authKey:
+		assertion, err := assert(known, who.ID, at.Issuer, l.options.Clock.Now())
+		if err != nil {
+			return fault.Wrap(fault.Config, err, "sign for upstream %s", s.Name)
+		}
+		form.Set("client_id", who.ID)
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertion)
+	default:
+		form.Set("client_id", who.ID)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package pin
+
+// ToolHeld says that a definition waits for somebody's word, or may not be used
+// at all.
+type ToolHeld struct {
+	Pin      string    `json:"pin"`
+	Upstream string    `json:"upstream"`
+	Kind     Kind      `json:"kind"`
+	Name     string    `json:"name"`
+	Digest   string    `json:"digest"`
+	Flags    []Finding `json:"flags,omitempty"`
+}
+
+// EventType is "tool.held".
+func (ToolHeld) EventType() string { return "tool.held" }
+
+// EventKey is the pin's id.
+func (e ToolHeld) EventKey() string { return e.Pin }
+
+// ToolChanged says that an approved definition has become another and is held.
+type ToolChanged struct {
+	ToolHeld
+	Changes []Change `json:"changes"`
+}
+
+// EventType is "tool.changed".
+func (ToolChanged) EventType() string { return "tool.changed" }
+
+// PinDecided says that somebody has approved or refused a definition.
+type PinDecided struct {
+	Pin      string `json:"pin"`
+	Upstream string `json:"upstream"`
+	Kind     Kind   `json:"kind"`
+	Name     string `json:"name"`
+	State    State  `json:"state"`
+	By       string `json:"by"`
+}
+
+// EventType is "pin.decided".
+func (PinDecided) EventType() string { return "pin.decided" }
+
+// EventKey is the pin's id.
+func (e PinDecided) EventKey() string { return e.Pin }
+
+// ToolFlagged says that the scanner found something in a definition that is used
+// all the same.
+type ToolFlagged struct {
+	Upstream string    `json:"upstream"`
+	Name     string    `json:"name"`
+	Flags    []Finding `json:"flags"`
+}
+
+// EventType is "tool.flagged".
+func (ToolFlagged) EventType() string { return "tool.flagged" }
+
+// EventKey is the tool's full name.
+func (e ToolFlagged) EventKey() string { return e.Upstream + "." + e.Name }
+
+// ToolShadowed says that a tool was refused because its name passes for another's.
+type ToolShadowed struct {
+	Upstream string `json:"upstream"`
+	Name     string `json:"name"`
+	Shadows  string `json:"shadows"`
+}
+
+// EventType is "tool.shadowed".
+func (ToolShadowed) EventType() string { return "tool.shadowed" }
+
+// EventKey is the tool's full name.
+func (e ToolShadowed) EventKey() string { return e.Upstream + "." + e.Name }

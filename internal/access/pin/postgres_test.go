@@ -1,0 +1,16 @@
+package pin_test
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// TestOnPostgres runs on Postgres what runs on SQLite.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t,
+		TestAttackToolPoisoning, TestOpenIsOnlyFlagged, TestAttackRugPull, TestAnotherServer, TestAttackShadowing, TestUnlistedIsNotCalled,
+		TestInnocent, TestTwoNodes, TestPromptsAndInstructions,
+	)
+}

@@ -1,0 +1,151 @@
+package pin
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Finding is something in a definition that does not belong there.
+type Finding struct {
+	Code Code   `json:"code"`
+	Path string `json:"path"` // where in the definition
+	Text string `json:"text"` // what it is, hidden characters made visible
+}
+
+// Code sorts findings.
+type Code string
+
+// The codes.
+const (
+	HiddenText   Code = "hidden_characters" // characters a reader does not see and a model does
+	Orders       Code = "instructions"      // text that tells the model what to do or to keep quiet about
+	OtherTool    Code = "other_tool"        // it talks about a tool of somebody else
+	SecretPath   Code = "secret_path"       // it names a place where secrets are kept
+	Encoded      Code = "encoded"           // a blob nobody can read
+	TooLong      Code = "too_long"
+	Repeated     Code = "repeated_member" // one member twice: readers see different ones
+	Unreadable   Code = "unreadable"      // bytes that are no text
+	ShadowsOwn   Code = "shadows_own"     // named like one of our own tools
+	ShadowsOther Code = "shadows_other"   // its name passes for another tool's
+)
+
+// Bounds of what reads like a description.
+const (
+	longestText       = 8 << 10
+	longestDefinition = 64 << 10
+	mostFindings      = 20
+	excerptLength     = 120
+)
+
+// scanner looks through a definition.
+type scanner struct {
+	walker
+	content *content
+	texts   int    // how many were looked at
+	read    []byte // the one that is looked at, as it is read
+}
+
+// scan looks through a definition and the tree it stands for; ok tells that it is
+// canonical JSON. The same definition always gives the same findings.
+func scan(definition []byte, tree *node, ok bool) *content {
+	repeated := ok && tree.repeats()
+	s := scanner{content: &content{}}
+	s.walker = walker{visit: s.text, twice: repeated || !ok}
+	if !utf8.Valid(definition) {
+		s.add(Unreadable, "it is not valid UTF-8")
+	}
+	if repeated {
+		s.add(Repeated, "a member stands in it twice")
+	}
+	if len(definition) > longestDefinition {
+		s.add(TooLong, fmt.Sprintf("%d bytes", len(definition)))
+	}
+	s.value(tree)
+	s.content.found = slices.Clip(s.content.found)
+	return s.content
+}
+
+func (s *scanner) add(code Code, text string) {
+	if len(s.content.found) < mostFindings {
+		s.content.found = append(s.content.found, Finding{code, s.where(), text})
+	}
+}
+
+func (s *scanner) text(text string) {
+	if len(text) > longestText {
+		s.add(TooLong, fmt.Sprintf("%d characters", utf8.RuneCountInString(text)))
+	}
+	if !plainText(text) {
+		s.hidden(text)
+	}
+	s.read = appendRead(s.read[:0], text)
+	seen, spoken := s.words()
+	for i := range patterns {
+		if p := &patterns[i]; seen&p.needs == p.needs {
+			if at := p.words().FindIndex(s.read); at != nil {
+				s.add(p.code, excerpt(string(s.read), at))
+			}
+		}
+	}
+	if isBlob(text) {
+		s.add(Encoded, excerpt(text, blob().FindStringIndex(text)))
+	}
+	s.speak(spoken)
+	s.texts++
+}
+
+// words looks at the words of the text: seen are the marks of telling ones, and
+// spoken those that could be names of tools, with blanks between.
+func (s *scanner) words() (seen marks, spoken []byte) {
+	for at := 0; at < len(s.read); {
+		begin, word := at, at
+		for ; at < len(s.read) && kinds[s.read[at]] != other; at++ {
+			if kinds[s.read[at]] == joint {
+				seen |= telling[string(s.read[word:at])]
+				word = at + 1
+			}
+		}
+		seen |= telling[string(s.read[word:at])]
+		if name := bytes.Trim(s.read[begin:at], ".-"); len(name) >= 8 && bytes.ContainsAny(name, "_-.") {
+			spoken = append(append(spoken, name...), ' ')
+		}
+		at++
+	}
+	return seen, spoken
+}
+
+// speak keeps words that could be names, unless nobody would be told of them.
+func (s *scanner) speak(words []byte) {
+	if before := len(s.content.found); len(words) > 0 && before < mostFindings {
+		s.content.spoken = append(s.content.spoken, spoken{before, s.texts, string(words[:len(words)-1])})
+	}
+}
+
+func (s *scanner) hidden(text string) {
+	for at, r := range text {
+		what := hidden(r)
+		if r == 0x200d && at > 0 { // joins the parts of an emoji
+			if before, _ := utf8.DecodeLastRuneInString(text[:at]); before > 0x2190 {
+				what = ""
+			}
+		}
+		if what != "" {
+			s.add(HiddenText, what+": "+excerpt(text, []int{at, at + utf8.RuneLen(r)}))
+			return
+		}
+	}
+}
+
+// excerpt is what was found with a little around it.
+func excerpt(text string, at []int) string {
+	const around = 24
+	begin, end := max(0, at[0]-around), min(len(text), at[1]+around)
+	cut := strings.ToValidUTF8(text[begin:end], "")
+	if len(cut) > excerptLength {
+		cut = strings.ToValidUTF8(cut[:excerptLength], "") + "…"
+	}
+	return strings.Join(strings.Fields(Visible(cut)), " ")
+}

@@ -1,0 +1,122 @@
+package pin
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// shadow is a name that passes for another.
+type shadow struct {
+	of      string // the other tool
+	own     bool   // which is one of ours
+	refused bool   // nobody may use it, whatever is approved
+}
+
+// shadows finds tools whose names pass for others'. What cannot be an accident is
+// refused: a name in letters of another script that looks like an existing one,
+// and a name made to come out like another upstream's exposed one. A plain name
+// that one of our own tools has is only flagged, as namespaces keep the two apart.
+func shadows(infos []tool.Info, names *naming, own []string, settings *Settings) map[tool.Ref]shadow {
+	found := map[tool.Ref]shadow{}
+	ours := map[string]string{}
+	for _, name := range own {
+		ours[skeleton(name)] = name
+	}
+	for i := range infos {
+		ref := infos[i].Ref
+		if name, ok := ours[skeleton(ref.Name)]; ok {
+			found[ref] = shadow{of: name, own: true, refused: !plain(ref.Name)}
+		}
+	}
+	for _, alike := range names.alike {
+		crowd(alike, settings, found)
+		for _, inside := range withinAlike(alike) {
+			crowd(inside, settings, found)
+		}
+	}
+	return found
+}
+
+// exposedAlike are the tools of which some are exposed by names that look the same,
+// by that name. Almost none are, so nothing is gathered before a second one shows.
+func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
+	first, crowds := make(map[string]int, len(infos)), map[string][]tool.Ref{}
+	for i := range infos {
+		ref := infos[i].Ref
+		if i > 0 && ref == infos[i-1].Ref { // nobody passes for itself
+			continue
+		}
+		looks := skeleton(ref.Space + "__" + ref.Name)
+		before, taken := first[looks]
+		switch {
+		case !taken:
+			first[looks] = i
+		case crowds[looks] == nil:
+			crowds[looks] = []tool.Ref{infos[before].Ref, ref}
+		default:
+			crowds[looks] = append(crowds[looks], ref)
+		}
+	}
+	return crowds
+}
+
+// withinAlike are those of tools exposed alike that look the same in their own
+// namespace as well.
+func withinAlike(alike []tool.Ref) map[tool.Ref][]tool.Ref {
+	crowds := map[tool.Ref][]tool.Ref{}
+	for _, ref := range alike {
+		looks := tool.Ref{Space: ref.Space, Name: skeleton(ref.Name)}
+		crowds[looks] = append(crowds[looks], ref)
+	}
+	maps.DeleteFunc(crowds, func(_ tool.Ref, inside []tool.Ref) bool { return len(inside) < 2 })
+	return crowds
+}
+
+// crowd decides between tools that look alike. The one whose name is plain and
+// whose namespace is the owner's stays; who reaches across a namespace, or writes
+// in other letters, is refused; where nothing tells them apart both are flagged.
+func crowd(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
+	var better [worst + 1]int // by rank: the first of a lower one, or -1
+	for rank := range better {
+		better[rank] = slices.IndexFunc(alike, func(ref tool.Ref) bool { return worse(ref, settings) < rank })
+	}
+	last := len(alike) - 1
+	for i, ref := range alike {
+		at := better[worse(ref, settings)]
+		switch {
+		case found[ref].refused:
+		case at >= 0:
+			found[ref] = shadow{of: alike[at].String(), refused: true}
+		case i < last:
+			found[ref] = shadow{of: alike[last].String()}
+		default:
+			found[ref] = shadow{of: alike[last-1].String()}
+		}
+	}
+}
+
+const worst = 7
+
+// worse ranks a tool by how much its name reaches for another's, up to worst.
+func worse(ref tool.Ref, settings *Settings) (rank int) {
+	if !plain(ref.Name) {
+		rank += 4
+	}
+	if strings.Contains(ref.Name, "__") {
+		rank += 2
+	}
+	if !settings.Owned[ref.Space] {
+		rank++
+	}
+	return rank
+}
+
+func (s shadow) finding() Finding {
+	if s.own {
+		return Finding{ShadowsOwn, "name", "one of our own tools is called " + s.of}
+	}
+	return Finding{ShadowsOther, "name", "it passes for " + Visible(s.of)}
+}

@@ -1,0 +1,195 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// Begin gives ctx a record, unless it has one or nothing bears a label.
+func (p *Policy) Begin(ctx context.Context) context.Context {
+	if recordOf(ctx) != nil || !p.settings.Load().follows() {
+		return ctx
+	}
+	return context.WithValue(ctx, recordKey{}, &record{})
+}
+
+// asked tells whether the door of a script has judged exactly this call.
+func asked(ctx context.Context, ref tool.Ref) bool {
+	outer := host.OuterOf(ctx)
+	return outer != nil && outer.Tool() == ref
+}
+
+// follow refuses a call that would send what must not go there, and notes what it
+// reads.
+func (p *Policy) follow(ctx context.Context, s *Settings, info *tool.Info, call tool.Call) error {
+	r, ref := recordOf(ctx), info.Ref
+	line := 0
+	if outer := host.OuterOf(ctx); outer != nil {
+		line = outer.Line()
+	}
+	if ref.Space == "" {
+		return p.followOwn(ctx, s, info, call, line)
+	}
+	if barred := r.barred(slices.Concat(s.Accepts[ref.Space], s.Labels[ref.Space])); len(barred) > 0 {
+		return refused(barred, at(ref.String(), line), ref.Space)
+	}
+	for _, name := range s.Labels[ref.Space] {
+		r.add(Label{Name: name, From: ref.String(), Line: line})
+	}
+	return nil
+}
+
+// keeping are tools of ours that keep nothing a label could be lost in.
+var keeping = map[string]bool{
+	"session_create": true, "session_close": true, "session_reset": true, "session_fork": true, "job_cancel": true,
+}
+
+// followOwn is about our own tools. Those that run a script are followed inside;
+// those that look at what was kept read what that bears; others would let a label
+// be lost in what they keep.
+func (p *Policy) followOwn(ctx context.Context, s *Settings, info *tool.Info, call tool.Call, line int) error {
+	if p.leads(info) {
+		return nil
+	}
+	r := recordOf(ctx)
+	if barred := r.barred(s.Accepts["luanette"]); len(barred) > 0 && !info.Hints.ReadOnly && !keeping[info.Name] {
+		return refused(barred, at(info.Name, line), "luanette")
+	}
+	family, _, _ := strings.Cut(info.Name, "_")
+	switch family {
+	case "job", "session":
+		return p.recallAny(ctx, family+":", call.Args)
+	case "approval": // plans show what scripts want to send
+		for _, name := range s.names() {
+			r.add(Label{Name: name, From: info.Name, Line: line})
+		}
+		return nil
+	default:
+		return nil
+	}
+}
+
+// refused says what must not go where, and the way it would have gone.
+func refused(barred []Label, to, place string) error {
+	return fault.New(fault.Denied, "what bears the label %s must not go to %s: %s → %s", namesOf(barred), place, barred[0], to).
+		WithHint("the owner can let it: accepts = [%q] for %s in luanette.toml; docs/policy.md", barred[0].Name, place).
+		WithDetails(map[string]any{"labels": barred, "to": to})
+}
+
+// Pass is asked about every effect of a script that is no call of a tool; those
+// are admitted where all calls are.
+func (p *Policy) Pass(ctx context.Context, e host.Effect) error {
+	s := p.settings.Load()
+	if _, isTool := e.Tool(); isTool || slices.Contains([]host.Kind{host.Observe, host.Moment, host.Within}, e.Kind) {
+		return nil
+	}
+	if err := s.admit(ctx, e); err != nil {
+		return err
+	}
+	sink := sinkOf(e)
+	r := recordOf(ctx)
+	if sink == "" || r == nil {
+		return nil
+	}
+	if barred := r.barred(s.Accepts[sink]); len(barred) > 0 {
+		return refused(barred, at(e.Spoken(), e.Line), sink)
+	}
+	return nil
+}
+
+// admit asks the rules about an effect that is no call of a tool.
+func (s *Settings) admit(ctx context.Context, e host.Effect) error {
+	if len(s.Rules) == 0 && !s.ReadOnly || lookup(e) {
+		return nil
+	}
+	ref := tool.Ref{Name: e.Spoken()}
+	harmless := e.Kind == host.Read || e.Own
+	if d := s.decide(principal.Of(ctx).Name, []string{ref.Name}, ref, harmless); d.Verdict == Deny {
+		return d.refusal(ctx, ref)
+	}
+	return nil
+}
+
+// lookup tells that an effect only asks which tools there are.
+func lookup(e host.Effect) bool {
+	return e.Name == "mcp.has" || e.Name == "mcp.tools" || e.Name == "mcp.namespaces"
+}
+
+// sinkOf is where an effect sends something, or "" when it stays with the run.
+func sinkOf(e host.Effect) string {
+	module, name, dotted := strings.Cut(e.Name, ".")
+	if !dotted {
+		module, name = "", e.Name
+	}
+	switch {
+	case module == "http": // an address says as much as a body
+		return "http"
+	case name == "__run" || name == "git_status" || name == "run_command":
+		return "commands"
+	case module == "results" || e.Kind == host.Read || e.Own:
+		return ""
+	case module == "cas" || module == "artifact":
+		return "contents"
+	case module == "tools":
+		return "upstreams"
+	case name == "emit":
+		return "events"
+	default:
+		return "files"
+	}
+}
+
+// Heard notes what answers bear that come from no tool, and those of tools that a
+// journal gave: a run that goes on has read what it read before.
+func (p *Policy) Heard(ctx context.Context, e host.Effect) {
+	r := recordOf(ctx)
+	if r == nil {
+		return
+	}
+	s := p.settings.Load()
+	if ref, ok := e.Tool(); ok {
+		for _, name := range s.Labels[ref.Space] {
+			r.add(Label{Name: name, From: ref.String(), Line: e.Line})
+		}
+		return
+	}
+	if strings.HasSuffix(e.Name, "__next") { // events tell what others did and said
+		for _, name := range s.names() {
+			r.add(Label{Name: name, From: "events", Line: e.Line})
+		}
+	}
+}
+
+// textsIn are all texts in a value.
+func textsIn(raw json.RawMessage) (texts []string) {
+	var value any
+	if json.Unmarshal(raw, &value) != nil {
+		return nil
+	}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case []any:
+			for _, item := range v {
+				walk(item)
+			}
+		case map[string]any:
+			for _, item := range v {
+				walk(item)
+			}
+		}
+	}
+	walk(value)
+	return texts
+}
+
+var _ host.Flow = (*Policy)(nil)

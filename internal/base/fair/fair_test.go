@@ -1,0 +1,133 @@
+package fair_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fair"
+)
+
+// Who has few in line is served among many of another.
+func TestTurnsAreFair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := fair.NewTurns(1, 100)
+		if err := turns.Enter(t.Context(), "first"); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var served []string
+		var all sync.WaitGroup
+		for _, name := range []string{"many", "many", "many", "many", "few", "few"} {
+			all.Go(func() {
+				if err := turns.Enter(t.Context(), name); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				served = append(served, name)
+				mu.Unlock()
+				turns.Leave()
+			})
+			synctest.Wait() // in this order
+		}
+		turns.Leave()
+		all.Wait()
+		if want := []string{"many", "few", "many", "few", "many", "many"}; !slices.Equal(served, want) {
+			t.Errorf("served %v", served)
+		}
+		if !turns.Idle() {
+			t.Error("somebody is left")
+		}
+	})
+}
+
+func TestTurnsGiveUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := fair.NewTurns(1, 1)
+		if err := turns.Enter(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := make(chan error)
+		go func() { gaveUp <- turns.Enter(ctx, "b") }()
+		synctest.Wait()
+		if err := turns.Enter(t.Context(), "c"); !errors.Is(err, fair.ErrFull) {
+			t.Errorf("past the queue: %v", err)
+		}
+		cancel()
+		if err := <-gaveUp; !errors.Is(err, context.Canceled) || turns.Waiting() != 0 {
+			t.Errorf("%v, %d wait", err, turns.Waiting())
+		}
+		turns.Leave()
+		if !turns.Idle() {
+			t.Error("the place is lost")
+		}
+	})
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	var rates fair.Rates
+	now := time.Unix(0, 0)
+	for i := range 60 {
+		if _, ok := rates.Take("a", 60, now); !ok {
+			t.Fatalf("the %d. of 60 was refused", i+1)
+		}
+	}
+	if after, ok := rates.Take("a", 60, now); ok || after != time.Second {
+		t.Errorf("the 61st: %v, %v", after, ok)
+	}
+	if _, ok := rates.Take("b", 60, now); !ok {
+		t.Error("another has to wait too")
+	}
+	if _, ok := rates.Take("a", 60, now.Add(time.Second)); !ok {
+		t.Error("a second later there is none again")
+	}
+	if _, ok := rates.Take("a", 0, now); !ok {
+		t.Error("without a bound there is one")
+	}
+}
+
+// A limit can be raised while some wait, and lowered while some are inside.
+func TestTurnsOfAnotherLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		turns := fair.NewTurns(1, 10)
+		in := make(chan struct{}, 10)
+		for range 4 {
+			go func() {
+				if turns.Enter(t.Context(), "a") == nil {
+					in <- struct{}{}
+				}
+			}()
+			synctest.Wait()
+		}
+		turns.SetLimit(3)
+		synctest.Wait()
+		if len(in) != 3 || turns.Waiting() != 1 {
+			t.Fatalf("%d are inside, %d wait", len(in), turns.Waiting())
+		}
+		turns.SetLimit(1)
+		turns.Leave()
+		turns.Leave()
+		synctest.Wait()
+		if len(in) != 3 {
+			t.Error("somebody was let in though there was no room")
+		}
+		turns.Leave()
+		synctest.Wait()
+		if len(in) != 4 {
+			t.Error("the last is still waiting")
+		}
+		turns.Leave()
+		if !turns.Idle() {
+			t.Error("somebody is left")
+		}
+	})
+}

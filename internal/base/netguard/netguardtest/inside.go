@@ -1,0 +1,77 @@
+package netguardtest
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Inside is a server in a private network: nobody from outside may reach it.
+type Inside struct {
+	Addr netip.Addr
+	Port string
+
+	mu      sync.Mutex
+	visited []string
+}
+
+// NewInside starts one at a private address of this machine. Where it has none,
+// nobody is there; that an address like it was refused still shows.
+func NewInside(t testing.TB) *Inside {
+	t.Helper()
+	i := &Inside{Addr: netip.MustParseAddr("10.255.255.254"), Port: "9"}
+	for _, address := range privateAddresses(t) {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address.String(), "0"))
+		if err != nil {
+			continue
+		}
+		_, i.Port, _ = net.SplitHostPort(listener.Addr().String())
+		i.Addr = address
+		server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(i.note)}} //nolint:gosec // a test's
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				i.add("a connection")
+			}
+		}
+		server.Start()
+		t.Cleanup(server.Close)
+		break
+	}
+	return i
+}
+
+func privateAddresses(t testing.TB) (all []netip.Addr) {
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range found {
+		prefix, err := netip.ParsePrefix(at.String())
+		if err == nil && prefix.Addr().IsPrivate() {
+			all = append(all, prefix.Addr())
+		}
+	}
+	return all
+}
+
+func (i *Inside) note(_ http.ResponseWriter, r *http.Request) { i.add(r.Method + " " + r.URL.Path) }
+
+func (i *Inside) add(what string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.visited = append(i.visited, what)
+}
+
+// Visited is all that reached it.
+func (i *Inside) Visited() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return strings.Join(i.visited, ", ")
+}
+
+// At is where a name stands for it.
+func (i *Inside) At(name string) string { return net.JoinHostPort(name, i.Port) }

@@ -1,0 +1,163 @@
+// Package strict reads JSON whose shape is ours: the bodies of requests to our own
+// API. A field that nobody knows is a mistake there, most often a misspelt one, and
+// is said to be. What a standard defines is read with encoding/json, for there a
+// stranger's field is to be ignored.
+package strict
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+)
+
+// Decode reads text into what into points to. An error is an invalid_params fault
+// that names the field.
+func Decode(text []byte, into any) error {
+	if err := json.Unmarshal(text, into); err != nil {
+		var known *fault.Error
+		if errors.As(err, &known) {
+			return err
+		}
+		return fault.Wrap(fault.InvalidParams, err, "Invalid JSON body").WithHint("send %s", wanted(reflect.TypeOf(into)))
+	}
+	return check(text, reflect.TypeOf(into), "")
+}
+
+// wanted says what is expected.
+func wanted(t reflect.Type) string {
+	t = bare(t)
+	switch t.Kind() {
+	case reflect.Struct:
+		return "a JSON object with " + strings.Join(names(t), ", ")
+	case reflect.Slice:
+		return "a JSON array, each item " + strings.TrimPrefix(wanted(t.Elem()), "a ")
+	default:
+		return "a JSON object"
+	}
+}
+
+// check looks for fields in text that a value of type t has no place for; path is
+// where the text stands.
+func check(text []byte, t reflect.Type, path string) error {
+	t = bare(t)
+	switch t.Kind() {
+	case reflect.Struct:
+		return checkFields(text, t, path)
+	case reflect.Slice, reflect.Array:
+		for i, item := range parts[[]json.RawMessage](text) {
+			if err := check(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for name, item := range parts[map[string]json.RawMessage](text) {
+			if err := check(item, t.Elem(), join(path, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parts are what a text consists of. One that is written another way, which its type
+// knows to read, has none.
+func parts[P any](text []byte) (p P) {
+	if json.Unmarshal(text, &p) != nil {
+		var none P
+		return none
+	}
+	return p
+}
+
+func checkFields(text []byte, t reflect.Type, path string) error {
+	known := fields(t)
+	if len(known) == 0 {
+		return nil
+	}
+	items := parts[map[string]json.RawMessage](text)
+	for _, name := range slices.Sorted(maps.Keys(items)) {
+		field, ok := known[strings.ToLower(name)]
+		if !ok {
+			return unknown(join(path, name), name, names(t))
+		}
+		if err := check(items[name], field, join(path, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unknown says that a field is none.
+func unknown(path, name string, known []string) error {
+	f := fault.New(fault.InvalidParams, "unknown field %q", path)
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		return f.WithHint("did you mean %q?", near[0])
+	}
+	return f.WithHint("the fields are: %s", strings.Join(known, ", "))
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// bare is a type without the pointers to it.
+func bare(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// fields are those of a struct that JSON has, by their names in small letters, as
+// encoding/json compares them.
+func fields(t reflect.Type) map[string]reflect.Type {
+	found := map[string]reflect.Type{}
+	for name, kind := range walk(t) {
+		found[strings.ToLower(name)] = kind
+	}
+	return found
+}
+
+// names are theirs as they are written, in order.
+func names(t reflect.Type) (list []string) {
+	for name := range walk(t) {
+		list = append(list, name)
+	}
+	return list
+}
+
+// walk ranges over a struct's fields, those of structs it embeds among them.
+func walk(t reflect.Type) func(yield func(string, reflect.Type) bool) {
+	return func(yield func(string, reflect.Type) bool) {
+		for i := range t.NumField() {
+			field := t.Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			switch inner := bare(field.Type); {
+			case field.Anonymous && name == "" && inner.Kind() == reflect.Struct:
+				for name, kind := range walk(inner) {
+					if !yield(name, kind) {
+						return
+					}
+				}
+			case !field.IsExported() || name == "-":
+			case name == "":
+				name = field.Name
+				fallthrough
+			default:
+				if !yield(name, field.Type) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package suggest
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	known := []string{"orpheus_generate", "orpheus_continue", "listen", "log", "database", "data"}
+	for _, c := range []struct {
+		want  string
+		limit int
+		names []string
+	}{
+		{"listne", 3, []string{"listen"}},
+		{"lissten", 3, []string{"listen"}},
+		{"orpheus_genrate", 1, []string{"orpheus_generate"}},
+		{"databse", 3, []string{"database", "data"}},
+		{"generate", 3, []string{"orpheus_generate"}},
+		{"LOG", 3, []string{"log"}},
+		{"zzz", 3, []string{}},
+		{"", 3, []string{}},
+		{"dat", 1, []string{"data"}},
+	} {
+		if got := Names(c.want, known, c.limit); !slices.Equal(got, c.names) {
+			t.Errorf("Names(%q) = %q, want %q", c.want, got, c.names)
+		}
+	}
+}
+
+func TestDistanceGivesUpPastTheLimit(t *testing.T) {
+	t.Parallel()
+	if got := distance("abcdefgh", "zyxwvuts", 2); got != 3 {
+		t.Errorf("distance = %d, want limit+1", got)
+	}
+	if got := distance("aaaa", "bbbbb", 2); got != 3 {
+		t.Errorf("distance = %d past the limit, want limit+1 whichever way it is found out", got)
+	}
+	if got := distance("ab", "ba", 2); got != 1 {
+		t.Errorf("a swap of neighbours costs %d, want 1", got)
+	}
+}
+
+func FuzzDistance(f *testing.F) {
+	f.Add("listen", "listne")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if ab, ba := distance(a, b, 4), distance(b, a, 4); ab != ba {
+			t.Errorf("distance(%q,%q) = %d but the other way %d", a, b, ab, ba)
+		}
+	})
+}

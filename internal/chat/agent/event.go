@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/llm"
+)
+
+// Event is something that happens during a turn: one of Status, Text, ToolUse,
+// ToolResult, Usage and Notice.
+type Event interface{ happens() }
+
+// Status says in a line what is being done, for people who wait.
+type Status struct{ Message string }
+
+// Text is a piece of the answer as it arrives. Pieces with the same Block belong
+// together; Blocks count from 0 over the whole turn and are the Reply's Responses.
+type Text struct {
+	Block int
+	Text  string
+}
+
+// ToolUse tells that a tool is about to run.
+type ToolUse struct {
+	ID        string // the same in ToolResult
+	Iteration int    // from 1
+	Tool      string // as people write it: space.name
+	Input     json.RawMessage
+}
+
+// ToolResult tells what a tool answered.
+type ToolResult struct {
+	ID        string
+	Iteration int
+	Tool      string
+	Text      string // as the model gets it
+	Failed    bool
+	Took      time.Duration
+}
+
+// Usage tells what the turn has used up so far.
+type Usage struct{ llm.Usage }
+
+// Notice is something people should know about the turn that is no answer to
+// their message: a bound that was reached, a server that is away.
+type Notice struct {
+	Code    string `json:"code"` // iteration_limit, call_limit, refusal, max_tokens, server_away, model_busy
+	Message string `json:"message"`
+}
+
+func (Status) happens()     {}
+func (Text) happens()       {}
+func (ToolUse) happens()    {}
+func (ToolResult) happens() {}
+func (Usage) happens()      {}
+func (Notice) happens()     {}
+
+// Reply is a turn's outcome.
+type Reply struct {
+	RequestID  string
+	Responses  []string // one per block of text, over all iterations
+	Language   string   // the Request's, or "en"
+	Stop       llm.Stop // why the last answer ended; "iteration_limit" at the bound
+	Iterations int
+	ToolCalls  int // those that scripts made included
+	Usage      llm.Usage
+	Model      string
+	Notices    []Notice
+}
+
+// StopIterations is the Stop of a turn that was ended by its bound.
+const StopIterations llm.Stop = "iteration_limit"
+
+// Text is the whole answer, as it is kept in a history.
+func (r Reply) Text() string { return strings.Join(r.Responses, "\n") }

@@ -1,0 +1,110 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// sessions is a house that keeps sessions.
+type sessions struct {
+	mu     sync.Mutex
+	names  map[string][]string // by owner
+	calls  []string
+	resets []string
+}
+
+func (s *sessions) shelf() *shelf {
+	source := newShelf()
+	source.with("session_list", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		list := []map[string]string{}
+		for _, name := range s.names[call.Caller.User] {
+			list = append(list, map[string]string{"session_id": call.Caller.User + "#" + name, "name": name})
+		}
+		return tool.Output("", map[string]any{"sessions": list})
+	})
+	source.with("session_create", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
+		var in struct{ Name string }
+		if err := json.Unmarshal(call.Args, &in); err != nil {
+			return tool.Result{}, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.names[call.Caller.User] = append(s.names[call.Caller.User], in.Name)
+		return tool.Output("", map[string]string{"session_id": call.Caller.User + "#" + in.Name})
+	})
+	source.with("session_reset", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.resets = append(s.resets, string(call.Args))
+		return tool.Output("ok", nil)
+	})
+	source.with("lua_eval", "", func(_ context.Context, call tool.Call) (tool.Result, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls = append(s.calls, string(call.Args))
+		return tool.Output("ok", nil)
+	})
+	source.tools[len(source.tools)-1].Input = json.RawMessage(`{"type":"object","properties":{"code":{"type":"string"},"session_id":{"type":"string"}},"required":["code"]}`)
+	return source
+}
+
+// Code of one conversation runs in one session, of which the model knows nothing.
+func TestSessionOfTheConversation(t *testing.T) {
+	t.Parallel()
+	house := &sessions{names: map[string][]string{}}
+	source := house.shelf()
+	for i, c := range []string{"", "", "work"} {
+		s := play(t, source, `use lua_eval {"code":"1"}`+"\n"+`use lua_eval {"code":"1","session_id":"somebody's"}`+"\n---\nsay ok")
+		s.turn(t, "go", func(r *agent.Request) { r.Conversation = c })
+		offered := string(s.model.Requests()[0].Body)
+		if i == 0 && (strings.Contains(offered, "session_id") || strings.Contains(offered, "session_list")) {
+			t.Errorf("the model knows of sessions: %s", offered)
+		}
+	}
+	if got := fmt.Sprint(house.names); got != "map[acme/anna:[chat chat:work]]" {
+		t.Errorf("sessions %s", got)
+	}
+	want := map[string]int{`{"code":"1","session_id":"acme/anna#chat"}`: 4, `{"code":"1","session_id":"acme/anna#chat:work"}`: 2}
+	for _, call := range house.calls {
+		want[call]--
+	}
+	for call, n := range want {
+		if n != 0 {
+			t.Errorf("%d more or less of %s: %v", n, call, house.calls)
+		}
+	}
+}
+
+// A conversation is reset without those beside it, a person is forgotten with all of
+// theirs, and nobody with sessions that are no conversation's. None is made for that.
+func TestSessionsAreReset(t *testing.T) {
+	t.Parallel()
+	house := &sessions{names: map[string][]string{"acme/anna": {"chat", "chat:work", "chatter"}, "acme/bob": {"chat"}}}
+	s := play(t, house.shelf(), "say ok")
+	for _, c := range []struct {
+		reset func() error
+		want  string
+	}{
+		{func() error { return s.Agent.Reset(t.Context(), "acme", "anna", "work") }, `[{"session_id":"acme/anna#chat:work"}]`},
+		{func() error { return s.Agent.Reset(t.Context(), "acme", "anna", "") }, `[{"session_id":"acme/anna#chat"}]`},
+		{func() error { return s.Agent.Forget(t.Context(), "acme", "anna") }, `[{"session_id":"acme/anna#chat"} {"session_id":"acme/anna#chat:work"}]`},
+		{func() error { return s.Agent.Forget(t.Context(), "acme", "carl") }, `[]`},
+	} {
+		house.resets = nil
+		if err := c.reset(); err != nil || fmt.Sprint(house.resets) != c.want {
+			t.Errorf("reset %v, %v, want %s", house.resets, err, c.want)
+		}
+	}
+	if len(house.names) != 2 {
+		t.Errorf("sessions %v", house.names)
+	}
+}

@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// toolbox is the tools of one turn: what the model is offered, and what its names
+// stand for.
+type toolbox struct {
+	offered []llm.Tool
+	refs    map[string]tool.Ref // every tool by the model's name for it, offered or not
+	local   map[string]func(ctx context.Context, input json.RawMessage) (string, error)
+	groups  []group
+}
+
+// group is the tools of one server, or the published scripts.
+type group struct {
+	space  string
+	name   string // how people call it
+	tools  []tool.Info
+	away   bool // it cannot be reached just now
+	direct bool // its tools are offered each by itself
+}
+
+// discover finds the tools of this turn. A source that cannot list them leaves the
+// turn without, which is better than no answer.
+func (t *turn) discover(ctx context.Context) {
+	box := &toolbox{refs: map[string]tool.Ref{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
+	t.tools = box
+	expected := t.expected(ctx)
+	t.note(ctx, slog.LevelInfo, "mcp_discovery_start", slog.Int("server_count", len(expected)))
+	began := time.Now()
+	if t.memory != nil {
+		t.offerMemory(box)
+	}
+	var all []tool.Info
+	if source := t.agent.options.Tools; source != nil {
+		var err error
+		if all, err = source.Tools(t.scoped(ctx)); err != nil {
+			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("error", loggable(err)))
+			t.notice("tools_away", "the tools could not be listed; the answer was made without them")
+		}
+	}
+	core, scripts, servers := t.sort(all)
+	box.groups = t.group(scripts, servers, expected)
+	t.chooseDirect(box.groups, len(core) > 0)
+	for _, info := range core {
+		box.offer(&info, true)
+	}
+	for _, g := range box.groups {
+		for i := range g.tools {
+			box.offer(&g.tools[i], g.direct)
+		}
+	}
+	t.reportAway(ctx)
+	t.note(ctx, slog.LevelInfo, "mcp_discovery_complete", slog.Int("tools_found", len(scripts)+len(servers)),
+		slog.Int64("duration_ms", time.Since(began).Milliseconds()), slog.Int("tools_offered", len(box.offered)))
+}
+
+// sort tells the tools that are always offered from scripts and servers' tools.
+func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
+	for i := range all {
+		info := all[i]
+		switch {
+		case !t.allows(info.Ref):
+		case info.Space != "":
+			servers = append(servers, info)
+		case slices.Contains(t.agent.options.Core, info.Name):
+			core = append(core, info)
+		default:
+			scripts = append(scripts, info)
+		}
+	}
+	return core, scripts, servers
+}
+
+// chooseDirect decides whose tools are offered each by itself. Without tools to
+// find and run others, there is no other way. Away servers keep their place, so
+// that what the model sees does not change with every disturbance.
+func (t *turn) chooseDirect(groups []group, searchable bool) {
+	offer, room := t.agent.options.Offer, t.limits.DirectTools
+	for i := range groups {
+		g := &groups[i]
+		if !searchable || offer == Direct {
+			g.direct = true
+		} else if offer == Auto && len(g.tools) <= room {
+			g.direct = true
+			room -= len(g.tools)
+		}
+	}
+}
+
+// offer gives a tool its name and, when it is to be called directly, offers it.
+func (b *toolbox) offer(info *tool.Info, directly bool) {
+	name := b.name(info.Ref)
+	b.refs[name] = info.Ref
+	if directly {
+		b.offered = append(b.offered, llm.Tool{Name: name, Description: redact.Cut(info.Description, longestDescription), Input: inputFor(info)})
+	}
+}
+
+// longestDescription bounds what one tool can say of itself to the model.
+const longestDescription = 8 << 10
+
+// inputFor is the schema the model sees. The session of lua_eval is the
+// conversation's, not the model's business.
+func inputFor(info *tool.Info) json.RawMessage {
+	schema := acceptable(info.Input)
+	if info.Ref == luaEval {
+		return without(schema, sessionKey)
+	}
+	return schema
+}
+
+// acceptable is a schema without what providers refuse, for they refuse the whole
+// question with it, and one odd tool would end every chat. What is taken away is
+// still checked when the tool is called.
+func acceptable(schema json.RawMessage) json.RawMessage {
+	anything := json.RawMessage(`{"type":"object"}`)
+	if !wire.IsObject(schema) || !json.Valid(schema) {
+		return anything
+	}
+	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+		schema = wire.Delete(schema, key)
+	}
+	if kind, _ := wire.GetText(schema, "type"); kind != "object" {
+		schema = wire.SetText(schema, "type", "object")
+	}
+	properties, _ := wire.Get(schema, "properties")
+	odd := false
+	wire.Each(properties, func(name string, _ json.RawMessage) bool {
+		odd = !propertyName().MatchString(name)
+		return !odd
+	})
+	if odd {
+		return anything
+	}
+	return schema
+}
+
+// propertyName is what providers take for a parameter's name.
+var propertyName = lazy.Regexp(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+// without is an object schema that lacks a property.
+func without(schema json.RawMessage, property string) json.RawMessage {
+	properties, ok := wire.Get(schema, "properties")
+	if !ok {
+		return schema
+	}
+	return wire.Set(schema, "properties", wire.Delete(properties, property))
+}
+
+// shown is how people write a tool the model named.
+func (b *toolbox) shown(name string) string {
+	if ref, ok := b.refs[name]; ok {
+		return ref.String()
+	}
+	return name
+}
+
+// allows tells whether the turn may use a tool. A Ref without a name asks about a
+// namespace.
+func (t *turn) allows(ref tool.Ref) bool {
+	if ref.Space == "" {
+		o := &t.agent.options
+		return ref.Name == "" || slices.Contains(o.Core, ref.Name) || o.Own != nil && o.Own(ref.Name)
+	}
+	if t.request.Servers == nil {
+		return t.agent.options.Servers == nil || t.agent.options.Servers(ref.Space)
+	}
+	return slices.ContainsFunc(t.request.Servers, func(s Server) bool {
+		return s.Space == ref.Space && (ref.Name == "" || s.Tools == nil || slices.Contains(s.Tools, ref.Name))
+	})
+}
+
+// Namespaced is a source of tools that can tell its namespaces also when it does
+// not know their tools.
+type Namespaced interface {
+	Namespaces(ctx context.Context) []string
+}
+
+// expected are the servers that should have tools: those the request names, or all
+// there are.
+func (t *turn) expected(ctx context.Context) []Server {
+	source, ok := t.agent.options.Tools.(Namespaced)
+	if t.request.Servers != nil || !ok {
+		return t.request.Servers
+	}
+	var all []Server
+	for _, space := range source.Namespaces(t.scoped(ctx)) {
+		all = append(all, Server{Space: space})
+	}
+	return all
+}
+
+// group puts scripts first, then servers in the order they are expected.
+func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
+	var groups []group
+	if len(scripts) > 0 {
+		groups = append(groups, group{name: "Scripts", tools: scripts})
+	}
+	at := map[string]int{}
+	for _, s := range expected {
+		if _, twice := at[s.Space]; !twice {
+			at[s.Space] = len(groups)
+			groups = append(groups, group{space: s.Space, name: s.Name})
+		}
+	}
+	for _, info := range servers {
+		i, known := at[info.Space]
+		if !known {
+			i = len(groups)
+			at[info.Space] = i
+			groups = append(groups, group{space: info.Space})
+		}
+		groups[i].tools = append(groups[i].tools, info)
+	}
+	for i := range groups {
+		g := &groups[i]
+		g.away = g.space != "" && !slices.ContainsFunc(g.tools, func(info tool.Info) bool { return !info.Stale })
+	}
+	return groups
+}
+
+// reportAway tells of servers that cannot be reached.
+func (t *turn) reportAway(ctx context.Context) {
+	for _, g := range t.tools.groups {
+		if g.away {
+			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))
+			t.notice("server_away", "%s cannot be reached just now", g.title())
+		}
+	}
+}
+
+func (g group) title() string {
+	switch {
+	case g.name == "" || g.name == g.space:
+		return g.space
+	case g.space == "":
+		return g.name
+	default:
+		return g.name + " (" + g.space + ")"
+	}
+}

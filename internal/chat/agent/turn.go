@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/llm"
+)
+
+// turn is one message being answered.
+type turn struct {
+	agent    *Agent
+	request  Request
+	limits   Limits
+	began    time.Time
+	reply    Reply
+	tools    *toolbox
+	memory   *memory // nil: there is none
+	system   string  // the part of the prompt that stays
+	context  string  // the part that changes
+	messages []llm.Message
+	calls    atomic.Int64 // of tools, those of scripts included
+	session  luaSession
+
+	mu   sync.Mutex // one event at a time; guards reply.Notices
+	emit func(Event)
+}
+
+func (a *Agent) begin(r Request, emit func(Event)) *turn {
+	if r.ID == "" {
+		r.ID = rand.Text()
+	}
+	if emit == nil {
+		emit = func(Event) {}
+	}
+	t := &turn{agent: a, request: r, emit: emit, limits: a.options.Limits.with(r.Limits), began: time.Now()}
+	t.reply = Reply{RequestID: r.ID, Language: cmp.Or(r.Language, "en"), Model: a.options.Model.About().Model}
+	return t
+}
+
+func (t *turn) tell(e Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.emit(e)
+}
+
+// notice tells something about the turn, each kind of thing once.
+func (t *turn) notice(code, format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := Notice{code, fmt.Sprintf(format, args...)}
+	for _, told := range t.reply.Notices {
+		if told == n {
+			return
+		}
+	}
+	t.reply.Notices = append(t.reply.Notices, n)
+	t.emit(n)
+}
+
+// run asks and does until there is nothing more to do.
+func (t *turn) run(ctx context.Context) error {
+	if strings.TrimSpace(t.request.Message) == "" {
+		return fault.New(fault.InvalidParams, "the message is empty").WithHint("send some text")
+	}
+	t.tell(Status{"Processing your request..."})
+	if err := t.prepare(ctx); err != nil {
+		return err
+	}
+	for t.reply.Iterations < t.limits.Iterations {
+		t.reply.Iterations++
+		if t.reply.Iterations > 1 {
+			t.tell(Status{"Preparing your response..."})
+		}
+		done, err := t.iterate(ctx)
+		if err != nil || done {
+			return err
+		}
+	}
+	t.stopAtLimit(ctx)
+	return nil
+}
+
+// prepare finds the tools and writes the prompt.
+func (t *turn) prepare(ctx context.Context) error {
+	if t.request.Memory != nil {
+		m, err := openMemory(ctx, t.request.Memory)
+		if err != nil {
+			return err
+		}
+		t.memory = m
+	}
+	t.discover(ctx)
+	t.system, t.context = t.writeSystem(), t.writeContext()
+	t.messages = conversation(&t.request)
+	return nil
+}
+
+// iterate asks once and uses the tools the answer asks for; done when it asks for
+// none.
+func (t *turn) iterate(ctx context.Context) (done bool, err error) {
+	ctx, span := t.iterationSpan(ctx)
+	defer span.End()
+	answer, err := t.ask(ctx)
+	if err != nil {
+		return false, err
+	}
+	uses := answer.Uses()
+	if len(uses) == 0 {
+		if answer.Stop == llm.StopPause { // it wants to go on where it was
+			return false, nil
+		}
+		t.finish(&answer)
+		return true, nil
+	}
+	t.tell(Status{fmt.Sprintf("Executing %d tool(s)...", len(uses))})
+	t.messages = append(t.messages, t.use(ctx, uses))
+	if err := context.Cause(ctx); err != nil {
+		return false, fault.Wrap(fault.CodeOf(err), err, "answer message")
+	}
+	return false, nil
+}
+
+// conversation is what was said before, and what is asked now.
+func conversation(r *Request) []llm.Message {
+	var messages []llm.Message
+	for _, e := range r.History {
+		if strings.TrimSpace(e.User) == "" || strings.TrimSpace(e.Assistant) == "" {
+			continue // providers refuse empty messages
+		}
+		messages = append(messages, say(llm.User, e.User), say(llm.Assistant, strings.TrimRight(e.Assistant, " \t\r\n")))
+	}
+	return append(messages, say(llm.User, r.Message))
+}
+
+func say(role llm.Role, text string) llm.Message {
+	return llm.Message{Role: role, Blocks: []llm.Block{{Text: text}}}
+}
+
+// ask asks the model once and keeps what it says.
+func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
+	if err := t.fit(ctx); err != nil {
+		return llm.Answer{}, err
+	}
+	ctx, asked := t.asking(ctx)
+	answer, err := t.agent.options.Model.Answer(ctx, llm.Prompt{
+		System: t.system, Context: t.context, Tools: t.tools.offered, Messages: t.messages,
+	}, t.hear)
+	asked(answer, err)
+	t.reply.Usage.Add(answer.Usage)
+	if err != nil {
+		return answer, err
+	}
+	t.reply.Stop, t.reply.Model = answer.Stop, cmp.Or(answer.Model, t.reply.Model)
+	if text := answer.Text(); strings.TrimSpace(text) != "" {
+		t.reply.Responses = append(t.reply.Responses, text)
+	}
+	if blocks := worthKeeping(answer.Blocks); len(blocks) > 0 {
+		t.messages = append(t.messages, llm.Message{Role: llm.Assistant, Blocks: blocks})
+	}
+	t.tell(Usage{t.reply.Usage})
+	return answer, nil
+}
+
+// worthKeeping leaves out blank text, which providers say and then refuse to hear.
+func worthKeeping(blocks []llm.Block) []llm.Block {
+	var kept []llm.Block
+	for _, b := range blocks {
+		if b.Use != nil || b.Raw != nil || strings.TrimSpace(b.Text) != "" {
+			kept = append(kept, b)
+		}
+	}
+	return kept
+}
+
+// hear hands on what the model says as it says it.
+func (t *turn) hear(d llm.Delta) {
+	switch {
+	case d.Text != "":
+		t.tell(Text{Block: len(t.reply.Responses), Text: d.Text})
+	case d.Wait != nil:
+		t.tell(Status{fmt.Sprintf("The model is busy; trying again in %v...", d.Wait.Delay.Round(100*time.Millisecond))})
+		t.notice("model_busy", "the model could not answer at once and was asked again")
+	}
+}
+
+// add says something in the agent's own name, as part of the answer.
+func (t *turn) add(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	t.tell(Text{Block: len(t.reply.Responses), Text: text})
+	t.reply.Responses = append(t.reply.Responses, text)
+}
+
+// finish tells about answers that did not end by themselves, and sees to it that
+// there is one.
+func (t *turn) finish(a *llm.Answer) {
+	switch a.Stop {
+	case llm.StopRefusal:
+		t.notice("refusal", "the model declined to answer")
+	case llm.StopLength:
+		t.notice("max_tokens", "the answer was cut at the longest allowed")
+	}
+	if len(t.reply.Responses) > 0 {
+		return
+	}
+	switch a.Stop {
+	case llm.StopRefusal:
+		t.add("The model declined to answer this message.")
+	case llm.StopLength:
+		t.add("The answer was cut off before it began. Ask for less at a time.")
+	default:
+		t.add("The model had nothing to say to this message. Try to put it in other words.")
+	}
+}
+
+// stopAtLimit says in the answer itself that it is not finished.
+func (t *turn) stopAtLimit(ctx context.Context) {
+	t.add("I stopped here: this message took %d steps, which is as many as are allowed. "+
+		"What is above may be incomplete; ask me to go on, or ask for less at a time.", t.limits.Iterations)
+	t.reply.Stop = StopIterations
+	t.notice("iteration_limit", "stopped after %d steps", t.limits.Iterations)
+	t.warn(ctx, "iteration_limit")
+}

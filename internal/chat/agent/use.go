@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// use runs the tools of one answer side by side. The results stand in the order
+// they were asked for.
+func (t *turn) use(ctx context.Context, uses []llm.Use) llm.Message {
+	blocks := make([]llm.Block, len(uses))
+	var all sync.WaitGroup
+	for i, use := range uses {
+		all.Go(func() {
+			result := t.useOne(ctx, use)
+			blocks[i] = llm.Block{Result: &result}
+		})
+	}
+	all.Wait()
+	return llm.Message{Role: llm.User, Blocks: blocks}
+}
+
+// outcome is what came of using a tool.
+type outcome struct {
+	text   string
+	failed bool
+	err    error     // the call could not be made, or its end is unknown
+	view   tool.View // what the tool answered, when it did
+}
+
+func failed(err error) outcome { return outcome{text: failureText(err), failed: true, err: err} }
+
+func (t *turn) useOne(ctx context.Context, use llm.Use) llm.Result {
+	shown := t.tools.shown(use.Name)
+	t.tell(ToolUse{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Input: use.Input})
+	ctx, used := t.using(ctx, use, shown)
+	began := time.Now()
+	o := t.call(ctx, use)
+	whole := len(o.text)
+	if o.text = cutTo(o.text, t.limits.ResultBytes); len(o.text) < whole {
+		t.truncated(ctx, shown, whole)
+	}
+	if strings.TrimSpace(o.text) == "" {
+		o.text = "(no output)"
+	}
+	used(o)
+	t.tell(ToolResult{ID: use.ID, Iteration: t.reply.Iterations, Tool: shown, Text: o.text, Failed: o.failed, Took: time.Since(began)})
+	return llm.Result{ID: use.ID, Text: o.text, Failed: o.failed}
+}
+
+// call runs one tool within the turn's bounds. Whatever goes wrong is told to the
+// model, which is the one who can do something about it.
+func (t *turn) call(ctx context.Context, use llm.Use) outcome {
+	if !json.Valid(use.Input) {
+		return failed(fault.New(fault.InvalidParams, "the arguments of %s are not valid JSON", use.Name).WithHint("write them again as one JSON object"))
+	}
+	if err := t.admit(); err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.limits.ToolTime)
+	defer cancel()
+	if own, ok := t.tools.local[use.Name]; ok {
+		text, err := own(ctx, use.Input)
+		if err != nil {
+			return failed(err)
+		}
+		return outcome{text: text}
+	}
+	ref, known := t.tools.ref(use.Name)
+	if !known {
+		return failed(noTool(use.Name))
+	}
+	args, err := t.arguments(ctx, ref, use.Input)
+	if err != nil {
+		return failed(err)
+	}
+	result, err := t.agent.options.Tools.Call(t.scoped(ctx), tool.Call{Ref: ref, Args: args, Caller: t.caller()})
+	if _, listed := t.tools.refs[use.Name]; !listed && fault.CodeOf(err) == fault.ToolNotFound {
+		err = noTool(use.Name)
+	}
+	if err != nil {
+		return failed(t.explain(ctx, ref, err))
+	}
+	view, err := result.View()
+	if err != nil {
+		return failed(err)
+	}
+	return outcome{text: textOf(view), failed: view.IsError, view: view}
+}
+
+func noTool(name string) error {
+	return fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("search_tools finds tools by what they do")
+}
+
+// ref is what a name stands for. One that was not listed may be of a tool which is
+// kept from the person: it is asked for all the same, to be refused with the reason.
+func (b *toolbox) ref(name string) (tool.Ref, bool) {
+	if ref, listed := b.refs[name]; listed {
+		return ref, true
+	}
+	space, tail, found := strings.Cut(name, "__")
+	return tool.Ref{Space: space, Name: tail}, found && space != ""
+}
+
+// explain says of a call that ran out of the turn's time that it did.
+func (t *turn) explain(ctx context.Context, ref tool.Ref, err error) error {
+	if ctx.Err() != nil && fault.CodeOf(ctx.Err()) == fault.Timeout {
+		return fault.Wrap(fault.Timeout, err, "%s took longer than %v", ref, t.limits.ToolTime).
+			WithHint("try it with less, or answer without it")
+	}
+	return err
+}
+
+// admit counts a call, and refuses it past the bound.
+func (t *turn) admit() error {
+	if n := t.calls.Add(1); n <= int64(t.limits.Calls) {
+		return nil
+	}
+	t.calls.Add(-1)
+	t.notice("call_limit", "stopped calling tools after %d calls", t.limits.Calls)
+	return fault.New(fault.Limit, "this message has used its %d tool calls", t.limits.Calls).
+		WithHint("answer with what you have, and say what is missing")
+}
+
+// scoped returns ctx with what this turn may reach. The first call that passes is
+// the one admitted already; those it leads to are counted one by one.
+func (t *turn) scoped(ctx context.Context) context.Context {
+	var first atomic.Bool
+	return tool.WithScope(ctx, &tool.Scope{
+		Allows: t.allows,
+		Admit: func(tool.Ref) error {
+			if first.CompareAndSwap(false, true) {
+				return nil
+			}
+			return t.admit()
+		},
+		Veiled: !t.agent.options.Content,
+	})
+}
+
+// caller is who the tools are called for.
+func (t *turn) caller() *tool.Caller {
+	user := t.request.Org + "/" + t.request.User
+	return &tool.Caller{ID: "chat:" + user, User: user}
+}
+
+// failureText is how an error is told to the model.
+func failureText(err error) string {
+	text := string(fault.CodeOf(err)) + ": " + err.Error()
+	if hint := fault.HintOf(err); hint != "" {
+		text += "\n" + hint
+	}
+	return text
+}
+
+// textOf is a tool's answer as a model reads it: its text; data where it has no
+// text; and a word about what cannot be read.
+func textOf(view tool.View) string {
+	var parts []string
+	for _, raw := range view.Content {
+		var block struct {
+			Type, Text, MimeType, URI, Data string
+			Resource                        struct{ URI, Text string }
+		}
+		if json.Unmarshal(raw, &block) != nil {
+			continue
+		}
+		switch {
+		case block.Type == "text":
+			parts = append(parts, block.Text)
+		case block.Type == "resource" && block.Resource.Text != "":
+			parts = append(parts, block.Resource.URI+":\n"+block.Resource.Text)
+		case block.Type == "resource_link":
+			parts = append(parts, "resource: "+block.URI)
+		default:
+			parts = append(parts, fmt.Sprintf("[%s %s, %d bytes: not shown]", block.Type, block.MimeType, len(block.Data)))
+		}
+	}
+	text := strings.Join(parts, "\n\n")
+	if strings.TrimSpace(text) == "" && len(view.Structured) > 0 {
+		return string(view.Structured)
+	}
+	return text
+}
+
+// longestNote bounds what cutTo adds.
+const longestNote = 320
+
+// cutTo keeps a tool's answer within bounds, with a note on how to get the rest.
+func cutTo(text string, bound int) string {
+	if len(text) <= bound {
+		return text
+	}
+	return redact.Cut(text, bound) + fmt.Sprintf("\n\n[TRUNCATED: the first %d of %d bytes are shown. Do not guess the rest: narrow your query. Use narrower arguments, "+
+		"a limit, page or filter if the tool has one, or code that calls the tool and returns only the part you need.]", bound, len(text))
+}

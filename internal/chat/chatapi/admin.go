@@ -1,0 +1,370 @@
+package chatapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+)
+
+// Servers are those that an organisation or a person has chosen.
+type Servers struct {
+	Org     string       `json:"org"`
+	UserID  string       `json:"user_id,omitempty"`
+	Servers []ServerView `json:"servers"`
+}
+
+// ServerView is a server as it is shown: never with its token.
+type ServerView struct {
+	conversation.Server
+	Status     string `json:"discovery_status,omitempty" doc:"ok, error or skipped"`
+	Problem    string `json:"discovery_error,omitempty"`
+	ToolsCount *int   `json:"tools_count,omitempty"`
+}
+
+// Overrides are texts in place of the default prompts.
+type Overrides struct {
+	Org       string        `json:"org"`
+	UserID    string        `json:"user_id,omitempty"`
+	Overrides agent.Prompts `json:"overrides"`
+	Resolved  agent.Prompts `json:"resolved" doc:"what holds in the end"`
+}
+
+// Modes are the names of an organisation's.
+type Modes struct {
+	Modes []string `json:"modes"`
+}
+
+// ChosenMode is the one a person talks in.
+type ChosenMode struct {
+	Mode string `json:"mode" doc:"empty: none"`
+}
+
+// Memory is what the agent remembers.
+type Memory struct {
+	Sections []agent.Section `json:"sections"`
+}
+
+// Usage is what people have used.
+type Usage struct {
+	Org   string               `json:"org"`
+	Days  int                  `json:"days"`
+	Users []conversation.Spent `json:"users"`
+}
+
+// discoverTime is how long all servers together may take to show their tools.
+const discoverTime = 15 * time.Second
+
+func (d *Door) servers(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	list, err := d.room.Servers(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	return d.showServers(w, r, p, list)
+}
+
+func (d *Door) showServers(w http.ResponseWriter, r *http.Request, p conversation.Person, list []conversation.Server) error {
+	views := make([]ServerView, len(list))
+	for i, s := range list {
+		views[i] = ServerView{Server: s.Hidden()}
+	}
+	if r.Method == http.MethodGet && r.URL.Query().Get("discover") == "true" {
+		d.discover(r.Context(), list, views)
+	}
+	httpjson.JSON(w, http.StatusOK, Servers{Org: p.Org, UserID: p.User, Servers: views})
+	return nil
+}
+
+// discover asks all servers at once what they offer.
+func (d *Door) discover(ctx context.Context, list []conversation.Server, views []ServerView) {
+	ctx, cancel := context.WithTimeout(ctx, discoverTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, s := range list {
+		if !s.Enabled {
+			views[i].Status = "skipped"
+			continue
+		}
+		all.Go(func() {
+			tools, err := d.room.Discover(ctx, s)
+			if err != nil {
+				views[i].Status, views[i].Problem = "error", err.Error()
+				return
+			}
+			views[i].Status, views[i].ToolsCount = "ok", &tools
+		})
+	}
+	all.Wait()
+}
+
+func (d *Door) replaceServers(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var list []conversation.Server
+	if err := readJSON(w, r, &list); err != nil {
+		return err
+	}
+	if list, err = d.room.ReplaceServers(r.Context(), p, list); err != nil {
+		return err
+	}
+	return d.showServers(w, r, p, list)
+}
+
+func (d *Door) putServer(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var s conversation.Server
+	if err := readJSON(w, r, &s); err != nil {
+		return err
+	}
+	list, err := d.room.PutServer(r.Context(), p, s)
+	if err != nil {
+		return err
+	}
+	return d.showServers(w, r, p, list)
+}
+
+func (d *Door) removeServer(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	if err := d.room.RemoveServer(r.Context(), p, r.PathValue("server")); err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Removed{1})
+	return nil
+}
+
+func (d *Door) settings(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	s, err := d.room.Settings(r.Context(), p.Org)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, s)
+	return nil
+}
+
+func (d *Door) configure(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	s, err := d.room.Settings(r.Context(), p.Org) // what is not said stays
+	if err != nil {
+		return err
+	}
+	if err := readJSON(w, r, &s); err != nil {
+		return err
+	}
+	if err := d.room.Configure(r.Context(), p.Org, s); err != nil {
+		return err
+	}
+	return d.settings(w, r)
+}
+
+func (d *Door) unconfigure(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	if err := d.room.Unconfigure(r.Context(), p.Org); err != nil {
+		return err
+	}
+	return d.settings(w, r)
+}
+
+func (d *Door) prompts(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	own, resolved, err := d.room.Resolved(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Overrides{Org: p.Org, UserID: p.User, Overrides: own, Resolved: resolved})
+	return nil
+}
+
+func (d *Door) prompt(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var changes map[agent.Slot]*string
+	if err := readJSON(w, r, &changes); err != nil {
+		return err
+	}
+	if _, err := d.room.Prompt(r.Context(), p, changes); err != nil {
+		return err
+	}
+	return d.prompts(w, r)
+}
+
+func (d *Door) unprompt(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	if err := d.room.Unprompt(r.Context(), p); err != nil {
+		return err
+	}
+	return d.prompts(w, r)
+}
+
+func (d *Door) modes(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	names, err := d.room.Modes(r.Context(), p.Org)
+	if err != nil {
+		return err
+	}
+	if names == nil {
+		names = []string{}
+	}
+	httpjson.JSON(w, http.StatusOK, Modes{names})
+	return nil
+}
+
+func (d *Door) mode(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	m, err := d.room.Mode(r.Context(), p.Org, r.PathValue("mode"))
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, m)
+	return nil
+}
+
+func (d *Door) setMode(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var m conversation.Mode
+	if err := readJSON(w, r, &m); err != nil {
+		return err
+	}
+	m.Name = r.PathValue("mode")
+	if err := d.room.SetMode(r.Context(), p.Org, m); err != nil {
+		return err
+	}
+	return d.mode(w, r)
+}
+
+func (d *Door) removeMode(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	if err := d.room.RemoveMode(r.Context(), p.Org, r.PathValue("mode")); err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Removed{1})
+	return nil
+}
+
+func (d *Door) chosenMode(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	prefs, err := d.room.Preferences(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, ChosenMode{prefs.Mode})
+	return nil
+}
+
+func (d *Door) chooseMode(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var wish ChosenMode
+	if err := readJSON(w, r, &wish); err != nil {
+		return err
+	}
+	if wish.Mode != "" {
+		if _, err := d.room.Mode(r.Context(), p.Org, wish.Mode); err != nil {
+			return err
+		}
+	}
+	if _, err := d.room.Prefer(r.Context(), p, func(p *conversation.Preferences) { p.Mode = wish.Mode }); err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, wish)
+	return nil
+}
+
+func (d *Door) memory(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	sections, err := d.room.Memory(p).Load(r.Context())
+	if err != nil {
+		return err
+	}
+	if sections == nil {
+		sections = []agent.Section{}
+	}
+	httpjson.JSON(w, http.StatusOK, Memory{sections})
+	return nil
+}
+
+func (d *Door) unremember(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	if err := d.room.Unremember(r.Context(), p); err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Removed{1})
+	return nil
+}
+
+func (d *Door) usage(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	days, err := number(r, "days", 30, 1, 3650)
+	if err != nil {
+		return err
+	}
+	since := d.options.Clock.Now().AddDate(0, 0, 1-days)
+	users, err := d.room.Usage(r.Context(), p.Org, since)
+	if err != nil {
+		return err
+	}
+	if users == nil {
+		users = []conversation.Spent{}
+	}
+	httpjson.JSON(w, http.StatusOK, Usage{Org: p.Org, Days: days, Users: users})
+	return nil
+}

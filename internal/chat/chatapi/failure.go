@@ -1,0 +1,114 @@
+package chatapi
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+)
+
+// Failure is what every error looks like.
+type Failure struct {
+	Error      string `json:"error"`
+	Code       string `json:"code"`
+	Message    string `json:"message"`
+	RetryAfter int    `json:"retry_after_ms,omitempty"`
+}
+
+// kind is a sort of failure as clients know it.
+type kind struct {
+	status int
+	name   string
+	code   string
+	retry  int // seconds after which trying again may help
+}
+
+var (
+	validation    = kind{http.StatusBadRequest, "ValidationError", "VALIDATION_ERROR", 0}
+	tooLarge      = kind{http.StatusRequestEntityTooLarge, "RequestTooLargeError", "REQUEST_BODY_TOO_LARGE", 0}
+	unauthorized  = kind{http.StatusUnauthorized, "AuthenticationError", "AUTHENTICATION_ERROR", 0}
+	forbidden     = kind{http.StatusForbidden, "AuthorizationError", "AUTHORIZATION_ERROR", 0}
+	notFound      = kind{http.StatusNotFound, "NotFoundError", "NOT_FOUND", 0}
+	conflict      = kind{http.StatusConflict, "ConflictError", "CONFLICT", 0}
+	queueFull     = kind{http.StatusTooManyRequests, "QueueDepthError", "QUEUE_DEPTH_EXCEEDED", 5}
+	rateLimited   = kind{http.StatusTooManyRequests, "RateLimitError", "RATE_LIMIT_EXCEEDED", 10}
+	modelRefused  = kind{http.StatusRequestEntityTooLarge, "ClaudeRequestTooLargeError", "CLAUDE_REQUEST_BODY_TOO_LARGE", 0}
+	modelFailed   = kind{http.StatusBadGateway, "ClaudeAPIError", "CLAUDE_API_ERROR", 0}
+	timedOut      = kind{http.StatusGatewayTimeout, "TimeoutError", "TIMEOUT_ERROR", 0}
+	shuttingDown  = kind{http.StatusServiceUnavailable, "UnavailableError", "UNAVAILABLE", 5}
+	internalError = kind{http.StatusInternalServerError, "InternalError", "INTERNAL_ERROR", 0}
+	noAudio       = kind{http.StatusBadRequest, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 0}
+)
+
+// told is an error whose kind is known where it happens.
+type told struct {
+	kind kind
+	err  error
+}
+
+func (t told) Error() string { return t.err.Error() }
+func (t told) Unwrap() error { return t.err }
+
+// kindOf sorts an error of this door. Errors of turns are sorted by ofTurn first.
+func kindOf(err error) kind {
+	var known told
+	if errors.As(err, &known) {
+		return known.kind
+	}
+	switch fault.CodeOf(err) {
+	case fault.InvalidParams:
+		return validation
+	case fault.NeedsAuth:
+		return unauthorized
+	case fault.Denied:
+		return forbidden
+	case fault.NotFound, fault.ToolNotFound:
+		return notFound
+	case fault.Conflict:
+		return conflict
+	case fault.Limit:
+		return queueFull
+	case fault.Timeout:
+		return timedOut
+	case fault.Unavailable, fault.Cancelled:
+		return shuttingDown
+	default:
+		return internalError
+	}
+}
+
+// ofTurn sorts an error of the agent, whose other side is the model.
+func ofTurn(err error) error {
+	switch fault.CodeOf(err) {
+	case fault.NeedsAuth, fault.Upstream, fault.Unavailable, fault.Denied, fault.Config:
+		return told{modelFailed, err}
+	case fault.Limit:
+		return told{modelRefused, err}
+	default:
+		return err
+	}
+}
+
+// failureOf is an error as clients see it.
+func failureOf(err error) (Failure, kind) {
+	k := kindOf(err)
+	message := err.Error()
+	if hint := fault.HintOf(err); hint != "" {
+		message += " (" + hint + ")"
+	}
+	return Failure{Error: k.name, Code: k.code, Message: message, RetryAfter: k.retry * 1000}, k
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	body, k := failureOf(err)
+	if k.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(k.retry))
+	}
+	if k == unauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	httpjson.JSON(w, k.status, body)
+}

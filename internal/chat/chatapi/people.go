@@ -1,0 +1,127 @@
+package chatapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/chat/conversation"
+)
+
+// Preferences are what a person may say of themselves.
+type Preferences struct {
+	ResponseLanguage string `json:"response_language" doc:"two lowercase letters"`
+	FirstInteraction *bool  `json:"first_interaction,omitempty" doc:"nothing was ever answered; not to be set"`
+}
+
+// History is a part of what was said.
+type History struct {
+	UserID  string               `json:"user_id"`
+	Entries []conversation.Entry `json:"entries"`
+	Total   int                  `json:"total_count"`
+	Limit   int                  `json:"limit"`
+	Offset  int                  `json:"offset"`
+}
+
+// Removed tells what is gone.
+type Removed struct {
+	Removed int64 `json:"removed"`
+}
+
+// personOf is whom a path is about: a person, or an organisation.
+func personOf(r *http.Request) (conversation.Person, error) {
+	p := conversation.Person{Org: r.PathValue("org"), User: r.PathValue("user")}
+	if p.User == "" { // an organisation's name must do as well as a person's
+		return p, conversation.Person{Org: p.Org, User: "-"}.Check()
+	}
+	return p, p.Check()
+}
+
+func (d *Door) preferences(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	prefs, err := d.room.Preferences(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
+	return nil
+}
+
+func (d *Door) prefer(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	var wish Preferences
+	if err := readJSON(w, r, &wish); err != nil {
+		return err
+	}
+	if err := conversation.CheckLanguage(wish.ResponseLanguage); err != nil {
+		return err
+	}
+	prefs, err := d.room.Prefer(r.Context(), p, func(p *conversation.Preferences) {
+		p.ResponseLanguage, p.LanguageChosen = wish.ResponseLanguage, true
+	})
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Preferences{prefs.ResponseLanguage, &prefs.FirstInteraction})
+	return nil
+}
+
+// historyMost is how many exchanges one page has at the most: all that can be kept.
+const historyMost = 100
+
+func (d *Door) history(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	limit, err := number(r, "limit", 50, 1, historyMost)
+	if err != nil {
+		return err
+	}
+	offset, err := number(r, "offset", 0, 0, 1<<30)
+	if err != nil {
+		return err
+	}
+	entries, total, err := d.room.History(r.Context(), p, limit, offset)
+	if err != nil {
+		return err
+	}
+	if entries == nil {
+		entries = []conversation.Entry{}
+	}
+	httpjson.JSON(w, http.StatusOK, History{UserID: p.User, Entries: entries, Total: total, Limit: limit, Offset: offset})
+	return nil
+}
+
+// number reads a whole number from the query.
+func number(r *http.Request, name string, otherwise, least, most int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fault.New(fault.InvalidParams, "%s must be %d to %d, not %q", name, least, most, text)
+	}
+	return n, nil
+}
+
+func (d *Door) forget(w http.ResponseWriter, r *http.Request) error {
+	p, err := personOf(r)
+	if err != nil {
+		return err
+	}
+	gone, err := d.room.Forget(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	httpjson.JSON(w, http.StatusOK, Removed{gone})
+	return nil
+}

@@ -1,0 +1,143 @@
+package chatapi
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/strict"
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+const (
+	bodyMost    = 200 << 10
+	messageMost = 100_000 // characters would be fairer, but bytes are what costs
+	keyMost     = 256
+)
+
+// Request is a message as clients send it.
+type Request struct {
+	ClientID    string `json:"client_id" doc:"the program that sends it"`
+	UserID      string `json:"user_id" doc:"who says it"`
+	Org         string `json:"org,omitempty" doc:"the person's organisation"`
+	OrgID       string `json:"org_id,omitempty" doc:"another name of org"`
+	Message     string `json:"message" doc:"what is said"`
+	MessageType string `json:"message_type,omitempty" doc:"text (the default) or audio, which is not supported"`
+	MessageKey  string `json:"message_key,omitempty" doc:"the client's own key; sent again, it is the same message and gets the same answer"`
+
+	AudioBase64 string `json:"audio_base64,omitempty" doc:"not supported"`
+	AudioFormat string `json:"audio_format,omitempty" doc:"not supported"`
+
+	CallbackURL     string  `json:"progress_callback_url,omitempty" doc:"where /chat/callback tells the answer"`
+	ThrottleSeconds float64 `json:"progress_throttle_seconds,omitempty" doc:"time between two pieces in the mode periodic, at least 1; 5 by default"`
+	ProgressMode    string  `json:"progress_mode,omitempty" doc:"complete, iteration (the default), periodic or sentence"`
+
+	ChatType     string `json:"chat_type,omitempty" doc:"private; groups are not supported"`
+	ChatID       string `json:"chat_id,omitempty" doc:"one of a person's conversations"`
+	ThreadID     string `json:"thread_id,omitempty" doc:"one thread of a conversation"`
+	LanguageHint string `json:"response_language_hint,omitempty" doc:"language to answer in where the person has not chosen one"`
+	IsAdmin      *bool  `json:"is_admin,omitempty" doc:"forbidden: who is one is said by the key"`
+}
+
+// Response is the answer.
+type Response struct {
+	Responses        []string `json:"responses" doc:"one per block of text"`
+	ResponseLanguage string   `json:"response_language"`
+	VoiceAudio       *string  `json:"voice_audio_base64" doc:"always null"`
+	MessageID        string   `json:"message_id"`
+	Model            string   `json:"model,omitempty"`
+	Usage            any      `json:"usage,omitempty" doc:"tokens and cost"`
+	Notices          any      `json:"notices,omitempty" doc:"bounds that were reached, servers that were away"`
+}
+
+// readJSON reads a body of bounded size.
+func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMost))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return told{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", bodyMost).WithHint("send less at once")}
+	case err != nil:
+		return fault.Wrap(fault.InvalidParams, err, "read body")
+	}
+	return strict.Decode(body, into)
+}
+
+// message reads a request and checks it, in the order clients rely on.
+func (d *Door) message(w http.ResponseWriter, r *http.Request, callback bool) (Request, conversation.Message, error) {
+	var q Request
+	if err := readJSON(w, r, &q); err != nil {
+		return q, conversation.Message{}, err
+	}
+	if err := q.check(callback); err != nil {
+		return q, conversation.Message{}, err
+	}
+	person := conversation.Person{Org: cmp.Or(q.Org, q.OrgID, conversation.DefaultOrg), User: q.UserID}
+	if err := person.Check(); err != nil {
+		return q, conversation.Message{}, err
+	}
+	who := principal.Of(r.Context())
+	if err := mayTalk(who, person); err != nil {
+		return q, conversation.Message{}, err
+	}
+	var asker *principal.Principal
+	if who.ID != principal.LocalID {
+		asker = &who
+	}
+	if !d.rates.take(person) {
+		return q, conversation.Message{}, told{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
+	}
+	return q, conversation.Message{
+		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
+		Conversation: strings.Trim(q.ChatID+"/"+q.ThreadID, "/"), Text: q.Message, Hint: q.LanguageHint, Asker: asker,
+	}, nil
+}
+
+// mayTalk refuses who may not talk as that person.
+func mayTalk(who principal.Principal, person conversation.Person) error {
+	if !who.May(principal.Chat, person.Org) {
+		return fault.New(fault.Denied, "%s is not for this", who.Title()).WithHint("it takes the scope chat of the organisation %s", person.Org)
+	}
+	if who.User != "" && who.User != person.User {
+		return fault.New(fault.Denied, "%s is for %s only", who.Title(), who.User)
+	}
+	return nil
+}
+
+func (q Request) check(callback bool) error {
+	bad := func(format string, args ...any) *fault.Error { return fault.New(fault.InvalidParams, format, args...) }
+	switch {
+	case strings.TrimSpace(q.UserID) == "":
+		return bad("user_id is required")
+	case strings.TrimSpace(q.ClientID) == "":
+		return bad("client_id is required")
+	case q.IsAdmin != nil:
+		return bad("is_admin is not a field of a request")
+	case q.ChatType != "" && q.ChatType != "private":
+		return bad("chat_type %q is not supported, only private", q.ChatType)
+	case len(q.ChatID) > keyMost || len(q.ThreadID) > keyMost || len(q.MessageKey) > keyMost || len(q.ClientID) > keyMost:
+		return bad("client_id, chat_id, thread_id and message_key may have %d bytes", keyMost)
+	case q.MessageType == "audio" || q.AudioBase64 != "":
+		return told{noAudio, bad("audio messages are not supported").WithHint("send the message as text")}
+	case q.MessageType != "" && q.MessageType != "text":
+		return bad("message_type must be text or audio, not %q", q.MessageType)
+	case strings.TrimSpace(q.Message) == "":
+		return bad("message is required")
+	case len(q.Message) > messageMost:
+		return bad("message has %d bytes, at most %d are possible", len(q.Message), messageMost)
+	}
+	if callback {
+		if err := q.checkCallback(); err != nil {
+			return err
+		}
+	}
+	if q.LanguageHint != "" {
+		return conversation.CheckLanguage(q.LanguageHint)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package chatapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+)
+
+// writeTime is how long a client may take to accept what was sent.
+const writeTime = 30 * time.Second
+
+// StreamEvent is one event of a stream. Which fields there are depends on its type.
+type StreamEvent struct {
+	Type     string          `json:"type" doc:"status, progress, complete, error, keepalive; tool_use and tool_result where the server shows them"`
+	Message  string          `json:"message,omitempty" doc:"of status"`
+	Text     string          `json:"text,omitempty" doc:"of progress"`
+	Response *Response       `json:"response,omitempty" doc:"of complete"`
+	Error    string          `json:"error,omitempty" doc:"of error"`
+	Code     string          `json:"code,omitempty" doc:"of error"`
+	Tool     string          `json:"tool,omitempty" doc:"of tool_use and tool_result"`
+	Input    json.RawMessage `json:"input,omitempty" doc:"of tool_use"`
+	Result   any             `json:"result,omitempty" doc:"of tool_result"`
+}
+
+// stream is POST /api/v1/chat/stream. A client that goes away ends its stream and
+// not the turn.
+func (d *Door) stream(w http.ResponseWriter, r *http.Request) error {
+	_, m, err := d.message(w, r, false)
+	if err != nil {
+		return err
+	}
+	t, err := d.say(r, m)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Connection", "keep-alive")
+	header.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := &sse{w: w, control: http.NewResponseController(w)}
+	ctx, stop := context.WithCancel(r.Context())
+	defer s.keepAlive(ctx, d.options.Keepalive)()
+	defer stop()
+	first := "Processing your request..."
+	if t.Queued {
+		first = "Queued — processing will begin shortly"
+	}
+	_ = s.send(StreamEvent{Type: "status", Message: first})
+	scribe := scribe{debug: d.options.Debug, status: first}
+	answer, err := d.follow(ctx, t, func(e agent.Event) error {
+		for _, shown := range scribe.shows(e) {
+			if err := s.send(shown); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		f, _ := failureOf(err)
+		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code}) // it may be why nothing can be sent
+		return nil
+	}
+	_ = s.send(StreamEvent{Type: "complete", Response: &answer})
+	return nil
+}
+
+// scribe turns what happens in a turn into what a stream shows. All pieces of text
+// together are the whole answer.
+type scribe struct {
+	debug  bool
+	block  int
+	status string // the last one shown: the same again says nothing
+}
+
+func (s *scribe) shows(e agent.Event) []StreamEvent {
+	switch e := e.(type) {
+	case agent.Status:
+		if e.Message == s.status {
+			return nil
+		}
+		s.status = e.Message
+		return []StreamEvent{{Type: "status", Message: e.Message}}
+	case agent.Text:
+		text := e.Text
+		if e.Block > s.block {
+			s.block, text = e.Block, "\n"+text
+		}
+		return []StreamEvent{{Type: "progress", Text: text}}
+	case agent.ToolUse:
+		if s.debug {
+			return []StreamEvent{{Type: "tool_use", Tool: e.Tool, Input: e.Input}}
+		}
+	case agent.ToolResult:
+		if s.debug {
+			return []StreamEvent{{Type: "tool_result", Tool: e.Tool, Result: e.Text}}
+		}
+	}
+	return nil
+}
+
+// sse is one client's stream. It is safe for concurrent use.
+type sse struct {
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	last    time.Time
+}
+
+func (s *sse) send(e StreamEvent) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = time.Now()
+	_ = s.control.SetWriteDeadline(s.last.Add(writeTime)) // not every connection has one
+	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// keepAlive says that the stream lives whenever it was silent for a while, until
+// ctx ends; what it returns waits for that.
+func (s *sse) keepAlive(ctx context.Context, every time.Duration) (wait func()) {
+	var work sync.WaitGroup
+	work.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if s.silent(every) && s.send(StreamEvent{Type: "keepalive"}) != nil {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return work.Wait
+}
+
+func (s *sse) silent(d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.last) >= d/2
+}

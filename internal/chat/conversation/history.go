@@ -1,0 +1,81 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Entry is a message and its answer.
+type Entry struct {
+	UserMessage       string    `json:"user_message"`
+	AssistantResponse string    `json:"assistant_response"`
+	Timestamp         time.Time `json:"timestamp"`
+}
+
+// History returns a person's answered messages, the oldest first, of which limit
+// from offset on; and how many there are.
+func (r *Room) History(ctx context.Context, p Person, limit, offset int) (entries []Entry, total int, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3`, p.Org, p.User, done).Scan(&total)
+		if err != nil {
+			return err
+		}
+		entries, err = db.All(ctx, tx, scanEntry, `SELECT message, reply, ended FROM talk_turns
+			WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq LIMIT $4 OFFSET $5`, p.Org, p.User, done, limit, offset)
+		return err
+	})
+	return entries, total, err
+}
+
+// latest returns the last exchanges before the current message, the oldest first.
+func (r *Room) latest(ctx context.Context, p Person, count int) (exchanges []agent.Exchange, err error) {
+	var entries []Entry
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		entries, err = db.All(ctx, tx, scanEntry, `SELECT message, reply, ended FROM talk_turns
+			WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq DESC LIMIT $4`, p.Org, p.User, done, count)
+		return err
+	})
+	for _, e := range slices.Backward(entries) {
+		exchanges = append(exchanges, agent.Exchange{User: e.UserMessage, Assistant: e.AssistantResponse, At: e.Timestamp})
+	}
+	return exchanges, err
+}
+
+func scanEntry(row db.Scanner) (e Entry, err error) {
+	var message, reply string
+	var ended int64
+	if err := row.Scan(&message, &reply, &ended); err != nil {
+		return e, err
+	}
+	var m Message
+	var answer agent.Reply
+	if err := json.Unmarshal([]byte(message), &m); err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal([]byte(reply), &answer); err != nil {
+		return e, err
+	}
+	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC()}, nil
+}
+
+// Forget removes a person's history, and what else their conversations have left,
+// and returns how many exchanges it had. Messages that are still waiting are answered.
+func (r *Room) Forget(ctx context.Context, p Person) (gone int64, err error) {
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
+		if err != nil {
+			return err
+		}
+		gone, err = result.RowsAffected()
+		return err
+	})
+	if err == nil && r.options.Forget != nil {
+		err = r.options.Forget(r.background, p) //nolint:contextcheck // done in the room's own name, as turns are
+	}
+	return gone, err
+}

@@ -1,0 +1,32 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+)
+
+const memoryKind = "memory"
+
+// Memory is what the agent remembers of a person.
+func (r *Room) Memory(p Person) agent.Memory { return memory{r, p} }
+
+type memory struct {
+	room   *Room
+	person Person
+}
+
+func (m memory) Load(ctx context.Context) (sections []agent.Section, err error) {
+	_, err = m.room.load(ctx, m.person, memoryKind, "", &sections)
+	return sections, err
+}
+
+func (m memory) Save(ctx context.Context, sections []agent.Section) error {
+	return m.room.keep(ctx, m.person, memoryKind, "", sections)
+}
+
+// Unremember empties a person's memory.
+func (r *Room) Unremember(ctx context.Context, p Person) error {
+	_, err := r.drop(ctx, p, memoryKind, "")
+	return err
+}

@@ -1,0 +1,198 @@
+package conversation_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+)
+
+// cluster opens a room per name on one database; what one tells, the others hear.
+func cluster(t *testing.T, answer script, names ...string) map[string]*conversation.Room {
+	t.Helper()
+	url := store(t)
+	rooms := map[string]*conversation.Room{}
+	var mu sync.Mutex
+	for _, name := range names {
+		room, _ := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+			return answer(context.WithValue(ctx, nodeKey{}, name), r, emit)
+		}, conversation.Options{Node: name, Tell: func(_ context.Context, word string) {
+			mu.Lock()
+			defer mu.Unlock()
+			for other, room := range rooms {
+				if other != name {
+					room.Heard(word)
+				}
+			}
+		}})
+		mu.Lock()
+		rooms[name] = room
+		mu.Unlock()
+	}
+	return rooms
+}
+
+type nodeKey struct{}
+
+// Messages of one person, said to different nodes, are answered one at a time in
+// the order in which they were accepted.
+func TestOrderAcrossNodes(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var order []string
+	running := 0
+	rooms := cluster(t, func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		mu.Lock()
+		running++
+		if running > 1 {
+			t.Error("two turns of one person at a time")
+		}
+		order = append(order, r.Message)
+		mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		running--
+		return agent.Reply{Responses: []string{r.Message}}, nil
+	}, "a", "b", "c")
+	var turns []*conversation.Turn
+	var want []string
+	for i := range 30 {
+		text := fmt.Sprint(i)
+		turn, err := rooms[[]string{"a", "b", "c"}[i*7%3]].Say(t.Context(), conversation.Message{Person: ann, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns, want = append(turns, turn), append(want, text)
+	}
+	for _, turn := range turns {
+		if _, err := turn.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("answered %v", order)
+	}
+}
+
+// A node that is taken for dead while it answers does not have the last word:
+// whoever adopted the message has, also for those who still wait at the first.
+func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
+	started, goOn := make(chan struct{}), make(chan struct{})
+	rooms := cluster(t, func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		node := ctx.Value(nodeKey{}).(string)
+		if node == "a" && r.Message == "first" {
+			close(started)
+			<-goOn
+		}
+		return agent.Reply{Responses: []string{node + " says " + r.Message}}, nil
+	}, "a", "b")
+	first, err := rooms["a"].Say(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	second, err := rooms["b"].Say(t.Context(), conversation.Message{Person: ann, Key: "2", Text: "second"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	retried, err := rooms["b"].Say(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
+	if err != nil || retried.ID != first.ID {
+		t.Fatalf("the retry is %v (%v)", retried, err)
+	}
+	owners, err := rooms["b"].Owners(t.Context())
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(owners)), []string{"a", "b"}) {
+		t.Errorf("owners %v (%v)", owners, err)
+	}
+	if err := rooms["b"].Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range []*conversation.Turn{retried, second} {
+		if reply, err := turn.Wait(t.Context()); err != nil || reply.Text() != "b says "+turn.Message.Text {
+			t.Errorf("answered %q (%v)", reply.Text(), err)
+		}
+	}
+	close(goOn)
+	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "b says first" {
+		t.Errorf("the first node says %q (%v)", reply.Text(), err)
+	}
+	entries, total, err := rooms["a"].History(t.Context(), ann, 10, 0)
+	if err != nil || total != 2 || entries[0].AssistantResponse != "b says first" {
+		t.Errorf("history %v (%v)", entries, err)
+	}
+}
+
+// What a node that was cut off works on for nothing is called off.
+func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
+	t.Parallel()
+	started := make(chan struct{})
+	rooms := cluster(t, func(ctx context.Context, _ agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		if ctx.Value(nodeKey{}) == "a" {
+			close(started)
+			<-ctx.Done()
+			return agent.Reply{}, context.Cause(ctx)
+		}
+		return agent.Reply{Responses: []string{"here"}}, nil
+	}, "a", "b")
+	turn, err := rooms["a"].Say(t.Context(), conversation.Message{Person: ann, Text: "hello"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-started
+	if err := rooms["a"].Recheck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := rooms["b"].Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := rooms["a"].Recheck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := turn.Wait(t.Context()); err != nil || reply.Text() != "here" {
+		t.Errorf("answered %q (%v)", reply.Text(), err)
+	}
+}
+
+// Draining lets the turn under way finish and begins no other.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	started, goOn := make(chan struct{}, 2), make(chan struct{})
+	room, _ := open(t, store(t), func(_ context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		started <- struct{}{}
+		<-goOn
+		return agent.Reply{Responses: []string{r.Message}}, nil
+	}, conversation.Options{})
+	say := func(text string) *conversation.Turn {
+		turn, err := room.Say(t.Context(), conversation.Message{Person: ann, Text: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return turn
+	}
+	first := say("first")
+	say("second")
+	<-started
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if left := room.Drain(ended); left != 1 {
+		t.Errorf("%d left, want the one under way", left)
+	}
+	if _, err := room.Say(t.Context(), conversation.Message{Person: ann, Text: "third"}); err == nil {
+		t.Error("a message was accepted while draining")
+	}
+	close(goOn)
+	if left := room.Drain(t.Context()); left != 0 {
+		t.Errorf("%d left at the end", left)
+	}
+	if reply, err := first.Wait(t.Context()); err != nil || reply.Text() != "first" {
+		t.Errorf("answered %q (%v)", reply.Text(), err)
+	}
+	room.Close()
+	if len(started) != 0 {
+		t.Error("the second began")
+	}
+}

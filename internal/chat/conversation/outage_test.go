@@ -1,0 +1,69 @@
+package conversation_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// Wherever a turn stands when the database goes away, it goes on when that is
+// back, and the message is answered once.
+func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	var back sync.WaitGroup
+	moments := map[string]int{}
+	away := func(moment, wanted string) {
+		if moment == wanted {
+			moments[moment]++
+			server.Stop(t, "immediate")
+			back.Go(func() { server.Start(t) })
+		}
+	}
+	look := func(ctx context.Context) error {
+		return d.Read(ctx, func(tx *db.Tx) error { _, err := tx.Now(ctx); return err })
+	}
+	standing := func(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+		away("who", was.User)
+		return was, look(ctx)
+	}
+	answer := script(func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
+		away("tool", r.User)
+		err := look(ctx) // as a tool that needs the database would
+		away("end", r.User)
+		return agent.Reply{Responses: []string{"re: " + r.Message}}, err
+	})
+	room, err := conversation.Open(t.Context(), d, answer, conversation.Options{Standing: standing, Node: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer room.Close()
+	patient, _ := db.Patiently(t.Context()) // as a client does, which tries again
+	for _, moment := range []string{"who", "tool", "end"} {
+		turn, err := room.Say(patient, conversation.Message{
+			Person: conversation.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := answered(t, turn); got.Text() != "re: hello" || moments[moment] != 1 {
+			t.Errorf("%s: %q, shaken %d times", moment, got.Text(), moments[moment])
+		}
+		back.Wait()
+		if got, _, err := room.History(patient, turn.Message.Person, 100, 0); err != nil || len(got) != 1 {
+			t.Errorf("%s: kept %v (%v)", moment, got, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Preferences are what a person likes.
+type Preferences struct {
+	ResponseLanguage string `json:"response_language"`         // two letters; "en" until chosen
+	FirstInteraction bool   `json:"first_interaction"`         // no message was ever answered
+	Mode             string `json:"mode,omitempty"`            // of the organisation's; see Modes
+	LanguageChosen   bool   `json:"language_chosen,omitempty"` // by the person, not by default
+}
+
+const preferencesKind = "preferences"
+
+// Preferences returns a person's.
+func (r *Room) Preferences(ctx context.Context, p Person) (Preferences, error) {
+	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
+	_, err := r.load(ctx, p, preferencesKind, "", &prefs)
+	return prefs, err
+}
+
+var languageCode = lazy.Regexp(`^[a-z]{2}$`)
+
+// CheckLanguage refuses what is no ISO 639-1 code.
+func CheckLanguage(code string) error {
+	if !languageCode().MatchString(code) {
+		return fault.New(fault.InvalidParams, "%q is not a language", code).
+			WithHint("use two lowercase letters as of ISO 639-1, such as en or sw")
+	}
+	return nil
+}
+
+// Prefer changes a person's preferences.
+func (r *Room) Prefer(ctx context.Context, p Person, change func(*Preferences)) (prefs Preferences, err error) {
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
+		prefs = Preferences{ResponseLanguage: "en", FirstInteraction: true}
+		if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil {
+			return err
+		}
+		change(&prefs)
+		return r.keepIn(ctx, tx, p, preferencesKind, "", prefs)
+	})
+	return prefs, err
+}
+
+// met notes that a person was answered.
+func (r *Room) met(ctx context.Context, tx *db.Tx, p Person) error {
+	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
+	if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil || !prefs.FirstInteraction {
+		return err
+	}
+	prefs.FirstInteraction = false
+	return r.keepIn(ctx, tx, p, preferencesKind, "", prefs)
+}

@@ -1,0 +1,130 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/chat/agent"
+)
+
+const (
+	promptsKind = "prompts"
+	modesKind   = "mode"
+	modesMost   = 20
+)
+
+// Prompts returns what a person, or an organisation, says instead of the defaults.
+func (r *Room) Prompts(ctx context.Context, p Person) (agent.Prompts, error) {
+	prompts := agent.Prompts{}
+	_, err := r.load(ctx, p, promptsKind, "", &prompts)
+	return prompts, err
+}
+
+// Prompt changes some slots; a nil text brings the weaker one back.
+func (r *Room) Prompt(ctx context.Context, p Person, changes map[agent.Slot]*string) (agent.Prompts, error) {
+	prompts, err := r.Prompts(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for slot, text := range changes {
+		if err := (agent.Prompts{slot: ""}).Check(); err != nil {
+			return nil, err
+		}
+		if text == nil {
+			delete(prompts, slot)
+		} else {
+			prompts[slot] = *text
+		}
+	}
+	if err := prompts.Check(); err != nil {
+		return nil, err
+	}
+	return prompts, r.keep(ctx, p, promptsKind, "", prompts)
+}
+
+// Unprompt brings the weaker texts back.
+func (r *Room) Unprompt(ctx context.Context, p Person) error {
+	_, err := r.drop(ctx, p, promptsKind, "")
+	return err
+}
+
+// Mode is a way of talking that an organisation defines and people choose.
+type Mode struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description,omitempty"`
+	Prompts     agent.Prompts `json:"overrides"`
+}
+
+var modeName = lazy.Regexp(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// Modes lists the names of an organisation's modes.
+func (r *Room) Modes(ctx context.Context, org string) ([]string, error) {
+	return r.names(ctx, Person{Org: org}, modesKind)
+}
+
+// Mode returns one.
+func (r *Room) Mode(ctx context.Context, org, name string) (Mode, error) {
+	var m Mode
+	found, err := r.load(ctx, Person{Org: org}, modesKind, name, &m)
+	if err == nil && !found {
+		err = noMode(name)
+	}
+	return m, err
+}
+
+// SetMode defines a mode, or replaces it.
+func (r *Room) SetMode(ctx context.Context, org string, m Mode) error {
+	if len(m.Name) > 64 || !modeName().MatchString(m.Name) {
+		return fault.New(fault.InvalidParams, "%q is not a name for a mode", m.Name).
+			WithHint("use up to 64 lowercase letters, digits and hyphens")
+	}
+	if err := m.Prompts.Check(); err != nil {
+		return err
+	}
+	names, err := r.Modes(ctx, org)
+	if err != nil {
+		return err
+	}
+	known := false
+	for _, name := range names {
+		known = known || name == m.Name
+	}
+	if !known && len(names) >= modesMost {
+		return fault.New(fault.Limit, "there are %d modes already", len(names)).WithHint("remove one first")
+	}
+	return r.keep(ctx, Person{Org: org}, modesKind, m.Name, m)
+}
+
+// RemoveMode removes a mode. People who use it talk as if they had chosen none.
+func (r *Room) RemoveMode(ctx context.Context, org, name string) error {
+	found, err := r.drop(ctx, Person{Org: org}, modesKind, name)
+	if err == nil && !found {
+		err = noMode(name)
+	}
+	return err
+}
+
+func noMode(name string) error {
+	return fault.New(fault.NotFound, "no mode %q", name).WithHint("GET …/modes lists them")
+}
+
+// Resolved returns what a person, or an organisation, says itself and what holds
+// for it in the end.
+func (r *Room) Resolved(ctx context.Context, p Person) (own, resolved agent.Prompts, err error) {
+	if own, err = r.Prompts(ctx, p); err != nil {
+		return nil, nil, err
+	}
+	if p.User == "" {
+		return own, agent.Resolve(own), nil
+	}
+	prefs, err := r.Preferences(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	layers, err := r.layers(ctx, p, prefs.Mode)
+	if err != nil {
+		return nil, nil, err
+	}
+	return own, agent.Resolve(layers...), nil
+}

@@ -1,0 +1,62 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/chat/agent"
+)
+
+// request gathers what the agent needs to know for a turn.
+func (r *Room) request(ctx context.Context, t *Turn) (agent.Request, error) {
+	m, p := t.Message, t.Message.Person
+	text, prefs, err := r.heed(ctx, m)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	settings, err := r.Settings(ctx, p.Org)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	history, err := r.latest(ctx, p, settings.HistorySent)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	prompts, err := r.layers(ctx, p, prefs.Mode)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	servers, err := r.offered(ctx, p)
+	if err != nil {
+		return agent.Request{}, err
+	}
+	language := prefs.ResponseLanguage
+	if m.Hint != "" && !prefs.LanguageChosen {
+		language = m.Hint
+	}
+	return agent.Request{
+		ID: m.RequestID, Client: m.Client, Org: p.Org, User: p.User, Conversation: m.Conversation,
+		Message: text, History: history, Language: language, First: prefs.FirstInteraction,
+		Prompts: prompts, Servers: servers, Memory: r.Memory(p),
+	}, nil
+}
+
+// layers are the prompts that hold for a person, the weakest first.
+func (r *Room) layers(ctx context.Context, p Person, mode string) ([]agent.Prompts, error) {
+	org, err := r.Prompts(ctx, p.org())
+	if err != nil {
+		return nil, err
+	}
+	own, err := r.Prompts(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	layers := []agent.Prompts{org}
+	if mode != "" {
+		var m Mode
+		if _, err := r.load(ctx, p.org(), modesKind, mode, &m); err != nil { // it may be gone
+			return nil, err
+		}
+		layers = append(layers, m.Prompts)
+	}
+	return append(layers, own), nil
+}

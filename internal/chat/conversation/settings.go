@@ -1,0 +1,53 @@
+package conversation
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Settings are an organisation's.
+type Settings struct {
+	HistoryStored int `json:"max_history_storage"` // exchanges kept, 1 to 100
+	HistorySent   int `json:"max_history_llm"`     // of them shown to the model, 1 to 50
+}
+
+// DefaultSettings hold where nothing else was said.
+var DefaultSettings = Settings{HistoryStored: 50, HistorySent: 5}
+
+const settingsKind = "settings"
+
+// Check refuses what cannot be.
+func (s Settings) Check() error {
+	switch {
+	case s.HistoryStored < 1 || s.HistoryStored > 100:
+		return fault.New(fault.InvalidParams, "max_history_storage must be 1 to 100, not %d", s.HistoryStored)
+	case s.HistorySent < 1 || s.HistorySent > 50:
+		return fault.New(fault.InvalidParams, "max_history_llm must be 1 to 50, not %d", s.HistorySent)
+	case s.HistorySent > s.HistoryStored:
+		return fault.New(fault.InvalidParams, "max_history_llm, %d, is more than max_history_storage, %d", s.HistorySent, s.HistoryStored).
+			WithHint("what is not kept cannot be sent")
+	}
+	return nil
+}
+
+// Settings returns an organisation's.
+func (r *Room) Settings(ctx context.Context, org string) (Settings, error) {
+	s := DefaultSettings
+	_, err := r.load(ctx, Person{Org: org}, settingsKind, "", &s)
+	return s, err
+}
+
+// Configure replaces an organisation's settings.
+func (r *Room) Configure(ctx context.Context, org string, s Settings) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	return r.keep(ctx, Person{Org: org}, settingsKind, "", s)
+}
+
+// Unconfigure brings the defaults back.
+func (r *Room) Unconfigure(ctx context.Context, org string) error {
+	_, err := r.drop(ctx, Person{Org: org}, settingsKind, "")
+	return err
+}

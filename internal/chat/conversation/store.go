@@ -1,0 +1,306 @@
+package conversation
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// The states of a turn on disk.
+const (
+	waiting = "waiting"
+	running = "running"
+	done    = "done"
+	failed  = "failed"
+)
+
+// failure is an error as it is kept.
+type failure struct {
+	Code    fault.Code `json:"code"`
+	Message string     `json:"message"`
+	Hint    string     `json:"hint,omitempty"`
+}
+
+func failureOf(err error) failure {
+	return failure{Code: fault.CodeOf(err), Message: err.Error(), Hint: fault.HintOf(err)}
+}
+
+func (f failure) err() error {
+	err := fault.New(f.Code, "%s", f.Message)
+	if f.Hint != "" {
+		return err.WithHint("%s", f.Hint)
+	}
+	return err
+}
+
+// insert stores a message behind all others of its person. A twin is a message of
+// the same key that another node stored meanwhile.
+func (r *Room) insert(ctx context.Context, t *Turn) (twin bool, err error) {
+	message, err := json.Marshal(t.Message)
+	if err != nil {
+		return false, err
+	}
+	p := t.Message.Person
+	for {
+		err := r.db.Write(ctx, func(tx *db.Tx) error {
+			var before, ahead int
+			err := tx.QueryRow(ctx, `SELECT count(CASE WHEN status = 'waiting' THEN 1 END), count(*) FROM talk_turns
+				WHERE org = $1 AND person = $2 AND status IN ('waiting', 'running')`, p.Org, p.User).Scan(&before, &ahead)
+			if err != nil {
+				return err
+			}
+			if before >= r.options.Depth {
+				return tooMany(r.options.Depth)
+			}
+			t.Queued = ahead > 0
+			_, err = tx.Exec(ctx, `INSERT INTO talk_turns (id, org, person, seq, message_key, message, status, attempts, reply, failure, created, ended, node)
+				SELECT $1, $2, $3, coalesce(max(seq), 0) + 1, $4, $5, $6, 0, '', '', $7, 0, $8 FROM talk_turns WHERE org = $2 AND person = $3`,
+				t.ID, p.Org, p.User, t.Message.Key, string(message), waiting, r.now().UnixMicro(), r.options.Node)
+			return err
+		})
+		if !errors.Is(err, db.ErrUnique) {
+			return false, err
+		}
+		// Another node stored a message of the person: this one, or one before it.
+		if t.Message.Key != "" {
+			if _, found, err := r.lookUp(ctx, t.Message); found || err != nil {
+				return found, err
+			}
+		}
+	}
+}
+
+// standing is where a turn stands that is about to begin.
+type standing int
+
+const (
+	early standing = iota // others are before it
+	begun
+	taken // it is another node's now, or over
+)
+
+// begin notes another attempt, if the turn is this node's and all before it are
+// answered. Once that is so it stays so: what is before a message can only become
+// less.
+func (r *Room) begin(ctx context.Context, t *Turn) (state standing, err error) {
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
+		state = early
+		err := tx.QueryRow(ctx, `UPDATE talk_turns SET status = 'running', attempts = attempts + 1
+			WHERE id = $1 AND node = $2 AND status = 'waiting' AND NOT EXISTS (
+				SELECT 1 FROM talk_turns AS before WHERE before.org = talk_turns.org AND before.person = talk_turns.person
+				AND before.seq < talk_turns.seq AND before.status IN ('waiting', 'running'))
+			RETURNING attempts`, t.ID, r.options.Node).Scan(&t.attempts)
+		if err == nil {
+			state = begun
+			return nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		var node, status string
+		err = tx.QueryRow(ctx, `SELECT node, status FROM talk_turns WHERE id = $1`, t.ID).Scan(&node, &status)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && (node != r.options.Node || status != waiting) {
+			state = taken
+			return nil
+		}
+		return err
+	})
+	return state, err
+}
+
+// isMine tells whether a turn is still this node's to answer.
+func (r *Room) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		var n int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE id = $1 AND node = $2`, t.ID, r.options.Node).Scan(&n)
+		mine = n > 0
+		return err
+	})
+	return mine, err
+}
+
+// finish stores the outcome, and with it all that follows from it: the person is
+// known now, has used so much, and what is older than the history goes.
+// Nothing is kept, and the answer false, when the turn is another node's meanwhile.
+func (r *Room) finish(ctx context.Context, t *Turn, reply agent.Reply, outcome error, ended time.Time) (kept bool, err error) {
+	status, answer, why := done, []byte(nil), []byte(nil)
+	if outcome == nil {
+		answer, err = json.Marshal(reply)
+	} else {
+		status = failed
+		why, err = json.Marshal(failureOf(outcome))
+	}
+	if err != nil {
+		return false, err
+	}
+	settings, err := r.Settings(ctx, t.Message.Person.Org)
+	if err != nil {
+		return false, err
+	}
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `UPDATE talk_turns SET status = $1, reply = $2, failure = $3, ended = $4
+			WHERE id = $5 AND node = $6 AND status = 'running' AND attempts = $7`,
+			status, string(answer), string(why), ended.UnixMicro(), t.ID, r.options.Node, t.attempts)
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		if kept = n > 0; err != nil || !kept {
+			return err
+		}
+		if outcome == nil {
+			if err := r.met(ctx, tx, t.Message.Person); err != nil {
+				return err
+			}
+		}
+		if err := countUsage(ctx, tx, t.Message.Person, reply, ended); err != nil {
+			return err
+		}
+		return forgetBeyond(ctx, tx, t.Message.Person, settings.HistoryStored)
+	})
+	return kept, err
+}
+
+// forgetBeyond removes finished turns that are older than the latest ones.
+func forgetBeyond(ctx context.Context, tx *db.Tx, p Person, keep int) error {
+	for _, status := range []string{done, failed} {
+		_, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3 AND seq <= (
+			SELECT coalesce(max(seq), 0) FROM (
+				SELECT seq FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3 ORDER BY seq DESC LIMIT 1 OFFSET $4
+			) AS beyond)`, p.Org, p.User, status, keep)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elsewhere is the turn of a message that was said before, here or to another
+// node, or nil. One that is not over ends when it is.
+func (r *Room) elsewhere(ctx context.Context, m Message) (*Turn, error) {
+	t, found, err := r.lookUp(ctx, m)
+	if !found || err != nil {
+		return nil, err
+	}
+	r.follow(t)
+	return t, nil
+}
+
+// lookUp finds the turn of a message by its key.
+func (r *Room) lookUp(ctx context.Context, m Message) (t *Turn, found bool, err error) {
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		var id string
+		err := tx.QueryRow(ctx, `SELECT id FROM talk_turns WHERE org = $1 AND person = $2 AND message_key = $3`,
+			m.Person.Org, m.Person.User, m.Key).Scan(&id)
+		t = newTurn(id, m)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	return t, err == nil, err
+}
+
+// outcome ends a turn if it is over, with what was stored.
+func (r *Room) outcome(ctx context.Context, t *Turn) (over bool, err error) {
+	var status, reply, why string
+	err = r.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, `SELECT status, reply, failure FROM talk_turns WHERE id = $1`, t.ID).Scan(&status, &reply, &why)
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, fault.New(fault.NotFound, "the message was forgotten").WithHint("send it again")
+	case err != nil || status != done && status != failed:
+		return false, err
+	}
+	return true, t.settle(status, reply, why)
+}
+
+// settle ends a turn with the outcome that was stored.
+func (t *Turn) settle(status, reply, why string) error {
+	if status == failed {
+		var f failure
+		if err := json.Unmarshal([]byte(why), &f); err != nil {
+			return err
+		}
+		t.end(agent.Reply{}, f.err())
+		return nil
+	}
+	var answer agent.Reply
+	if err := json.Unmarshal([]byte(reply), &answer); err != nil {
+		return err
+	}
+	t.end(answer, nil)
+	return nil
+}
+
+const turnColumns = `id, org, person, seq, message_key, message, attempts`
+
+func scanTurn(row db.Scanner) (*Turn, error) {
+	t := newTurn("", Message{})
+	var message, key string
+	var p Person
+	if err := row.Scan(&t.ID, &p.Org, &p.User, &t.seq, &key, &message, &t.attempts); err != nil {
+		return nil, err
+	}
+	err := json.Unmarshal([]byte(message), &t.Message)
+	t.Message.Person, t.Message.Key = p, key
+	return t, err
+}
+
+// recover takes all messages that were not answered when the house was last left.
+func (r *Room) recover(ctx context.Context) error {
+	var turns []*Turn
+	err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
+		turns, err = db.All(ctx, tx, scanTurn,
+			`UPDATE talk_turns SET status = 'waiting', node = '' WHERE status IN ('waiting', 'running') RETURNING `+turnColumns)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.resume(ctx, turns)
+	return nil
+}
+
+// resume answers messages that were interrupted.
+func (r *Room) resume(ctx context.Context, turns []*Turn) {
+	if len(turns) == 0 {
+		return
+	}
+	slices.SortFunc(turns, func(a, b *Turn) int { return cmp.Compare(a.seq, b.seq) })
+	r.options.Log.InfoContext(ctx, "answering messages that were interrupted", "count", len(turns))
+	r.mu.Lock()
+	told := r.onResume
+	if told == nil {
+		r.resumed = append(r.resumed, turns...)
+	}
+	r.mu.Unlock()
+	byPerson := map[Person][]*Turn{}
+	for _, t := range turns {
+		byPerson[t.Message.Person] = append(byPerson[t.Message.Person], t)
+	}
+	for p, theirs := range byPerson {
+		// Not in the person's line: they are before whatever waits there.
+		l := r.enter(p)
+		r.work.Go(func() {
+			defer r.leave(p, l)
+			for _, t := range theirs {
+				r.run(r.background, l, t)
+			}
+		})
+	}
+	for _, t := range turns {
+		if told != nil {
+			told(t)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package conversation_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// TestAttackStoredTokens reads the database for tokens of people's servers, and
+// passes one off as somebody else's.
+func TestAttackStoredTokens(t *testing.T) {
+	t.Parallel()
+	url := store(t)
+	room, _ := open(t, url, parrot, conversation.Options{})
+	acme, other := conversation.Person{Org: "acme"}, conversation.Person{Org: "other"}
+	server := conversation.Server{ID: "web", URL: "https://web.example", AuthToken: "hunter2", Enabled: true}
+	if _, err := room.PutServer(t.Context(), acme, server); err != nil {
+		t.Fatal(err)
+	}
+	d := dbtest.Open(t, url)
+	body := document(t, d)
+	if strings.Contains(body, "hunter2") || !strings.Contains(body, "sealedToken") {
+		t.Errorf("kept is %s", body)
+	}
+	if _, err := room.PutServer(t.Context(), other, conversation.Server{ID: "web", URL: "https://web.example", Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	for whose, text := range map[conversation.Person]string{
+		other: body, // acme's row
+		acme:  strings.Replace(body, "web.example", "evil.example", 1),
+	} {
+		put(t, d, whose, text)
+		if list, err := room.Servers(t.Context(), whose); err != nil || len(list) != 1 || list[0].AuthToken != "" {
+			t.Errorf("%s has %+v, %v", whose.Org, list, err)
+		}
+	}
+	put(t, d, acme, `[{"id":"web","name":"","url":"https://web.example","authToken":"hunter2","enabled":false,"priority":0}]`)
+	if list, err := room.Servers(t.Context(), acme); err != nil || len(list) != 1 || list[0].AuthToken != "hunter2" || list[0].Enabled {
+		t.Errorf("of an earlier version: %+v, %v", list, err)
+	}
+}
+
+func document(t *testing.T, d *db.DB) (body string) {
+	t.Helper()
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		return tx.QueryRow(t.Context(), `SELECT body FROM talk_documents WHERE kind = 'servers'`).Scan(&body)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func put(t *testing.T, d *db.DB, p conversation.Person, body string) {
+	t.Helper()
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(context.WithoutCancel(t.Context()), `UPDATE talk_documents SET body = $1 WHERE kind = 'servers' AND org = $2`, body, p.Org)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,117 @@
+package conversation
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/suggest"
+)
+
+// languages that people call by name at the head of a message.
+var languages = map[string]string{
+	"arabic": "ar", "bengali": "bn", "chinese": "zh", "dutch": "nl", "english": "en", "french": "fr", "german": "de",
+	"hindi": "hi", "indonesian": "id", "italian": "it", "japanese": "ja", "korean": "ko", "polish": "pl", "portuguese": "pt",
+	"russian": "ru", "spanish": "es", "swahili": "sw", "tamil": "ta", "turkish": "tr", "ukrainian": "uk", "vietnamese": "vi",
+}
+
+// resets are the modes that are none.
+var resets = []string{"default", "none", "clear"}
+
+// heed takes what a message says about how to talk from its head: "#mode" and
+// "@language", which hold from now on. What is no mode or language stays text.
+func (r *Room) heed(ctx context.Context, m Message) (text string, prefs Preferences, err error) {
+	text = m.Text
+	if prefs, err = r.Preferences(ctx, m.Person); err != nil {
+		return text, prefs, err
+	}
+	if !strings.HasPrefix(text, "#") && !strings.HasPrefix(text, "@") {
+		return text, prefs, nil
+	}
+	modes, err := r.Modes(ctx, m.Person.Org)
+	if err != nil {
+		return text, prefs, err
+	}
+	changed := false
+	for {
+		word, rest, _ := strings.Cut(text, " ")
+		if !follow(&prefs, word, modes) {
+			break
+		}
+		changed, text = true, strings.TrimLeft(rest, " \n\t")
+	}
+	if !changed {
+		return text, prefs, nil
+	}
+	chosen := prefs
+	_, err = r.Prefer(ctx, m.Person, func(p *Preferences) {
+		p.Mode, p.ResponseLanguage, p.LanguageChosen = chosen.Mode, chosen.ResponseLanguage, chosen.LanguageChosen
+	})
+	return text, prefs, err
+}
+
+// follow does what one word at the head of a message says, if it says something.
+func follow(prefs *Preferences, word string, modes []string) bool {
+	switch {
+	case strings.HasPrefix(word, "#"):
+		name, ok := meant(strings.ToLower(word[1:]), append(slices.Clone(modes), resets...))
+		if !ok {
+			return false
+		}
+		if slices.Contains(resets, name) && !slices.Contains(modes, name) {
+			name = ""
+		}
+		prefs.Mode = name
+		return true
+	case strings.HasPrefix(word, "@"):
+		name := strings.ToLower(word[1:])
+		code := name
+		if !languageCode().MatchString(code) {
+			full, ok := meant(name, names(languages))
+			if !ok {
+				return false
+			}
+			code = languages[full]
+		}
+		prefs.ResponseLanguage, prefs.LanguageChosen = code, true
+		return true
+	}
+	return false
+}
+
+func names(m map[string]string) []string {
+	list := make([]string, 0, len(m))
+	for name := range m {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// meant finds the one name that a word stands for: the same, the only one that
+// begins with it, or the only one that is spelt nearly so.
+func meant(word string, known []string) (string, bool) {
+	if word == "" {
+		return "", false
+	}
+	if slices.Contains(known, word) {
+		return word, true
+	}
+	var begin []string
+	for _, name := range known {
+		if strings.HasPrefix(name, word) {
+			begin = append(begin, name)
+		}
+	}
+	if len(begin) == 1 {
+		return begin[0], true
+	}
+	if len(begin) > 1 || len(word) < 4 {
+		return "", false
+	}
+	near := suggest.Names(word, known, 2)
+	if len(near) == 1 {
+		return near[0], true
+	}
+	return "", false
+}

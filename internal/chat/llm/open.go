@@ -1,0 +1,122 @@
+package llm
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
+)
+
+// Options choose a model and how it is asked.
+type Options struct {
+	// Provider is how the endpoint speaks: "anthropic" (when empty) or "openai".
+	Provider string
+	// Model is the provider's name for it; empty means DefaultModel at Anthropic.
+	Model string
+	// BaseURL is another endpoint than the provider's own, such as that of a local
+	// model: http://127.0.0.1:11434/v1.
+	BaseURL string
+	// Key is sent to the endpoint; local ones need none.
+	Key secret.Text
+	// MaxTokens bounds one answer; zero means DefaultMaxTokens.
+	MaxTokens int
+	// Temperature is left to the provider when nil. Some models refuse it.
+	Temperature *float64
+	// Prices replace and add to the known ones, by the beginning of a model's name.
+	Prices map[string]Price
+	// Retry is how often and how long to try; zero fields mean the defaults.
+	Retry Retry
+	// Silence is how long an endpoint may say nothing at all; zero means 90 s.
+	Silence time.Duration
+	// Transport makes the requests; nil means one of our own.
+	Transport http.RoundTripper
+}
+
+// What is asked when nobody says otherwise.
+const (
+	DefaultModel     = "claude-sonnet-5-5"
+	DefaultMaxTokens = 8192
+	defaultSilence   = 90 * time.Second
+)
+
+// provider makes one try. It reports what went wrong as a *failure where it can.
+type provider interface {
+	try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error)
+}
+
+// Open makes a model. Nothing is asked yet, so a wrong key shows with the first
+// question only.
+func Open(o Options) (Model, error) {
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	if o.Silence == 0 {
+		o.Silence = defaultSilence
+	}
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	m := &patient{retry: o.Retry.filled(), prices: priceList(o.Prices)}
+	client := &http.Client{Transport: &attentive{base: o.Transport, silence: o.Silence}, CheckRedirect: stay}
+	switch o.Provider {
+	case "", "anthropic":
+		if o.Model == "" {
+			o.Model = DefaultModel
+		}
+		m.about, m.provider = About{"anthropic", o.Model}, newAnthropic(o, client)
+	case "openai":
+		m.about, m.provider = About{"openai", o.Model}, newOpenAI(o, client)
+	}
+	return m, nil
+}
+
+// stay keeps the key and the conversation with the endpoint they are for: a redirect
+// would take both elsewhere.
+func stay(next *http.Request, via []*http.Request) error {
+	from, to := via[0].URL, next.URL
+	if len(via) <= maxRedirects && to.Host == from.Host && (to.Scheme == from.Scheme || to.Scheme == "https") {
+		return nil
+	}
+	return fault.New(fault.Config, "the model's endpoint redirects to %s://%s", to.Scheme, to.Host)
+}
+
+const maxRedirects = 3
+
+func (o Options) check() error {
+	switch o.Provider {
+	case "", "anthropic":
+		if o.Key.IsZero() && o.BaseURL == "" {
+			return fault.New(fault.Config, "no key for Anthropic's API").
+				WithHint("set ANTHROPIC_API_KEY, or use another model with [chat] provider and base_url")
+		}
+	case "openai":
+		if o.Model == "" {
+			return fault.New(fault.Config, "chat.model: an OpenAI-compatible endpoint needs the name of a model").
+				WithHint("set [chat] model to one the endpoint has")
+		}
+		if o.Key.IsZero() && o.BaseURL == "" {
+			return fault.New(fault.Config, "no key for OpenAI's API").
+				WithHint("set OPENAI_API_KEY, or [chat] base_url for an endpoint that needs none")
+		}
+	default:
+		return fault.New(fault.Config, "chat.provider: %q is not a provider", o.Provider).
+			WithHint("use anthropic, or openai for any endpoint that speaks OpenAI's chat completions")
+	}
+	if o.BaseURL != "" && !isHTTP(o.BaseURL) {
+		return fault.New(fault.Config, "chat.base_url: %q is not an http(s) address", o.BaseURL).
+			WithHint("for example http://127.0.0.1:11434/v1")
+	}
+	return nil
+}
+
+func isHTTP(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
+}

@@ -1,0 +1,200 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// openAI asks an endpoint that speaks OpenAI's chat completions. They are many and
+// each bends the format a little, so it is strict in what it sends and patient
+// with what it gets.
+type openAI struct {
+	client   *http.Client
+	endpoint string
+	options  Options
+	official bool // OpenAI's own, which wants newer names than the others know
+}
+
+const openAIBase = "https://api.openai.com/v1"
+
+func newOpenAI(o Options, client *http.Client) *openAI {
+	base := strings.TrimSuffix(o.BaseURL, "/")
+	if base == "" {
+		base = openAIBase
+	}
+	a := &openAI{client: client, options: o}
+	if u, err := url.Parse(base); err == nil {
+		a.official = u.Host == "api.openai.com"
+		if u.Path == "" { // an address without a path: the usual one is meant
+			base += "/v1"
+		}
+	}
+	a.endpoint = base + "/chat/completions"
+	return a
+}
+
+func (o *openAI) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error) {
+	body, err := json.Marshal(o.request(p))
+	if err != nil {
+		return Answer{}, fault.Wrap(fault.Internal, err, "write request")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, fault.Wrap(fault.Config, err, "write request")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	if !o.options.Key.IsZero() {
+		req.Header.Set("Authorization", "Bearer "+o.options.Key.Reveal())
+	}
+	resp, err := o.client.Do(req)
+	if err != nil {
+		return Answer{}, unwrapURL(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return Answer{}, openAIRefusal(resp)
+	}
+	collected := &openAIAnswer{emit: emit}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/json" {
+		err = collected.readWhole(resp.Body)
+	} else {
+		err = collected.readStream(resp.Body)
+	}
+	return collected.answer(o.options.Model), err
+}
+
+// unwrapURL takes the address, which may have a password in it, off an error.
+func unwrapURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// openAIRefusal reads why an endpoint refused.
+func openAIRefusal(resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		body = nil // the status says enough
+	}
+	kind, text := openAIError(body)
+	return refusedBy(resp.StatusCode, resp.Header, kind, text)
+}
+
+// openAIError reads the shapes errors come in: {"error": {…}}, {"error": "…"},
+// {"message": "…"}, or plain text.
+func openAIError(body []byte) (kind, text string) {
+	var shape struct {
+		Error   json.RawMessage
+		Message string
+	}
+	if json.Unmarshal(body, &shape) != nil {
+		return "", string(body)
+	}
+	var inner struct{ Type, Message string }
+	if json.Unmarshal(shape.Error, &inner) == nil {
+		return inner.Type, inner.Message
+	}
+	if plain, ok := wire.Text(shape.Error); ok {
+		return "", plain
+	}
+	return "", shape.Message
+}
+
+// The request, in OpenAI's words.
+type (
+	openAIRequest struct {
+		Model               string          `json:"model"`
+		Messages            []openAIMessage `json:"messages"`
+		Tools               []openAITool    `json:"tools,omitempty"`
+		Stream              bool            `json:"stream"`
+		StreamOptions       map[string]bool `json:"stream_options"`
+		MaxTokens           int             `json:"max_tokens,omitempty"`
+		MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
+		Temperature         *float64        `json:"temperature,omitempty"`
+	}
+	openAIMessage struct {
+		Role       string       `json:"role"`
+		Content    *string      `json:"content"`
+		ToolCalls  []openAICall `json:"tool_calls,omitempty"`
+		ToolCallID string       `json:"tool_call_id,omitempty"`
+	}
+	openAITool struct {
+		Type     string         `json:"type"`
+		Function openAIFunction `json:"function"`
+	}
+	openAIFunction struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	openAICall struct {
+		Index    *int   `json:"index,omitempty"`
+		ID       string `json:"id,omitempty"`
+		Type     string `json:"type,omitempty"`
+		Function struct {
+			Name      string          `json:"name,omitempty"`
+			Arguments json.RawMessage `json:"arguments,omitempty"`
+		} `json:"function"`
+	}
+)
+
+func (o *openAI) request(p Prompt) openAIRequest {
+	q := openAIRequest{
+		Model: o.options.Model, Stream: true, StreamOptions: map[string]bool{"include_usage": true},
+		MaxTokens: o.options.MaxTokens, Temperature: o.options.Temperature,
+	}
+	if o.official {
+		q.MaxTokens, q.MaxCompletionTokens = 0, o.options.MaxTokens
+	}
+	if system := strings.TrimSpace(p.System + "\n\n" + p.Context); system != "" {
+		q.Messages = append(q.Messages, openAIMessage{Role: "system", Content: &system})
+	}
+	for _, t := range p.Tools {
+		q.Tools = append(q.Tools, openAITool{"function", openAIFunction{t.Name, t.Description, t.Input}})
+	}
+	for _, m := range p.Messages {
+		q.Messages = append(q.Messages, openAIMessages(m)...)
+	}
+	return q
+}
+
+// openAIMessages writes one message: what tools answered is a message each there.
+func openAIMessages(m Message) []openAIMessage {
+	var all []openAIMessage
+	said := openAIMessage{Role: string(m.Role)}
+	var text strings.Builder
+	for _, b := range m.Blocks {
+		switch {
+		case b.Result != nil:
+			all = append(all, openAIMessage{Role: "tool", Content: &b.Result.Text, ToolCallID: b.Result.ID})
+		case b.Use != nil:
+			call := openAICall{ID: b.Use.ID, Type: "function"}
+			call.Function.Name = b.Use.Name
+			call.Function.Arguments, _ = json.Marshal(string(b.Use.Input)) // strings always encode
+			said.ToolCalls = append(said.ToolCalls, call)
+		default:
+			text.WriteString(b.Text)
+		}
+	}
+	if text.Len() > 0 {
+		content := text.String()
+		said.Content = &content
+	}
+	if said.Content != nil || said.ToolCalls != nil {
+		all = append(all, said)
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// FrozenAfter is how long nothing must be heard of a node that has its claim.
+func FrozenAfter(silence time.Duration) { frozenTime = silence }
+
+// Abandon ends the node as the death of its process would: its row stays.
+func (n *Node) Abandon() error {
+	if n.stop != nil {
+		n.stop()
+		n.work.Wait()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.release()
+}
+
+// LookAround looks for dead nodes, as one does that has been there for long.
+func (n *Node) LookAround(ctx context.Context) error {
+	n.mu.Lock()
+	n.since = time.Now().Add(-time.Hour)
+	n.mu.Unlock()
+	return n.reap(ctx)
+}
+
+// Held is nil when the node holds its claim.
+func (n *Node) Held(ctx context.Context) error {
+	n.mu.Lock()
+	slot, cutOff := n.slot, n.cutOff
+	n.mu.Unlock()
+	release, err := n.db.Claim(ctx, claimName(slot))
+	if fault.CodeOf(err) == fault.Conflict && !cutOff {
+		return nil
+	}
+	if err == nil {
+		return errors.Join(errors.New("the claim is free"), release())
+	}
+	return errors.Join(errors.New("not held"), err)
+}

@@ -1,0 +1,311 @@
+package node_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/cluster/node"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// frozen is so long that no machine is as slow.
+const frozen = time.Hour
+
+func TestMain(m *testing.M) {
+	node.FrozenAfter(frozen)
+	os.Exit(m.Run())
+}
+
+// things are what nodes have in hand, by node.
+type things struct {
+	node    string
+	changed chan struct{}
+
+	mu      *sync.Mutex
+	owners  map[string]int
+	checked int
+}
+
+func (e *things) Owners(context.Context) (list []string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, n := range e.owners {
+		if n > 0 {
+			list = append(list, id)
+		}
+	}
+	return list, nil
+}
+
+func (e *things) Adopt(_ context.Context, gone []string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range gone {
+		e.owners[e.node] += e.owners[id]
+		delete(e.owners, id)
+	}
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (e *things) Recheck(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.checked++
+	select {
+	case e.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// join opens the database as a process of its own would.
+func join(t *testing.T, url, name string) (*node.Node, *db.DB) {
+	t.Helper()
+	return joinWith(t, url, node.Options{Name: name, Version: "1", Silence: silence(url)})
+}
+
+func joinWith(t *testing.T, url string, o node.Options) (*node.Node, *db.DB) {
+	t.Helper()
+	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{Patience: clocktest.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	n, err := node.Join(t.Context(), d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, d
+}
+
+// each runs a test on an empty database of every kind.
+func each(t *testing.T, test func(t *testing.T, url string)) {
+	for name, fresh := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, fresh(t))
+		})
+	}
+}
+
+func silence(url string) time.Duration {
+	if strings.HasPrefix(url, "sqlite") {
+		return 0
+	}
+	return 2 * time.Second
+}
+
+func names(t *testing.T, d *db.DB) (list []string) {
+	t.Helper()
+	all, err := node.List(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		list = append(list, i.Name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestNamesAreOnesOwn(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		a, d := join(t, url, "box")
+		b, _ := join(t, url, "box")
+		c, _ := join(t, url, "other")
+		if got := names(t, d); !slices.Equal(got, []string{"box", "box-2", "other"}) || b.Name() != "box-2" {
+			t.Errorf("nodes %v", got)
+		}
+		for _, n := range []*node.Node{a, c, b} {
+			if err := n.Leave(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := names(t, d); len(got) != 0 {
+			t.Errorf("left behind: %v", got)
+		}
+	})
+}
+
+// A name that somebody chose is the node's or nobody's. The dead have none.
+func TestAChosenNameIsNotShared(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	a, d := join(t, url, "box")
+	only := node.Options{Name: "box", Silence: silence(url), Only: true}
+	if _, err := node.Join(t.Context(), d, only); fault.CodeOf(err) != fault.Conflict || !strings.Contains(fault.HintOf(err), "--node") {
+		t.Errorf("a second one of a chosen name: %v (%s)", err, fault.HintOf(err))
+	}
+	first, firstDB := join(t, url, "first") // so that its claim is not the one that is free next
+	b, _ := join(t, url, "other")
+	kill(t, first, firstDB)
+	if err := a.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	rejoin, err := node.Join(t.Context(), d, only)
+	if err != nil || rejoin.Name() != "box" {
+		t.Fatalf("after its death: %v", err)
+	}
+	for _, n := range []*node.Node{rejoin, b} {
+		if err := n.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A node that keeps its claim and is not heard of for long, frozen for instance, is
+// taken for dead; one that is silent for less has time to wake up.
+func TestAFrozenNodeIsTakenForDead(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	silent, d := join(t, url, "silent")
+	heir, _ := join(t, url, "heir")
+	for _, look := range []struct {
+		after time.Duration // beside what was before
+		want  string
+	}{{frozen / 2, "heir,silent"}, {frozen / 2, "heir"}} {
+		err := d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(t.Context(), `UPDATE nodes SET beat = beat - $1, started = started - $1 - 1 WHERE id = $2`, look.after.Microseconds(), silent.ID)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := heir.LookAround(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(names(t, d), ","); got != look.want {
+			t.Errorf("after %s more: nodes %s, want %s", look.after, got, look.want)
+		}
+	}
+	for _, n := range []*node.Node{silent, heir} {
+		if err := n.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What a node has in hand that dies goes to another; what a living one has stays.
+func TestAnEstateIsAdopted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		dead, deadDB := join(t, url, "dead")
+		heir, d := join(t, url, "heir")
+		estate := &things{node: heir.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{dead.ID: 3, heir.ID: 1}}
+		heir.Run(t.Context(), estate)
+		if err := heir.Sweep(t.Context()); err != nil || estate.owners[dead.ID] != 3 {
+			t.Errorf("the living one's were taken: %v (%v)", estate.owners, err)
+		}
+		kill(t, dead, deadDB)
+		<-estate.changed
+		estate.mu.Lock()
+		if estate.owners[heir.ID] != 4 {
+			t.Errorf("owners %v", estate.owners)
+		}
+		estate.mu.Unlock()
+		if got := names(t, d); !slices.Equal(got, []string{"heir"}) {
+			t.Errorf("nodes %v", got)
+		}
+		if err := heir.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// kill ends what holds a node's claim, as the death of its process would.
+func kill(t *testing.T, n *node.Node, d *db.DB) {
+	t.Helper()
+	if err := n.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node that is started again takes its own place, at once and under its name.
+func TestARestartTakesItsOwnPlace(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, url string) {
+		dead, deadDB := join(t, url, "box")
+		kill(t, dead, deadDB)
+		again, d := join(t, url, "box")
+		if got := names(t, d); !slices.Equal(got, []string{"box"}) || again.ID == dead.ID {
+			t.Errorf("nodes %v", got)
+		}
+		if err := again.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A node whose row was taken away while it was cut off comes back under its id, and
+// looks what is still its own.
+func TestTakenForDead(t *testing.T) {
+	t.Parallel()
+	n, d := join(t, dbtest.Postgres(t), "box")
+	estate := &things{node: n.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{}}
+	n.Run(t.Context(), estate)
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(t.Context(), `DELETE FROM nodes`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-estate.changed
+	all, err := node.List(t.Context(), d)
+	if err != nil || len(all) != 1 || all[0].ID != n.ID || all[0].State != "up" {
+		t.Errorf("nodes %v (%v)", all, err)
+	}
+	if err := n.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if all, err := node.List(t.Context(), d); err != nil || all[0].State != "draining" {
+		t.Errorf("nodes %v (%v)", all, err)
+	}
+	if err := n.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// After the server was restarted, claims are gone and nodes are not.
+func TestTheDatabaseRestarts(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	const silence = clocktest.Patience // either may be slow to come back
+	a, d := joinWith(t, server.URL, node.Options{Name: "a", Silence: silence})
+	b, _ := joinWith(t, server.URL, node.Options{Name: "b", Silence: silence})
+	estate := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}
+	a.Run(t.Context())
+	b.Run(t.Context(), estate)
+	server.Stop(t, "immediate")
+	server.Start(t)
+	for _, n := range []*node.Node{a, b} { // a beat of each, claims made anew
+		clocktest.Await(t, func() bool { return n.Held(t.Context()) == nil })
+	}
+	if err := b.Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := names(t, d); !slices.Equal(got, []string{"a", "b"}) || estate.owners[a.ID] != 1 {
+		t.Errorf("nodes %v, owners %v", got, estate.owners)
+	}
+	for _, n := range []*node.Node{a, b} {
+		if err := n.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}

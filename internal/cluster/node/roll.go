@@ -1,0 +1,332 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Info is a node as the others see it.
+type Info struct {
+	ID      string        `json:"id"`
+	Name    string        `json:"name"`
+	State   string        `json:"state"` // up, draining, silent
+	Address string        `json:"address,omitempty"`
+	Version string        `json:"version"`
+	Started time.Time     `json:"started"`
+	Heard   time.Time     `json:"heard"`   // when it was last heard of, by the database's clock
+	Skew    time.Duration `json:"skew_ns"` // how far its own clock is ahead of the database's
+	Watches bool          `json:"-"`
+	// Load is how much it has to do, as it last told.
+	Load json.RawMessage `json:"load,omitempty"`
+
+	slot int
+}
+
+// Joined and Gone tell of nodes.
+type (
+	Joined struct {
+		Node string `json:"id"`
+		Name string `json:"name"`
+	}
+	Gone struct {
+		Node     string `json:"id"`
+		Name     string `json:"name"`
+		SilentMS int64  `json:"silent_ms"`
+	}
+)
+
+func (Joined) EventType() string  { return "node.joined" }
+func (j Joined) EventKey() string { return j.Node }
+func (Gone) EventType() string    { return "node.gone" }
+func (g Gone) EventKey() string   { return g.Node }
+
+const columns = `id, name, slot, state, address, version, started, beat, skew, watches, load`
+
+func scan(row db.Scanner) (i Info, err error) {
+	var started, beat, skew int64
+	var load string
+	err = row.Scan(&i.ID, &i.Name, &i.slot, &i.State, &i.Address, &i.Version, &started, &beat, &skew, &i.Watches, &load)
+	i.Started, i.Heard, i.Skew = time.UnixMicro(started).UTC(), time.UnixMicro(beat).UTC(), time.Duration(skew)*time.Microsecond
+	if json.Valid([]byte(load)) {
+		i.Load = json.RawMessage(load)
+	}
+	return i, err
+}
+
+// roll reads all rows, and the database's clock.
+func roll(ctx context.Context, d *db.DB) (all []Info, now time.Time, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		if now, err = tx.Now(ctx); err != nil {
+			return err
+		}
+		all, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM nodes ORDER BY started, id`)
+		return err
+	})
+	return all, now, err
+}
+
+// List tells of all nodes, the oldest first. It may be asked by who is none.
+func List(ctx context.Context, d *db.DB) ([]Info, error) {
+	if err := d.Migrate(ctx, "node", migrations); err != nil {
+		return nil, err
+	}
+	all, now, err := roll(ctx, d)
+	for i := range all {
+		if all[i].frozen(now) {
+			all[i].State = "silent"
+		}
+	}
+	return all, err
+}
+
+// frozen tells whether nothing was heard for long of a node that was heard of before.
+func (i Info) frozen(now time.Time) bool {
+	return i.Heard.After(i.Started) && now.Sub(i.Heard) > frozenTime
+}
+
+// vacate removes the row of a dead node that had this one's name.
+func (n *Node) vacate(ctx context.Context) error {
+	all, now, err := roll(ctx, n.db)
+	if err != nil {
+		return err
+	}
+	holders := n.others(all, now)
+	var failed []error
+	for _, i := range all {
+		switch {
+		case i.Name != n.options.Name:
+		case now.Sub(i.Heard) < n.options.Silence:
+			failed = append(failed, n.buryUnclaimed(ctx, i, now))
+		default:
+			failed = append(failed, n.remove(ctx, i, now, holders))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// enroll makes the node's row. Its name is its own: one that is taken gets a
+// number behind it, or, for the only one of a name, is a conflict.
+func (n *Node) enroll(ctx context.Context, only bool) error {
+	var name string
+	load := n.load()
+	err := n.db.Write(ctx, func(tx *db.Tx) error {
+		now, err := tx.Now(ctx)
+		if err != nil {
+			return err
+		}
+		n.mu.Lock()
+		slot := n.slot
+		n.mu.Unlock()
+		// Whoever had this name and this claim is what we are the restart of.
+		if _, err := tx.Exec(ctx, `DELETE FROM nodes WHERE name = $1 AND slot = $2 AND id <> $3`, n.options.Name, slot, n.ID); err != nil {
+			return err
+		}
+		taken, err := db.All(ctx, tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
+			`SELECT name FROM nodes WHERE id <> $1`, n.ID)
+		if err != nil {
+			return err
+		}
+		name = n.options.Name
+		if only && slices.Contains(taken, name) {
+			return fault.New(fault.Conflict, "a node called %s is running on this database", name).
+				WithHint("give this one another name with --node, or stop the other; luanette nodes shows where it is")
+		}
+		for i := 2; slices.Contains(taken, name); i++ {
+			name = fmt.Sprintf("%s-%d", n.options.Name, i)
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO nodes (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9, $10)`,
+			n.ID, name, slot, n.state(), n.address.Load(), n.options.Version, now.UnixMicro(), time.Since(now).Microseconds(), n.watches(), load)
+		if err != nil {
+			return err
+		}
+		return tx.Notify(topic, "joined")
+	})
+	if fault.CodeOf(err) == fault.Conflict {
+		return err
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "join the nodes")
+	}
+	n.mu.Lock()
+	n.name = name
+	n.mu.Unlock()
+	if name != n.options.Name {
+		n.options.Log.WarnContext(ctx, "another node has this node's name", "name", n.options.Name, "called", name)
+	}
+	n.options.Events.Publish(Joined{Node: n.ID, Name: name})
+	return nil
+}
+
+func (n *Node) load() string {
+	if n.options.Load == nil {
+		return ""
+	}
+	return string(n.options.Load())
+}
+
+func (n *Node) state() string {
+	if n.draining.Load() {
+		return "draining"
+	}
+	return "up"
+}
+
+// skewed is how far a clock may be off before somebody should look at it. Nothing
+// breaks: times that people see, and those of schedules, are as wrong as the clock.
+const skewed = 2 * time.Second
+
+// beat is heard of, and tells whether the node still has a row.
+func (n *Node) beat(ctx context.Context) (known bool, err error) {
+	var now time.Time
+	var skew time.Duration
+	load := n.load()
+	err = n.db.Write(ctx, func(tx *db.Tx) (err error) {
+		if now, err = tx.Now(ctx); err != nil {
+			return err
+		}
+		skew = time.Since(now)
+		n.mu.Lock()
+		slot := n.slot
+		n.mu.Unlock()
+		result, err := tx.Exec(ctx, `UPDATE nodes SET beat = $2, skew = $3, slot = $4, state = $5, address = $6, watches = $7, load = $8 WHERE id = $1`,
+			n.ID, now.UnixMicro(), skew.Microseconds(), slot, n.state(), n.address.Load(), n.watches(), load)
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		known = rows > 0
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if skew.Abs() > skewed {
+		n.options.Log.WarnContext(ctx, "the clock of this machine is off the database's", "by", skew.Round(time.Millisecond))
+	}
+	n.heardOf(now)
+	return known, nil
+}
+
+// heardOf notes when the node was heard of. One that was not for long, suspended for
+// instance, perhaps with all others, must wait for their signs as after a start.
+func (n *Node) heardOf(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.beaten.IsZero() && now.Sub(n.beaten) > n.options.Silence+beatTime {
+		n.since = time.Now()
+	}
+	n.beaten = now
+}
+
+// reap finds the nodes that are dead and removes their rows.
+func (n *Node) reap(ctx context.Context) error {
+	all, now, err := roll(ctx, n.db)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	mine, heard := n.slot, time.Since(n.since)
+	n.mu.Unlock()
+	holders := n.others(all, now)
+	holders[mine] = true
+	if n.options.Silence > 0 && heard < n.options.Silence+beatTime {
+		return nil // the database was away, for the others too
+	}
+	var failed []error
+	for _, i := range all {
+		if i.ID != n.ID && now.Sub(i.Heard) >= n.options.Silence {
+			failed = append(failed, n.remove(ctx, i, now, holders))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// remove removes the row of a silent node if it is dead: another has its claim, or
+// nobody, or it was silent for so long that a claim is no sign of life.
+func (n *Node) remove(ctx context.Context, i Info, now time.Time, holders map[int]bool) error {
+	if holders[i.slot] || n.options.Silence > 0 && i.frozen(now) {
+		return n.bury(ctx, i, now)
+	}
+	return n.buryUnclaimed(ctx, i, now)
+}
+
+// others gives the claims that other nodes are known to hold, and notes whether one
+// of them is being watched.
+func (n *Node) others(all []Info, now time.Time) map[int]bool {
+	watched := false
+	holders := map[int]bool{}
+	for _, i := range all {
+		if i.ID != n.ID && now.Sub(i.Heard) < n.options.Silence {
+			holders[i.slot] = true
+			watched = watched || i.Watches
+		}
+	}
+	n.watched.Store(watched)
+	return holders
+}
+
+// buryUnclaimed removes the row of a silent node if nobody holds its claim; one
+// that does is slow, and alive.
+func (n *Node) buryUnclaimed(ctx context.Context, i Info, now time.Time) error {
+	release, err := n.db.Claim(ctx, claimName(i.slot))
+	if fault.CodeOf(err) == fault.Conflict {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(n.bury(ctx, i, now), release())
+}
+
+// bury removes the row of a node that is dead, unless it was heard of meanwhile.
+func (n *Node) bury(ctx context.Context, i Info, now time.Time) error {
+	silent, buried := now.Sub(i.Heard), false
+	err := n.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1 AND beat = $2`, i.ID, i.Heard.UnixMicro())
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		if buried = rows > 0; err != nil || !buried {
+			return err
+		}
+		return tx.Notify(topic, "gone")
+	})
+	if err == nil && buried {
+		n.options.Log.InfoContext(ctx, "a node is gone", "name", i.Name, "silent", silent.Round(time.Millisecond))
+		n.options.Events.Publish(Gone{Node: i.ID, Name: i.Name, SilentMS: silent.Milliseconds()})
+	}
+	return err
+}
+
+// missing are those of ids that are no nodes.
+func (n *Node) missing(ctx context.Context, ids []string) (gone []string, err error) {
+	err = n.db.Read(ctx, func(tx *db.Tx) error {
+		there, err := db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) }, `SELECT id FROM nodes`)
+		gone = nil
+		for _, id := range ids {
+			if !slices.Contains(there, id) {
+				gone = append(gone, id)
+			}
+		}
+		return err
+	})
+	return gone, err
+}
+
+// strike removes the node's own row.
+func (n *Node) strike(ctx context.Context) error {
+	return n.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM nodes WHERE id = $1`, n.ID); err != nil {
+			return err
+		}
+		return tx.Notify(topic, "left")
+	})
+}

@@ -1,0 +1,85 @@
+package principal_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+func TestMay(t *testing.T) {
+	t.Parallel()
+	who := map[string]principal.Principal{
+		"root":       {Scopes: []principal.Scope{principal.Admin}},
+		"web":        {Scopes: []principal.Scope{principal.Chat}},
+		"agent":      {Scopes: []principal.Scope{principal.MCP}},
+		"acme":       {Scopes: []principal.Scope{principal.Org}, Org: "acme"},
+		"acme chat":  {Scopes: []principal.Scope{principal.Chat}, Org: "acme"},
+		"acme admin": {Scopes: []principal.Scope{principal.Admin}, Org: "acme"},
+		"nobody's":   {Scopes: []principal.Scope{principal.Org}},
+		"nobody":     principal.Nobody(),
+	}
+	tests := []struct {
+		who   string
+		scope principal.Scope
+		org   string
+		want  bool
+	}{
+		{"root", principal.Admin, "", true},
+		{"root", principal.Org, "acme", true},
+		{"root", principal.MCP, "", true},
+		{"web", principal.Chat, "acme", true},
+		{"web", principal.Chat, "", true},
+		{"web", principal.Admin, "", false},
+		{"web", principal.Org, "acme", false},
+		{"web", principal.MCP, "", false},
+		{"agent", principal.MCP, "", true},
+		{"agent", principal.Read, "", false},
+		{"acme", principal.Org, "acme", true},
+		{"acme", principal.Chat, "acme", true},
+		{"acme", principal.Org, "other", false},
+		{"acme", principal.Admin, "", false},
+		{"acme", principal.MCP, "acme", false},
+		{"acme chat", principal.Chat, "acme", true},
+		{"acme chat", principal.Chat, "other", false},
+		{"acme admin", principal.Org, "acme", true},
+		{"acme admin", principal.Org, "other", false},
+		{"acme admin", principal.Admin, "acme", false},
+		{"nobody's", principal.Org, "", false},
+		{"nobody", principal.Read, "", false},
+	}
+	for _, tt := range tests {
+		if got := who[tt.who].May(tt.scope, tt.org); got != tt.want {
+			t.Errorf("%s, %s of %q: %v", tt.who, tt.scope, tt.org, got)
+		}
+	}
+	for _, s := range principal.Scopes {
+		if s.Opens() == "" {
+			t.Errorf("nobody knows what %s opens", s)
+		}
+	}
+}
+
+func TestOwns(t *testing.T) {
+	t.Parallel()
+	web, root := principal.Principal{ID: "key:web"}, principal.Principal{ID: "key:root", Scopes: []principal.Scope{principal.Admin}}
+	if !web.Owns("key:web") || web.Owns("key:other") || web.Owns("") || !root.Owns("key:web") || !principal.Local().Owns("") {
+		t.Error("things belong to others than their makers")
+	}
+}
+
+func TestExceeded(t *testing.T) {
+	t.Parallel()
+	err := principal.Exceeded{What: "requests", Of: "the key web", Most: 60, Per: "minute", After: 1200 * time.Millisecond}.Fault()
+	if err.Error() != "the key web may have 60 requests a minute" || fault.HintOf(err) != "try again in 1s" {
+		t.Errorf("%v (%s)", err, fault.HintOf(err))
+	}
+	after, ok := principal.RetryAfter(fault.Wrap(fault.Limit, err, "call fs.read"))
+	if !ok || after != time.Second || principal.RetryHeader(1200*time.Millisecond) != "2" || principal.RetryHeader(0) != "1" {
+		t.Errorf("retry after %v, %v", after, ok)
+	}
+	if _, ok := principal.RetryAfter(fault.New(fault.Limit, "too big")); ok {
+		t.Error("a limit without a time has one")
+	}
+}

@@ -1,0 +1,147 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Result is a tool's answer: an MCP CallToolResult object as JSON. It is kept
+// raw, so that relaying one costs nothing and loses nothing; View reads it.
+type Result struct {
+	Raw json.RawMessage
+	// Task is the id of work that goes on, for which Raw is only a receipt; ""
+	// when Raw is all there is. Clients that know tasks are given the task.
+	Task string
+}
+
+// View is a Result taken apart.
+type View struct {
+	Content    []json.RawMessage `json:"content"`
+	Structured json.RawMessage   `json:"structuredContent,omitempty"`
+	IsError    bool              `json:"isError,omitempty"`
+	Meta       json.RawMessage   `json:"_meta,omitempty"`
+}
+
+// View takes the result apart. Blocks of unknown type are kept as they are.
+func (r Result) View() (View, error) {
+	var v View
+	if len(r.Raw) == 0 {
+		return v, nil
+	}
+	if err := json.Unmarshal(r.Raw, &v); err != nil {
+		return v, fault.Wrap(fault.Upstream, err, "read tool result")
+	}
+	return v, nil
+}
+
+// Text joins the text blocks with newlines.
+func (v View) Text() string {
+	var parts []string
+	for _, raw := range v.Content {
+		var block struct{ Type, Text string }
+		if json.Unmarshal(raw, &block) == nil && block.Type == "text" {
+			parts = append(parts, block.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Value is the answer as one JSON value, which is what a script wants to hold:
+// structured content when there is any, else the text when it is JSON, else the
+// text as a string; with blocks that are not text, the list of blocks.
+func (v View) Value() json.RawMessage {
+	if len(v.Structured) > 0 && !bytes.Equal(v.Structured, []byte("null")) {
+		return v.Structured
+	}
+	for _, raw := range v.Content {
+		var block struct{ Type string }
+		if json.Unmarshal(raw, &block) != nil || block.Type != "text" {
+			blocks, err := Encode(v.Content)
+			if err != nil {
+				return json.RawMessage("null")
+			}
+			return blocks
+		}
+	}
+	text := v.Text()
+	if text == "" {
+		return json.RawMessage("null")
+	}
+	if c := text[0]; (c == '{' || c == '[') && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, err := Encode(text)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return quoted
+}
+
+// Output makes a successful result of a line for people and, when data is not
+// nil, the same as data for programs.
+func Output(text string, data any) (Result, error) {
+	v := View{Content: []json.RawMessage{textBlock(text)}}
+	if data != nil {
+		raw, err := Encode(data)
+		if err != nil {
+			return Result{}, fault.Wrap(fault.Internal, err, "encode tool result")
+		}
+		v.Structured = raw
+	}
+	return v.result()
+}
+
+// ErrorKey is the key in a failed result's _meta under which the fault stands.
+// It is not structured content, because clients check that against the tool's
+// output schema even when the tool failed.
+const ErrorKey = "luanette/error"
+
+// Failure makes the result of a tool that ran and failed, in the shape every
+// door shows: the message and hint as text, the fault as data in _meta.
+func Failure(err error) Result {
+	f := fault.From(err)
+	text := string(f.Code) + ": " + f.Error()
+	if hint := fault.HintOf(f); hint != "" {
+		text += "\n" + hint
+	}
+	v := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}
+	if raw, err := Encode(map[string]any{ErrorKey: f}); err == nil {
+		v.Meta = raw
+	}
+	r, _ := v.result() // a View of valid JSON always encodes
+	return r
+}
+
+// Failed makes the result of a tool that ran and failed with these words.
+func Failed(text string) Result {
+	r, _ := View{Content: []json.RawMessage{textBlock(text)}, IsError: true}.result() // valid JSON always encodes
+	return r
+}
+
+func (v View) result() (Result, error) {
+	raw, err := Encode(v)
+	if err != nil {
+		return Result{}, fault.Wrap(fault.Internal, err, "encode tool result")
+	}
+	return Result{Raw: raw}, nil
+}
+
+func textBlock(text string) json.RawMessage {
+	raw, _ := Encode(map[string]string{"type": "text", "text": text}) // strings always encode
+	return raw
+}
+
+// Encode is JSON without the escapes that only web pages want: < stays one byte, for
+// people who read it and for models that pay for it.
+func Encode(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,39 @@
+package tool_test
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+func TestRefString(t *testing.T) {
+	t.Parallel()
+	tests := map[tool.Ref]string{
+		{Space: "holler", Name: "cas_store"}: "holler.cas_store",
+		{Name: "lua_eval"}:                   "lua_eval",
+		{Space: "a.b", Name: "c"}:            "a.b.c",
+	}
+	for ref, want := range tests {
+		if got := ref.String(); got != want {
+			t.Errorf("%#v reads %q, want %q", ref, got, want)
+		}
+	}
+}
+
+func TestRepeatable(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		hints tool.Hints
+		want  bool
+	}{
+		{tool.Hints{}, false},
+		{tool.Hints{ReadOnly: true}, true},
+		{tool.Hints{Idempotent: true}, true},
+		{tool.Hints{NonDestructive: true, ClosedWorld: true}, false},
+	}
+	for _, tt := range tests {
+		if got := tt.hints.Repeatable(); got != tt.want {
+			t.Errorf("%+v: Repeatable = %v, want %v", tt.hints, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Approvals decides what jobs may do, and keeps those that wait for somebody's
+// word.
+type Approvals interface {
+	// Judge is for one run, whose journal so far is past; nil when nothing needs
+	// approval.
+	Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error)
+	// Ask keeps a paused run.
+	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
+	// Await waits until somebody has decided.
+	Await(ctx context.Context, id string) error
+	// Withdraw takes back what a run asks that is over.
+	Withdraw(ctx context.Context, run string) error
+}
+
+// guarded is the door before a job's journal.
+type guarded struct {
+	door host.Door
+	gate *host.Gate // nil when nothing needs approval
+	who  host.Errand
+}
+
+// gate puts a gate before a job's journal where something needs approval.
+func (q *Queue) gate(ctx context.Context, j Job, past []host.Step, journal *host.Journal) (guarded, error) {
+	g := guarded{door: journal, who: errandOf(j)}
+	if q.options.Approvals == nil {
+		return g, nil
+	}
+	judge, err := q.options.Approvals.Judge(ctx, g.who, past)
+	if err != nil || judge == nil {
+		return g, err
+	}
+	g.gate = host.NewGate(journal, judge, host.NewRehearsal(q.options.Tools, nil))
+	g.door = g.gate
+	return g, nil
+}
+
+// errandOf is a job as those see it who approve what it does.
+func errandOf(j Job) host.Errand {
+	who := host.Errand{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash}
+	if who.Hash == "" {
+		who.Hash = cas.Sum([]byte(j.Source)).String()
+	}
+	if who.Name == "" {
+		who.Name = "job " + j.ID
+	}
+	return who
+}
+
+// paused is where the run stopped, or nil when it did not.
+func (g guarded) paused(j Job, outcome Outcome, err error) *host.Paused {
+	if g.gate == nil || g.gate.Paused() == nil {
+		return nil
+	}
+	p := host.NewPaused(errandOf(j), g.gate, err == nil, outcome.Output)
+	return &p
+}
+
+// asking is a run that waits for somebody's word.
+type asking struct{ host.Paused }
+
+func (a *asking) Error() string { return a.Effect.Spoken() + " waits for approval" }
+
+// pause has somebody asked, and waits for the answer without holding a place that
+// others could have.
+func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
+	var asked *asking
+	if !errors.As(why, &asked) {
+		return why
+	}
+	run, err := q.as(ctx, j.ID)
+	if err != nil {
+		return err
+	}
+	pending, err := q.options.Approvals.Ask(run, asked.Paused)
+	if err != nil {
+		return err
+	}
+	if err := q.persist(ctx, func() error { return q.mark(ctx, j.ID, Waiting) }); err != nil {
+		return q.unasked(ctx, asked.Key, err)
+	}
+	q.options.Events.Publish(Paused{ID: j.ID, Name: j.Name, Creator: j.Creator, Approval: pending.ID, Subject: asked.Effect.Spoken()})
+	if *held {
+		q.turns.give(j.Creator)
+		*held = false
+	}
+	if err := q.options.Approvals.Await(ctx, pending.ID); err != nil {
+		return q.unasked(ctx, asked.Key, err)
+	}
+	if !q.apart(j) {
+		if err := q.turns.take(ctx, j.Creator, j.Priority); err != nil {
+			return err
+		}
+		*held = true
+	}
+	return q.persist(ctx, func() error { return q.mark(ctx, j.ID, Running) })
+}
+
+// unasked takes a question back when its job was cancelled.
+func (q *Queue) unasked(ctx context.Context, run string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errCancelled
+	}
+	if errors.Is(err, errCancelled) {
+		return errors.Join(err, q.options.Approvals.Withdraw(context.WithoutCancel(ctx), run))
+	}
+	return err
+}
+
+// mark stores where a job stands that is not over. One that waits has got
+// somewhere, however often it is started again.
+func (q *Queue) mark(ctx context.Context, id string, s State) error {
+	return q.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, "UPDATE jobs SET state = $2, attempts = 0 WHERE id = $1 AND finished = 0 AND node = $3", id, s, q.options.Node)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		return sql.ErrNoRows
+	})
+}

@@ -1,0 +1,153 @@
+package job_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// desk is somebody who must be asked before "stage.write" of anything that is not
+// allowed yet. What is said is kept over restarts of the queue.
+type desk struct {
+	mu      sync.Mutex
+	said    map[string]host.Verdict // by what is written
+	asked   []host.Paused
+	decided chan struct{} // closed and made anew when something is said
+}
+
+func newDesk() *desk { return &desk{said: map[string]host.Verdict{}, decided: make(chan struct{})} }
+
+func (d *desk) Judge(context.Context, host.Errand, []host.Step) (host.Judge, error) {
+	return (*clerk)(d), nil
+}
+
+type clerk desk
+
+func (c *clerk) Judge(_ context.Context, e host.Effect) (host.Verdict, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if verdict, known := c.said[e.Args[0].(string)]; known || e.Name != "stage.write" {
+		return verdict, nil
+	}
+	return host.Ask, nil
+}
+
+func (d *desk) Ask(_ context.Context, p host.Paused) (host.Pending, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, p)
+	return host.Pending{ID: p.Effect.Args[0].(string)}, nil
+}
+
+func (d *desk) Await(ctx context.Context, id string) error {
+	for {
+		d.mu.Lock()
+		_, known := d.said[id]
+		decided := d.decided
+		d.mu.Unlock()
+		if known {
+			return nil
+		}
+		select {
+		case <-decided:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (d *desk) Withdraw(_ context.Context, run string) error {
+	d.say("withdrawn "+run, host.Deny)
+	return nil
+}
+
+func (d *desk) say(what string, verdict host.Verdict) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said[what] = verdict
+	close(d.decided)
+	d.decided = make(chan struct{})
+}
+
+// waiting waits until a job says that it waits.
+func waiting(t *testing.T, heard *event.Subscription) {
+	t.Helper()
+	for {
+		e, err := heard.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == "job.paused" {
+			return
+		}
+	}
+}
+
+// A job that waits for somebody's word gives its place to others, waits over a
+// restart, and goes on with nothing done twice.
+func TestAJobWaitsForApproval(t *testing.T) {
+	t.Parallel()
+	d, s, boss := database(t), newStage(), newDesk()
+	bus := event.New(event.BusOptions{})
+	heard := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
+	options := job.Options{Workers: 1, Approvals: boss, Events: bus}
+	q := open(t, d, s, options)
+	id := submit(t, q, job.Spec{Source: "say:hello repeat:1 write:pay repeat:2 write:more read:3"})
+	waiting(t, heard)
+	if j, err := q.Status(t.Context(), id); err != nil || j.State != job.Waiting {
+		t.Errorf("%s, %v", j.State, err)
+	}
+	other := submit(t, q, job.Spec{Source: "repeat:1"}) // the only worker is free for it
+	if j := await(t, q, other); j.State != job.Complete {
+		t.Errorf("the other is %s", j.State)
+	}
+	first := boss.asked[0]
+	if got := host.PlanText(first.Plan); got != "1. would stage.write \"pay\"\n2. would stage.repeat \"2\"\n3. would stage.write \"more\"" || !first.Complete || first.Key != "job:"+id || first.Output[0].Text != "hello" {
+		t.Errorf("asked about %s: %+v", got, first)
+	}
+	shut(t, q)
+
+	q = open(t, d, s, options)
+	waiting(t, heard)
+	boss.say("pay", host.Allow)
+	waiting(t, heard)
+	boss.say("more", host.Deny)
+	j := await(t, q, id)
+	if j.State != job.Failed || j.Error.Message != "stage.write was not approved" {
+		t.Errorf("%s %+v", j.State, j.Error)
+	}
+	for word, want := range map[string]int{"repeat:1": 1, "write:pay": 1, "repeat:2": 1, "write:more": 0} {
+		if got := s.times(id, word); got != want {
+			t.Errorf("%s was done %d times", word, got)
+		}
+	}
+	steps, err := q.Journal(t.Context(), id)
+	if err != nil || len(steps) != 4 || steps[3].Err == nil {
+		t.Errorf("journal %v, %v", steps, err)
+	}
+	shut(t, q)
+}
+
+func TestAJobThatWaitsCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	s, boss := newStage(), newDesk()
+	bus := event.New(event.BusOptions{})
+	heard := bus.Subscribe(event.Options{Types: []string{"job.paused"}})
+	q := open(t, database(t), s, job.Options{Workers: 2, Approvals: boss, Events: bus})
+	id := submit(t, q, job.Spec{Source: "write:pay"})
+	waiting(t, heard)
+	if done, err := q.Cancel(t.Context(), id); !done || err != nil {
+		t.Errorf("cancelled %t, %v", done, err)
+	}
+	if j := await(t, q, id); j.State != job.Cancelled || s.times(id, "write:pay") > 0 {
+		t.Errorf("%s", j.State)
+	}
+	shut(t, q)
+	if _, withdrawn := boss.said["withdrawn job:"+id]; !withdrawn {
+		t.Error("the question still stands")
+	}
+}

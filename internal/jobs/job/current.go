@@ -1,0 +1,159 @@
+package job
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// current is what is known only while a job is not over: how far it is, what it
+// said, and who waits for it.
+type current struct {
+	mu       sync.Mutex
+	fresh    *Job // as it was submitted to this process; nil when another one left it, or it has begun
+	fraction float64
+	message  string
+	lines    []host.Line
+	journal  *host.Journal // while the script runs
+	waiters  []chan<- struct{}
+
+	cancelling sync.Mutex // held while that is stored
+	untold     bool       // this node stored it, and has not told of the end
+
+	// What other nodes know of it.
+	moved  bool // not the newest
+	anew   bool // of an earlier run
+	stored bool // something
+	spread int  // so many lines
+}
+
+// enter begins to follow a job. fresh tells that it was submitted just now, and
+// so has no past.
+func (q *Queue) enter(j Job, fresh bool) {
+	c := &current{}
+	if fresh {
+		c.fresh = &j
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.current[j.ID] = c
+}
+
+// begun is the job as it was submitted, the first time it is asked for.
+func (c *current) begun() *Job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh := c.fresh
+	c.fresh = nil
+	return fresh
+}
+
+// leave stops following a job and wakes who waits for it.
+func (q *Queue) leave(id string) {
+	q.mu.Lock()
+	c := q.current[id]
+	delete(q.current, id)
+	if c != nil && c.isStored() {
+		q.spoken = append(q.spoken, id)
+	}
+	q.mu.Unlock()
+	if c != nil {
+		c.wake()
+	}
+}
+
+// finished tells everybody that a job is over.
+func (q *Queue) finished(j Job) {
+	q.leave(j.ID)
+	e := Finished{ID: j.ID, Name: j.Name, Creator: j.Creator, State: j.State}
+	if j.Error != nil {
+		e.Error = j.Error.Message
+	}
+	if !j.Started.IsZero() {
+		e.TookMS = j.Finished.Sub(j.Started).Milliseconds()
+	}
+	q.options.Events.Publish(e)
+}
+
+// following is what is known of a job that is not over, or nil.
+func (q *Queue) following(id string) *current {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.current[id]
+}
+
+// Running is how many jobs this process has in hand.
+func (q *Queue) Running() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.current)
+}
+
+func (c *current) begin(journal *host.Journal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.journal, c.lines, c.spread, c.anew = journal, nil, 0, true
+}
+
+// halt stops the script at its next effect. The channel is closed when no call
+// is under way that must not be made twice; it is nil when no script runs.
+func (c *current) halt(cause error) (settled <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.journal == nil {
+		return nil
+	}
+	return c.journal.Halt(cause)
+}
+
+func (c *current) progress(fraction float64, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fraction, c.message, c.moved = fraction, message, true
+}
+
+func (c *current) say(line host.Line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines, c.moved = append(c.lines, line), true
+}
+
+func (c *current) isStored() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stored
+}
+
+// overlay adds to a stored job what only its run knows.
+func (c *current) overlay(j *Job) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	j.Progress, j.Message, j.Output = c.fraction, c.message, slices.Clone(c.lines)
+}
+
+// await has woke told, once, when the job is over; it returns how to stop that.
+func (c *current) await(woke chan<- struct{}) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiters = append(c.waiters, woke)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if i := slices.Index(c.waiters, woke); i >= 0 {
+			c.waiters = slices.Delete(c.waiters, i, i+1)
+		}
+	}
+}
+
+func (c *current) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, woke := range c.waiters {
+		select {
+		case woke <- struct{}{}:
+		default: // it is awake already
+		}
+	}
+	c.waiters = nil
+}

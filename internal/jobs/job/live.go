@@ -1,0 +1,176 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// spreadTime is how often other nodes are let know how far jobs are. One that is over
+// sooner is not spoken of.
+const spreadTime = time.Second / 2
+
+// advance is what became of a running job since that was last stored.
+type advance struct {
+	job      string
+	fraction float64
+	message  string
+	first    int // number of the first of lines
+	lines    []host.Line
+	anew     bool // the run began again: what it said before does not count
+}
+
+// advance is what other nodes do not know yet; ok is false when there is nothing.
+func (c *current) advance(id string) (a advance, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.moved {
+		return a, false
+	}
+	a = advance{job: id, fraction: c.fraction, message: c.message, first: c.spread, lines: slices.Clone(c.lines[c.spread:]), anew: c.anew}
+	c.moved, c.anew, c.spread, c.stored = false, false, len(c.lines), true
+	return a, true
+}
+
+// unspread has an advance stored again that could not be.
+func (c *current) unspread(a advance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moved, c.anew = true, c.anew || a.anew
+	c.spread = min(c.spread, a.first)
+}
+
+// spread lets other nodes know how far the jobs of this one are, until ctx ends.
+func (q *Queue) spread(ctx context.Context) {
+	for q.options.Clock.Sleep(ctx, spreadTime) == nil {
+		if err := q.spreadOnce(ctx); err != nil && ctx.Err() == nil {
+			q.options.Log.WarnContext(ctx, "other nodes not told how far jobs are", "error", err)
+		}
+	}
+}
+
+func (q *Queue) spreadOnce(ctx context.Context) error {
+	q.mu.Lock()
+	running, over := maps.Clone(q.current), q.spoken
+	q.spoken = nil
+	q.mu.Unlock()
+	var moved []advance
+	for id, c := range running {
+		if a, ok := c.advance(id); ok {
+			moved = append(moved, a)
+		}
+	}
+	if len(moved)+len(over) == 0 {
+		return nil
+	}
+	err := q.db.Write(ctx, func(tx *db.Tx) error {
+		for _, a := range moved {
+			if err := q.storeAdvance(ctx, tx, a); err != nil {
+				return err
+			}
+		}
+		return forgetLive(ctx, tx, over)
+	})
+	if err != nil {
+		for _, a := range moved {
+			running[a.job].unspread(a)
+		}
+		q.mu.Lock()
+		q.spoken = append(q.spoken, over...)
+		q.mu.Unlock()
+	}
+	return err
+}
+
+// storeAdvance stores how far a job is, unless it is not this node's any more.
+func (q *Queue) storeAdvance(ctx context.Context, tx *db.Tx, a advance) error {
+	var ours bool
+	err := tx.QueryRow(ctx, "SELECT node = $2 AND finished = 0 FROM jobs WHERE id = $1", a.job, q.options.Node).Scan(&ours)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !ours {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO job_live (job, fraction, message) VALUES ($1, $2, $3)
+		ON CONFLICT (job) DO UPDATE SET fraction = excluded.fraction, message = excluded.message`, a.job, a.fraction, a.message); err != nil {
+		return err
+	}
+	if a.anew {
+		if _, err := tx.Exec(ctx, "DELETE FROM job_said WHERE job = $1", a.job); err != nil {
+			return err
+		}
+	}
+	if len(a.lines) == 0 {
+		return nil
+	}
+	lines, err := json.Marshal(a.lines)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO job_said (job, first, lines) VALUES ($1, $2, $3) ON CONFLICT (job, first) DO UPDATE SET lines = excluded.lines",
+		a.job, a.first, lines)
+	return err
+}
+
+// forgetLive removes what is known only while jobs are not over.
+func forgetLive(ctx context.Context, tx *db.Tx, jobs []string) error {
+	for _, id := range jobs {
+		for _, table := range []string{"job_live", "job_said"} {
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE job = $1", id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// overlayOther adds to a job of another node how far it is, and what it said.
+func (q *Queue) overlayOther(ctx context.Context, j *Job) error {
+	return q.db.Read(ctx, func(tx *db.Tx) error {
+		err := tx.QueryRow(ctx, "SELECT fraction, message FROM job_live WHERE job = $1", j.ID).Scan(&j.Progress, &j.Message)
+		if err != nil {
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			return err
+		}
+		parts, err := db.All(ctx, tx, func(row db.Scanner) (lines []host.Line, err error) {
+			var raw []byte
+			if err := row.Scan(&raw); err != nil {
+				return nil, err
+			}
+			return lines, json.Unmarshal(raw, &lines)
+		}, "SELECT lines FROM job_said WHERE job = $1 ORDER BY first", j.ID)
+		j.Output = slices.Concat(parts...)
+		return err
+	})
+}
+
+// overlayOthers adds to jobs of other nodes how far they are.
+func (q *Queue) overlayOthers(ctx context.Context, jobs []*Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	return q.db.Read(ctx, func(tx *db.Tx) error {
+		far := map[string]Job{}
+		_, err := db.All(ctx, tx, func(row db.Scanner) (j Job, err error) {
+			err = row.Scan(&j.ID, &j.Progress, &j.Message)
+			far[j.ID] = j
+			return j, err
+		}, "SELECT job, fraction, message FROM job_live")
+		for _, j := range jobs {
+			if at, ok := far[j.ID]; ok {
+				j.Progress, j.Message = at.Progress, at.Message
+			}
+		}
+		return err
+	})
+}

@@ -1,0 +1,246 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Status is a job as it stands now, with what it has said so far.
+func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
+	if err := q.mine(ctx, unknown, id); err != nil {
+		return Job{}, err
+	}
+	c := q.following(id)
+	j, _, err := q.load(ctx, id)
+	if err != nil {
+		return Job{}, err
+	}
+	switch {
+	case j.State.Final():
+	case c != nil:
+		c.overlay(&j)
+	case q.options.Node != "":
+		err = q.overlayOther(ctx, &j)
+	}
+	return j, err
+}
+
+// Logs is what a job said, beginning with line number from.
+func (q *Queue) Logs(ctx context.Context, id string, from int) ([]host.Line, error) {
+	j, err := q.Status(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return j.Output[min(max(from, 0), len(j.Output)):], nil
+}
+
+// Filter chooses jobs. Zero fields choose all.
+type Filter struct {
+	State    State
+	Tag      string
+	Creator  string
+	Schedule string
+}
+
+func (f Filter) where() (string, []any) {
+	var conditions []string
+	var args []any
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	if f.State != "" {
+		add("state = $%d", string(f.State))
+	}
+	if f.Creator != "" {
+		add("creator = $%d", f.Creator)
+	}
+	if f.Schedule != "" {
+		add("schedule = $%d", f.Schedule)
+	}
+	if f.Tag != "" {
+		add("id IN (SELECT job FROM job_tags WHERE tag = $%d)", f.Tag)
+	}
+	if len(conditions) == 0 {
+		return "TRUE", nil
+	}
+	return strings.Join(conditions, " AND "), args
+}
+
+// Page is a part of a list, the newest jobs first.
+type Page struct {
+	Jobs  []Job
+	Total int    // of the whole list
+	Next  string // cursor of the next part; "" at the end
+}
+
+// List is the jobs that the filter chooses: at most limit of them, zero meaning
+// 100, from where cursor says, "" being the beginning.
+func (q *Queue) List(ctx context.Context, f Filter, limit int, cursor string) (page Page, err error) {
+	if limit <= 0 {
+		limit = 100
+	}
+	before, id, err := parseCursor(cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	where, args := f.where()
+	where, args = ofOwner(ctx, where, args)
+	err = q.db.Read(ctx, func(tx *db.Tx) error {
+		if err := tx.QueryRow(ctx, "SELECT count(*) FROM jobs WHERE "+where, args...).Scan(&page.Total); err != nil {
+			return err
+		}
+		n := len(args)
+		all := append(slices.Clone(args), before, id, limit+1)
+		page.Jobs, err = db.All(ctx, tx, func(row db.Scanner) (Job, error) { return scan(row) },
+			fmt.Sprintf("SELECT %s FROM jobs WHERE %s AND (created < $%d OR created = $%d AND id < $%d) ORDER BY created DESC, id DESC LIMIT $%d",
+				columns, where, n+1, n+1, n+2, n+3), all...)
+		return err
+	})
+	if err != nil {
+		return Page{}, fault.Wrap(fault.Internal, err, "list jobs")
+	}
+	if len(page.Jobs) > limit {
+		page.Jobs = page.Jobs[:limit]
+		last := page.Jobs[limit-1]
+		page.Next = fmt.Sprintf("%d.%s", last.Created.UnixMicro(), last.ID)
+	}
+	return page, q.overlayAll(ctx, page.Jobs)
+}
+
+// overlayAll adds to jobs that are not over how far they are.
+func (q *Queue) overlayAll(ctx context.Context, jobs []Job) error {
+	var others []*Job
+	for i := range jobs {
+		j := &jobs[i]
+		if j.State.Final() {
+			continue
+		}
+		if c := q.following(j.ID); c != nil {
+			c.overlay(j)
+			j.Output = nil
+		} else if q.options.Node != "" {
+			others = append(others, j)
+		}
+	}
+	return q.overlayOthers(ctx, others)
+}
+
+// parseCursor reads what List gave as Next: the time and id of the last job seen.
+func parseCursor(cursor string) (before int64, id string, err error) {
+	if cursor == "" {
+		return 1 << 62, "", nil
+	}
+	micros, id, ok := strings.Cut(cursor, ".")
+	before, err = strconv.ParseInt(micros, 10, 64)
+	if !ok || err != nil {
+		return 0, "", fault.New(fault.InvalidParams, "%q is no cursor", cursor).WithHint("use next_cursor of the answer before, as it is")
+	}
+	return before, id, nil
+}
+
+// Stats is how many jobs there are in each state.
+func (q *Queue) Stats(ctx context.Context) (map[State]int, error) {
+	var stats map[State]int
+	where, args := ofOwner(ctx, "TRUE", nil)
+	err := q.db.Read(ctx, func(tx *db.Tx) error {
+		stats = map[State]int{}
+		_, err := db.All(ctx, tx, func(row db.Scanner) (struct{}, error) {
+			var state State
+			var n int
+			err := row.Scan(&state, &n)
+			stats[state] = n
+			return struct{}{}, err
+		}, "SELECT state, count(*) FROM jobs WHERE "+where+" GROUP BY state", args...)
+		return err
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "count jobs")
+	}
+	return stats, nil
+}
+
+// Active are the ids of all jobs that are not over.
+func (q *Queue) Active() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ids := make([]string, 0, len(q.current))
+	for id := range q.current {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// longestPoll bounds how long Poll waits.
+const longestPoll = 60 * time.Second
+
+// Poll waits until one of the jobs is over, or all of them, at most timeout and
+// never longer than a minute. It gives those that are over, in the order asked
+// for, and the ids of the rest; unknown ids are an error that names them.
+func (q *Queue) Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error) {
+	if err := q.mine(ctx, unknown, ids...); err != nil {
+		return nil, nil, err
+	}
+	woke := make(chan struct{}, 1)
+	for _, id := range ids { // before the first look, so that no end is missed
+		if c := q.following(id); c != nil {
+			defer c.await(woke)()
+		} else {
+			defer q.awaitOther(id, woke)()
+		}
+	}
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer q.options.Clock.AfterFunc(min(timeout, longestPoll), func() { cancel(errPolled) })()
+	for {
+		done, pending, err = q.sort(ctx, ids)
+		if err != nil || len(pending) == 0 || !all && len(done) > 0 {
+			return done, pending, err
+		}
+		select {
+		case <-woke:
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return nil, nil, context.Cause(ctx)
+			}
+			return done, pending, nil
+		}
+	}
+}
+
+// errPolled ends a Poll whose time is over.
+var errPolled = fault.New(fault.Timeout, "the jobs are not over yet")
+
+// sort parts jobs that are over from those that are not.
+func (q *Queue) sort(ctx context.Context, ids []string) (done []Job, pending []string, err error) {
+	var missing []string
+	for _, id := range ids {
+		if q.following(id) != nil {
+			pending = append(pending, id)
+			continue
+		}
+		j, err := q.Status(ctx, id)
+		switch {
+		case fault.CodeOf(err) == fault.NotFound:
+			missing = append(missing, id)
+		case err != nil:
+			return nil, nil, err
+		case !j.State.Final():
+			pending = append(pending, id)
+		default:
+			done = append(done, j)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, nil, unknown(missing...)
+	}
+	return done, pending, nil
+}

@@ -1,0 +1,184 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+
+	"github.com/luanette/luanette/internal/jobs/durable"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Several nodes may run jobs of one database. A job is the node's that was asked
+// for it, until that node is gone: then another
+// adopts it. The node in a job's row is the only one that may say how the
+// job ended, and the engine lets only one record what it does.
+
+// topic is where nodes tell each other which job is over.
+const topic = "jobs"
+
+// Owners are the nodes that have jobs which are not over.
+func (q *Queue) Owners(ctx context.Context) (nodes []string, err error) {
+	err = q.db.Read(ctx, func(tx *db.Tx) error {
+		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
+			"SELECT DISTINCT node FROM jobs WHERE finished = 0")
+		return err
+	})
+	return nodes, err
+}
+
+// Adopt has jobs go on that nodes which are gone did not finish.
+func (q *Queue) Adopt(ctx context.Context, gone []string) error {
+	if q.writable() != nil {
+		return nil //nolint:nilerr // another writes here, and adopts them
+	}
+	var failed []error
+	for _, node := range gone {
+		if node == q.options.Node {
+			continue
+		}
+		ids, err := q.inherit(ctx, node)
+		if err != nil {
+			return err
+		}
+		if len(ids) > 0 {
+			q.options.Log.InfoContext(ctx, "going on with jobs of a node that is gone", "count", len(ids))
+			failed = append(failed, q.persist(ctx, q.engine.Return))
+		}
+		for _, id := range ids {
+			// One that cannot be resumed now is ours already: see Recheck.
+			failed = append(failed, q.persist(ctx, func() error { return q.engine.Resume(id) }))
+		}
+		failed = append(failed, q.engine.Bury(node))
+	}
+	return errors.Join(failed...)
+}
+
+// inherit makes a node's jobs this one's.
+func (q *Queue) inherit(ctx context.Context, node string) (ids []string, err error) {
+	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
+			`UPDATE jobs SET node = $1, state = 'pending' WHERE node = $2 AND finished = 0 RETURNING id`, q.options.Node, node)
+		return err
+	})
+	slices.Sort(ids)
+	return ids, err
+}
+
+// own makes a job this node's that the engine handed to it.
+func (q *Queue) own(ctx context.Context, j Job) error {
+	if q.following(j.ID) == nil {
+		q.enter(j, false)
+	}
+	if q.options.Node == "" {
+		return nil
+	}
+	err := q.persist(ctx, func() error {
+		return q.db.Write(ctx, func(tx *db.Tx) error {
+			result, err := tx.Exec(ctx, "UPDATE jobs SET node = $2 WHERE id = $1 AND finished = 0", j.ID, q.options.Node)
+			if err != nil {
+				return err
+			}
+			if n, err := result.RowsAffected(); err != nil || n > 0 {
+				return err
+			}
+			return sql.ErrNoRows
+		})
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return errCancelled
+	}
+	return err
+}
+
+// lost is why a job cannot begin here: it is over, or another node's.
+func (q *Queue) lost(ctx context.Context, id string) error {
+	if _, over, err := q.whose(ctx, id); err != nil || !over {
+		return durable.ErrTaken
+	}
+	return errCancelled
+}
+
+// Recheck stops jobs here that other nodes have adopted.
+func (q *Queue) Recheck(ctx context.Context) error {
+	if err := q.engine.Return(); err != nil {
+		return err
+	}
+	for _, id := range q.engine.Active() {
+		node, over, err := q.whose(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case over:
+			q.engine.Cancel(id, errCancelled)
+		case node != q.options.Node:
+			q.engine.Cancel(id, durable.ErrTaken)
+		}
+	}
+	return nil
+}
+
+// whose tells which node has a job, and whether it is over.
+func (q *Queue) whose(ctx context.Context, id string) (node string, over bool, err error) {
+	err = q.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, "SELECT node, finished > 0 FROM jobs WHERE id = $1", id).Scan(&node, &over)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", true, nil
+	}
+	return node, over, err
+}
+
+// listen hears of jobs that are over: it wakes who waits here for them, and stops
+// those that were cancelled elsewhere.
+func (q *Queue) listen(ctx context.Context) {
+	_ = q.db.Listen(ctx, topic, func(news db.News) {
+		if news.Missed {
+			q.wakeOthers("")
+			if err := q.Recheck(ctx); err != nil && ctx.Err() == nil {
+				q.options.Log.WarnContext(ctx, "jobs of this node not looked at", "error", err)
+			}
+			return
+		}
+		q.wakeOthers(news.Payload)
+		if !q.engine.Running(news.Payload) {
+			return
+		}
+		if j, _, err := q.load(ctx, news.Payload); err == nil && j.State == Cancelled {
+			q.engine.Cancel(news.Payload, errCancelled)
+		}
+	})
+}
+
+// awaitOther has woke told when another node's job is over; it returns how to
+// stop that.
+func (q *Queue) awaitOther(id string, woke chan<- struct{}) (stop func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiters[id] = append(q.waiters[id], woke)
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		rest := slices.DeleteFunc(q.waiters[id], func(c chan<- struct{}) bool { return c == woke })
+		if q.waiters[id] = rest; len(rest) == 0 {
+			delete(q.waiters, id)
+		}
+	}
+}
+
+// wakeOthers wakes who waits for another node's job; "" is all of them.
+func (q *Queue) wakeOthers(id string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for of, waiting := range q.waiters {
+		for _, woke := range waiting {
+			if id == "" || of == id {
+				select {
+				case woke <- struct{}{}:
+				default: // it is awake already
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package job_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// Two nodes run jobs of one database: what one began and did not finish the other
+// goes on with, and whoever waits or cancels may ask either.
+func TestJobsMoveBetweenNodes(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
+	defer shut(t, a)
+	b := open(t, dbtest.Open(t, url), there, job.Options{Node: "b"})
+	defer shut(t, b)
+	j := submit(t, a, job.Spec{Source: "write:one spin write:two"})
+	<-here.in
+	recorded(t, b, j, 1)
+	owners, err := b.Owners(t.Context())
+	if err != nil || !slices.Equal(owners, []string{"a"}) {
+		t.Errorf("owners %v (%v)", owners, err)
+	}
+	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Recheck(t.Context()); err != nil { // a was not dead after all
+		t.Fatal(err)
+	}
+	<-there.in
+	if n := here.times(j, "write:one") + there.times(j, "write:one"); n != 1 {
+		t.Errorf("the first effect happened %d times", n)
+	}
+	for _, q := range []*job.Queue{a, b} { // one of them waits for the other's
+		var asked sync.WaitGroup
+		asked.Go(func() {
+			if _, err := q.Cancel(t.Context(), j); err != nil {
+				t.Error(err)
+			}
+		})
+		done, pending, err := q.Poll(t.Context(), []string{j}, time.Minute, true)
+		if err != nil || len(done) != 1 || done[0].State != job.Cancelled {
+			t.Errorf("done %v, pending %v (%v)", done, pending, err)
+		}
+		asked.Wait()
+	}
+}
+
+// recorded waits until the outcomes of n effects are in the journal: who goes on with a
+// job before that cannot tell what became of them.
+func recorded(t *testing.T, q *job.Queue, id string, n int) {
+	t.Helper()
+	clocktest.Await(t, func() bool {
+		steps, err := q.Journal(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := 0
+		for _, step := range steps {
+			if step.Done {
+				done++
+			}
+		}
+		return done == n
+	})
+}
+
+// A node that was taken for dead does nothing more to the world.
+func TestAnOusterStops(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	here.hold = make(chan struct{})
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
+	defer shut(t, a)
+	j := submit(t, a, job.Spec{Source: "write:one wait:two write:three"})
+	<-here.in
+	b := open(t, dbtest.Open(t, url), there, job.Options{Node: "b"})
+	defer shut(t, b)
+	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := b.Poll(t.Context(), []string{j}, time.Minute, true)
+	if err != nil || len(done) != 1 || done[0].State != job.Failed {
+		t.Fatalf("done %v (%v), want it failed: nobody knows what became of the second", done, err)
+	}
+	close(here.hold)
+	again := submit(t, a, job.Spec{Source: "write:more"}) // a goes on as a node
+	if done, _, err := a.Poll(t.Context(), []string{again}, time.Minute, true); err != nil || len(done) != 1 || done[0].State != job.Complete {
+		t.Errorf("done %v (%v)", done, err)
+	}
+	if n := here.times(j, "write:three") + there.times(j, "write:three"); n != 0 {
+		t.Errorf("the third effect happened %d times", n)
+	}
+	if now, err := a.Status(t.Context(), j); err != nil || now.State != job.Failed {
+		t.Errorf("it is %s (%v)", now.State, err)
+	}
+}
+
+// How far a job is and what it has said is known on every node, also when the one
+// that runs it is another than at first; when it is over nothing of that is left.
+func TestHowFarAJobIsIsKnownElsewhere(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here, there := newStage(), newStage()
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a"})
+	defer shut(t, a)
+	d := dbtest.Open(t, url)
+	b := open(t, d, there, job.Options{Node: "b"})
+	defer shut(t, b)
+	j := submit(t, a, job.Spec{Source: "say:one half say:two write:it spin"})
+	<-here.in
+	recorded(t, b, j, 1)
+	seen := func(q *job.Queue) job.Job {
+		t.Helper()
+		var now job.Job
+		clocktest.Await(t, func() bool { // another node stores it
+			var err error
+			if now, err = q.Status(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+			return len(now.Output) == 2
+		}, func() string { return fmt.Sprintf("%+v", now) })
+		return now
+	}
+	if now := seen(b); now.Progress != 0.5 || now.Message != "half way" || now.Output[1].Text != "two" {
+		t.Errorf("seen from elsewhere it is %+v", now)
+	}
+	page, err := b.List(t.Context(), job.Filter{}, 0, "")
+	if err != nil || len(page.Jobs) != 1 || page.Jobs[0].Progress != 0.5 || page.Jobs[0].Output != nil {
+		t.Errorf("listed elsewhere as %+v (%v)", page.Jobs, err)
+	}
+	if err := b.Adopt(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Recheck(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-there.in
+	if now := seen(a); now.Output[0].Text != "one" {
+		t.Errorf("taken over it is %+v", now)
+	}
+	if _, err := a.Cancel(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	await(t, b, j)
+	var left int
+	clocktest.Await(t, func() bool {
+		if err := d.Read(t.Context(), func(tx *db.Tx) error {
+			return tx.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM job_live) + (SELECT count(*) FROM job_said)").Scan(&left)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return left == 0
+	}, func() string { return fmt.Sprintf("%d rows are left", left) })
+}
+
+// The end of a job that is cancelled is told once, by whichever node is asked and
+// whether it runs there, elsewhere, or has not begun.
+func TestACancelledJobsEndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Postgres(t)
+	here := newStage()
+	bus := event.New(event.BusOptions{})
+	told := bus.Subscribe(event.Options{Types: []string{"job.finished"}})
+	defer told.Close()
+	a := open(t, dbtest.Open(t, url), here, job.Options{Node: "a", Events: bus})
+	b := open(t, dbtest.Open(t, url), newStage(), job.Options{Node: "b", Events: bus})
+	var jobs []string
+	for _, by := range []*job.Queue{a, b} {
+		running := submit(t, a, job.Spec{Source: "spin"})
+		<-here.in
+		waiting := submit(t, a, job.Spec{Source: "spin", Delay: time.Hour})
+		jobs = append(jobs, running, waiting)
+		for _, id := range []string{running, waiting} {
+			if done, err := by.Cancel(t.Context(), id); err != nil || !done {
+				t.Errorf("cancelled: %t (%v)", done, err)
+			}
+			await(t, a, id) // until it has stopped
+		}
+	}
+	shut(t, a)
+	shut(t, b)
+	times := map[string]int{}
+	for e, ok := told.Poll(); ok; e, ok = told.Poll() {
+		times[e.Data.(job.Finished).ID]++
+	}
+	for i, id := range jobs {
+		if times[id] != 1 {
+			t.Errorf("the end of job %d was told %d times", i, times[id])
+		}
+	}
+}

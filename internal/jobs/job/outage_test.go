@@ -1,0 +1,123 @@
+package job_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// shaky is somebody who runs jobs and decides about them, and has the database go
+// away, each time once, at the moment that the job's name says.
+type shaky struct {
+	*desk
+	t      *testing.T
+	server *dbtest.Server
+	back   sync.WaitGroup // it is there again
+
+	mu     sync.Mutex
+	shaken map[string]bool
+	made   map[string]int
+}
+
+// at makes it the moment of a job, and tells whether it was.
+func (s *shaky) at(moment, name string) bool {
+	s.mu.Lock()
+	first := moment == name && !s.shaken[name]
+	if first {
+		s.shaken[name] = true
+	}
+	s.mu.Unlock()
+	if first {
+		s.server.Stop(s.t, "immediate")
+		s.back.Go(func() { s.server.Start(s.t) })
+	}
+	return first
+}
+
+func (s *shaky) Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error) {
+	s.at("begin", who.Name)
+	if who.Name != "ask" {
+		return nil, nil
+	}
+	return s.desk.Judge(ctx, who, past)
+}
+
+func (s *shaky) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
+	pending, err := s.desk.Ask(ctx, p)
+	s.say(pending.ID, host.Allow)
+	return pending, err
+}
+
+// RunJob makes one effect that must not be made twice.
+func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome, err error) {
+	ran := false
+	effect := host.Effect{Seq: 1, Name: "stage.write", Kind: host.Write, Args: []host.Value{task.Name}}
+	_, err = task.Door.Pass(ctx, effect, func(context.Context) ([]host.Value, error) {
+		s.mu.Lock()
+		s.made[task.Name]++
+		s.mu.Unlock()
+		ran = true
+		s.at("effect", task.Name)
+		return nil, nil
+	})
+	for seq := int64(2); seq <= 3 && err == nil; seq++ { // the last waits until the one before is recorded
+		_, err = task.Door.Pass(ctx, host.Effect{Seq: seq, Name: "stage.again", Kind: host.Repeat, Args: []host.Value{task.Name}}, func(context.Context) ([]host.Value, error) {
+			s.at("time", task.Name)
+			return nil, nil
+		})
+	}
+	if task.Name == "time" && ran { // a record before the last effect waited until it was late
+		return outcome, fault.New(fault.Timeout, "out of time")
+	}
+	s.at("end", task.Name)
+	s.at("ask", task.Name)
+	return job.Outcome{Result: json.RawMessage(`"done"`)}, err
+}
+
+// However a job stands when the database goes away, it goes on when that is back,
+// and nothing is done twice.
+func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	s := &shaky{desk: newDesk(), t: t, server: server, shaken: map[string]bool{}, made: map[string]int{}}
+	q := open(t, d, s, job.Options{Node: "a", Approvals: s, Events: event.New(event.BusOptions{})})
+	defer shut(t, q)
+	for _, moment := range []string{"begin", "effect", "time", "end", "ask"} {
+		if j := patientlyDone(t, q, job.Spec{Source: "x", Name: moment}); j.State != job.Complete || string(j.Result) != `"done"` {
+			t.Errorf("%s: it ended %s with %s %+v", moment, j.State, j.Result, j.Error)
+		}
+		s.back.Wait()
+		if n := s.made[moment]; n != 1 || !s.shaken[moment] {
+			t.Errorf("%s: the effect was made %d times, shaken %t", moment, n, s.shaken[moment])
+		}
+	}
+}
+
+// patientlyDone has a job done as a client does, which tries again.
+func patientlyDone(t *testing.T, q *job.Queue, s job.Spec) job.Job {
+	ctx, _ := db.Patiently(t.Context())
+	submitted, err := q.Submit(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := q.Poll(ctx, []string{submitted.ID}, longTime, true)
+	if err != nil || len(done) != 1 {
+		t.Errorf("waiting for %s: %v", submitted.ID, err)
+		return job.Job{}
+	}
+	return done[0]
+}

@@ -1,0 +1,103 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// own stores whose a job or schedule is, in the transaction that stores itself. To
+// the local owner belongs what has no row.
+func own(ctx context.Context, tx *db.Tx, id string) error {
+	who := principal.Of(ctx)
+	if who.ID == principal.LocalID {
+		return nil
+	}
+	asker, err := json.Marshal(who)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO job_owners (id, owner, asker) VALUES ($1, $2, $3)", id, who.ID, string(asker))
+	return err
+}
+
+// askerOf is who began a job or schedule, as they were then.
+func askerOf(ctx context.Context, tx *db.Tx, id string) (who principal.Principal, err error) {
+	var asker string
+	err = tx.QueryRow(ctx, "SELECT asker FROM job_owners WHERE id = $1", id).Scan(&asker)
+	if errors.Is(err, sql.ErrNoRows) {
+		return principal.Local(), nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(asker), &who)
+	}
+	return who, err
+}
+
+// as returns ctx with who began a job, with the rights they have now. It is an
+// error when they have none any more.
+func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
+	var who principal.Principal
+	err := q.db.Read(ctx, func(tx *db.Tx) (err error) {
+		who, err = askerOf(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return ctx, fault.Wrap(fault.Unavailable, err, "find out whose job %s is", id)
+	}
+	if who.ID == principal.LocalID {
+		return ctx, nil
+	}
+	if q.options.Standing != nil {
+		if who, err = q.options.Standing(ctx, who); err != nil {
+			return ctx, err
+		}
+	}
+	return principal.With(ctx, who), nil
+}
+
+// mine refuses what is another's, as if it were not there.
+func (q *Queue) mine(ctx context.Context, refuse func(ids ...string) error, ids ...string) error {
+	who := principal.Of(ctx)
+	if who.Admin() {
+		return nil
+	}
+	var others []string
+	err := q.db.Read(ctx, func(tx *db.Tx) error {
+		others = nil
+		for _, id := range ids {
+			asker, err := askerOf(ctx, tx, id)
+			if err != nil {
+				return err
+			}
+			if !who.Owns(asker.ID) {
+				others = append(others, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "find out whose jobs these are")
+	}
+	if len(others) > 0 {
+		return refuse(others...)
+	}
+	return nil
+}
+
+// ofOwner narrows a query over jobs or schedules to the caller's own; args are
+// those it has already.
+func ofOwner(ctx context.Context, where string, args []any) (string, []any) {
+	who := principal.Of(ctx)
+	if who.Admin() {
+		return where, args
+	}
+	args = append(args, who.ID)
+	return fmt.Sprintf("%s AND id IN (SELECT id FROM job_owners WHERE owner = $%d)", where, len(args)), args
+}

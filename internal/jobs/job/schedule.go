@@ -1,0 +1,167 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Schedule starts a job again and again. It is kept like a job: it goes on after
+// a restart. Times that went by meanwhile are made up for by one job, and a time
+// at which the job before is not over is passed over.
+type Schedule struct {
+	ID string
+	Spec
+	Cron    string
+	Zone    string // of the IANA database; "" is the server's own
+	Created time.Time
+	Next    time.Time // when it starts the next job; zero when it will not
+	Paused  bool
+	Last    time.Time // when it started the last job; zero before the first
+	LastJob string
+	Started int // jobs so far
+	Skipped int // times passed over
+}
+
+// mostSchedules is how many there can be: each is looked at when it is its time.
+const mostSchedules = 1000
+
+// Schedule keeps a schedule. Its first job starts at the first time that the
+// expression names.
+func (q *Queue) Schedule(ctx context.Context, s Spec, expression, zone string) (Schedule, error) {
+	if err := q.writable(); err != nil {
+		return Schedule{}, err
+	}
+	s, err := s.check()
+	if err != nil {
+		return Schedule{}, err
+	}
+	if s.Delay != 0 || !s.Start.IsZero() {
+		return Schedule{}, fault.New(fault.InvalidParams, "a schedule has no delay and no start").
+			WithHint("the cron expression says when it starts")
+	}
+	r, err := readRhythm(expression, zone)
+	if err != nil {
+		return Schedule{}, err
+	}
+	now := q.options.Clock.Now()
+	made := Schedule{ID: newID(), Spec: s, Cron: expression, Zone: zone, Created: now, Next: r.after(now)}
+	if made.Next.IsZero() {
+		return Schedule{}, wrongCron(expression, "there is no such time in the next five years")
+	}
+	if err := q.insertSchedule(ctx, made); err != nil {
+		return Schedule{}, err
+	}
+	q.replan()
+	return made, nil
+}
+
+// PauseSchedule stops a schedule from starting jobs, or lets it go on: then the times
+// that went by are not made up for.
+func (q *Queue) PauseSchedule(ctx context.Context, id string, paused bool) (Schedule, error) {
+	if err := q.writable(); err != nil {
+		return Schedule{}, err
+	}
+	if err := q.mine(ctx, unknownSchedules, id); err != nil {
+		return Schedule{}, err
+	}
+	s, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
+		if s.Paused == paused {
+			return nil
+		}
+		s.Paused, s.Next = paused, time.Time{}
+		if paused {
+			return nil
+		}
+		r, err := readRhythm(s.Cron, s.Zone)
+		if err != nil {
+			return err
+		}
+		s.Next = r.after(q.options.Clock.Now())
+		return nil
+	})
+	q.replan()
+	return s, err
+}
+
+// replan has the times looked at anew.
+func (q *Queue) replan() {
+	select {
+	case q.planned <- struct{}{}:
+	default: // it will be
+	}
+}
+
+// longestNap bounds how long the clock of the machine is trusted to run as ours
+// does: it may be set, or the machine sent to sleep.
+const longestNap = time.Minute
+
+// keepTime starts the jobs of schedules until ctx ends.
+func (q *Queue) keepTime(ctx context.Context) {
+	for ctx.Err() == nil {
+		next, err := q.startDue(ctx)
+		nap := longestNap
+		if err != nil && ctx.Err() == nil {
+			q.options.Log.ErrorContext(ctx, "schedules not looked at, trying again", "error", err)
+			nap = time.Second
+		} else if !next.IsZero() {
+			nap = min(nap, next.Sub(q.options.Clock.Now()))
+		}
+		due := make(chan struct{})
+		stop := q.options.Clock.AfterFunc(nap, func() { close(due) })
+		select {
+		case <-due:
+		case <-q.planned:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+}
+
+// startDue starts a job for every schedule whose time has come, and tells when
+// the next one's will.
+func (q *Queue) startDue(ctx context.Context) (next time.Time, err error) {
+	now := q.options.Clock.Now()
+	ids, err := q.dueSchedules(ctx, now)
+	if err != nil {
+		return next, err
+	}
+	for _, id := range ids {
+		if _, err := q.as(ctx, id); fault.CodeOf(err) == fault.Denied {
+			if err := q.retire(ctx, id, err); err != nil {
+				return next, err
+			}
+			continue
+		}
+		j, err := q.fire(ctx, id, now)
+		if err != nil {
+			return next, err
+		}
+		if j.ID == "" {
+			continue
+		}
+		q.admit(j)
+		if err := q.persist(ctx, func() error { return q.engine.Start(j.ID) }); err != nil {
+			return next, err // it is stored: the next process starts it
+		}
+	}
+	return q.nextDue(ctx)
+}
+
+// retire pauses a schedule whose owner may not have anything done any more.
+func (q *Queue) retire(ctx context.Context, id string, why error) error {
+	q.options.Log.WarnContext(ctx, "schedule paused", "schedule", id, "error", why)
+	_, err := q.changeSchedule(ctx, id, func(s *Schedule) error {
+		s.Paused, s.Next = true, time.Time{}
+		return nil
+	})
+	if fault.CodeOf(err) == fault.NotFound { // removed meanwhile
+		return nil
+	}
+	return err
+}
+
+func (s *Schedule) job(now time.Time) Job {
+	return Job{ID: newID(), Spec: s.Spec, Schedule: s.ID, State: Pending, Created: now, Due: now}
+}

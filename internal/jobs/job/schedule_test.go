@@ -1,0 +1,228 @@
+package job_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/jobs/job"
+)
+
+// started are the jobs of a schedule, the newest first.
+func started(t *testing.T, q *job.Queue, id string) []job.Job {
+	t.Helper()
+	page, err := q.List(t.Context(), job.Filter{Schedule: id}, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Jobs
+}
+
+func schedule(t *testing.T, q *job.Queue, s job.Spec, cron string) job.Schedule {
+	t.Helper()
+	made, err := q.Schedule(t.Context(), s, cron, "UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func only(t *testing.T, q *job.Queue) job.Schedule {
+	t.Helper()
+	all, err := q.Schedules(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("schedules %+v (%v), want one", all, err)
+	}
+	return all[0]
+}
+
+var keep = job.Options{KeepComplete: 240 * time.Hour, KeepFailed: 240 * time.Hour}
+
+// A schedule goes on after a restart, makes up for what it missed once, and
+// never starts two jobs for one time.
+func TestScheduleGoesOn(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		q := open(t, d, s, keep)
+		made := schedule(t, q, job.Spec{Source: "read:a", Creator: "amy", Tags: []string{"x"}, Priority: 3}, "*/10 * * * * *")
+		if made.Next.Second()%10 != 0 || !made.Next.After(made.Created) || made.Next.Sub(made.Created) > 10*time.Second {
+			t.Errorf("created %s, next %s", made.Created, made.Next)
+		}
+		time.Sleep(time.Until(made.Next) - time.Second)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 0 {
+			t.Errorf("%d jobs before the time", n)
+		}
+		time.Sleep(22 * time.Second)
+		synctest.Wait()
+		jobs := started(t, q, made.ID)
+		if len(jobs) != 3 || jobs[0].State != job.Complete || jobs[0].Creator != "amy" || jobs[0].Tags[0] != "x" || jobs[0].Priority != 3 {
+			t.Errorf("%d jobs in 30 seconds, the last %+v", len(jobs), jobs)
+		}
+		shut(t, q)
+
+		time.Sleep(50 * time.Second) // nobody is there
+		q = open(t, d, s, keep)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 4 {
+			t.Errorf("%d jobs after being away, want one more than 3", n)
+		}
+		got := only(t, q)
+		if got.Started != 4 || got.Skipped != 0 || got.LastJob == "" || got.Last.IsZero() || !got.Next.After(time.Now()) || got.Next.Second()%10 != 0 {
+			t.Errorf("schedule %+v", got)
+		}
+		shut(t, q)
+
+		q = open(t, d, s, keep)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 4 {
+			t.Errorf("%d jobs after a restart before the next time, want 4", n)
+		}
+		shut(t, q)
+	})
+}
+
+func TestScheduleIsPausedAndRemoved(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		q := open(t, d, newStage(), keep)
+		defer shut(t, q)
+		made := schedule(t, q, job.Spec{Source: "read:a"}, "@every 10s")
+		paused, err := q.PauseSchedule(t.Context(), made.ID, true)
+		if err != nil || !paused.Paused || !paused.Next.IsZero() {
+			t.Errorf("paused %+v (%v)", paused, err)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 0 {
+			t.Errorf("%d jobs while paused", n)
+		}
+		resumed, err := q.PauseSchedule(t.Context(), made.ID, false)
+		if err != nil || resumed.Paused || time.Until(resumed.Next).Round(time.Second) != 10*time.Second {
+			t.Errorf("resumed %+v (%v)", resumed, err)
+		}
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 1 {
+			t.Errorf("%d jobs after the pause, want 1", n)
+		}
+		if err := q.Unschedule(t.Context(), made.ID); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 1 {
+			t.Errorf("%d jobs of a removed schedule, want the one there was", n)
+		}
+		if err := q.Unschedule(t.Context(), made.ID); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("removed twice: %v", err)
+		}
+		if _, err := q.PauseSchedule(t.Context(), made.ID, true); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("paused what is gone: %v", err)
+		}
+	})
+}
+
+// A time at which the job before still runs is passed over.
+func TestScheduleDoesNotPileUp(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		q := open(t, d, newStage(), keep)
+		defer shut(t, q)
+		made := schedule(t, q, job.Spec{Source: "spin"}, "@every 5s")
+		time.Sleep(16 * time.Second)
+		synctest.Wait()
+		got := only(t, q)
+		if n := len(started(t, q, made.ID)); n != 1 || got.Started != 1 || got.Skipped != 2 {
+			t.Errorf("%d jobs, schedule %+v", n, got)
+		}
+		if _, err := q.Cancel(t.Context(), got.LastJob); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if n := len(started(t, q, made.ID)); n != 2 {
+			t.Errorf("%d jobs after the first ended, want 2", n)
+		}
+		if _, err := q.Cancel(t.Context(), only(t, q).LastJob); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWrongSchedules(t *testing.T) {
+	t.Parallel()
+	q := open(t, database(t), newStage(), job.Options{})
+	defer shut(t, q)
+	for _, each := range []struct{ cron, zone, want string }{
+		{"", "", "cron"},
+		{"* * *", "", "5"},
+		{"61 * * * *", "", "61"},
+		{"a b c d e", "", "cron expression"},
+		{"0 0 30 2 *", "", "no such time"},
+		{"TZ=UTC", "", "time zone"},
+		{"CRON_TZ=Europe/Berlin 0 0 * * *", "", "time zone"},
+		{"@sometimes", "", "sometimes"},
+		{"0 0 * * *", "Mars/Olympus", "Mars/Olympus"},
+	} {
+		made, err := q.Schedule(t.Context(), job.Spec{Source: "read:a"}, each.cron, each.zone)
+		if fault.CodeOf(err) != fault.InvalidParams || !strings.Contains(err.Error(), each.want) || fault.HintOf(err) == "" {
+			t.Errorf("%q in %q: %+v, %v", each.cron, each.zone, made, err)
+		}
+	}
+	if _, err := q.Schedule(t.Context(), job.Spec{Source: " "}, "@daily", ""); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("a schedule without a script: %v", err)
+	}
+	if _, err := q.Schedule(t.Context(), job.Spec{Source: "read:a", Delay: time.Second}, "@daily", ""); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("a schedule with a delay: %v", err)
+	}
+}
+
+// A time is meant as the zone's clocks show it.
+func TestScheduleInAZone(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		q := open(t, d, newStage(), keep)
+		defer shut(t, q)
+		made, err := q.Schedule(t.Context(), job.Spec{Source: "read:a"}, "30 7 * * *", "Asia/Kolkata")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := made.Next.UTC().Format("15:04"); at != "02:00" {
+			t.Errorf("07:30 in Kolkata is %s UTC, want 02:00", at)
+		}
+	})
+}
+
+// A job that is to start at a time waits for it, also over a restart.
+func TestStartTime(t *testing.T) {
+	t.Parallel()
+	d := database(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage()
+		q := open(t, d, s, keep)
+		at := time.Now().Add(8 * time.Second).Truncate(time.Microsecond)
+		id := submit(t, q, job.Spec{Source: "read:a", Start: at})
+		time.Sleep(4 * time.Second)
+		shut(t, q)
+		q = open(t, d, s, keep)
+		defer shut(t, q)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if j, err := q.Status(t.Context(), id); err != nil || j.State != job.Pending || !j.Due.Equal(at) {
+			t.Errorf("before its time: %+v (%v)", j, err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if j, err := q.Status(t.Context(), id); err != nil || j.State != job.Complete || j.Started.Before(at) || s.times(id, "read:a") != 1 {
+			t.Errorf("at its time: %+v (%v), done %d times", j, err, s.times(id, "read:a"))
+		}
+	})
+}

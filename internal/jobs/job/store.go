@@ -1,0 +1,203 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/jobs/durable"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// columns of a job as scan reads them; output only where it is asked for.
+const columns = "id, state, name, hash, source, params, creator, tags, priority, created, due, started, finished, result, error, schedule"
+
+func scan(row db.Scanner, more ...any) (j Job, err error) {
+	var tags string
+	var created, due, started, finished int64
+	var params, result, failure []byte
+	into := append([]any{
+		&j.ID, &j.State, &j.Name, &j.Hash, &j.Source, &params, &j.Creator, &tags, &j.Priority,
+		&created, &due, &started, &finished, &result, &failure, &j.Schedule,
+	}, more...)
+	if err := row.Scan(into...); err != nil {
+		return j, err
+	}
+	j.Params, j.Result = params, result
+	j.Created, j.Due, j.Started, j.Finished = moment(created), moment(due), moment(started), moment(finished)
+	if j.State == Complete {
+		j.Progress = 1
+	}
+	if len(failure) > 0 {
+		if err := json.Unmarshal(failure, &j.Error); err != nil {
+			return j, fmt.Errorf("read the error of job %s: %w", j.ID, err)
+		}
+	}
+	return j, json.Unmarshal([]byte(tags), &j.Tags)
+}
+
+func moment(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros)
+}
+
+func (q *Queue) insertJob(ctx context.Context, tx *db.Tx, j Job) error {
+	tags, err := json.Marshal(append([]string{}, j.Tags...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO jobs (id, state, name, hash, source, params, creator, tags, priority, created, due, schedule, node)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+		j.ID, j.State, j.Name, j.Hash, j.Source, []byte(j.Params), j.Creator, string(tags), j.Priority, j.Created.UnixMicro(), j.Due.UnixMicro(), j.Schedule, q.options.Node)
+	if err == nil {
+		err = own(ctx, tx, j.ID)
+	}
+	for _, tag := range j.Tags {
+		if err == nil {
+			_, err = tx.Exec(ctx, "INSERT INTO job_tags (tag, job) VALUES ($1, $2)", tag, j.ID)
+		}
+	}
+	return err
+}
+
+// load reads one job, with its output.
+func (q *Queue) load(ctx context.Context, id string) (j Job, tail []byte, err error) {
+	var output []byte
+	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
+		j, err = scan(tx.QueryRow(ctx, "SELECT "+columns+", output, tail FROM jobs WHERE id = $1", id), &output, &tail)
+		return err
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return j, nil, unknown(id)
+	case err != nil:
+		return j, nil, fmt.Errorf("load job %s: %w", id, err)
+	}
+	if len(output) > 0 {
+		err = json.Unmarshal(output, &j.Output)
+	}
+	return j, tail, err
+}
+
+func unknown(ids ...string) error {
+	return fault.New(fault.NotFound, "no job %s", strings.Join(ids, ", ")).
+		WithHint("job_list shows the jobs there are; finished ones are removed after a while")
+}
+
+// begin stores that a job runs now. attempts counts how often it was begun
+// without its journal growing.
+func (q *Queue) begin(ctx context.Context, id string, at time.Time, records int) (attempts int, err error) {
+	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, `UPDATE jobs SET state = 'running', started = CASE WHEN started = 0 THEN $2 ELSE started END,
+			attempts = CASE WHEN $3 > steps THEN 1 ELSE attempts + 1 END, steps = $3
+			WHERE id = $1 AND finished = 0 AND node = $4 RETURNING attempts`, id, at.UnixMicro(), records, q.options.Node).Scan(&attempts)
+	})
+	return attempts, err
+}
+
+// end stores how a job ended, unless it was cancelled meanwhile: then only what
+// it left behind is added. The job is returned as it stands.
+func (q *Queue) end(ctx context.Context, j Job, tail []byte) (stored Job, err error) {
+	failure, output, err := encoded(j.Error, j.Output)
+	if err != nil {
+		return j, err
+	}
+	lines := j.Output
+	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE jobs SET state = $2, finished = $3, result = $4, error = $5
+			WHERE id = $1 AND finished = 0 AND node = $6`, j.ID, j.State, j.Finished.UnixMicro(), []byte(j.Result), failure, q.options.Node)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "UPDATE jobs SET output = $2, tail = $3 WHERE id = $1 AND node = $4", j.ID, output, tail, q.options.Node)
+		if err != nil {
+			return err
+		}
+		var node string
+		stored, err = scan(tx.QueryRow(ctx, "SELECT "+columns+", node FROM jobs WHERE id = $1", j.ID), &node)
+		if err == nil && node != q.options.Node {
+			return durable.ErrTaken
+		}
+		stored.Output = lines
+		return errors.Join(err, tx.Notify(topic, j.ID))
+	})
+	return stored, err
+}
+
+func encoded(failure *Failure, lines []host.Line) (f, o []byte, err error) {
+	if failure != nil {
+		if f, err = json.Marshal(failure); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(lines) > 0 {
+		o, err = json.Marshal(lines)
+	}
+	return f, o, err
+}
+
+// revoke stores that a job was cancelled, unless it is over.
+func (q *Queue) revoke(ctx context.Context, id string, at time.Time) (done bool, err error) {
+	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, "UPDATE jobs SET state = 'cancelled', finished = $2 WHERE id = $1 AND finished = 0", id, at.UnixMicro())
+		if err != nil {
+			return err
+		}
+		n, err := result.RowsAffected()
+		if done = n > 0; err != nil || !done {
+			return err
+		}
+		return tx.Notify(topic, id)
+	})
+	return done, err
+}
+
+// unfinished puts what a dead process was running back into line, and lists all
+// that is not over, the oldest first.
+func (q *Queue) unfinished(ctx context.Context) (jobs []Job, err error) {
+	err = q.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, "UPDATE jobs SET state = 'pending' WHERE state IN ('running', 'waiting')"); err != nil {
+			return err
+		}
+		jobs, err = db.All(ctx, tx, func(row db.Scanner) (Job, error) { return scan(row) },
+			"SELECT "+columns+" FROM jobs WHERE state = 'pending' ORDER BY created, id")
+		return err
+	})
+	return jobs, err
+}
+
+// expired lists jobs that ended before the times given.
+func (q *Queue) expired(ctx context.Context, complete, others time.Time) (ids []string, err error) {
+	err = q.db.Read(ctx, func(tx *db.Tx) (err error) {
+		ids, err = db.All(ctx, tx, func(row db.Scanner) (id string, err error) { return id, row.Scan(&id) },
+			`SELECT id FROM jobs WHERE finished > 0 AND (state = 'complete' AND finished < $1 OR state <> 'complete' AND finished < $2)
+			ORDER BY finished LIMIT 1000`, complete.UnixMicro(), others.UnixMicro())
+		return err
+	})
+	return ids, err
+}
+
+func (q *Queue) remove(ctx context.Context, ids []string) error {
+	return q.db.Write(ctx, func(tx *db.Tx) error {
+		for _, id := range ids {
+			if _, err := tx.Exec(ctx, "DELETE FROM jobs WHERE id = $1", id); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, "DELETE FROM job_owners WHERE id = $1", id); err != nil {
+				return err
+			}
+		}
+		if q.options.Node == "" {
+			return nil
+		}
+		return forgetLive(ctx, tx, ids) // of nodes that died
+	})
+}

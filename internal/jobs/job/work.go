@@ -1,0 +1,310 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/jobs/durable"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// work is one durable run: a job from wherever it stands to its end. It was
+// promised to be done, so a database that is away is waited for.
+func (q *Queue) work(ctx context.Context, run *durable.Run) error {
+	ctx, _ = db.Patiently(ctx)
+	j, fresh, err := q.find(ctx, run.ID)
+	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
+		q.clean(run.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		if err := q.own(ctx, j); err != nil {
+			return q.stopped(ctx, j, err)
+		}
+	}
+	if err := q.wait(ctx, j); err != nil {
+		return q.stopped(ctx, j, err)
+	}
+	held := !q.apart(j) // a place to run
+	defer func() {
+		if held {
+			q.turns.give(j.Creator)
+		}
+	}()
+	past, steps, err := q.past(ctx, run, fresh)
+	if err != nil {
+		return q.conclude(ctx, j, Outcome{}, err, nil)
+	}
+	var attempts int
+	err = q.persist(ctx, func() (err error) {
+		attempts, err = q.begin(ctx, j.ID, q.options.Clock.Now(), past)
+		return err
+	})
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return q.stopped(ctx, j, q.lost(ctx, j.ID))
+	case err != nil:
+		return q.stopped(ctx, j, err)
+	case attempts > q.options.Attempts:
+		return q.conclude(ctx, j, Outcome{}, givenUp(attempts-1), nil)
+	}
+	return q.perform(ctx, run, j, steps, &held)
+}
+
+// find is the job of a run: as it was submitted, when it is fresh, or as it was
+// stored.
+func (q *Queue) find(ctx context.Context, id string) (j Job, fresh bool, err error) {
+	if c := q.following(id); c != nil {
+		if submitted := c.begun(); submitted != nil {
+			return *submitted, true, nil
+		}
+	}
+	err = q.persist(ctx, func() (err error) {
+		j, _, err = q.load(ctx, id)
+		return err
+	})
+	return j, false, err
+}
+
+// past is what a run recorded before: how many records, and the steps in them.
+func (q *Queue) past(ctx context.Context, run *durable.Run, fresh bool) (records int, steps []host.Step, err error) {
+	if fresh {
+		return 0, nil, nil
+	}
+	var past [][]byte
+	err = q.persist(ctx, func() (err error) {
+		past, err = run.Past()
+		return err
+	})
+	if err != nil {
+		return 0, nil, err
+	}
+	steps, err = host.ReadJournal(past...)
+	return len(past), steps, err
+}
+
+// wait waits until the job is due and has its turn.
+func (q *Queue) wait(ctx context.Context, j Job) error {
+	if err := q.options.Clock.Sleep(ctx, j.Due.Sub(q.options.Clock.Now())); err != nil {
+		return err
+	}
+	if q.apart(j) {
+		return nil
+	}
+	return q.turns.take(ctx, j.Creator, j.Priority)
+}
+
+// apart tells whether the job takes no turn.
+func (q *Queue) apart(j Job) bool { return q.options.Apart != nil && q.options.Apart(j.Spec) }
+
+func givenUp(attempts int) error {
+	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).
+		WithHint("the script may use up the machine; look at what it does before it is started again")
+}
+
+// perform runs the script with the steps of its journal answered. When it pauses
+// for somebody's word, its place is given to others meanwhile.
+func (q *Queue) perform(ctx context.Context, run *durable.Run, j Job, steps []host.Step, held *bool) error {
+	for {
+		over, err := q.attempt(ctx, run, j, steps)
+		if over {
+			return err
+		}
+		if !errors.Is(err, errOutage) {
+			err = q.pause(ctx, j, err, held)
+			if err != nil {
+				return q.stopped(ctx, j, err)
+			}
+		}
+		var records [][]byte
+		err = q.persist(ctx, func() (err error) {
+			records, err = q.engine.Records(j.ID)
+			return err
+		})
+		if err == nil {
+			steps, err = host.ReadJournal(records...)
+		}
+		if err != nil {
+			return q.conclude(ctx, j, Outcome{}, err, nil)
+		}
+	}
+}
+
+// errOutage means that a run came to its time limit because the database was away:
+// it goes on where it is.
+var errOutage = errors.New("the time went by while the database was away")
+
+// attempt runs the script once. It is not over when it waits for somebody's word:
+// then the error is an *asking, or when the database used up its time.
+func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []host.Step) (over bool, err error) {
+	c := q.following(j.ID)
+	if c == nil { // cancelled between two looks
+		return true, nil
+	}
+	ctx, outages := db.Patiently(ctx)
+	journal := host.NewJournal(run, q.boot)
+	gate, err := q.gate(ctx, j, steps, journal)
+	if err != nil {
+		return true, q.conclude(ctx, j, Outcome{}, err, nil)
+	}
+	replay := host.NewReplay(steps, gate.door)
+	c.begin(journal)
+	q.mu.Lock()
+	closing := q.closing
+	q.mu.Unlock()
+	if closing {
+		journal.Halt(durable.ErrClosing)
+	}
+	q.options.Events.Publish(Started{ID: j.ID, Name: j.Name, Creator: j.Creator, Resumed: len(steps) > 0})
+	var outcome Outcome
+	running, err := q.as(ctx, j.ID)
+	if err == nil {
+		outcome, err = q.runner.RunJob(running, q.task(j, c, replay))
+	}
+	late := run.Late() || outages.Met()
+	switch stopped := journal.Err(); { // also when the script made something of the refusal
+	case errors.Is(stopped, durable.ErrClosing):
+		if err := journal.Flush(); err != nil {
+			q.options.Log.ErrorContext(ctx, "end of a job's journal not stored", "job", j.ID, "error", err)
+		}
+		<-ctx.Done() // the engine closes next
+		return true, durable.ErrClosing
+	case errors.Is(stopped, durable.ErrTaken):
+		q.leave(j.ID)
+		return true, durable.ErrTaken
+	}
+	// What the door refused for good counts, whatever the script made of it.
+	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
+		err = refused
+	} else if why := unfinished(ctx, gate.paused(j, outcome, err), late, err); why != nil && journal.Flush() == nil {
+		journal.End()
+		return false, why
+	}
+	return true, q.conclude(ctx, j, outcome, err, journal.End())
+}
+
+// unfinished is why a run that has ended is not over, or nil.
+func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) error {
+	goesOn := ctx.Err() == nil
+	switch {
+	case goesOn && paused != nil:
+		return &asking{*paused}
+	case goesOn && late && fault.CodeOf(err) == fault.Timeout:
+		return errOutage
+	}
+	return nil
+}
+
+// task is a job as its runner sees it.
+func (q *Queue) task(j Job, c *current, door host.Door) Task {
+	return Task{
+		ID: j.ID, Spec: j.Spec, Created: j.Created, Door: door, Temp: q.folder(j.ID), Watch: c.say,
+		Progress: func(fraction float64, message string) {
+			c.progress(fraction, message)
+			q.options.Events.Publish(Progressed{ID: j.ID, Fraction: fraction, Message: message})
+		},
+	}
+}
+
+// conclude stores how a job ended, unless it did not: then it goes on later.
+func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error, tail []byte) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, durable.ErrTaken) {
+		q.leave(j.ID)
+	}
+	if errors.Is(cause, durable.ErrClosing) || errors.Is(cause, durable.ErrTaken) {
+		return cause
+	}
+	j.Output, j.Finished = outcome.Output, q.options.Clock.Now()
+	switch {
+	case errors.Is(cause, errCancelled):
+		j.State = Cancelled
+	case err != nil:
+		j.State, j.Error = Failed, failureOf(err)
+	default:
+		j.State, j.Result = Complete, outcome.Result
+	}
+	var stored Job
+	err = q.persist(ctx, func() (err error) {
+		stored, err = q.end(context.WithoutCancel(ctx), j, tail)
+		return err
+	})
+	if errors.Is(err, durable.ErrTaken) {
+		q.leave(j.ID)
+	}
+	if err != nil {
+		return err
+	}
+	q.clean(j.ID)
+	if stored.State == Cancelled && q.toldElsewhere(j.ID) {
+		q.leave(j.ID)
+	} else {
+		q.finished(stored)
+	}
+	return nil
+}
+
+// persist tries until the database lets it: a job that cannot be stored is not
+// over. It gives up when ctx ends, or when there is no such job.
+func (q *Queue) persist(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, durable.ErrTaken) || fault.CodeOf(err) == fault.NotFound || ctx.Err() != nil {
+			return err
+		}
+		q.options.Log.ErrorContext(ctx, "job not stored, trying again", "error", err)
+		if err := q.options.Clock.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// stopped ends a job that did not begin, or did not go on.
+func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
+	if errors.Is(err, errCancelled) || errors.Is(context.Cause(ctx), errCancelled) {
+		if q.toldElsewhere(j.ID) {
+			q.leave(j.ID)
+		} else {
+			q.settle(context.WithoutCancel(ctx), j.ID)
+		}
+		return nil
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, durable.ErrTaken) {
+		err = cause
+	}
+	if errors.Is(err, durable.ErrTaken) {
+		q.leave(j.ID)
+	}
+	if ctx.Err() != nil || errors.Is(err, durable.ErrTaken) {
+		return err
+	}
+	return q.conclude(ctx, j, Outcome{}, err, nil)
+}
+
+// folder is the job's own, or "".
+func (q *Queue) folder(id string) string {
+	if q.options.TempDir == "" {
+		return ""
+	}
+	return filepath.Join(q.options.TempDir, "job-"+id)
+}
+
+// clean removes the job's folder.
+func (q *Queue) clean(id string) {
+	folder := q.folder(id)
+	if folder == "" {
+		return
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		q.options.Log.Warn("folder of job left behind", "job", id, "error", err)
+	}
+}

@@ -1,0 +1,125 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// canAsk tells whether the client can be asked anything during this request.
+// The modern era allows it for three methods only.
+func (t *task) canAsk() bool {
+	if t.era == wire.Legacy {
+		return true
+	}
+	switch t.method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodResourcesRead:
+		return true
+	}
+	return false
+}
+
+// ask puts questions to the client and waits for all answers: as requests of our
+// own in the older era, by parking the call in the modern one.
+func (t *task) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	if err := undeclared(t.caps, questions); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.ep.hub.opts.Limits.Question,
+		fault.New(fault.Timeout, "no answer from the client within %s", t.ep.hub.opts.Limits.Question))
+	defer cancel()
+	if t.era == wire.Modern {
+		return t.askByParking(ctx, questions)
+	}
+	return t.askByRequest(ctx, questions)
+}
+
+// askByRequest sends each question on the call's stream as a request of ours.
+func (t *task) askByRequest(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+	answers := make([]json.RawMessage, len(questions))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, q := range questions {
+		group.Go(func() error {
+			answer, err := t.session.ask(ctx, t.say, q)
+			answers[i] = answer
+			return err
+		})
+	}
+	return answers, group.Wait()
+}
+
+func waitFault(ctx context.Context) error {
+	return fault.Wrap(fault.CodeOf(context.Cause(ctx)), context.Cause(ctx), "wait for the client's answer")
+}
+
+// undeclared refuses questions of a kind the client did not say it can answer.
+func undeclared(caps json.RawMessage, questions []tool.Question) error {
+	missing := map[string]json.RawMessage{}
+	for _, q := range questions {
+		name, detail, ok := capabilityOf(q)
+		if !ok {
+			return fault.New(fault.InvalidParams, "ask the client: %q is no question of MCP", q.Method)
+		}
+		declared, found := wire.Get(caps, name)
+		if !found || wire.IsNull(declared) {
+			missing[name] = json.RawMessage("{}")
+			continue
+		}
+		if _, found := wire.Get(declared, detail); detail != "" && !found {
+			missing[name] = wire.Set(nil, detail, json.RawMessage("{}"))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	refusal := wire.Errorf(wire.CodeMissingCapability, "the client did not declare a capability this request needs")
+	return fault.Wrap(fault.Denied, refusal.WithData(map[string]any{"requiredCapabilities": missing}), "ask the client").
+		WithHint("use a client that supports elicitation, sampling or roots, as the tool demands")
+}
+
+// capabilityOf is what a client must declare to be asked q: the capability, and
+// where that has kinds, which.
+func capabilityOf(q tool.Question) (name, detail string, ok bool) {
+	switch q.Method {
+	case wire.MethodElicit:
+		if mode, _ := wire.GetText(q.Params, "mode"); mode == "url" {
+			return "elicitation", "url", true
+		}
+		return "elicitation", "", true
+	case wire.MethodSample:
+		return "sampling", "", true
+	case wire.MethodRoots:
+		return "roots", "", true
+	}
+	return "", "", false
+}
+
+// ask sends one question as a request on a call's stream and waits for its answer.
+func (s *session) ask(ctx context.Context, say func(wire.Message, bool) bool, q tool.Question) (json.RawMessage, error) {
+	id, reply := s.expect()
+	defer s.unexpect(id)
+	if !say(wire.Request(id, q.Method, q.Params), true) {
+		return nil, fault.New(fault.Denied, "ask the client: it reads no event streams").
+			WithHint("the client must accept text/event-stream to be asked anything")
+	}
+	s.touch(time.Now())
+	select {
+	case m := <-reply:
+		if m.Error != nil {
+			return nil, fault.Wrap(fault.Denied, m.Error, "ask the client")
+		}
+		return m.Result, nil
+	case <-s.gone:
+		return nil, errEnded
+	case <-ctx.Done():
+		params := append(append([]byte(`{"requestId":`), id...), '}')
+		say(wire.Notification(wire.NoteCancelled, params), false)
+		return nil, waitFault(ctx)
+	}
+}

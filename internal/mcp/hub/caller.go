@@ -1,0 +1,142 @@
+package hub
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// caller is the client as whoever works on the task sees it.
+func (t *task) caller() *tool.Caller {
+	c := &tool.Caller{User: t.who, Capabilities: t.caps}
+	if t.who != "" {
+		c.ID = "user:" + t.who
+	}
+	if t.session != nil && t.era == wire.Legacy {
+		c.ID = t.session.name
+	}
+	rd := t.current()
+	if rd == nil {
+		return c
+	}
+	if rd.token != nil {
+		c.Progress = t.progress
+	}
+	if rd.level != levelNone {
+		c.Log = t.log
+	}
+	if t.canAsk() {
+		c.Ask = t.ask
+	}
+	return c
+}
+
+// pace keeps a call's progress increasing and below a rate.
+type pace struct {
+	last   float64
+	begun  bool
+	tokens float64
+	at     time.Time
+}
+
+// admit tells whether progress may be reported now. The last report of a call
+// that knows its total always may.
+func (p *pace) admit(now time.Time, report tool.Progress, perSecond int) bool {
+	if p.begun && !(report.Progress > p.last) {
+		return false
+	}
+	burst := float64(perSecond) / 2
+	if !p.begun {
+		p.tokens = burst
+	} else {
+		p.tokens = min(burst, p.tokens+now.Sub(p.at).Seconds()*float64(perSecond))
+	}
+	p.at = now
+	finished := report.Total > 0 && report.Progress >= report.Total
+	if p.begun && p.tokens < 1 && !finished {
+		return false
+	}
+	p.begun, p.last = true, report.Progress
+	p.tokens--
+	return true
+}
+
+// progress relays a report with the token the client chose.
+func (t *task) progress(report tool.Progress) {
+	if math.IsNaN(report.Progress) || math.IsInf(report.Progress, 0) {
+		return
+	}
+	t.mu.Lock()
+	rd := t.round
+	ok := rd != nil && rd.token != nil && t.pace.admit(time.Now(), report, t.ep.hub.opts.Limits.Progress)
+	t.mu.Unlock()
+	if !ok {
+		return
+	}
+	params := append([]byte(`{"progressToken":`), rd.token...)
+	params = appendNumber(append(params, `,"progress":`...), report.Progress)
+	if report.Total > 0 && !math.IsInf(report.Total, 0) {
+		params = appendNumber(append(params, `,"total":`...), report.Total)
+	}
+	if report.Message != "" {
+		params = wire.AppendText(append(params, `,"message":`...), report.Message)
+	}
+	t.say(wire.Notification(wire.NoteProgress, append(params, '}')), false)
+}
+
+func appendNumber(dst []byte, n float64) []byte {
+	return strconv.AppendFloat(dst, n, 'g', -1, 64)
+}
+
+// level is how important a log message is, or must be to be sent.
+type level int32
+
+// levels are MCP's names, by importance.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+const (
+	levelInfo level = 1
+	levelNone level = 100 // no message is that important
+)
+
+func parseLevel(name string) (level, bool) {
+	i := slices.Index(levels, name)
+	return level(i), i >= 0
+}
+
+// log relays a log message that is important enough. An unknown level counts as info.
+func (t *task) log(entry tool.Log) {
+	rd := t.current()
+	if rd == nil {
+		return
+	}
+	at, known := parseLevel(entry.Level)
+	if !known {
+		entry.Level, at = "info", levelInfo
+	}
+	want := rd.level
+	if t.session != nil && t.era == wire.Legacy {
+		want = level(t.session.level.Load())
+	}
+	if at < want {
+		return
+	}
+	t.say(wire.Notification(wire.NoteMessage, logParams(entry)), false)
+}
+
+func logParams(entry tool.Log) json.RawMessage {
+	params := wire.AppendText([]byte(`{"level":`), entry.Level)
+	if entry.Logger != "" {
+		params = wire.AppendText(append(params, `,"logger":`...), entry.Logger)
+	}
+	data := entry.Data
+	if len(data) == 0 {
+		data = json.RawMessage("null")
+	}
+	return append(append(append(params, `,"data":`...), data...), '}')
+}

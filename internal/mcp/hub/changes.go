@@ -1,0 +1,80 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// listChanges are the notifications that come together before they go out.
+var listChanges = []string{wire.NoteToolsChanged, wire.NotePromptsChanged, wire.NoteResourcesChanged}
+
+// changed takes a notification from behind the endpoint to the clients that want
+// to hear of it. Changes of a list wait a moment for more of the same, and go
+// out only when the list really is another.
+func (e *endpoint) changed(method string, params json.RawMessage) {
+	if method == wire.NoteTask {
+		e.taskChanged(params)
+		return
+	}
+	if !slices.Contains(listChanges, method) {
+		e.broadcast(method, params)
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.changes[method] != nil {
+		return
+	}
+	e.changes[method] = time.AfterFunc(e.hub.opts.Limits.Debounce, func() {
+		e.mu.Lock()
+		delete(e.changes, method)
+		e.mu.Unlock()
+		e.hub.spawn(func(ctx context.Context) {
+			if e.backend.differs(ctx, method) {
+				e.broadcast(method, nil)
+			}
+		})
+	})
+}
+
+// broadcast tells sessions and listeners.
+func (e *endpoint) broadcast(method string, params json.RawMessage) {
+	uri := ""
+	if method == wire.NoteResourceUpdated {
+		uri = uriOf(params)
+	}
+	note := wire.Notification(method, wire.StripProtocol(params))
+	message := note.Append(nil)
+	for _, s := range e.sessions.list() {
+		if s.hears(method, uri, params) {
+			s.main.offer(message)
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for l := range e.listeners {
+		if l.hears(method, uri) {
+			l.tell(note)
+		}
+	}
+}
+
+// hears tells whether a session wants a notification.
+func (s *session) hears(method, uri string, params json.RawMessage) bool {
+	if !s.ready.Load() {
+		return false
+	}
+	switch method {
+	case wire.NoteResourceUpdated:
+		return s.watches(uri)
+	case wire.NoteMessage:
+		name, _ := wire.GetText(params, "level")
+		at, _ := parseLevel(name)
+		return at >= level(s.level.Load())
+	}
+	return true
+}

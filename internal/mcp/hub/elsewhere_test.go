@@ -1,0 +1,88 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// visitsInMemory is what two hubs have in common.
+type visitsInMemory struct {
+	mu   sync.Mutex
+	byID map[string]Visit
+	away error
+}
+
+func (v *visitsInMemory) Keep(_ context.Context, id string, one Visit) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.byID[id] = one
+	return nil
+}
+
+func (v *visitsInMemory) Find(_ context.Context, id string) (Visit, bool, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	one, ok := v.byID[id]
+	return one, ok, v.away
+}
+
+func (v *visitsInMemory) Forget(_ context.Context, id string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.byID, id)
+	return nil
+}
+
+type noTools struct{}
+
+func (noTools) Tools(context.Context) ([]tool.Info, error) { return nil, nil }
+
+func (noTools) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+
+// A session goes on at another node, also when the one that began it is gone, and
+// ends for all.
+func TestASessionGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	common := &visitsInMemory{byID: map[string]Visit{}}
+	node := func() *httptest.Server {
+		h := New(Options{Name: "node", Version: "1", Tools: noTools{}, Visits: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
+		server := httptest.NewServer(h.Handler())
+		t.Cleanup(func() { _ = h.Close(context.Background()); server.Close() })
+		return server
+	}
+	ask := func(server *httptest.Server, method, who, session, body string) (int, string, string) {
+		answer, text := httpjsontest.Read(t, method, server.URL+"/mcp", body, "Accept", "application/json, text/event-stream", "X-Who", who, "Mcp-Session-Id", session)
+		return answer.StatusCode, answer.Header.Get("Mcp-Session-Id"), text
+	}
+	a, b := node(), node()
+	_, session, text := ask(a, "POST", "ann", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	if session == "" {
+		t.Fatalf("no session: %s", text)
+	}
+	const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	if status, _, text := ask(b, "POST", "ann", session, ping); status != http.StatusOK || !strings.Contains(text, `"result"`) {
+		t.Errorf("at another node: %d %s", status, text)
+	}
+	if status, _, _ := ask(b, "POST", "eve", session, ping); status != http.StatusNotFound {
+		t.Errorf("somebody else: %d", status)
+	}
+	common.away = errors.New("the database does not answer")
+	if status, _, text := ask(node(), "POST", "ann", session, ping); status != http.StatusServiceUnavailable || !strings.Contains(text, "goes on") {
+		t.Errorf("while nobody can tell: %d %s", status, text)
+	}
+	common.away = nil
+	if status, _, _ := ask(b, "DELETE", "ann", session, ""); status != http.StatusNoContent {
+		t.Errorf("end: %d", status)
+	}
+	if status, _, _ := ask(node(), "POST", "ann", session, ping); status != http.StatusNotFound {
+		t.Errorf("after its end: %d", status)
+	}
+}

@@ -1,0 +1,305 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// backend is what an endpoint serves.
+type backend interface {
+	// about is what initialize and server/discover tell.
+	about(ctx context.Context) (about, error)
+	// serve answers a request about tools, resources, prompts or completion.
+	serve(ctx context.Context, t *task) (json.RawMessage, error)
+	// mirrors are a tool's arguments that modern clients repeat in headers.
+	mirrors(ctx context.Context, tool string) []wire.HeaderParam
+	// subscribe asks to hear of updates of a resource, unsubscribe no longer.
+	subscribe(ctx context.Context, uri string) error
+	unsubscribe(ctx context.Context, uri string)
+	// remember makes sure that later changes of a list, which their notification
+	// names, can be told; differs tells whether it is another than when last asked.
+	remember(ctx context.Context, method string)
+	differs(ctx context.Context, method string) bool
+	// setLevel asks for log messages from that level on.
+	setLevel(ctx context.Context, name string) error
+}
+
+// about is what a server says of itself.
+type about struct {
+	capabilities json.RawMessage
+	info         json.RawMessage // name, version, …
+	instructions string
+}
+
+// endpoint is one address clients speak to: /mcp, or one upstream's.
+type endpoint struct {
+	hub      *Hub
+	name     string // the upstream's namespace, or empty
+	backend  backend
+	sessions *sessions
+	stop     func()       // ends watching for changes; may be nil
+	told     atomic.Int32 // the level the backend was asked for last
+
+	subscribing chan struct{} // holds a token while the backend is asked to subscribe or not to
+
+	mu        sync.Mutex
+	info      json.RawMessage // what about said last
+	listeners map[*listener]struct{}
+	wanted    map[string]int         // resources somebody listens to, and how many do
+	changes   map[string]*time.Timer // list changes waiting for more to come
+	closed    bool
+}
+
+func newEndpoint(h *Hub, name string, b backend) *endpoint {
+	e := &endpoint{
+		hub:       h,
+		name:      name,
+		backend:   b,
+		sessions:  newSessions(h.opts.Limits.Sessions),
+		listeners: map[*listener]struct{}{},
+		wanted:    map[string]int{},
+		changes:   map[string]*time.Timer{},
+
+		subscribing: make(chan struct{}, 1),
+	}
+	e.told.Store(int32(levelNone))
+	return e
+}
+
+// close ends everything at this address. It is called when no task runs there,
+// or when the upstream behind it is gone.
+func (e *endpoint) close(ctx context.Context) {
+	e.mu.Lock()
+	e.closed = true
+	for _, timer := range e.changes {
+		timer.Stop()
+	}
+	e.mu.Unlock()
+	if e.stop != nil {
+		e.stop()
+	}
+	for _, s := range e.sessions.list() {
+		e.sessions.remove(ctx, s)
+	}
+}
+
+var legacyMethods = []string{
+	wire.MethodInitialize, wire.MethodPing, wire.MethodSetLevel, wire.MethodSubscribe, wire.MethodUnsubscribe,
+}
+
+var modernMethods = []string{wire.MethodDiscover, wire.MethodListen}
+
+func errNoMethod(method string) error {
+	return wire.Errorf(wire.CodeMethodNotFound, "method not found: %s", method)
+}
+
+// answer works out a request of either era.
+func (e *endpoint) answer(ctx context.Context, t *task) (json.RawMessage, error) {
+	if t.era == wire.Modern && slices.Contains(legacyMethods, t.method) ||
+		t.era == wire.Legacy && slices.Contains(modernMethods, t.method) {
+		return nil, errNoMethod(t.method)
+	}
+	switch t.method {
+	case wire.MethodPing:
+		return json.RawMessage("{}"), nil
+	case wire.MethodInitialize:
+		return e.initialize(ctx, t)
+	case wire.MethodDiscover:
+		return e.discover(ctx)
+	case wire.MethodListen:
+		return e.listen(ctx, t)
+	case wire.MethodSetLevel:
+		return e.setLevel(ctx, t)
+	case wire.MethodSubscribe:
+		return e.subscribe(ctx, t)
+	case wire.MethodUnsubscribe:
+		t.session.unwatch(uriOf(t.params))
+		return json.RawMessage("{}"), nil
+	}
+	if t.era == wire.Modern {
+		e.prepareModern(ctx, t)
+	}
+	return e.backend.serve(ctx, t)
+}
+
+// prepareModern gets ready what modern answers need.
+func (e *endpoint) prepareModern(ctx context.Context, t *task) {
+	if e.serverInfo() == nil {
+		// Every modern result is signed. A server that cannot tell its name now
+		// will tell it another time.
+		_, _ = e.describe(ctx)
+	}
+	if rd := t.current(); rd != nil && rd.level != levelNone {
+		// Without log messages the request can still be served.
+		_ = e.hearDown(ctx, rd.level)
+	}
+}
+
+// describe asks the backend, and remembers its name for later results.
+func (e *endpoint) describe(ctx context.Context) (about, error) {
+	a, err := e.backend.about(ctx)
+	if err != nil {
+		return a, err
+	}
+	e.mu.Lock()
+	e.info = a.info
+	e.mu.Unlock()
+	return a, nil
+}
+
+func (e *endpoint) serverInfo() json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.info
+}
+
+func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, error) {
+	var fields [2]json.RawMessage
+	wire.Pick(t.params, []string{"protocolVersion", "capabilities"}, fields[:])
+	requested, ok := wire.Text(fields[0])
+	if !ok {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "initialize needs protocolVersion")
+	}
+	a, err := e.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range listChanges {
+		e.backend.remember(ctx, kind) // from here on the client hears of changes
+	}
+	version := wire.Negotiate(requested)
+	caps := fields[1]
+	if !wire.IsObject(caps) {
+		caps = json.RawMessage("{}")
+	}
+	t.session.initialize(version, caps)
+	if version >= wire.Revision2511 && e == e.hub.own && e.hub.opts.Tasks != nil {
+		a.capabilities = wire.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
+	}
+	out := wire.AppendText([]byte(`{"protocolVersion":`), version)
+	out = append(append(out, `,"capabilities":`...), a.capabilities...)
+	out = append(append(out, `,"serverInfo":`...), a.info...)
+	if a.instructions != "" {
+		out = wire.AppendText(append(out, `,"instructions":`...), a.instructions)
+	}
+	return append(out, '}'), nil
+}
+
+func (e *endpoint) discover(ctx context.Context) (json.RawMessage, error) {
+	a, err := e.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := json.Marshal(wire.Revisions())
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "write revisions")
+	}
+	out := append([]byte(`{"supportedVersions":`), versions...)
+	out = append(append(out, `,"capabilities":`...), a.capabilities...)
+	if a.instructions != "" {
+		out = wire.AppendText(append(out, `,"instructions":`...), a.instructions)
+	}
+	return append(out, '}'), nil
+}
+
+func (e *endpoint) setLevel(ctx context.Context, t *task) (json.RawMessage, error) {
+	name, _ := wire.GetText(t.params, "level")
+	want, ok := parseLevel(name)
+	if !ok {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown log level %q", name)
+	}
+	if err := e.hearDown(ctx, want); err != nil {
+		return nil, err
+	}
+	t.session.level.Store(int32(want))
+	e.share(ctx, t.session)
+	return json.RawMessage("{}"), nil
+}
+
+// hearDown makes sure that log messages of a level reach this endpoint. What
+// others do not want to hear is left out for each of them, so the level behind
+// the endpoint only ever goes down.
+func (e *endpoint) hearDown(ctx context.Context, want level) error {
+	if want >= level(e.told.Load()) {
+		return nil
+	}
+	if err := e.backend.setLevel(ctx, levels[want]); err != nil {
+		return err
+	}
+	for told := e.told.Load(); int32(want) < told && !e.told.CompareAndSwap(told, int32(want)); {
+		told = e.told.Load()
+	}
+	return nil
+}
+
+func (e *endpoint) subscribe(ctx context.Context, t *task) (json.RawMessage, error) {
+	uri := uriOf(t.params)
+	if uri == "" {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "resources/subscribe needs uri")
+	}
+	release, err := e.want(ctx, uri)
+	if err != nil {
+		return nil, err
+	}
+	if !t.session.watch(uri, release) {
+		release()
+	}
+	return json.RawMessage("{}"), nil
+}
+
+func uriOf(params json.RawMessage) string {
+	uri, _ := wire.GetText(params, "uri")
+	return uri
+}
+
+// want makes sure that updates of a resource reach this endpoint until release
+// is called. The backend is asked once for all who want the same.
+func (e *endpoint) want(ctx context.Context, uri string) (release func(), err error) {
+	select {
+	case e.subscribing <- struct{}{}:
+		defer func() { <-e.subscribing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	release = sync.OnceFunc(func() { e.unwant(uri) }) //nolint:contextcheck // a subscription outlives the request for it
+	if e.wants(uri) == 0 {
+		if err := e.backend.subscribe(ctx, uri); err != nil {
+			return nil, err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wanted[uri]++
+	return release, nil
+}
+
+func (e *endpoint) wants(uri string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wanted[uri]
+}
+
+// unwant ends the backend's subscription with the last who wanted it, unless
+// somebody new came until it is its turn.
+func (e *endpoint) unwant(uri string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.wanted[uri]--; e.wanted[uri] > 0 {
+		return
+	}
+	delete(e.wanted, uri)
+	e.hub.spawn(func(ctx context.Context) {
+		e.subscribing <- struct{}{}
+		defer func() { <-e.subscribing }()
+		if e.wants(uri) == 0 {
+			e.backend.unsubscribe(ctx, uri)
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package hub
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/cancel"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// endsHere tells that a task needs nothing beyond its HTTP request: it is a tool
+// call which nobody will want to leave before its answer, neither to ask its
+// client something in the modern era, which takes another request, nor to let go
+// of the connection meanwhile, as tools of our own may.
+func (t *task) endsHere(r *http.Request) bool {
+	if t.method != wire.MethodToolsCall || r.ProtoMajor != 1 {
+		return false
+	}
+	if t.era == wire.Legacy {
+		return t.ep.name != ""
+	}
+	return wire.Lacks(t.caps, "elicitation") && wire.Lacks(t.caps, "sampling") && wire.Lacks(t.caps, "roots")
+}
+
+// serve runs a task and writes its round to the client. Where it can, it does so
+// without a second goroutine: waking one, and being woken by it, costs more than
+// what most calls do here.
+func (s *sideStream) serve() {
+	h, w, r, t, rd := s.hub, s.w, s.r, s.task, s.round
+	if !t.endsHere(r) {
+		t.start(r.Context(), rd)
+		if h.attend(w, r, rd, s.prime, s.started) {
+			t.left(r.Context(), rd)
+		}
+		return
+	}
+	if !rd.mute {
+		rd.early = s.open
+		h.quiet.Begin(&s.quiet, s, h.opts.Limits.Quiet)
+		defer h.quiet.End(&s.quiet)
+	}
+	life := r.Context()
+	if rd.out.name != "" || !saysWhy(life) {
+		s.client.Begin(life, &h.leaving, func() { t.left(r.Context(), rd) })
+		defer s.client.End()
+		life = context.WithoutCancel(life)
+	}
+	if ctx, ok := t.begin(life, rd); ok {
+		func() {
+			defer h.work.Done()
+			t.run(ctx)
+		}()
+	}
+	if !rd.isStreaming() {
+		writeJSON(w, rd.status, rd.answer)
+		return
+	}
+	s.open()
+	<-s.done
+}
+
+// saysWhy tells whether a request's context ends with a reason that is of use to
+// whoever works on it, as net/http's does not.
+func saysWhy(ctx context.Context) bool { return ctx.Value(http.ServerContextKey) == nil }
+
+// sideStream writes a round as a stream while its task has the request's own
+// goroutine. It is opened by what comes before the answer, or when that takes
+// long.
+type sideStream struct {
+	hub     *Hub
+	w       http.ResponseWriter
+	r       *http.Request
+	task    *task
+	round   *round
+	prime   bool
+	started func()
+	quiet   clock.Wait   // for it to take long
+	client  cancel.Watch // for it to leave
+	once    sync.Once
+	done    chan struct{} // made by open, closed when all is written
+}
+
+// Overdue implements clock.Waiter: it takes long.
+func (s *sideStream) Overdue() { s.open() }
+
+func (s *sideStream) open() {
+	s.once.Do(func() {
+		s.done = make(chan struct{})
+		go s.write()
+	})
+}
+
+func (s *sideStream) write() {
+	defer close(s.done)
+	if s.round.beginStream() && s.hub.stream(s.w, s.r, s.round, s.prime, s.started) {
+		s.task.left(s.r.Context(), s.round)
+	}
+}

@@ -1,0 +1,198 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// postLegacy serves a message of the older era: initialize, or something in a
+// session.
+func (e *endpoint) postLegacy(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	if m.Method == wire.MethodInitialize && m.IsRequest() {
+		e.openSession(w, r, m)
+		return
+	}
+	s, ok := e.sessionOf(w, r, m.ID)
+	if !ok {
+		return
+	}
+	switch {
+	case m.IsRequest():
+		e.request(w, r, s, m)
+	case m.IsNotification():
+		if !s.notified(m) {
+			e.handOn(s, m)
+		}
+		accepted(w)
+	default:
+		if !s.deliver(m) {
+			e.handOn(s, m)
+		}
+		accepted(w)
+	}
+}
+
+// sessionOf finds the session a request belongs to, or refuses it.
+func (e *endpoint) sessionOf(w http.ResponseWriter, r *http.Request, id wire.ID) (*session, bool) {
+	name := r.Header.Get(wire.HeaderSession)
+	if name == "" {
+		refuse(w, http.StatusBadRequest, id, wire.Errorf(wire.CodeInvalidRequest, "header %s is missing: begin with initialize", wire.HeaderSession))
+		return nil, false
+	}
+	who := e.hub.principal(r)
+	s := e.sessions.find(name, who)
+	if s == nil {
+		var err error
+		if s, err = e.adopt(r.Context(), name, who); err != nil {
+			e.hub.log.WarnContext(r.Context(), "sessions of other nodes cannot be looked up", "error", err)
+			w.Header().Set("Retry-After", "1")
+			refuse(w, http.StatusServiceUnavailable, id, wire.Errorf(wire.CodeInternal, "sessions cannot be looked up at the moment: try again, the session goes on"))
+			return nil, false
+		}
+	}
+	if s == nil || s.shared {
+		refuse(w, http.StatusNotFound, id, wire.Errorf(wire.CodeInvalidRequest, "no such session: begin again with initialize"))
+		return nil, false
+	}
+	w.Header().Set(wire.HeaderSession, s.id)
+	return s, true
+}
+
+// openSession answers initialize. The session exists only when that succeeds.
+func (e *endpoint) openSession(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	s := newSession(e, e.hub.principal(r), false)
+	rd := newRound(m.ID, "")
+	t := s.task(m, rd)
+	t.header, t.network = headersOfTrace(r.Header), "tcp"
+	t.start(r.Context(), rd)
+	select {
+	case <-rd.over():
+	case <-r.Context().Done():
+		t.cancel(errLeft)
+		return
+	}
+	if version, _ := s.negotiated(); version != "" {
+		if err := e.sessions.add(r.Context(), s); err != nil {
+			refuse(w, http.StatusServiceUnavailable, m.ID, err)
+			return
+		}
+		e.share(r.Context(), s)
+		w.Header().Set(wire.HeaderSession, s.id)
+	}
+	writeJSON(w, rd.status, rd.answer)
+}
+
+// request serves one request of a session. A client that loses the connection
+// can come back for the rest once it has seen an event id; one that has none
+// cannot get the answer any more, and its call is cancelled.
+func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m wire.Message) {
+	rd := s.round(m.ID)
+	rd.mute = !readsStreams(r)
+	t := s.task(m, rd)
+	t.header, t.network = headersOfTrace(r.Header), "tcp"
+	// Revisions before 2025-11-25 do not know events without data.
+	prime := t.version >= wire.Revision2511
+	(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd, prime: prime, started: func() { s.keep(rd.out) }}).serve()
+}
+
+// task makes a task of a session's request. In a shared channel a request of the
+// modern era may come, which brings its own terms.
+func (s *session) task(m wire.Message, rd *round) *task {
+	version, caps := s.negotiated()
+	meta := wire.Meta(m.Params)
+	token, _ := wire.Get(meta, wire.MetaProgressToken)
+	rd.token, rd.level = progressToken(token), level(s.level.Load())
+	name, _ := wire.NameOf(m.Method, m.Params)
+	return &task{
+		ep: s.ep, method: m.Method, params: m.Params, meta: meta, name: name, era: wire.Legacy,
+		version: version, caps: caps, who: s.who, session: s,
+	}
+}
+
+// notified takes a client's notification, and tells whether it concerned anything
+// here.
+func (s *session) notified(m wire.Message) bool {
+	switch m.Method {
+	case wire.NoteInitialized:
+		s.ready.Store(true)
+	case wire.NoteCancelled:
+		if id, ok := wire.Get(m.Params, "requestId"); ok {
+			return s.cancel(requestID(id))
+		}
+	}
+	return true
+}
+
+// requestID is an id as it stands in params, in the form messages have it.
+func requestID(raw json.RawMessage) wire.ID {
+	if text, ok := wire.Text(raw); ok {
+		return wire.TextID(text)
+	}
+	return wire.ID(raw)
+}
+
+// get opens the stream for what the server says outside of calls, or carries on
+// with one that was interrupted.
+func (e *endpoint) get(w http.ResponseWriter, r *http.Request) {
+	if wire.EraOf(r.Header.Get(wire.HeaderRevision)) == wire.Modern {
+		w.Header().Set("Allow", "POST")
+		refuse(w, http.StatusMethodNotAllowed, "", wire.Errorf(wire.CodeInvalidRequest, "use POST with subscriptions/listen"))
+		return
+	}
+	if !accepts(r, wire.ContentEvent) {
+		refuse(w, http.StatusNotAcceptable, "", wire.Errorf(wire.CodeInvalidRequest, "Accept must list text/event-stream"))
+		return
+	}
+	s, ok := e.sessionOf(w, r, "")
+	if !ok {
+		return
+	}
+	last := r.Header.Get(wire.HeaderLastEventID)
+	out, me, err := s.reopen(last)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "", err)
+		return
+	}
+	s.readers.Add(1)
+	defer s.readers.Add(-1)
+	events := e.hub.newEventWriter(w, out.name)
+	version, _ := s.negotiated()
+	if last == "" && version >= wire.Revision2511 {
+		events.prime(out.position())
+	}
+	e.hub.pump(r.Context(), events, out, me)
+	s.touch(time.Now())
+}
+
+// reopen finds the stream to read: the session's own, or the one an event id
+// belongs to, after that event.
+func (s *session) reopen(last string) (*stream, reader, error) {
+	if last == "" || s.eventsElsewhere(last) {
+		return s.main, s.main.attach(), nil
+	}
+	gone := wire.Errorf(wire.CodeInvalidParams, "events after %q are not kept any more", last)
+	name, number, ok := parseEventID(last)
+	out := s.find(name)
+	if !ok || out == nil {
+		return nil, nil, gone
+	}
+	me, err := out.attachAfter(number)
+	if err != nil {
+		return nil, nil, gone
+	}
+	return out, me, nil
+}
+
+// delete ends a session on its client's wish.
+func (e *endpoint) delete(w http.ResponseWriter, r *http.Request) {
+	s, ok := e.sessionOf(w, r, "")
+	if !ok {
+		return
+	}
+	e.forget(r.Context(), s)
+	e.sessions.remove(r.Context(), s)
+	w.WriteHeader(http.StatusNoContent)
+}

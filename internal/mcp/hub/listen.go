@@ -1,0 +1,133 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// listener is one subscriptions/listen of a modern client: its answer is a
+// stream of the notifications it asked for.
+type listener struct {
+	round *round
+	lists []string  // methods of list changes
+	uris  []string  // resources
+	tasks *followed // tasks; nil when it asked for none
+}
+
+func (l *listener) hears(method, uri string) bool {
+	if method == wire.NoteResourceUpdated {
+		return slices.Contains(l.uris, uri)
+	}
+	return slices.Contains(l.lists, method)
+}
+
+// tell sends a notification marked with the subscription it belongs to.
+func (l *listener) tell(note wire.Message) {
+	meta := wire.Set(wire.Meta(note.Params), wire.MetaSubscription, json.RawMessage(l.round.id))
+	note.Params = wire.Set(note.Params, "_meta", meta)
+	l.round.say(note.Append(nil), false)
+}
+
+// listFilters are the fields of a filter that ask for list changes, each with
+// the capability that offers it.
+var listFilters = []struct{ field, method, capability string }{
+	{"toolsListChanged", wire.NoteToolsChanged, "tools"},
+	{"promptsListChanged", wire.NotePromptsChanged, "prompts"},
+	{"resourcesListChanged", wire.NoteResourcesChanged, "resources"},
+}
+
+// listen acknowledges what it will send, and sends it until the client leaves or
+// the hub closes.
+func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error) {
+	filter, ok := wire.Get(t.params, "notifications")
+	if !ok || !wire.IsObject(filter) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "subscriptions/listen needs notifications, an object")
+	}
+	a, err := e.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rd := t.current()
+	if rd.mute {
+		return nil, wire.Errorf(wire.CodeInvalidRequest, "subscriptions/listen needs a client that accepts text/event-stream")
+	}
+	l := &listener{round: rd}
+	if l.tasks, err = e.follow(ctx, t, filter); err != nil {
+		return nil, err
+	}
+	agreed := e.agree(ctx, l, a.capabilities, filter)
+	releases, uris := e.wantAll(ctx, a.capabilities, filter)
+	defer func() {
+		for _, release := range releases {
+			release()
+		}
+	}()
+	if l.uris = uris; len(uris) > 0 {
+		raw, _ := json.Marshal(uris) // strings always encode
+		agreed = wire.Set(agreed, "resourceSubscriptions", raw)
+	}
+	if l.tasks != nil {
+		raw, _ := json.Marshal(l.tasks.ids) // strings always encode
+		agreed = wire.Set(agreed, "taskIds", raw)
+	}
+	e.mu.Lock()
+	l.tell(wire.Notification(wire.NoteListenAcknowledged, wire.Set(nil, "notifications", agreed)))
+	e.listeners[l] = struct{}{}
+	e.mu.Unlock()
+	defer func() {
+		e.mu.Lock()
+		delete(e.listeners, l)
+		e.mu.Unlock()
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-e.hub.closing:
+			return wire.Set(nil, "_meta", wire.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
+		case <-l.tasks.changed():
+			e.tellTasks(ctx, l)
+		}
+	}
+}
+
+// agree notes the list changes that were asked for and are offered, and returns
+// them as the acknowledgement says them.
+func (e *endpoint) agree(ctx context.Context, l *listener, capabilities, filter json.RawMessage) json.RawMessage {
+	agreed := json.RawMessage("{}")
+	for _, f := range listFilters {
+		offered, _ := wire.Get(capabilities, f.capability)
+		if wire.GetBool(filter, f.field) && wire.GetBool(offered, "listChanged") {
+			e.backend.remember(ctx, f.method)
+			l.lists = append(l.lists, f.method)
+			agreed = wire.Set(agreed, f.field, json.RawMessage("true"))
+		}
+	}
+	return agreed
+}
+
+// wantAll subscribes to the resources of a filter, leaving out those that cannot be.
+func (e *endpoint) wantAll(ctx context.Context, capabilities, filter json.RawMessage) (releases []func(), uris []string) {
+	offered, _ := wire.Get(capabilities, "resources")
+	if !wire.GetBool(offered, "subscribe") {
+		return nil, nil
+	}
+	raw, _ := wire.Get(filter, "resourceSubscriptions")
+	items, _ := wire.Items(raw)
+	for _, item := range items {
+		uri, ok := wire.Text(item)
+		if !ok || slices.Contains(uris, uri) {
+			continue
+		}
+		release, err := e.want(ctx, uri)
+		if err != nil {
+			e.hub.log.DebugContext(ctx, "subscribe to resource", "uri", uri, "error", err)
+			continue
+		}
+		releases, uris = append(releases, release), append(uris, uri)
+	}
+	return releases, uris
+}

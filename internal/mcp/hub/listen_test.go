@@ -1,0 +1,152 @@
+package hub_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+func (c *client) listen(id, filter string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"subscriptions/listen","params":{"notifications":` + filter + `,"_meta":{` + c.modernMeta() + `}}}`
+}
+
+func TestListenTellsWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	c := new(changes)
+	opts := options(t, tools{})
+	opts.Changes = c.watch
+	_, url := serve(t, opts)
+	cl := &client{t: t, url: url + "/mcp", modern: true}
+	stream := events(t, cl.post(t.Context(), cl.listen("7", `{"promptsListChanged":true,"resourceSubscriptions":["test://a","test://a"],"unheardOf":true}`)))
+	if ack := next(t, stream); ack.Method != wire.NoteListenAcknowledged ||
+		string(ack.Params) != `{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["test://a"]},"_meta":{"io.modelcontextprotocol/subscriptionId":7}}` {
+		t.Errorf("acknowledged %s %s", ack.Method, ack.Params)
+	}
+	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://b"}`))
+	c.tell(wire.NoteMessage, json.RawMessage(`{"level":"error","data":1}`))
+	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a","_meta":{"x":1}}`))
+	if m := next(t, stream); m.Method != wire.NoteResourceUpdated ||
+		string(m.Params) != `{"uri":"test://a","_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":7}}` {
+		t.Errorf("told %s %s", m.Method, m.Params)
+	}
+}
+
+func TestListenNeedsAFilterAndAStream(t *testing.T) {
+	t.Parallel()
+	_, url := serve(t, options(t, tools{}))
+	c := &client{t: t, url: url + "/mcp", modern: true}
+	if m := answer(t, c.post(t.Context(), c.listen("1", "null"))); m.Error == nil || m.Error.Code != wire.CodeInvalidParams {
+		t.Errorf("no filter: %v", m.Error)
+	}
+	r := c.request(t.Context(), http.MethodPost, c.listen("2", "{}"))
+	r.Header.Set("Accept", "application/json")
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := answer(t, response); m.Error == nil || m.Error.Code != wire.CodeInvalidRequest {
+		t.Errorf("no stream: %v", m.Error)
+	}
+}
+
+// Announced changes come together, and only real ones are passed on.
+func TestOnlyRealChangesAreTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := new(changes)
+		source := newSwitch(tools{"echo": echo})
+		h := hub.New(hub.Options{Name: "t", Version: "1", Tools: source, Changes: c.watch})
+		in, say := io.Pipe()
+		hear, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- h.ServeStdio(t.Context(), in, out); out.Close() }()
+		heard := make(chan string, 100)
+		go func() {
+			defer close(heard)
+			buf := make([]byte, 1<<16)
+			for {
+				n, err := hear.Read(buf)
+				if err != nil {
+					return
+				}
+				heard <- string(buf[:n])
+			}
+		}()
+		cl := &client{t: t, modern: true}
+		io.WriteString(say, cl.listen("1", `{"toolsListChanged":true}`)+"\n")
+		if ack := <-heard; !strings.Contains(ack, "acknowledged") {
+			t.Fatalf("first came %s", ack)
+		}
+		for range 4 {
+			c.tell(wire.NoteToolsChanged, nil) // nothing changed
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for i := range 4 {
+			source.set(strings.Repeat("x", i+1), echo)
+			c.tell(wire.NoteToolsChanged, nil)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		say.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("stdio: %v", err)
+		}
+		var rest []string
+		for line := range heard {
+			if strings.Contains(line, wire.NoteToolsChanged) {
+				rest = append(rest, line)
+			}
+		}
+		if len(rest) != 1 {
+			t.Errorf("told %d times of one change: %v", len(rest), rest)
+		}
+		h.Close(t.Context())
+	})
+}
+
+func TestLegacySessionHearsOnItsStream(t *testing.T) {
+	t.Parallel()
+	c := new(changes)
+	opts := options(t, tools{})
+	opts.Changes = c.watch
+	_, url := serve(t, opts)
+	cl := &client{t: t, url: url + "/mcp"}
+	cl.initialize(wire.NewestLegacy)
+	cl.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://a"}}`).Body.Close()
+	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`)) // before anybody listens
+	open := func() *wire.EventReader {
+		r, err := http.DefaultClient.Do(cl.request(t.Context(), http.MethodGet, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return events(t, r)
+	}
+	first := open()
+	if m := next(t, first); m.Method != wire.NoteResourceUpdated {
+		t.Errorf("kept for later: %s", m.Method)
+	}
+	second := open() // takes over
+	for {
+		if _, err := first.Next(); err != nil {
+			break
+		}
+	}
+	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`))
+	if m := next(t, second); m.Method != wire.NoteResourceUpdated {
+		t.Errorf("on the new connection: %s", m.Method)
+	}
+	cl.post(t.Context(), `{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"test://a"}}`).Body.Close()
+	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`))
+	c.tell(wire.NoteElicitationComplete, json.RawMessage(`{"elicitationId":"e"}`))
+	if m := next(t, second); m.Method != wire.NoteElicitationComplete {
+		t.Errorf("after unsubscribing: %s", m.Method)
+	}
+}

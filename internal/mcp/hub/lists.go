@@ -1,0 +1,254 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// list is one of MCP's lists: the key of its result, what names an entry, and
+// where the entries come from.
+type list struct {
+	key     string
+	entryID string
+	fetch   func(context.Context) ([]json.RawMessage, error)
+}
+
+// list finds the list a method asks for; false when it is not offered.
+func (o *own) list(method string) (list, bool) {
+	switch method {
+	case wire.MethodToolsList, wire.NoteToolsChanged:
+		return list{"tools", "name", o.definitions}, true
+	case wire.MethodPromptsList, wire.NotePromptsChanged:
+		if o.hub.opts.Prompts != nil {
+			return list{"prompts", "name", o.hub.opts.Prompts.ListPrompts}, true
+		}
+	case wire.MethodResourcesList, wire.NoteResourcesChanged:
+		if o.hub.opts.Resources != nil {
+			return list{"resources", "uri", o.hub.opts.Resources.ListResources}, true
+		}
+	case wire.MethodResourceTemplates:
+		if o.hub.opts.Resources != nil {
+			return list{"resourceTemplates", "uriTemplate", o.hub.opts.Resources.ListTemplates}, true
+		}
+	}
+	return list{}, false
+}
+
+// page answers one page of a list.
+func (o *own) page(ctx context.Context, t *task) (json.RawMessage, error) {
+	l, ok := o.list(t.method)
+	if !ok {
+		return nil, errNoMethod(t.method)
+	}
+	entries, err := l.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := wire.Get(t.params, "cursor")
+	cursor, isText := wire.Text(raw)
+	if !isText && !wire.IsNull(raw) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "cursor must be a string")
+	}
+	from, err := l.position(entries, cursor)
+	if err != nil {
+		return nil, err
+	}
+	to := min(len(entries), from+o.hub.opts.Limits.Page)
+	out := append([]byte(`{"`), l.key...)
+	out = append(out, `":[`...)
+	for i, entry := range entries[from:to] {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, entry...)
+	}
+	out = append(out, ']')
+	if to < len(entries) {
+		out = wire.AppendText(append(out, `,"nextCursor":`...), l.cursor(entries, to))
+	}
+	return append(out, '}'), nil
+}
+
+// cursor points behind entry number at-1: by its place and by its name, so that
+// it still is good when the list changed in between.
+func (l list) cursor(entries []json.RawMessage, at int) string {
+	name, _ := wire.GetText(entries[at-1], l.entryID)
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(at) + " " + name))
+}
+
+// position is where a cursor points. The empty cursor points to the start.
+func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(cursor)
+	place, name, ok := strings.Cut(string(plain), " ")
+	at, wrong := strconv.Atoi(place)
+	if err != nil || !ok || wrong != nil {
+		return 0, wire.Errorf(wire.CodeInvalidParams, "invalid cursor")
+	}
+	is := func(i int) bool {
+		text, _ := wire.GetText(entries[i], l.entryID)
+		return text == name
+	}
+	if at > 0 && at <= len(entries) && is(at-1) {
+		return at, nil
+	}
+	for i := range entries {
+		if is(i) {
+			return i + 1, nil
+		}
+	}
+	return 0, wire.Errorf(wire.CodeInvalidParams, "invalid cursor: the list has changed, begin again")
+}
+
+// fingerprint tells lists apart.
+type fingerprint [sha256.Size]byte
+
+// remember takes the first fingerprint of a list.
+func (o *own) remember(ctx context.Context, method string) {
+	o.mu.Lock()
+	_, known := o.prints[method]
+	o.mu.Unlock()
+	if !known {
+		o.differs(ctx, method)
+	}
+}
+
+// differs tells whether a list is another than at the last call. A list that
+// cannot be read now counts as changed.
+func (o *own) differs(ctx context.Context, method string) bool {
+	l, ok := o.list(method)
+	if !ok {
+		return false
+	}
+	entries, err := l.fetch(ctx)
+	if err == nil && method == wire.NoteResourcesChanged {
+		var templates []json.RawMessage
+		templates, err = o.hub.opts.Resources.ListTemplates(ctx)
+		entries = append(entries[:len(entries):len(entries)], templates...)
+	}
+	if err != nil {
+		return true
+	}
+	sum := sha256.New()
+	for _, entry := range entries {
+		sum.Write(entry)
+		sum.Write([]byte{'\n'})
+	}
+	print := fingerprint(sum.Sum(nil))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	old, known := o.prints[method]
+	o.prints[method] = print
+	return !known || old != print
+}
+
+// toolList remembers the definitions made of a source's list. Sources share
+// their slices and never write to them, so the same slice is the same list.
+type toolList struct {
+	mu      sync.Mutex
+	infos   []tool.Info
+	entries []json.RawMessage
+	mirrors map[string][]wire.HeaderParam
+}
+
+func sameSlice(a, b []tool.Info) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+}
+
+// load is the list of tools, as MCP writes it.
+func (o *own) load(ctx context.Context) ([]json.RawMessage, map[string][]wire.HeaderParam, error) {
+	infos, err := o.hub.opts.Tools.Tools(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &o.tools
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sameSlice(l.infos, infos) {
+		return l.entries, l.mirrors, nil
+	}
+	entries := make([]json.RawMessage, 0, len(infos))
+	mirrors := map[string][]wire.HeaderParam{}
+	for _, info := range infos {
+		params, err := wire.HeaderParams(info.Input)
+		if err != nil {
+			o.hub.log.WarnContext(ctx, "leave out a tool with a header annotation that is not allowed", "tool", info.Name, "error", err)
+			continue
+		}
+		entry, err := definition(info)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries = append(entries, entry)
+		if len(params) > 0 {
+			mirrors[info.Name] = params
+		}
+	}
+	l.infos, l.entries, l.mirrors = infos, entries, mirrors
+	return entries, mirrors, nil
+}
+
+func (o *own) definitions(ctx context.Context) ([]json.RawMessage, error) {
+	entries, _, err := o.load(ctx)
+	return entries, err
+}
+
+func (o *own) mirrors(ctx context.Context, name string) []wire.HeaderParam {
+	_, mirrors, err := o.load(ctx)
+	if err != nil {
+		return nil
+	}
+	return mirrors[name]
+}
+
+// definition writes a tool as MCP does: as its owner wrote it under the name it
+// has here, or from what we know of our own.
+func definition(info tool.Info) (json.RawMessage, error) {
+	if info.Raw != nil {
+		return wire.SetText(info.Raw, "name", info.Name), nil
+	}
+	input := info.Input
+	if input == nil {
+		input = json.RawMessage(`{"type":"object"}`)
+	}
+	raw, err := json.Marshal(struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title,omitempty"`
+		Description string          `json:"description,omitempty"`
+		Input       json.RawMessage `json:"inputSchema"`
+		Output      json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations annotations     `json:"annotations"`
+	}{info.Name, info.Title, info.Description, input, info.Output, annotate(info.Hints)})
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "describe tool %s", info.Name)
+	}
+	return raw, nil
+}
+
+// annotations are a tool's hints in MCP's words.
+type annotations struct {
+	ReadOnly    bool  `json:"readOnlyHint"`
+	Destructive *bool `json:"destructiveHint,omitempty"` // says nothing of a tool that only reads
+	Idempotent  *bool `json:"idempotentHint,omitempty"`  // likewise
+	OpenWorld   bool  `json:"openWorldHint"`
+}
+
+func annotate(h tool.Hints) annotations {
+	a := annotations{ReadOnly: h.ReadOnly, OpenWorld: !h.ClosedWorld}
+	if !h.ReadOnly {
+		destructive := !h.NonDestructive
+		a.Destructive, a.Idempotent = &destructive, &h.Idempotent
+	}
+	return a
+}

@@ -1,0 +1,267 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Tasks is work that goes on after the call that began it: what Result.Task
+// names. (Within the hub a task is a request being worked on; this is about
+// MCP's, which outlive requests.)
+//
+// Clients of the modern era know them by the extension io.modelcontextprotocol/tasks,
+// which they declare with each request; those of revision 2025-11-25 ask for a
+// task with the call itself. All others get the answer the tool gave.
+type Tasks interface {
+	// Task is one as it stands; fault.NotFound when there is none.
+	Task(ctx context.Context, id string) (tool.Task, error)
+	// WaitTask is one in a final state, or one that asks.
+	WaitTask(ctx context.Context, id string) (tool.Task, error)
+	// ListTasks is a part of all of them, and where the next part begins, if any.
+	ListTasks(ctx context.Context, cursor string) (tasks []tool.Task, next string, err error)
+	// CancelTask ends one; one that is over stays as it is.
+	CancelTask(ctx context.Context, id string) error
+	// AnswerTask brings answers by the keys of its questions. Others are ignored.
+	AnswerTask(ctx context.Context, id string, answers map[string]json.RawMessage) error
+}
+
+// legacyTasks is the capability of revision 2025-11-25, in place of the extension.
+const legacyTasks = `{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`
+
+// pollInterval is how often clients are told to look.
+const pollInterval = 500 * time.Millisecond
+
+// knowsTasks tells whether the client of a request can be given a task.
+func (t *task) knowsTasks() bool {
+	if t.era == wire.Legacy {
+		return t.version >= wire.Revision2511
+	}
+	extensions, _ := wire.Get(t.caps, "extensions")
+	declared, _ := wire.Get(extensions, wire.ExtensionTasks)
+	return wire.IsObject(declared)
+}
+
+// errNeedsTasks refuses a client that has to know tasks for what it wants.
+func errNeedsTasks() error {
+	return wire.Errorf(wire.CodeMissingCapability, "this request needs a client that declares the extension %s", wire.ExtensionTasks).
+		WithData(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{wire.ExtensionTasks: struct{}{}}}})
+}
+
+// receipt is the answer to a call whose work goes on.
+func (o *own) receipt(ctx context.Context, t *task, result tool.Result) (json.RawMessage, error) {
+	wanted := t.knowsTasks()
+	if t.era == wire.Legacy {
+		augmented, _ := wire.Get(t.params, "task")
+		wanted = wanted && wire.IsObject(augmented)
+	}
+	if !wanted || o.hub.opts.Tasks == nil {
+		if !wire.IsObject(result.Raw) {
+			return nil, errNeedsTasks()
+		}
+		return result.Raw, nil
+	}
+	work, err := o.hub.opts.Tasks.Task(ctx, result.Task)
+	if err != nil {
+		return nil, err
+	}
+	if t.era == wire.Legacy {
+		return json.Marshal(map[string]any{"task": legacyTask(work)})
+	}
+	seed := modernTask(work)
+	seed.ResultType, seed.Result, seed.Error, seed.InputRequests = wire.ResultTask, nil, nil, nil
+	return json.Marshal(seed)
+}
+
+// serveTasks answers the methods about tasks.
+func (o *own) serveTasks(ctx context.Context, t *task) (json.RawMessage, error) {
+	tasks := o.hub.opts.Tasks
+	switch {
+	case tasks == nil || t.era == wire.Legacy && !t.knowsTasks():
+		return nil, errNoMethod(t.method)
+	case t.era == wire.Modern && t.method != wire.MethodTasksGet && t.method != wire.MethodTasksUpdate && t.method != wire.MethodTasksCancel:
+		return nil, errNoMethod(t.method)
+	case !t.knowsTasks():
+		return nil, errNeedsTasks()
+	case t.method != wire.MethodTasksList && taskID(t.params) == "":
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need taskId, a string")
+	case t.era == wire.Legacy:
+		return o.serveLegacyTasks(ctx, t)
+	}
+	switch t.method {
+	case wire.MethodTasksGet:
+		work, err := tasks.Task(ctx, taskID(t.params))
+		if err != nil {
+			return nil, taskFailure(err)
+		}
+		return json.Marshal(modernTask(work))
+	case wire.MethodTasksUpdate:
+		answers, err := inputResponses(t.params)
+		if err != nil {
+			return nil, err
+		}
+		return json.RawMessage("{}"), taskFailure(tasks.AnswerTask(ctx, taskID(t.params), answers))
+	default:
+		return json.RawMessage("{}"), taskFailure(tasks.CancelTask(ctx, taskID(t.params)))
+	}
+}
+
+func taskID(params json.RawMessage) string {
+	id, _ := wire.GetText(params, "taskId")
+	return id
+}
+
+func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) {
+	raw, _ := wire.Get(params, "inputResponses")
+	if !wire.IsObject(raw) {
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need inputResponses, an object")
+	}
+	answers := map[string]json.RawMessage{}
+	wire.Each(raw, func(key string, value json.RawMessage) bool {
+		answers[key] = value
+		return true
+	})
+	return answers, nil
+}
+
+// serveLegacyTasks answers them as revision 2025-11-25 has them.
+func (o *own) serveLegacyTasks(ctx context.Context, t *task) (json.RawMessage, error) {
+	tasks := o.hub.opts.Tasks
+	switch t.method {
+	case wire.MethodTasksList:
+		return o.listTasks(ctx, t)
+	case wire.MethodTasksResult:
+		work, err := tasks.WaitTask(ctx, taskID(t.params))
+		if err != nil {
+			return nil, taskFailure(err)
+		}
+		return taskResult(work)
+	case wire.MethodTasksCancel:
+		work, err := tasks.Task(ctx, taskID(t.params))
+		if err == nil && work.State.Final() {
+			return nil, wire.Errorf(wire.CodeInvalidParams, "task %s is %s already", taskID(t.params), work.State)
+		}
+		if err == nil {
+			err = tasks.CancelTask(ctx, taskID(t.params))
+		}
+		if err != nil {
+			return nil, taskFailure(err)
+		}
+	case wire.MethodTasksGet:
+	default:
+		return nil, errNoMethod(t.method)
+	}
+	work, err := tasks.Task(ctx, taskID(t.params))
+	if err != nil {
+		return nil, taskFailure(err)
+	}
+	return json.Marshal(legacyTask(work))
+}
+
+func (o *own) listTasks(ctx context.Context, t *task) (json.RawMessage, error) {
+	cursor, _ := wire.GetText(t.params, "cursor")
+	all, next, err := o.hub.opts.Tasks.ListTasks(ctx, cursor)
+	if err != nil {
+		return nil, err
+	}
+	page := struct {
+		Tasks []legacyTaskView `json:"tasks"`
+		Next  string           `json:"nextCursor,omitempty"`
+	}{[]legacyTaskView{}, next}
+	for _, work := range all {
+		page.Tasks = append(page.Tasks, legacyTask(work))
+	}
+	return json.Marshal(page)
+}
+
+// taskResult is what tasks/result of revision 2025-11-25 answers: the result of
+// the call, marked with the task it belongs to.
+func taskResult(work tool.Task) (json.RawMessage, error) {
+	switch {
+	case work.State == tool.TaskCancelled:
+		return nil, wire.Errorf(wire.CodeInvalidParams, "task %s was cancelled", work.ID)
+	case work.Err != nil:
+		return nil, work.Err
+	case !wire.IsObject(work.Result.Raw):
+		return nil, fault.New(fault.Internal, "task %s has no result", work.ID)
+	}
+	meta := wire.Set(wire.Meta(work.Result.Raw), wire.MetaRelatedTask, wire.SetText(nil, "taskId", work.ID))
+	return wire.SetMeta(work.Result.Raw, meta), nil
+}
+
+// taskFailure gives errors about tasks the code the protocol wants.
+func taskFailure(err error) error {
+	if fault.CodeOf(err) == fault.NotFound {
+		return wire.Errorf(wire.CodeInvalidParams, "%s", err)
+	}
+	return err
+}
+
+// modernTaskView is a task in the words of the extension.
+type modernTaskView struct {
+	ResultType     string                     `json:"resultType,omitempty"`
+	TaskID         string                     `json:"taskId"`
+	Status         tool.TaskState             `json:"status"`
+	StatusMessage  string                     `json:"statusMessage,omitempty"`
+	CreatedAt      string                     `json:"createdAt"`
+	LastUpdatedAt  string                     `json:"lastUpdatedAt"`
+	TTLMs          *int64                     `json:"ttlMs"` // null: for ever, as far as we know
+	PollIntervalMs int64                      `json:"pollIntervalMs"`
+	Result         json.RawMessage            `json:"result,omitempty"`
+	Error          *wire.Error                `json:"error,omitempty"`
+	InputRequests  map[string]json.RawMessage `json:"inputRequests,omitempty"`
+}
+
+func modernTask(work tool.Task) modernTaskView {
+	v := modernTaskView{
+		TaskID: work.ID, Status: work.State, StatusMessage: work.Message, CreatedAt: stamp(work.Created), LastUpdatedAt: stamp(work.Updated),
+		TTLMs: kept(work), PollIntervalMs: pollInterval.Milliseconds(),
+	}
+	switch work.State {
+	case tool.TaskCompleted:
+		v.Result = work.Result.Raw
+		if _, typed := wire.Get(v.Result, "resultType"); !typed { // a modern result says that it is one
+			v.Result = wire.SetText(v.Result, "resultType", wire.ResultComplete)
+		}
+	case tool.TaskFailed:
+		v.Error = wire.ErrorFrom(work.Err)
+	case tool.TaskAsking:
+		v.InputRequests = work.Asks
+	}
+	return v
+}
+
+// legacyTaskView is a task in the words of revision 2025-11-25.
+type legacyTaskView struct {
+	TaskID        string         `json:"taskId"`
+	Status        tool.TaskState `json:"status"`
+	StatusMessage string         `json:"statusMessage,omitempty"`
+	CreatedAt     string         `json:"createdAt"`
+	LastUpdatedAt string         `json:"lastUpdatedAt"`
+	TTL           *int64         `json:"ttl"`
+	PollInterval  int64          `json:"pollInterval"`
+}
+
+func legacyTask(work tool.Task) legacyTaskView {
+	v := legacyTaskView{
+		work.ID, work.State, work.Message, stamp(work.Created), stamp(work.Updated), kept(work), pollInterval.Milliseconds(),
+	}
+	if failed := wire.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
+		v.Status = tool.TaskFailed // that revision calls it so
+	}
+	return v
+}
+
+func kept(work tool.Task) *int64 {
+	if work.Kept == 0 {
+		return nil
+	}
+	ms := work.Kept.Milliseconds()
+	return &ms
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

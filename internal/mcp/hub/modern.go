@@ -1,0 +1,201 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// postModern serves a message of the modern era: a request that says all of
+// itself. Closing the connection cancels it.
+func (e *endpoint) postModern(w http.ResponseWriter, r *http.Request, m wire.Message) {
+	switch {
+	case m.IsNotification():
+		accepted(w)
+		return
+	case m.IsResponse():
+		refuse(w, http.StatusBadRequest, m.ID, wire.Errorf(wire.CodeInvalidRequest, "clients send requests, no responses"))
+		return
+	}
+	about, err := readModern(m, r.Header)
+	if err == nil && m.Method == wire.MethodToolsCall {
+		err = e.checkMirrors(r, about.name, m.Params)
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, m.ID, err)
+		return
+	}
+	if node := e.hub.waitsElsewhere(about.state); node != "" {
+		e.fetch(w, r, node, m)
+		return
+	}
+	e.serveModern(w, r, about, m)
+}
+
+// serveModern serves a request that was read, or goes on with an earlier one.
+func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about modernMeta, m wire.Message) {
+	rd := newRound(m.ID, "")
+	rd.modern, rd.mute, rd.token, rd.level = true, !readsStreams(r), about.token, about.level
+	t, err := e.modernTask(about, m, e.hub.principal(r), rd)
+	if err == nil && t.isNew() {
+		t.header, t.network = headersOfTrace(r.Header), "tcp"
+		(&sideStream{hub: e.hub, w: w, r: r, task: t, round: rd}).serve() //nolint:contextcheck // its context is the request's
+		return
+	}
+	if err != nil {
+		rd.settle(nil, err, false)
+	}
+	if gone := e.hub.attend(w, r, rd, false, nil); gone && t != nil {
+		t.left(r.Context(), rd)
+	}
+}
+
+// modernTask makes the task of a request, which is not yet started, or finds the
+// one that waits for what the request brings.
+func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *round) (*task, error) {
+	if state, ok := wire.Text(about.state); ok {
+		_, state = e.hub.untag(state)
+		p, err := e.hub.parked.claim(state, e.binding(who, m.Method, m.Params), time.Now())
+		if err != nil {
+			return nil, err
+		}
+		p.resume(rd, about.answers)
+		return p.task, nil
+	}
+	return &task{
+		ep: e, method: m.Method, params: m.Params, meta: about.meta, name: about.name, era: wire.Modern,
+		version: about.revision, caps: about.caps, who: who, supplied: about.answers,
+	}, nil
+}
+
+// modernMeta is what a modern request says of itself.
+type modernMeta struct {
+	name     string          // what it is about, or empty
+	named    bool            // its method wants that in a header
+	meta     json.RawMessage // its _meta, or nil
+	state    json.RawMessage // of an earlier request it goes on with
+	answers  json.RawMessage // to what that one asked
+	revision string
+	caps     json.RawMessage
+	token    json.RawMessage
+	level    level
+}
+
+var (
+	modernParams = []string{"_meta", "requestState", "inputResponses"}
+	modernKeys   = []string{
+		wire.MetaRevision, wire.MetaClientCapabilities, wire.MetaLogLevel, wire.MetaProgressToken}
+)
+
+// readModern reads a request's _meta and checks that it is complete, that its
+// headers say the same, and that we speak its revision. Where there are no
+// headers, header is nil.
+func readModern(m wire.Message, header http.Header) (modernMeta, error) {
+	var params [3]json.RawMessage
+	wire.Pick(m.Params, modernParams, params[:])
+	var fields [4]json.RawMessage
+	wire.Pick(params[0], modernKeys, fields[:])
+	about := modernMeta{
+		meta: params[0], state: params[1], answers: params[2],
+		caps: fields[1], token: progressToken(fields[3]), level: levelNone,
+	}
+	if !wire.IsObject(about.meta) {
+		about.meta = nil
+	}
+	about.name, about.named = wire.NameOf(m.Method, m.Params)
+	var ok bool
+	if about.revision, ok = wire.Text(fields[0]); !ok {
+		if said := header.Get(wire.HeaderRevision); said != "" && wire.EraOf(said) == wire.Unknown {
+			return about, unsupported(said)
+		}
+		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, a string", wire.MetaRevision)
+	}
+	if header != nil {
+		if err := checkHeaders(header, m.Method, &about); err != nil {
+			return about, err
+		}
+	}
+	if wire.EraOf(about.revision) != wire.Modern {
+		return about, unsupported(about.revision)
+	}
+	if !wire.IsObject(about.caps) {
+		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, an object", wire.MetaClientCapabilities)
+	}
+	if fields[2] != nil {
+		name, _ := wire.Text(fields[2])
+		if about.level, ok = parseLevel(name); !ok {
+			return about, wire.Errorf(wire.CodeInvalidParams, "unknown log level %s", fields[2])
+		}
+	}
+	return about, nil
+}
+
+// progressToken is a token as the client wrote it, or nil for what is none.
+func progressToken(raw json.RawMessage) json.RawMessage {
+	if _, ok := wire.Text(raw); ok {
+		return raw
+	}
+	if _, ok := wire.Number(raw); ok {
+		return raw
+	}
+	return nil
+}
+
+func unsupported(revision string) error {
+	return wire.Errorf(wire.CodeUnsupportedRevision, "unsupported protocol version").
+		WithData(map[string]any{"supported": wire.Revisions(), "requested": revision})
+}
+
+// checkHeaders compares what the headers say of a request with its body.
+func checkHeaders(header http.Header, method string, about *modernMeta) error {
+	if err := sameHeader(header, wire.HeaderRevision, about.revision); err != nil {
+		return err
+	}
+	if err := sameHeader(header, wire.HeaderMethod, method); err != nil || !about.named {
+		return err
+	}
+	return sameHeader(header, wire.HeaderName, about.name)
+}
+
+func sameHeader(header http.Header, name, want string) error {
+	values := header.Values(name)
+	if len(values) == 0 {
+		return wire.Errorf(wire.CodeHeaderMismatch, "header %s is missing", name)
+	}
+	said := strings.TrimSpace(values[0])
+	if name == wire.HeaderName {
+		decoded, err := wire.DecodeHeader(said)
+		if err != nil {
+			return wire.Errorf(wire.CodeHeaderMismatch, "header %s is not valid base64", name)
+		}
+		said = decoded
+	}
+	if len(values) > 1 || said != want {
+		return wire.Errorf(wire.CodeHeaderMismatch, "header %s says %q, the body says %q", name, strings.Join(values, ", "), want)
+	}
+	return nil
+}
+
+// checkMirrors compares the arguments that a tool wants repeated in headers.
+func (e *endpoint) checkMirrors(r *http.Request, name string, params json.RawMessage) error {
+	mirrors := e.backend.mirrors(r.Context(), name)
+	if len(mirrors) == 0 {
+		return nil
+	}
+	args, _ := wire.Get(params, "arguments")
+	for _, mirror := range mirrors {
+		values := r.Header.Values(mirror.Header)
+		said := ""
+		if len(values) > 0 {
+			said = strings.TrimSpace(values[0])
+		}
+		if _, given := mirror.Argument(args); given != (len(values) == 1) || !mirror.Matches(said, args) {
+			return wire.Errorf(wire.CodeHeaderMismatch, "header %s does not match the argument %s",
+				mirror.Header, strings.Join(mirror.Path, "."))
+		}
+	}
+	return nil
+}

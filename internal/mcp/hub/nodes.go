@@ -1,0 +1,199 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Nodes are the others that serve the same clients. A client's message may reach
+// one of them while what it is about is with another: a call that waits for its
+// answers, a question, a request to be called off. It is carried there.
+type Nodes interface {
+	// Self is this node.
+	Self() string
+	// Send has the hub of a node Take a message, "" that of whichever it is about,
+	// and brings back what it said. A node that is gone is a not_found.
+	Send(ctx context.Context, node string, body []byte) ([]byte, error)
+}
+
+// carried is a message on its way to another node.
+type carried struct {
+	Place   string          `json:"place"`             // the upstream's namespace, or ""
+	Who     string          `json:"who"`               // whose it is
+	Session string          `json:"session,omitempty"` // a hash of its id, which is its client's key
+	Message json.RawMessage `json:"message"`
+	// What is to be done as whoever posted it says who that is.
+	Principal *principal.Principal `json:"principal,omitempty"`
+	Header    http.Header          `json:"header,omitempty"` // with its trace
+}
+
+// brought is an answer on its way back.
+type brought struct {
+	Status int             `json:"status"`
+	Answer json.RawMessage `json:"answer"`
+}
+
+// carryTime is how long somebody is looked for whom a message concerns.
+const carryTime = 2 * time.Second
+
+// tag says in a ticket at which node its call waits.
+func (h *Hub) tag(state string) string {
+	if h.opts.Nodes == nil {
+		return state
+	}
+	return h.opts.Nodes.Self() + "." + state
+}
+
+// untag takes that off again. Node is where the call waits, or "" for here.
+func (h *Hub) untag(state string) (node, rest string) {
+	if h.opts.Nodes == nil {
+		return "", state
+	}
+	node, rest, tagged := strings.Cut(state, ".")
+	switch {
+	case !tagged:
+		return "", state
+	case node == h.opts.Nodes.Self():
+		return "", rest
+	}
+	return node, rest
+}
+
+// waitsElsewhere tells at which other node the call waits that a request goes on
+// with; "" when it is here, or the request goes on with none.
+func (h *Hub) waitsElsewhere(state json.RawMessage) string {
+	text, ok := wire.Text(state)
+	if !ok {
+		return ""
+	}
+	node, _ := h.untag(text)
+	return node
+}
+
+// fetch has another node go on with a call that waits there.
+func (e *endpoint) fetch(w http.ResponseWriter, r *http.Request, node string, m wire.Message) {
+	back, err := e.carry(r.Context(), node, carried{Place: e.name, Who: e.hub.principal(r), Message: m.Append(nil)})
+	var b brought
+	if err == nil {
+		err = json.Unmarshal(back, &b)
+	}
+	switch {
+	case r.Context().Err() != nil: // nobody is there to be told
+	case fault.CodeOf(err) == fault.NotFound:
+		refuse(w, http.StatusOK, m.ID, errGoneState)
+	case err != nil:
+		e.hub.log.WarnContext(r.Context(), "a call that waits at another node did not go on", "node", node, "error", err)
+		refuse(w, http.StatusServiceUnavailable, m.ID, wire.Errorf(wire.CodeInternal, "the node where this call waits cannot be reached: try again"))
+	default:
+		writeJSON(w, b.Status, b.Answer)
+	}
+}
+
+func (e *endpoint) carry(ctx context.Context, node string, c carried) ([]byte, error) {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "write what is carried to another node")
+	}
+	return e.hub.opts.Nodes.Send(ctx, node, body)
+}
+
+// handOn brings a client's answer or notification to the node that waits for it, if
+// one does. It does not wait.
+func (e *endpoint) handOn(s *session, m wire.Message) {
+	if e.hub.opts.Nodes == nil {
+		return
+	}
+	c := carried{Place: e.name, Who: s.who, Session: hashed(s.id), Message: m.Append(nil)}
+	e.hub.spawn(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, carryTime)
+		defer cancel()
+		if _, err := e.carry(ctx, "", c); err != nil {
+			e.hub.log.DebugContext(ctx, "a client's message concerned no node", "error", err)
+		}
+	})
+}
+
+func hashed(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])
+}
+
+// Take does with a message what another node was told by a client. Mine is false
+// when nothing here is concerned.
+func (h *Hub) Take(ctx context.Context, body []byte) (answer []byte, mine bool) {
+	var c carried
+	if json.Unmarshal(body, &c) != nil {
+		return nil, false
+	}
+	m, err := wire.Parse(c.Message)
+	e := h.own
+	if c.Place != "" {
+		h.mu.Lock()
+		e = h.relays[c.Place]
+		h.mu.Unlock()
+	}
+	switch {
+	case err == nil && c.Principal != nil:
+		return h.takeIntoChannel(ctx, c, m), true
+	case err != nil || e == nil || h.isClosing():
+		return nil, false
+	case c.Session != "":
+		return nil, e.takeIntoSession(c, m)
+	}
+	return e.goOn(ctx, c.Who, m), true
+}
+
+// takeIntoSession gives a message to the session it belongs to, if that waits for
+// it. Requests are not carried this way: whoever is asked to do something knows by whom.
+func (e *endpoint) takeIntoSession(c carried, m wire.Message) bool {
+	for _, s := range e.sessions.list() {
+		switch {
+		case s.who != c.Who || hashed(s.id) != c.Session:
+		case m.IsResponse():
+			return s.deliver(m)
+		case m.IsNotification():
+			return s.notified(m)
+		}
+	}
+	return false
+}
+
+// goOn serves a request that goes on with a call which waits here.
+func (e *endpoint) goOn(ctx context.Context, who string, m wire.Message) []byte {
+	rd := newRound(m.ID, "")
+	rd.modern, rd.mute = true, true
+	about, err := readModern(m, nil)
+	var t *task
+	if err == nil {
+		rd.token, rd.level = about.token, about.level
+		t, err = e.modernTask(about, m, who, rd)
+	}
+	if err == nil && t.isNew() { // it goes on with nothing: it was not for us
+		err = errBadState
+	}
+	if err != nil {
+		rd.settle(nil, err, false)
+	}
+	select {
+	case <-rd.over():
+	case <-ctx.Done():
+		if t != nil && !t.isNew() {
+			t.left(ctx, rd)
+		}
+		return nil
+	}
+	back, err := json.Marshal(brought{rd.status, rd.answer})
+	if err != nil { // an answer is JSON
+		return nil
+	}
+	return back
+}

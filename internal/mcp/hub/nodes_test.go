@@ -1,0 +1,167 @@
+package hub_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// town is what several hubs have in common: who they are, and whose sessions.
+type town struct {
+	mu     sync.Mutex
+	hubs   map[string]*hub.Hub
+	visits map[string]hub.Visit
+}
+
+// resident is one of them.
+type resident struct {
+	*town
+	name string
+}
+
+func (r resident) Self() string { return r.name }
+
+func (r resident) Send(ctx context.Context, node string, body []byte) ([]byte, error) {
+	r.mu.Lock()
+	var others []*hub.Hub
+	for name, h := range r.hubs {
+		if name != r.name && (node == "" || node == name) {
+			others = append(others, h)
+		}
+	}
+	r.mu.Unlock()
+	for _, h := range others {
+		if answer, mine := h.Take(ctx, body); mine {
+			return answer, ctx.Err()
+		}
+	}
+	return nil, fault.New(fault.NotFound, "node %s is gone", node)
+}
+
+func (t *town) Keep(_ context.Context, id string, v hub.Visit) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.visits[id] = v
+	return nil
+}
+
+func (t *town) Find(_ context.Context, id string) (hub.Visit, bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v, ok := t.visits[id]
+	return v, ok, nil
+}
+
+func (t *town) Forget(context.Context, string) error { return nil }
+
+// serve makes a hub of the town.
+func (t *town) serve(test testing.TB, name string, source tool.Source) string {
+	opts := options(test, source)
+	opts.Visits, opts.Nodes = t, resident{t, name}
+	opts.Principal = func(r *http.Request) string { return r.Header.Get("User") }
+	h, url := serve(test, opts)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hubs[name] = h
+	return url + "/mcp"
+}
+
+func newTown() *town { return &town{hubs: map[string]*hub.Hub{}, visits: map[string]hub.Visit{}} }
+
+// A call that waits at one node goes on when its client comes back to another, for
+// nobody else, and once.
+func TestParkedCallGoesOnFromAnotherNode(t *testing.T) {
+	t.Parallel()
+	all, ask := newTown(), tools{"ask": asks(askName)}
+	a, b := all.serve(t, "a", ask), all.serve(t, "b", ask)
+	c := &client{t: t, url: a, modern: true, caps: `{"elicitation":{}}`}
+	_, state := inputRequired(t, answer(t, c.post(t.Context(), c.call("1", "ask", ""))))
+	retry := c.call("2", "ask", `,"requestState":"`+state+`","inputResponses":{"name":{"action":"accept"}}`)
+	c.url = b
+	eve := c.request(t.Context(), http.MethodPost, retry)
+	eve.Header.Set("User", "eve")
+	refused, err := http.DefaultClient.Do(eve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := answer(t, refused); m.Error == nil || !strings.Contains(m.Error.Message, "not valid") {
+		t.Errorf("somebody else: %s %v", m.Result, m.Error)
+	}
+	if m := answer(t, c.post(t.Context(), retry)); m.ID != "2" || !strings.Contains(string(m.Result), "accept") {
+		t.Errorf("at another node: %s %v", m.Result, m.Error)
+	}
+	if m := answer(t, c.post(t.Context(), retry)); m.Error == nil || !strings.Contains(m.Error.Message, "no longer waits") {
+		t.Errorf("a second time: %s %v", m.Result, m.Error)
+	}
+}
+
+// Of a node that is gone its calls are gone: the client is told to begin again.
+func TestParkedCallOfANodeThatIsGone(t *testing.T) {
+	t.Parallel()
+	all, ask := newTown(), tools{"ask": asks(askName)}
+	a, b := all.serve(t, "a", ask), all.serve(t, "b", ask)
+	c := &client{t: t, url: a, modern: true, caps: `{"elicitation":{}}`}
+	_, state := inputRequired(t, answer(t, c.post(t.Context(), c.call("1", "ask", ""))))
+	all.mu.Lock()
+	delete(all.hubs, "a")
+	all.mu.Unlock()
+	c.url = b
+	m := answer(t, c.post(t.Context(), c.call("2", "ask", `,"requestState":"`+state+`"`)))
+	if m.Error == nil || m.Error.Code != wire.CodeInvalidParams || !strings.Contains(m.Error.Message, "make the request again") {
+		t.Errorf("%s %v", m.Result, m.Error)
+	}
+}
+
+// A client's answers and cancellations reach the node that waits for them, and no
+// other node's question of the same session is taken for it.
+func TestAnswersReachTheNodeThatAsked(t *testing.T) {
+	t.Parallel()
+	cancelled := make(chan error, 1)
+	source := tools{"ask": asks(askName), "hang": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		<-ctx.Done()
+		cancelled <- context.Cause(ctx)
+		return tool.Result{}, context.Cause(ctx)
+	}}
+	all := newTown()
+	a, b := all.serve(t, "a", source), all.serve(t, "b", source)
+	here := &client{t: t, url: a, caps: `{"elicitation":{}}`}
+	here.initialize(wire.NewestLegacy)
+	there := &client{t: t, url: b, caps: here.caps, session: here.session}
+	streamA, streamB := events(t, here.post(t.Context(), here.call("1", "ask", ""))), events(t, there.post(t.Context(), there.call("2", "ask", "")))
+	askedA, askedB := next(t, streamA), next(t, streamB)
+	if askedA.ID == askedB.ID {
+		t.Fatalf("two nodes ask under the id %s", askedA.ID)
+	}
+	for to, reply := range map[*client]string{
+		there: `{"jsonrpc":"2.0","id":` + string(askedA.ID) + `,"result":{"action":"accept","content":{"name":"for a"}}}`,
+		here:  `{"jsonrpc":"2.0","id":` + string(askedB.ID) + `,"result":{"action":"accept","content":{"name":"for b"}}}`,
+	} {
+		to.post(t.Context(), reply).Body.Close()
+	}
+	if m := next(t, streamA); !strings.Contains(string(m.Result), "for a") {
+		t.Errorf("the first call ended with %s %v", m.Result, m.Error)
+	}
+	if m := next(t, streamB); !strings.Contains(string(m.Result), "for b") {
+		t.Errorf("the second call ended with %s %v", m.Result, m.Error)
+	}
+	go func() {
+		if r, err := http.DefaultClient.Do(here.request(context.WithoutCancel(t.Context()), http.MethodPost, here.call("3", "hang", ""))); err == nil {
+			r.Body.Close()
+		}
+	}()
+	for over := false; !over; { // it may not have begun yet
+		there.post(t.Context(), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`).Body.Close()
+		select {
+		case <-cancelled:
+			over = true
+		default:
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// own serves /mcp: the house's own tools, resources and prompts.
+type own struct {
+	hub   *Hub
+	self  about
+	tools toolList
+
+	mu     sync.Mutex
+	prints map[string]fingerprint // of the lists, by the notification of their change
+}
+
+func newOwn(h *Hub) *own {
+	return &own{hub: h, self: aboutSelf(h.opts), prints: map[string]fingerprint{}}
+}
+
+// aboutSelf is what the hub tells of itself.
+func aboutSelf(o Options) about {
+	info := map[string]string{"name": o.Name, "version": o.Version}
+	if o.Title != "" {
+		info["title"] = o.Title
+	}
+	changing := o.Changes != nil
+	caps := map[string]any{
+		"tools":   map[string]any{"listChanged": changing},
+		"logging": map[string]any{},
+	}
+	if o.Resources != nil {
+		caps["resources"] = map[string]any{"listChanged": changing, "subscribe": changing}
+	}
+	if o.Prompts != nil {
+		caps["prompts"] = map[string]any{"listChanged": changing}
+	}
+	if o.Completer != nil {
+		caps["completions"] = map[string]any{}
+	}
+	if o.Tasks != nil {
+		caps["extensions"] = map[string]any{wire.ExtensionTasks: struct{}{}}
+	}
+	rawInfo, _ := json.Marshal(info) // maps of plain values always encode
+	rawCaps, _ := json.Marshal(caps)
+	return about{capabilities: rawCaps, info: rawInfo, instructions: o.Instructions}
+}
+
+func (o *own) about(ctx context.Context) (about, error) {
+	self := o.self
+	if o.hub.opts.Guide != nil {
+		self.instructions = o.hub.opts.Guide(ctx)
+	}
+	return self, nil
+}
+
+func (o *own) setLevel(context.Context, string) error { return nil }
+
+func (o *own) subscribe(ctx context.Context, uri string) error {
+	if o.hub.opts.Resources == nil || o.hub.opts.Changes == nil {
+		return errNoMethod(wire.MethodSubscribe)
+	}
+	return nil
+}
+
+func (o *own) unsubscribe(context.Context, string) {}
+
+func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+	switch t.method {
+	case wire.MethodToolsCall:
+		return o.call(ctx, t)
+	case wire.MethodToolsList, wire.MethodPromptsList, wire.MethodResourcesList, wire.MethodResourceTemplates:
+		return o.page(ctx, t)
+	case wire.MethodResourcesRead:
+		return o.read(ctx, t)
+	case wire.MethodPromptsGet:
+		return o.prompt(ctx, t)
+	case wire.MethodComplete:
+		if o.hub.opts.Completer != nil {
+			return o.hub.opts.Completer.Complete(ctx, o.hub.stripParams(t.params))
+		}
+	case wire.MethodTasksGet, wire.MethodTasksUpdate, wire.MethodTasksCancel, wire.MethodTasksList, wire.MethodTasksResult:
+		return o.serveTasks(ctx, t)
+	}
+	return nil, errNoMethod(t.method)
+}
+
+// call runs a tool. Its arguments go in and its result comes out as they are.
+func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
+	var fields [2]json.RawMessage
+	wire.Pick(t.params, []string{"arguments", "_meta"}, fields[:])
+	args, err := arguments(t.name, fields[0])
+	if err != nil {
+		return nil, err
+	}
+	result, err := o.hub.opts.Tools.Call(ctx, tool.Call{
+		Ref:    tool.Ref{Name: t.name},
+		Args:   args,
+		Meta:   o.hub.callerMeta(fields[1]),
+		Caller: t.caller(),
+	})
+	if err != nil {
+		return toolFailure(ctx, t.name, err)
+	}
+	if result.Task != "" {
+		return o.receipt(ctx, t, result)
+	}
+	if !wire.IsObject(result.Raw) {
+		return nil, fault.New(fault.Internal, "tool %s gave no result", t.name)
+	}
+	return result.Raw, nil
+}
+
+func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case name == "":
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need name, a string")
+	case wire.IsNull(raw):
+		return nil, nil
+	case !wire.IsObject(raw):
+		return nil, wire.Errorf(wire.CodeInvalidParams, "arguments must be an object")
+	}
+	return raw, nil
+}
+
+func (o *own) read(ctx context.Context, t *task) (json.RawMessage, error) {
+	switch {
+	case o.hub.opts.Resources == nil:
+		return nil, errNoMethod(t.method)
+	case t.name == "":
+		return nil, wire.Errorf(wire.CodeInvalidParams, "params need uri, a string")
+	}
+	return o.hub.opts.Resources.ReadResource(ctx, t.name, t.caller())
+}
+
+func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
+	if o.hub.opts.Prompts == nil {
+		return nil, errNoMethod(t.method)
+	}
+	raw, _ := wire.Get(t.params, "arguments")
+	args, err := arguments(t.name, raw)
+	if err != nil {
+		return nil, err
+	}
+	return o.hub.opts.Prompts.GetPrompt(ctx, t.name, args, t.caller())
+}
+
+// hopKey tells the keys of a request's _meta that belong to this hop: the
+// protocol's own, and the trace context where we read it, as it then travels in
+// the call's context.
+func (h *Hub) hopKey(key []byte) bool {
+	switch string(key) {
+	case wire.MetaProgressToken:
+		return true
+	case wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
+		return h.opts.Propagator != nil
+	}
+	return wire.IsProtocol(key)
+}
+
+// callerMeta is what is left of a request's _meta for whoever serves it, or nil.
+func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
+	if !wire.IsObject(meta) {
+		return nil
+	}
+	rest := wire.DeleteFunc(meta, h.hopKey)
+	if string(rest) == "{}" {
+		return nil
+	}
+	return rest
+}
+
+// stripParams are a request's params without what belongs to this hop.
+func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
+	params = withoutAnswers(params)
+	if meta, ok := wire.Get(params, "_meta"); ok {
+		params = wire.SetMeta(params, h.callerMeta(meta))
+	}
+	return params
+}
+
+// withoutAnswers are params without what a client sends to go on with a request.
+func withoutAnswers(params json.RawMessage) json.RawMessage {
+	if wire.Lacks(params, "inputResponses") && wire.Lacks(params, "requestState") {
+		return params
+	}
+	return wire.DeleteFunc(params, func(key []byte) bool { return string(key) == "inputResponses" || string(key) == "requestState" })
+}

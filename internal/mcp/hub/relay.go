@@ -1,0 +1,267 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// serveRelay serves one upstream seen whole, under its original names.
+func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
+	namespace := r.PathValue("namespace")
+	who := principal.Of(r.Context())
+	e, ok := h.relayTo(r.Context(), namespace)
+	if !ok || !who.Sees(namespace, "") {
+		seen := slices.DeleteFunc(h.namespaces(), func(name string) bool { return !who.Sees(name, "") })
+		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
+			WithHint("there are: %s", strings.Join(seen, ", ")))
+		return
+	}
+	e.ServeHTTP(w, r)
+}
+
+func (h *Hub) namespaces() []string {
+	if h.opts.Upstreams == nil {
+		return nil
+	}
+	return h.opts.Upstreams.Namespaces()
+}
+
+// relayTo is the endpoint of an upstream: made when it is first asked for, and
+// closed when somebody asks for one that is gone.
+func (h *Hub) relayTo(ctx context.Context, namespace string) (*endpoint, bool) {
+	if h.opts.Upstreams == nil {
+		return nil, false
+	}
+	h.mu.Lock()
+	known := h.relays[namespace]
+	h.mu.Unlock()
+	if known != nil && h.opts.Upstreams.Has(namespace) {
+		return known, true
+	}
+	peer, found := h.opts.Upstreams.Peer(namespace)
+	h.relaying.Lock()
+	defer h.relaying.Unlock()
+	h.mu.Lock()
+	e := h.relays[namespace]
+	if e != nil && !found {
+		delete(h.relays, namespace)
+		defer e.close(ctx)
+		e = nil
+	}
+	h.mu.Unlock()
+	if e != nil || !found {
+		return e, found
+	}
+	e = newEndpoint(h, namespace, newRelay(h, namespace, peer))
+	e.stop = peer.Watch(e.relayed)
+	h.mu.Lock()
+	closed := h.closed
+	if !closed {
+		h.relays[namespace] = e
+	}
+	h.mu.Unlock()
+	if closed {
+		e.stop()
+		return nil, false
+	}
+	return e, true
+}
+
+// relayed takes a notification of the upstream.
+func (e *endpoint) relayed(method string, params json.RawMessage) {
+	if method == wire.NoteToolsChanged {
+		e.backend.(*relay).forget()
+	}
+	e.changed(method, params)
+}
+
+// relay serves one upstream.
+type relay struct {
+	hub       *Hub
+	namespace string
+	peer      Peer
+
+	mu     sync.Mutex
+	loaded bool
+	retry  time.Time                     // when to ask again after it failed
+	params map[string][]wire.HeaderParam // of the tools that have any
+}
+
+func newRelay(h *Hub, namespace string, peer Peer) *relay {
+	return &relay{hub: h, namespace: namespace, peer: peer}
+}
+
+func (r *relay) about(ctx context.Context) (about, error) {
+	capabilities, info, instructions, err := r.peer.Describe(ctx)
+	if err != nil {
+		return about{}, err
+	}
+	a := about{capabilities: relayable(capabilities), info: info}
+	a.instructions, _ = wire.Text(instructions)
+	if !wire.IsObject(info) {
+		a.info = wire.SetText(wire.SetText(nil, "name", r.namespace), "version", r.hub.opts.Version)
+	}
+	return a, nil
+}
+
+// relayable are an upstream's capabilities without those we cannot pass on:
+// tasks live in a session between client and server.
+func relayable(capabilities json.RawMessage) json.RawMessage {
+	if !wire.IsObject(capabilities) {
+		return json.RawMessage("{}")
+	}
+	capabilities = wire.Delete(capabilities, "tasks")
+	if extensions, ok := wire.Get(capabilities, "extensions"); ok {
+		capabilities = wire.Set(capabilities, "extensions", wire.Delete(extensions, wire.ProtocolPrefix+"tasks"))
+	}
+	return capabilities
+}
+
+func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
+	if t.method == wire.MethodToolsCall {
+		return r.call(ctx, t)
+	}
+	result, err := r.peer.Request(ctx, t.method, r.hub.stripParams(t.params), t.caller())
+	switch {
+	case err != nil && fault.CodeOf(err) == fault.Upstream && !isProtocolError(err) && !isCore(t.method):
+		// Servers refuse methods they never heard of in ways of their own, below
+		// JSON-RPC.
+		return nil, errNoMethod(t.method)
+	case err != nil:
+		return nil, err
+	}
+	return r.object(t.method, result)
+}
+
+// call passes a call on as it came: what of it belongs to one hop only, the upstream's
+// side knows too.
+func (r *relay) call(ctx context.Context, t *task) (json.RawMessage, error) {
+	args, _ := wire.Get(t.params, "arguments")
+	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: t.name}, Args: args, Meta: t.meta, Caller: t.caller()}
+	result, err := r.peer.Call(ctx, call, withoutAnswers(t.params))
+	if err != nil {
+		return toolFailure(ctx, t.name, err)
+	}
+	return r.object(t.method, result)
+}
+
+// object is a result that is one.
+func (r *relay) object(method string, result json.RawMessage) (json.RawMessage, error) {
+	if !wire.IsObject(result) {
+		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, method)
+	}
+	return result, nil
+}
+
+// setLevel tells the upstream. One that keeps no level still logs during calls,
+// and the session's own level picks out of that.
+func (r *relay) setLevel(ctx context.Context, name string) error {
+	_, err := r.peer.Request(ctx, wire.MethodSetLevel, wire.SetText(nil, "level", name), nil)
+	var refused *wire.Error
+	if errors.As(err, &refused) && refused.Code == wire.CodeMethodNotFound {
+		return nil
+	}
+	return err
+}
+
+func isProtocolError(err error) bool {
+	var e *wire.Error
+	return errors.As(err, &e)
+}
+
+// isCore tells the methods of MCP itself that are relayed.
+func isCore(method string) bool {
+	switch method {
+	case wire.MethodToolsCall, wire.MethodPromptsGet, wire.MethodComplete:
+		return true
+	}
+	return cacheable(method)
+}
+
+func (r *relay) subscribe(ctx context.Context, uri string) error {
+	_, err := r.peer.Request(ctx, wire.MethodSubscribe, wire.SetText(nil, "uri", uri), nil)
+	return err
+}
+
+func (r *relay) unsubscribe(ctx context.Context, uri string) {
+	if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, wire.SetText(nil, "uri", uri), nil); err != nil {
+		r.hub.log.DebugContext(ctx, "unsubscribe from resource", "namespace", r.namespace, "uri", uri, "error", err)
+	}
+}
+
+// differs believes the upstream, so there is nothing to remember.
+func (r *relay) differs(context.Context, string) bool { return true }
+
+func (r *relay) remember(context.Context, string) {}
+
+// How long calls wait for the upstream's list of tools, and how long they do
+// without it when it does not come.
+const (
+	listTime  = 5 * time.Second
+	listPause = 30 * time.Second
+)
+
+// mirrors reads the upstream's list of tools once, until it changes. Without a
+// list there is nothing to check: the call itself will tell what is wrong.
+func (r *relay) mirrors(ctx context.Context, name string) []wire.HeaderParam {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.loaded || time.Now().Before(r.retry) {
+		return r.params[name]
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	params, err := r.headerParams(ctx)
+	if err != nil {
+		r.retry = time.Now().Add(listPause)
+		return nil
+	}
+	r.loaded, r.params = true, params
+	return r.params[name]
+}
+
+func (r *relay) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loaded, r.retry = false, time.Time{}
+}
+
+// maxPages bounds how long an upstream can keep us reading.
+const maxPages = 100
+
+func (r *relay) headerParams(ctx context.Context) (map[string][]wire.HeaderParam, error) {
+	all := map[string][]wire.HeaderParam{}
+	params := json.RawMessage("{}")
+	for range maxPages {
+		page, err := r.peer.Request(ctx, wire.MethodToolsList, params, nil)
+		if err != nil {
+			return nil, err
+		}
+		var fields [2]json.RawMessage
+		wire.Pick(page, []string{"tools", "nextCursor"}, fields[:])
+		tools, _ := wire.Items(fields[0])
+		for _, definition := range tools {
+			name, _ := wire.GetText(definition, "name")
+			schema, _ := wire.Get(definition, "inputSchema")
+			if found, err := wire.HeaderParams(schema); err == nil && len(found) > 0 {
+				all[name] = found
+			}
+		}
+		if _, more := wire.Text(fields[1]); !more {
+			break
+		}
+		params = wire.Set(nil, "cursor", fields[1])
+	}
+	return all, nil
+}

@@ -1,0 +1,258 @@
+package hub_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// scripted is an upstream that answers by method and notes what it was asked.
+type scripted struct {
+	answers map[string]func(params json.RawMessage, caller *tool.Caller) (json.RawMessage, error)
+
+	mu     sync.Mutex
+	asked  []string
+	heard  chan string // every request, when not nil
+	notify func(string, json.RawMessage)
+}
+
+func (s *scripted) Request(_ context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	s.mu.Lock()
+	line := method + " " + string(params)
+	s.asked = append(s.asked, line)
+	heard := s.heard
+	s.mu.Unlock()
+	if heard != nil {
+		heard <- line
+	}
+	if answer, ok := s.answers[method]; ok {
+		return answer(params, caller)
+	}
+	return json.RawMessage("{}"), nil
+}
+
+func (s *scripted) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+	return s.Request(ctx, wire.MethodToolsCall, params, call.Caller)
+}
+
+func (s *scripted) Describe(context.Context) (capabilities, info, instructions json.RawMessage, err error) {
+	return json.RawMessage(`{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"tasks":{},"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}}}`),
+		json.RawMessage(`{"name":"up","version":"2"}`), json.RawMessage(`"be kind"`), nil
+}
+
+func (s *scripted) Watch(notify func(string, json.RawMessage)) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notify = notify
+	return func() {}
+}
+
+func (s *scripted) tell(method, params string) {
+	s.mu.Lock()
+	notify := s.notify
+	s.mu.Unlock()
+	notify(method, json.RawMessage(params))
+}
+
+func relayTo(t *testing.T, s *scripted) string {
+	t.Helper()
+	opts := options(t, tools{})
+	opts.Upstreams = upstreams{"up": s}
+	_, url := serve(t, opts)
+	return url + "/mcp/up"
+}
+
+func TestRelayIntroducesTheUpstream(t *testing.T) {
+	t.Parallel()
+	c := &client{t: t, url: relayTo(t, &scripted{})}
+	m := answer(t, c.post(t.Context(), initialize))
+	want := `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{},"extensions":{"x/y":{}}},"serverInfo":{"name":"up","version":"2"},"instructions":"be kind"}`
+	if string(m.Result) != want {
+		t.Errorf("got  %s\nwant %s", m.Result, want)
+	}
+}
+
+// What belongs to the client's hop stays there, in both directions.
+func TestRelayStripsTheHop(t *testing.T) {
+	t.Parallel()
+	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
+		wire.MethodPromptsGet: func(json.RawMessage, *tool.Caller) (json.RawMessage, error) {
+			return json.RawMessage(`{"resultType":"complete","messages":[],"ttlMs":5,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"theirs"},"x":1}}`), nil
+		},
+	}}
+	url := relayTo(t, up)
+	modern := &client{t: t, url: url, modern: true}
+	m := answer(t, modern.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p","inputResponses":{},"_meta":{"x":1,"progressToken":2,`+modern.modernMeta()+`}}}`))
+	if want := `{"resultType":"complete","messages":[],"ttlMs":5,"_meta":{"x":1,"io.modelcontextprotocol/serverInfo":{"name":"up","version":"2"}}}`; string(m.Result) != want {
+		t.Errorf("modern got %s", m.Result)
+	}
+	if want := `prompts/get {"name":"p","_meta":{"x":1}}`; up.asked[0] != want {
+		t.Errorf("upstream was asked %s", up.asked[0])
+	}
+	legacy := &client{t: t, url: url}
+	legacy.initialize(wire.NewestLegacy)
+	m = answer(t, legacy.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"p"}}`))
+	if want := `{"messages":[],"_meta":{"x":1}}`; string(m.Result) != want {
+		t.Errorf("legacy got %s", m.Result)
+	}
+}
+
+func TestRelayPassesErrorsOn(t *testing.T) {
+	t.Parallel()
+	refuse := func(err error) func(json.RawMessage, *tool.Caller) (json.RawMessage, error) {
+		return func(json.RawMessage, *tool.Caller) (json.RawMessage, error) { return nil, err }
+	}
+	url := relayTo(t, &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
+		wire.MethodResourcesRead: refuse(fault.Wrap(fault.Upstream, wire.Errorf(wire.CodeResourceNotFound, "gone"), "read")),
+		wire.MethodComplete:      refuse(&wire.Error{Code: 0, Message: "nothing"}),
+		wire.MethodToolsCall:     refuse(fault.New(fault.Unavailable, "up is away")),
+		wire.MethodPromptsList:   refuse(fault.New(fault.Unavailable, "up is away").WithHint("wait")),
+		"x/custom":               refuse(fault.New(fault.Upstream, "server answered 400")),
+		"x/theirs":               refuse(wire.Errorf(7, "theirs")),
+	}})
+	c := &client{t: t, url: url, modern: true}
+	for _, s := range []struct {
+		method, params string
+		status         int
+		code           int64
+	}{
+		{"resources/read", `"uri":"u",`, 200, wire.CodeInvalidParams}, // the modern code
+		{"completion/complete", ``, 200, wire.CodeInternal},           // never zero
+		{"prompts/list", ``, 200, wire.CodeInternal},
+		{"x/custom", ``, 404, wire.CodeMethodNotFound},
+		{"x/theirs", ``, 200, 7},
+	} {
+		r := c.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"`+s.method+`","params":{`+s.params+`"_meta":{`+c.modernMeta()+`}}}`)
+		if m := answer(t, r); r.StatusCode != s.status || m.Error == nil || m.Error.Code != s.code {
+			t.Errorf("%s: status %d, %v", s.method, r.StatusCode, m.Error)
+		}
+	}
+	if m := answer(t, c.post(t.Context(), c.call("2", "any", ""))); !wire.GetBool(m.Result, "isError") {
+		t.Errorf("a tool that cannot be reached: %s, %v", m.Result, m.Error)
+	}
+}
+
+func TestRelayRefusesWhatIsNoResult(t *testing.T) {
+	t.Parallel()
+	c := &client{t: t, modern: true, url: relayTo(t, &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
+		wire.MethodToolsCall: func(json.RawMessage, *tool.Caller) (json.RawMessage, error) { return json.RawMessage(`[1]`), nil },
+	}})}
+	if m := answer(t, c.post(t.Context(), c.call("1", "any", ""))); m.Error == nil {
+		t.Errorf("got %s", m.Result)
+	}
+}
+
+// One subscription upstream serves all who want the same, of either era.
+func TestRelaySharesSubscriptions(t *testing.T) {
+	t.Parallel()
+	up := &scripted{heard: make(chan string, 16)}
+	url := relayTo(t, up)
+	legacy := &client{t: t, url: url}
+	legacy.initialize(wire.NewestLegacy)
+	legacy.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"u"}}`).Body.Close()
+	if got := <-up.heard; got != `resources/subscribe {"uri":"u"}` {
+		t.Fatalf("asked %s", got)
+	}
+	modern := &client{t: t, url: url, modern: true}
+	ctx, leave := context.WithCancel(t.Context())
+	stream := events(t, modern.post(ctx, modern.listen("1", `{"resourceSubscriptions":["u"]}`)))
+	next(t, stream) // acknowledged
+	up.tell(wire.NoteResourceUpdated, `{"uri":"u"}`)
+	if m := next(t, stream); m.Method != wire.NoteResourceUpdated {
+		t.Errorf("told %s", m.Method)
+	}
+	leave()
+	legacy.post(t.Context(), `{"jsonrpc":"2.0","id":2,"method":"resources/unsubscribe","params":{"uri":"u"}}`).Body.Close()
+	if got := <-up.heard; got != `resources/unsubscribe {"uri":"u"}` {
+		t.Errorf("asked %s, want the one subscription to end after the last reader left", got)
+	}
+}
+
+// The upstream is told the level of who wants to know most.
+func TestRelayTellsTheLowestLevel(t *testing.T) {
+	t.Parallel()
+	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
+		wire.MethodSetLevel: func(json.RawMessage, *tool.Caller) (json.RawMessage, error) {
+			return nil, wire.Errorf(wire.CodeMethodNotFound, "no such method") // it keeps no level
+		},
+	}}
+	url := relayTo(t, up)
+	for _, level := range []string{"error", "debug", "warning"} {
+		c := &client{t: t, url: url}
+		c.initialize(wire.NewestLegacy)
+		m := answer(t, c.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"`+level+`"}}`))
+		if string(m.Result) != "{}" {
+			t.Errorf("set level: %v", m.Error)
+		}
+	}
+	if want := []string{`logging/setLevel {"level":"error"}`, `logging/setLevel {"level":"debug"}`}; !slices.Equal(up.asked, want) {
+		t.Errorf("asked %v", up.asked)
+	}
+}
+
+func TestRelayedLogsAreFiltered(t *testing.T) {
+	t.Parallel()
+	up := &scripted{}
+	c := &client{t: t, url: relayTo(t, up)}
+	c.initialize(wire.NewestLegacy)
+	r, err := http.DefaultClient.Do(c.request(t.Context(), http.MethodGet, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := events(t, r)
+	up.tell(wire.NoteMessage, `{"level":"debug","data":"quiet"}`)
+	up.tell(wire.NoteMessage, `{"level":"error","data":"loud"}`)
+	if m := next(t, stream); !strings.Contains(string(m.Params), "loud") {
+		t.Errorf("heard %s", m.Params)
+	}
+}
+
+// Arguments repeated in headers are checked against the upstream's own list,
+// which is read again when it changed.
+func TestRelayChecksMirroredArguments(t *testing.T) {
+	t.Parallel()
+	annotated := true
+	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
+		wire.MethodToolsList: func(params json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
+			if _, second := wire.Get(params, "cursor"); !second {
+				return json.RawMessage(`{"tools":[],"nextCursor":""}`), nil
+			}
+			if !annotated {
+				return json.RawMessage(`{"tools":[{"name":"q","inputSchema":{"type":"object"}}]}`), nil
+			}
+			return json.RawMessage(`{"tools":[{"name":"q","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}`), nil
+		},
+	}}
+	c := &client{t: t, url: relayTo(t, up), modern: true}
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"q","arguments":{"r":"eu"},"_meta":{` + c.modernMeta() + `}}}`
+	status := func(region string) int {
+		r := c.request(t.Context(), http.MethodPost, call)
+		if region != "" {
+			r.Header.Set("Mcp-Param-Region", region)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for region, want := range map[string]int{"eu": 200, "us": 400, "": 400, wire.EncodeHeader("eu "): 400, "=?base64?ZXU=?=": 200} {
+		if got := status(region); got != want {
+			t.Errorf("header %q: status %d, want %d", region, got, want)
+		}
+	}
+	annotated = false
+	up.tell(wire.NoteToolsChanged, "")
+	if got := status(""); got != 200 {
+		t.Errorf("after the annotation went away: status %d", got)
+	}
+}

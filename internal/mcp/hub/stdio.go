@@ -1,0 +1,111 @@
+package hub
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// ServeStdio serves one client over a pair of pipes, a message to a line. It
+// returns when in ends, after the answers to what was read are written; and when
+// ctx is done, after calling off what runs. To stop a read that waits, ctx being
+// done closes in if it can be closed.
+func (h *Hub) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	s := newSession(h.own, "", true)
+	if err := h.own.sessions.add(ctx, s); err != nil {
+		return err
+	}
+	s.readers.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if closer, ok := in.(io.Closer); ok {
+		stop := context.AfterFunc(ctx, func() { closer.Close() })
+		defer stop()
+	}
+	written := make(chan error, 1)
+	go func() {
+		written <- writeLines(s.main, out)
+		cancel() // nobody reads: stop listening
+	}()
+	err := h.readLines(ctx, s, in)
+	if ctx.Err() == nil {
+		s.drain(ctx)
+	}
+	h.own.sessions.remove(ctx, s)
+	return errors.Join(err, <-written)
+}
+
+// readLines takes messages until in ends. Lines that are no message get an error
+// back and are forgotten.
+func (h *Hub) readLines(ctx context.Context, s *session, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 64<<10), h.opts.Limits.Line)
+	for lines.Scan() {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		m, err := wire.Parse(bytes.Clone(line))
+		if err != nil {
+			if m.ID == "" {
+				m.ID = wire.NullID
+			}
+			answer := wire.Answer(m.ID, nil, err)
+			s.main.send(answer.Append(nil))
+			continue
+		}
+		s.received(ctx, m, nil, "pipe")
+	}
+	if err := lines.Err(); err != nil && ctx.Err() == nil {
+		return fault.Wrap(fault.Unavailable, err, "read standard input")
+	}
+	return nil
+}
+
+// drain waits until the requests in flight are answered.
+func (s *session) drain(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		var left *task
+		for _, t := range s.calls {
+			left = t
+			break
+		}
+		s.mu.Unlock()
+		if left == nil {
+			return
+		}
+		// A listener waits for its client, and the client is gone.
+		if left.method == wire.MethodListen {
+			left.cancel(errLeft)
+		}
+		select {
+		case <-left.finished:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// writeLines writes a stream until it ends.
+func writeLines(s *stream, out io.Writer) error {
+	var line []byte // messages are shared between streams, so each is copied
+	for range s.stirred() {
+		b := s.take(nil)
+		for _, m := range b.messages {
+			line = append(append(line[:0], m...), '\n')
+			if _, err := out.Write(line); err != nil {
+				return fault.Wrap(fault.Unavailable, err, "write standard output")
+			}
+		}
+		if b.ended {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	silent "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/observe/telemetry"
+)
+
+// instruments are what the hub measures, by the semantic conventions for MCP.
+type instruments struct {
+	on        bool
+	operation metric.Float64Histogram
+	session   metric.Float64Histogram
+}
+
+func newInstruments(meter metric.Meter) instruments {
+	on := meter != nil
+	if !on {
+		meter = noop.Meter{}
+	}
+	seconds := func(name, description string) metric.Float64Histogram {
+		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+			metric.WithExplicitBucketBoundaries(0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300))
+		if err != nil {
+			h, _ = noop.Meter{}.Float64Histogram(name) // never fails
+		}
+		return h
+	}
+	return instruments{
+		on:        on,
+		operation: seconds("mcp.server.operation.duration", "How long a request took, from its receipt to its answer"),
+		session:   seconds("mcp.server.session.duration", "How long a session lasted"),
+	}
+}
+
+// observe begins a request's span below the trace its client is part of. finish
+// ends it and measures.
+func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.RawMessage, error)) {
+	ctx, link := h.extract(ctx, t)
+	if t.method == wire.MethodListen || h.opts.Tracer == nil && !h.metrics.on {
+		return ctx, func(json.RawMessage, error) {}
+	}
+	var span trace.Span = silent.Span{}
+	attrs := t.attributes()
+	if h.opts.Tracer != nil {
+		told := attrs
+		if rd := t.current(); rd != nil {
+			told = append(told, attribute.String("jsonrpc.request.id", string(rd.id)))
+		}
+		var links []trace.Link
+		if link.IsValid() {
+			links = []trace.Link{{SpanContext: link}}
+		}
+		ctx, span = telemetry.Start(ctx, h.opts.Tracer, trace.SpanKindServer, t.spanName(), told, links...)
+	}
+	return ctx, func(result json.RawMessage, err error) {
+		failure := t.failure(result, err)
+		if failure != "" {
+			attrs = append(slices.Clip(attrs), attribute.String("error.type", failure))
+			span.SetAttributes(attribute.String("error.type", failure))
+			span.SetStatus(codes.Error, failure)
+		}
+		if err != nil {
+			span.SetAttributes(attribute.String("rpc.response.status_code", failure))
+		}
+		span.End()
+		if h.metrics.operation.Enabled(ctx) {
+			h.metrics.operation.Record(ctx, time.Since(t.began).Seconds(), metric.WithAttributes(attrs...))
+		}
+	}
+}
+
+// extract reads the client's trace context. That of _meta, where MCP puts it,
+// comes first, with a link to the HTTP request when that is part of something
+// else. Without one the request itself is the parent: the span its handler was
+// given, if it continues the headers' trace, else what the headers say.
+func (h *Hub) extract(ctx context.Context, t *task) (_ context.Context, link trace.SpanContext) {
+	if h.opts.Propagator == nil {
+		return ctx, link
+	}
+	around := trace.SpanContextFromContext(ctx)
+	headers := around
+	if t.header != nil {
+		outer := h.opts.Propagator.Extract(ctx, propagation.HeaderCarrier(t.header))
+		headers = trace.SpanContextFromContext(outer)
+		if around.TraceID() != headers.TraceID() {
+			ctx, around = outer, headers
+		}
+	}
+	if wire.Lacks(t.meta, wire.MetaTraceParent) && wire.Lacks(t.meta, wire.MetaBaggage) {
+		return ctx, link
+	}
+	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: t.meta})
+	if said := trace.SpanContextFromContext(inner); said.Equal(around) || said.Equal(headers) {
+		return ctx, link
+	}
+	return inner, around
+}
+
+func (t *task) spanName() string {
+	if t.method == wire.MethodToolsCall || t.method == wire.MethodPromptsGet {
+		return t.method + " " + t.name
+	}
+	return t.method
+}
+
+func (t *task) attributes() []attribute.KeyValue {
+	attrs := append(make([]attribute.KeyValue, 0, 6), // with room for the request's id
+		attribute.String("mcp.method.name", t.method),
+		attribute.String("mcp.protocol.version", t.version),
+		attribute.String("network.transport", t.network))
+	switch t.method {
+	case wire.MethodToolsCall:
+		attrs = append(attrs, attribute.String("gen_ai.tool.name", t.name), attribute.String("gen_ai.operation.name", "execute_tool"))
+	case wire.MethodPromptsGet:
+		attrs = append(attrs, attribute.String("gen_ai.prompt.name", t.name))
+	}
+	return attrs
+}
+
+// failure is the error.type of a request's outcome, or "".
+func (t *task) failure(result json.RawMessage, err error) string {
+	if err != nil {
+		return strconv.FormatInt(wire.ErrorFrom(err).Code, 10)
+	}
+	if t.method == wire.MethodToolsCall && wire.GetBool(result, "isError") {
+		return "tool_error"
+	}
+	return ""
+}
+
+// traceHeaders are the headers in which trace context travels.
+var traceHeaders = []string{"Traceparent", "Tracestate", "Baggage"}
+
+// headersOfTrace keeps of a request's headers those with trace context, or nil.
+func headersOfTrace(header http.Header) http.Header {
+	var kept http.Header
+	for _, name := range traceHeaders {
+		if values := header.Values(name); len(values) > 0 {
+			if kept == nil {
+				kept = http.Header{}
+			}
+			kept[name] = values
+		}
+	}
+	return kept
+}

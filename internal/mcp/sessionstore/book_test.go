@@ -1,0 +1,51 @@
+package sessionstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/sessionstore"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+func TestVisits(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		book, err := sessionstore.Open(t.Context(), d, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := sessionstore.Visit{Place: "fs", Who: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
+		if err := book.Keep(t.Context(), "secret", v); err != nil {
+			t.Fatal(err)
+		}
+		v.Level = "debug"
+		if err := book.Keep(t.Context(), "secret", v); err != nil {
+			t.Fatal(err)
+		}
+		got, ok, err := book.Find(t.Context(), "secret")
+		if err != nil || !ok || got.Who != "ann" || got.Level != "debug" || string(got.Caps) != `{"roots":{}}` || got.Place != "fs" {
+			t.Errorf("found %+v %t (%v)", got, ok, err)
+		}
+		if _, ok, err := book.Find(t.Context(), "other"); ok || err != nil {
+			t.Errorf("found another's: %v", err)
+		}
+		if err := book.Forget(t.Context(), "secret"); err != nil {
+			t.Error(err)
+		}
+		if _, ok, err := book.Find(t.Context(), "secret"); ok || err != nil {
+			t.Errorf("found a forgotten one: %v", err)
+		}
+		brief, err := sessionstore.Open(t.Context(), d, time.Nanosecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := brief.Keep(t.Context(), "short", v); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok, err := brief.Find(t.Context(), "short"); ok || err != nil {
+			t.Errorf("found one whose time is over: %v", err)
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/zmq/hootclient"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
+)
+
+// backendLink reaches a backend by docs/backends.md. Backends know nothing of
+// MCP, so the link stands in for the server they are to the rest of us.
+type backendLink struct {
+	*hootclient.Client
+	hooks Hooks
+
+	mu    sync.Mutex
+	calls map[hootproto.ID]wire.ID // under way
+	heeds string                   // where broadcasts are heard
+}
+
+// beatEvery is how long a backend may be silent until it gets a heartbeat.
+const beatEvery = 5 * time.Second
+
+// listenPatience is how long connecting waits for the broadcasts.
+const listenPatience = time.Second
+
+func isBackend(transport string) bool { return transport == ZMQ || transport == ZMQIPC }
+
+// dialBackend connects to the backend of a spec.
+func (o *Options) dialBackend(ctx context.Context, spec Spec, hooks Hooks) (Link, error) {
+	opts := hootclient.Options{
+		MaxBody: o.MaxResult, Control: o.DialControl,
+		Changed: hooks.Missed, // so its tools are listed again
+		Garbage: func(err error) { hooks.Garbage(excerpt([]byte(err.Error()))) },
+	}
+	if spec.Trusted {
+		opts.Control = nil
+	} else if o.AllowURL != nil {
+		u, err := url.Parse(spec.URL)
+		if err == nil {
+			err = o.AllowURL(u)
+		}
+		if err != nil {
+			return nil, notSent(fmt.Errorf("connect to %s: %w", spec.Target(), err))
+		}
+	}
+	client, err := hootclient.Dial(ctx, strings.TrimPrefix(spec.URL, "zmq+"), opts)
+	if err != nil {
+		return nil, err
+	}
+	return &backendLink{Client: client, hooks: hooks, calls: map[hootproto.ID]wire.ID{}}, nil
+}
+
+// Call implements Link: what a server would answer.
+func (l *backendLink) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	m := out.Message
+	var result json.RawMessage
+	var err error
+	switch m.Method {
+	case wire.MethodInitialize:
+		result, err = l.greet(ctx)
+	case wire.MethodPing:
+		result, err = json.RawMessage(`{}`), l.Heartbeat(ctx)
+	case wire.MethodToolsList:
+		result, err = l.list(ctx)
+	case wire.MethodToolsCall:
+		result, err = l.call(ctx, m)
+	default:
+		err = wire.Errorf(wire.CodeMethodNotFound, "a backend has no %s", m.Method)
+	}
+	var refused *wire.Error
+	switch {
+	case errors.As(err, &refused), err == nil:
+		return wire.Answer(m.ID, result, err), nil
+	case errors.Is(err, hootclient.ErrTooLarge):
+		err = fmt.Errorf("%w: %w", wire.ErrTooLarge, err)
+	}
+	return wire.Message{}, err
+}
+
+// greet asks what the backend can do, and listens to its broadcasts.
+func (l *backendLink) greet(ctx context.Context) (json.RawMessage, error) {
+	catalog, service, err := l.Ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.heed(ctx, catalog.Broadcasts)
+	if service == "" {
+		service = "backend"
+	}
+	greeting := wire.SetText(nil, "protocolVersion", wire.NewestLegacy)
+	greeting = wire.Set(greeting, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
+	return wire.Set(greeting, "serverInfo", wire.SetText(wire.SetText(nil, "name", service), "version", hootproto.Magic)), nil
+}
+
+// heed listens to the backend's broadcasts, unless it does already.
+func (l *backendLink) heed(ctx context.Context, endpoint string) {
+	l.mu.Lock()
+	news := endpoint != "" && endpoint != l.heeds
+	l.heeds = endpoint
+	l.mu.Unlock()
+	if !news {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, listenPatience)
+	defer cancel()
+	if err := l.Listen(ctx, endpoint, l.overhear); err != nil {
+		l.hooks.Garbage(excerpt([]byte(err.Error())))
+	}
+}
+
+// list asks for the tools.
+func (l *backendLink) list(ctx context.Context) (json.RawMessage, error) {
+	catalog, _, err := l.Ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.heed(ctx, catalog.Broadcasts)
+	tools := []byte{'['}
+	for i, t := range catalog.Tools {
+		if i > 0 {
+			tools = append(tools, ',')
+		}
+		tools = append(tools, definitionOf(t)...)
+	}
+	return wire.Set(nil, "tools", append(tools, ']')), nil
+}
+
+// call calls a tool. The request's own id is new with every call, so that a late
+// answer to one is never taken for another's.
+func (l *backendLink) call(ctx context.Context, m wire.Message) (json.RawMessage, error) {
+	request := hootclient.Request{ID: hootproto.NewID()}
+	request.Name, _ = wire.GetText(m.Params, "name")
+	request.Arguments, _ = wire.Get(m.Params, "arguments")
+	request.Traceparent, _ = wire.GetText(wire.Meta(m.Params), wire.MetaTraceParent)
+	l.mu.Lock()
+	l.calls[request.ID] = m.ID
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.calls, request.ID)
+		l.mu.Unlock()
+	}()
+	outcome, err := l.Client.Call(ctx, request)
+	if errors.Is(err, hootclient.ErrUnreadable) {
+		return nil, wire.Errorf(wire.CodeInternal, "%s: %v", request.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(outcome), nil
+}
+
+// Send implements Link. A backend needs no notification: it hears at once when a
+// call is called off.
+func (l *backendLink) Send(context.Context, wire.Message) error { return nil }
+
+// Hangup tells that giving up a call tells the backend so.
+func (l *backendLink) Hangup() bool { return true }
+
+// Adopt implements Link. Backends have one revision.
+func (l *backendLink) Adopt(string) {}
+
+// HealthEvery is how long the backend may be silent.
+func (l *backendLink) HealthEvery() time.Duration { return beatEvery }
+
+var _ Link = (*backendLink)(nil)

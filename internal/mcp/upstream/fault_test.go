@@ -1,0 +1,326 @@
+package upstream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// A server that is killed and restarted 50 times while eight clients call it:
+// each call of a reading tool gets its answer, each call of a writing tool its
+// answer or an error that says why not.
+func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rig := siteRig(t, handler, upstream.Spec{})
+			h := upstreamtest.Start(t, rig)
+			var reads, writes, lost atomic.Int64
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() {
+					for n := 0; ctx.Err() == nil; n++ {
+						text := fmt.Sprint(i, "/", n)
+						if i%2 == 0 {
+							if got := h.Echo(t, text); got != text {
+								t.Errorf("echo of %q said %q", text, got)
+							}
+							reads.Add(1)
+							continue
+						}
+						args, _ := json.Marshal(map[string]string{"text": text})
+						result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write"), Args: args})
+						switch view, _ := result.View(); {
+						case err == nil && view.Text() == text:
+							writes.Add(1)
+						case fault.CodeOf(err) == fault.Unavailable:
+							lost.Add(1)
+						default:
+							t.Errorf("write of %q gave %s, %v", text, result.Raw, err)
+						}
+					}
+				})
+			}
+			for range 50 {
+				rig.Drop(t)
+				rig.Return(t)
+				before := reads.Load() + writes.Load()
+				clocktest.Await(t, func() bool { return reads.Load()+writes.Load() > before })
+			}
+			stop()
+			wg.Wait()
+			t.Logf("%d reads, %d writes, %d writes with an unknown outcome", reads.Load(), writes.Load(), lost.Load())
+		})
+	}
+}
+
+// A child process killed with SIGKILL between calls costs a slow call, never an
+// error, even of a tool that must not be repeated, and however long the program
+// takes to start.
+func TestChildKilledBetweenCallsCostsNoError(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"modern", "legacy"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			spec := stdioSpec(t, "sdk")
+			spec.Protocol = protocol
+			spec.Wait = time.Millisecond // less than any program needs
+			rig := stdioRig(t, spec)
+			h := upstreamtest.Start(t, rig)
+			for i := range 10 {
+				h.Echo(t, fmt.Sprint(i))
+				victim := pids{spec.Env["PID_DIR"]}.alive(t)[0]
+				rig.Drop(t)
+				// Until then one of its threads may still take in what it will never do.
+				clocktest.Await(t, func() bool { return syscall.Kill(victim, 0) != nil })
+				h.Text(t, "write", json.RawMessage(`{"text":"x"}`))
+			}
+		})
+	}
+}
+
+// What a process has not even begun to read when it ends is sent to the next
+// one, even of a tool that must not be repeated.
+func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "reads one call"))
+	h := upstreamtest.Start(t, rig)
+	first := make(chan error)
+	go func() {
+		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
+		first <- err
+	}()
+	for h.Await(t, "upstream.stderr").Data.(upstream.Stderr).Line != "thinking" { // it has read that one, and reads no more
+	}
+	second := make(chan error)
+	go func() {
+		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
+		second <- err
+	}()
+	clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == 2 })
+	for range 3 { // on its way through the same queue, the call above is out of it by now
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, _ = h.Manager.Call(ctx, tool.Call{Ref: ref("echo")})
+		cancel()
+	}
+	rig.Drop(t)
+	if err := <-first; fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "unknown") {
+		t.Errorf("the call it had read: %v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the call it had not read: %v", err)
+	}
+}
+
+func TestChildrenOfAChildDieWithIt(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "has children"))
+	rig.Options.Grace = 200 * time.Millisecond
+	h := upstreamtest.Start(t, rig)
+	all := pids{rig.Spec.Env["PID_DIR"]}
+	if n := len(all.alive(t)); n != 2 {
+		t.Fatalf("%d processes run, want the server and its child", n)
+	}
+	h.Manager.Close()
+	awaitGone(t, all)
+}
+
+// awaitGone waits until the kernel has buried those that were killed.
+func awaitGone(t *testing.T, all pids) {
+	t.Helper()
+	clocktest.Await(t, func() bool { return len(running(all.all(t))) == 0 })
+}
+
+// running leaves out zombies, which only wait for whoever adopted them.
+func running(list []int) (alive []int) {
+	for _, pid := range list {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil && runtime.GOOS == "linux" {
+			continue
+		}
+		if _, after, ok := bytes.Cut(stat, []byte(") ")); ok && after[0] == 'Z' {
+			continue
+		}
+		if syscall.Kill(pid, 0) == nil {
+			alive = append(alive, pid)
+		}
+	}
+	return alive
+}
+
+func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
+	// Not parallel: it counts goroutines.
+	s := newSite(t, modernHandler)
+	all := newPids(t)
+	o := options(t)
+	o.Grace = 100 * time.Millisecond
+	cycle := func(m *upstream.Manager, i int) {
+		child := stdioSpec(t, "sdk")
+		child.Name, child.Env["PID_DIR"] = "child", all.dir
+		for _, spec := range []upstream.Spec{{Name: "web", URL: s.url()}, {Name: "gone", URL: "http://127.0.0.1:1"}} {
+			if err := m.Add(spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%4 == 0 {
+			if err := m.Add(child); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%8 == 0 { // sometimes it is used, mostly it is gone before it is there
+			if _, err := m.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "child", Name: "cancelled"}}); err != nil && fault.CodeOf(err) != fault.Unavailable {
+				t.Error(err)
+			}
+		}
+		for _, name := range []string{"web", "gone", "child"} {
+			m.Remove(name)
+		}
+	}
+	warm := upstream.New(o)
+	cycle(warm, 0)
+	warm.Close()
+	before := goroutines()
+	m := upstream.New(o)
+	for i := range 200 {
+		cycle(m, i)
+	}
+	m.Close()
+	awaitGone(t, all)
+	clocktest.Await(t, func() bool { return goroutines() <= before })
+	if entries, err := os.ReadDir("/proc/self/fd"); err == nil && len(entries) > 200 {
+		t.Errorf("%d files are open", len(entries))
+	}
+}
+
+// goroutines counts those of this package, not those of servers in the test.
+func goroutines() int {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return bytes.Count(stacks, []byte("luanette/internal/upstream."))
+}
+
+func TestServerThatDiesMidResponse(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	rig := siteRig(t, func() http.Handler {
+		return dying(func() bool { return calls.Add(1) == 1 })
+	}, upstream.Spec{})
+	h := upstreamtest.Start(t, rig)
+	if text := h.Echo(t, "whole"); text != "whole" || calls.Load() != 2 {
+		t.Errorf("a reading tool: %q after %d calls", text, calls.Load())
+	}
+	calls.Store(0)
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write"), Args: json.RawMessage(`{"text":"x"}`)})
+	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "outcome is unknown") || calls.Load() != 1 {
+		t.Errorf("a writing tool: %v after %d calls", err, calls.Load())
+	}
+}
+
+// dying breaks off the answer to a tool call when now says so.
+func dying(now func() bool) http.Handler {
+	inner := modernHandler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(wire.HeaderMethod) == wire.MethodToolsCall && now() {
+			w.Header().Set("Content-Type", wire.ContentEvent)
+			fmt.Fprint(w, "data: {\"jsonrpc\":\"2.0\",")
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+func TestPortTakenBySomethingElse(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.HandlerFunc{
+		"a web site":     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome") },
+		"nothing useful": func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) },
+		"an api": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", wire.ContentJSON)
+			fmt.Fprint(w, `{"status":"ok"}`)
+		},
+		"a broken gateway": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := upstreamtest.Open(t, siteRig(t, func() http.Handler { return handler }, upstream.Spec{}))
+			e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
+			if e.Error == "" || e.DelayMS == 0 {
+				t.Errorf("event = %+v", e)
+			}
+		})
+	}
+	t.Run("no http at all", func(t *testing.T) {
+		t.Parallel()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, "220 mail ready\r\n")
+				conn.Close()
+			}
+		})
+		t.Cleanup(func() { listener.Close(); wg.Wait() })
+		rig := upstreamtest.Rig{Spec: upstream.Spec{Name: "test", URL: "http://" + listener.Addr().String()}, Options: options(t)}
+		h := upstreamtest.Open(t, rig)
+		h.Await(t, "upstream.reconnecting")
+	})
+	t.Run("a name nobody knows", func(t *testing.T) {
+		t.Parallel()
+		h := upstreamtest.Open(t, upstreamtest.Rig{Spec: upstream.Spec{Name: "test", URL: "http://nobody.invalid/mcp"}, Options: options(t)})
+		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "nobody.invalid") {
+			t.Errorf("event = %+v", e)
+		}
+	})
+}
+
+func TestHungServerDoesNotHoldUpRemoval(t *testing.T) {
+	t.Parallel()
+	released := make(chan struct{})
+	rig := siteRig(t, func() http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+			case <-released:
+			}
+		})
+	}, upstream.Spec{})
+	t.Cleanup(func() { close(released) })
+	h := upstreamtest.Open(t, rig)
+	h.Await(t, "upstream.connecting")
+	if !h.Manager.Remove("test") {
+		t.Error("it was not there")
+	}
+	h.Manager.Close() // hangs, and with it the test, unless the attempt is given up
+	if _, ok := h.Manager.Status("test"); ok {
+		t.Error("it is still there")
+	}
+}

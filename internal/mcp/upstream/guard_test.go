@@ -1,0 +1,205 @@
+package upstream_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
+)
+
+// locked lets only bearers of the key in.
+func locked(key string) func() http.Handler {
+	return func() http.Handler {
+		inner := modernHandler()
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+key {
+				w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://as.test/x"`)
+				http.Error(w, "who are you?", http.StatusUnauthorized)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}
+}
+
+func TestServerThatWantsCredentials(t *testing.T) {
+	t.Parallel()
+	rig := siteRig(t, locked("s3cret"), upstream.Spec{})
+	h := upstreamtest.Open(t, rig)
+	e := h.Await(t, "upstream.needs_auth").Data.(upstream.NeedsAuth)
+	if !strings.Contains(e.Challenge, "as.test") {
+		t.Errorf("event = %+v", e)
+	}
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo")})
+	if fault.CodeOf(err) != fault.NeedsAuth || fault.HintOf(err) == "" {
+		t.Errorf("call: %v", err)
+	}
+	if st, _ := h.Manager.Status("test"); st.State != upstream.StateNeedsAuth || !strings.Contains(st.Challenge, "Bearer") || time.Until(st.NextTry) < 30*time.Second {
+		t.Errorf("status = %+v", st)
+	}
+	spec := rig.Spec
+	spec.Headers = map[string]string{"Authorization": "Bearer s3cret"}
+	if err := h.Manager.Add(spec); err != nil {
+		t.Fatal(err)
+	}
+	h.Await(t, "upstream.connected")
+	if text := h.Echo(t, "let in"); text != "let in" {
+		t.Errorf("echo said %q", text)
+	}
+}
+
+func TestCredentialsWantedOnlyBehindThePath(t *testing.T) {
+	t.Parallel()
+	rig := siteRig(t, func() http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle("/mcp", locked("s3cret")())
+		return mux
+	}, upstream.Spec{})
+	upstreamtest.Open(t, rig).Await(t, "upstream.needs_auth")
+}
+
+func TestBearerTokenFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	rig := siteRig(t, locked("s3cret"), upstream.Spec{BearerEnv: "MY_TOKEN"})
+	rig.Options.Getenv = func(name string) (string, bool) { return "s3cret", name == "MY_TOKEN" }
+	upstreamtest.Start(t, rig)
+
+	rig.Options.Getenv = func(string) (string, bool) { return "", false }
+	h := upstreamtest.Open(t, rig)
+	if e := h.Await(t, "upstream.needs_auth").Data.(upstream.NeedsAuth); !strings.Contains(e.Error, "MY_TOKEN") {
+		t.Errorf("event = %+v", e)
+	}
+}
+
+func TestCredentialsThatExpire(t *testing.T) {
+	t.Parallel()
+	var revoked atomic.Bool
+	inner := legacyHandler()
+	rig := siteRig(t, func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if revoked.Load() {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}, upstream.Spec{})
+	h := upstreamtest.Start(t, rig)
+	revoked.Store(true)
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
+	if fault.CodeOf(err) != fault.NeedsAuth {
+		t.Errorf("call: %v", err)
+	}
+	h.Await(t, "upstream.needs_auth")
+}
+
+func TestAddressesCanBeRefused(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("private address")
+	for name, guard := range map[string]func(*upstream.Options){
+		"by url": func(o *upstream.Options) { o.AllowURL = func(*url.URL) error { return refused } },
+		"by address": func(o *upstream.Options) {
+			o.DialControl = func(_, address string, _ syscall.RawConn) error {
+				if strings.HasPrefix(address, "127.") {
+					return refused
+				}
+				return nil
+			}
+		},
+	} {
+		rig := siteRig(t, modernHandler, upstream.Spec{})
+		guard(&rig.Options)
+		h := upstreamtest.Open(t, rig)
+		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "private address") {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+func TestRedirectsDoNotCarryCredentialsAway(t *testing.T) {
+	t.Parallel()
+	var visited atomic.Bool
+	elsewhere := newSite(t, func() http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visited.Store(true) })
+	})
+	for name, c := range map[string]struct {
+		to       string
+		connects bool
+	}{
+		"elsewhere":        {elsewhere.url() + "/mcp", false},
+		"on the same host": {"/moved", true},
+	} {
+		handler := modernHandler()
+		rig := siteRig(t, func() http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("/moved", handler)
+			mux.Handle("/start", http.RedirectHandler(c.to, http.StatusPermanentRedirect))
+			return mux
+		}, upstream.Spec{URL: "/start", Headers: map[string]string{"X-Key": "s3cret"}})
+		h := upstreamtest.Open(t, rig)
+		if c.connects {
+			h.Await(t, "upstream.connected")
+			continue
+		}
+		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "redirected to") || visited.Load() {
+			t.Errorf("%s: %+v, visited %v", name, e, visited.Load())
+		}
+	}
+}
+
+func TestChildHasACleanEnvironment(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "environment"))
+	rig.Spec.Env["DECLARED"] = "yes"
+	rig.Spec.EnvFile = t.TempDir() + "/env"
+	if err := os.WriteFile(rig.Spec.EnvFile, []byte("# comment\nexport FROM_FILE=\"also\"\nDECLARED=no\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rig.Options.Getenv = func(name string) (string, bool) {
+		value, ok := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/home/x", "AWS_SECRET": "s3cret", "LUANETTE_TOKEN": "s3cret"}[name]
+		return value, ok
+	}
+	h := upstreamtest.Start(t, rig)
+	env := h.Echo(t, "")
+	for _, want := range []string{"DECLARED=yes", "FROM_FILE=also", "HOME=/home/x", "PATH="} {
+		if !strings.Contains(env, want) {
+			t.Errorf("%s is missing in %q", want, env)
+		}
+	}
+	if strings.Contains(env, "s3cret") {
+		t.Errorf("a secret leaked: %q", env)
+	}
+}
+
+func TestStandardErrorIsHeard(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "dies at once"))
+	h := upstreamtest.Open(t, rig)
+	if e := h.Await(t, "upstream.stderr").Data.(upstream.Stderr); e.Line != "no licence found" {
+		t.Errorf("line = %q", e.Line)
+	}
+	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "exit status 4") || !strings.Contains(e.Error, "no licence found") {
+		t.Errorf("event = %+v", e)
+	}
+	spec := rig.Spec
+	spec.Command = "no-such-program-anywhere"
+	if err := h.Manager.Add(spec); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
+		if strings.Contains(e.Error, "not found") {
+			break
+		}
+	}
+}

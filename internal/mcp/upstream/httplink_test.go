@@ -1,0 +1,265 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// seen keeps the headers of requests, by method of the message.
+type seen struct {
+	mu      sync.Mutex
+	headers map[string]http.Header
+	params  map[string]json.RawMessage
+	gets    []string // Last-Event-ID of each GET
+}
+
+func (s *seen) around(inner http.Handler) http.Handler {
+	s.headers, s.params = map[string]http.Header{}, map[string]json.RawMessage{}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		m, _ := wire.Parse(body)
+		s.mu.Lock()
+		if r.Method == http.MethodGet {
+			s.gets = append(s.gets, r.Header.Get("Last-Event-Id"))
+		}
+		s.headers[m.Method], s.params[m.Method] = r.Header.Clone(), m.Params
+		s.mu.Unlock()
+		inner.ServeHTTP(w, r)
+	})
+}
+
+func (s *seen) header(method, name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.headers[method].Get(name)
+}
+
+func TestModernRequestsSayAllOfThemselves(t *testing.T) {
+	t.Parallel()
+	var s seen
+	inner := rawServer{
+		wire.MethodDiscover: func(json.RawMessage) string {
+			return `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
+		},
+		wire.MethodToolsList: func(json.RawMessage) string {
+			return `{"tools":[{"name":"übersetze","inputSchema":{"type":"object","properties":{"to":{"type":"string","x-mcp-header":"Language"}}}},
+				{"name":"bad","inputSchema":{"type":"object","properties":{"to":{"type":"number","x-mcp-header":"N"}}}}]}`
+		},
+		wire.MethodToolsCall: func(json.RawMessage) string { return `{"resultType":"complete","content":[]}` },
+	}
+	rig := siteRig(t, func() http.Handler { return s.around(inner) }, upstream.Spec{Headers: map[string]string{"X-Key": "1"}})
+	h := upstreamtest.Start(t, rig)
+	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("übersetze"), Args: json.RawMessage(`{"to":"français"}`)})
+	if err != nil || string(result.Raw) != `{"content":[]}` {
+		t.Fatalf("result = %s, %v", result.Raw, err)
+	}
+	for name, want := range map[string]string{
+		"Mcp-Method":           "tools/call",
+		"Mcp-Name":             wire.EncodeHeader("übersetze"),
+		"Mcp-Param-Language":   wire.EncodeHeader("français"),
+		"Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Session-Id":       "",
+		"X-Key":                "1",
+	} {
+		if got := s.header(wire.MethodToolsCall, name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	meta := wire.Meta(s.params[wire.MethodToolsCall])
+	if revision, _ := wire.GetText(meta, wire.MetaRevision); revision != "2026-07-28" {
+		t.Errorf("meta = %s", meta)
+	}
+	if capabilities, _ := wire.Get(meta, wire.MetaClientCapabilities); string(capabilities) != `{}` {
+		t.Errorf("capabilities of a caller without any = %s", capabilities)
+	}
+	if st, _ := h.Manager.Status("test"); len(st.Dropped) != 1 || !strings.Contains(st.Dropped[0], "x-mcp-header") {
+		t.Errorf("dropped = %v", st.Dropped)
+	}
+}
+
+func TestTraceContextTravelsInMetaAndHeader(t *testing.T) {
+	t.Parallel()
+	var s seen
+	inner := modernHandler()
+	rig := siteRig(t, func() http.Handler { return s.around(inner) }, upstream.Spec{})
+	rig.Options.Tracer = noop.NewTracerProvider().Tracer("")
+	rig.Options.Propagator = propagation.TraceContext{}
+	h := upstreamtest.Start(t, rig)
+	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
+	ctx := trace.ContextWithSpanContext(t.Context(), parent)
+	if _, err := h.Manager.Call(ctx, tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":""}`)}); err != nil {
+		t.Fatal(err)
+	}
+	want := "00-01000000000000000000000000000000-0200000000000000-01"
+	if got := s.header(wire.MethodToolsCall, "traceparent"); got != want {
+		t.Errorf("header %q, want %q", got, want)
+	}
+	if got, _ := wire.GetText(wire.Meta(s.params[wire.MethodToolsCall]), "traceparent"); got != want {
+		t.Errorf("meta %q, want %q", got, want)
+	}
+}
+
+// A legacy server forgets the session: the call is made again in a new one,
+// whatever the tool does, because the server refused to look at it.
+func TestForgottenSessionCostsNoError(t *testing.T) {
+	t.Parallel()
+	for status, body := range map[int]string{
+		http.StatusNotFound:   "",
+		http.StatusBadRequest: `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`,
+	} {
+		var forget atomic.Bool
+		inner := legacyHandler()
+		rig := siteRig(t, func() http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get(wire.HeaderSession) != "" && r.Method == http.MethodPost && forget.CompareAndSwap(true, false) {
+					w.Header().Set("Content-Type", wire.ContentJSON)
+					w.WriteHeader(status)
+					fmt.Fprint(w, body)
+					return
+				}
+				inner.ServeHTTP(w, r)
+			})
+		}, upstream.Spec{})
+		h := upstreamtest.Start(t, rig)
+		for range 3 {
+			forget.Store(true)
+			h.Text(t, "write", json.RawMessage(`{"text":"x"}`))
+			if forget.Load() {
+				t.Errorf("%d: nothing was forgotten", status)
+			}
+		}
+	}
+}
+
+func TestSessionIsEndedAtTheServerToo(t *testing.T) {
+	t.Parallel()
+	var ended atomic.Value
+	inner := legacyHandler()
+	rig := siteRig(t, func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodDelete {
+				ended.Store(r.Header.Get(wire.HeaderSession))
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}, upstream.Spec{})
+	upstreamtest.Start(t, rig).Manager.Close()
+	if id, _ := ended.Load().(string); id == "" {
+		t.Error("the server keeps a session nobody will use")
+	}
+}
+
+// An answer that breaks off is taken up again where the server numbered it.
+func TestBrokenAnswerIsResumed(t *testing.T) {
+	t.Parallel()
+	var s seen
+	var id atomic.Value
+	rig := siteRig(t, func() http.Handler {
+		return s.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			m, _ := wire.Parse(body)
+			switch {
+			case r.Method == http.MethodGet && r.Header.Get("Last-Event-Id") == "e1":
+				w.Header().Set("Content-Type", wire.ContentEvent)
+				fmt.Fprintf(w, "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id.Load())
+			case m.Method == wire.MethodToolsCall:
+				id.Store(string(m.ID))
+				w.Header().Set("Content-Type", wire.ContentEvent)
+				fmt.Fprint(w, "id: e1\nretry: 10\ndata: \n\n") // and that was all
+			default:
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+				rawServer{wire.MethodToolsList: func(json.RawMessage) string { return `{"tools":[` + good + `]}` }}.ServeHTTP(w, r)
+			}
+		}))
+	}, upstream.Spec{})
+	h := upstreamtest.Start(t, rig)
+	h.Text(t, "good", nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.gets, "e1") {
+		t.Errorf("resumed after %q", s.gets)
+	}
+}
+
+// deafness cuts the streams on which a server notifies, and only those.
+type deafness struct {
+	mu   sync.Mutex
+	deaf bool
+	cut  context.CancelFunc
+}
+
+func (d *deafness) around(inner http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Header.Get(wire.HeaderMethod) != wire.MethodListen {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		d.mu.Lock()
+		deaf := d.deaf
+		ctx, cancel := context.WithCancel(r.Context())
+		d.cut = cancel
+		d.mu.Unlock()
+		if deaf {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		inner.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func (d *deafness) set(deaf bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deaf = deaf
+	if deaf {
+		d.cut()
+	}
+}
+
+// What changes while the stream of notifications is broken is noticed when it is
+// open again.
+func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]*mcp.StreamableHTTPOptions{"legacy": nil, "modern": {Stateless: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newServer()
+			var ears deafness
+			rig := siteRig(t, func() http.Handler {
+				return ears.around(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
+			}, upstream.Spec{})
+			h := upstreamtest.Start(t, rig)
+			ears.set(true)
+			h.Text(t, "grow", nil)
+			ears.set(false)
+			for {
+				e := h.Await(t, "upstream.tools_refreshed").Data.(upstream.ToolsRefreshed)
+				if slices.Contains(e.Added, "grown") {
+					break
+				}
+			}
+			if attempts, _ := h.Manager.Status("test"); attempts.State != upstream.StateConnected {
+				t.Errorf("status = %+v", attempts)
+			}
+		})
+	}
+}

@@ -1,0 +1,233 @@
+package upstream_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// pids is a folder in which servers of a test write their process numbers.
+type pids struct{ dir string }
+
+func newPids(t *testing.T) pids { return pids{t.TempDir()} }
+
+// signIn writes our own number, in a server's process.
+func signIn() {
+	if dir := os.Getenv("PID_DIR"); dir != "" {
+		_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600)
+	}
+}
+
+// firstCallEver reports, in a server's process, whether no process of this test
+// was called before. A slow start may have cost the test its first process.
+func firstCallEver() bool {
+	f, err := os.OpenFile(os.Getenv("PID_DIR")+".called", os.O_CREATE|os.O_EXCL, 0o600)
+	return err == nil && f.Close() == nil
+}
+
+// all lists the processes that ever signed in.
+func (p pids) all(t *testing.T) (list []int) {
+	t.Helper()
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, pid)
+	}
+	return list
+}
+
+// alive lists those that still run.
+func (p pids) alive(t *testing.T) (list []int) {
+	t.Helper()
+	for _, pid := range p.all(t) {
+		if syscall.Kill(pid, 0) == nil {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// bear starts a child of a server's process, and waits until it has signed in:
+// then it closes the pipe it was given.
+func bear(role string) error {
+	signed, child, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Stdout = os.Stdout // keeps our output open beyond our own end
+	cmd.ExtraFiles = []*os.File{child}
+	if err := errors.Join(cmd.Start(), child.Close()); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, signed)
+	return err
+}
+
+// playOddly is a server that does something a server should not.
+func playOddly(role string) int {
+	signIn()
+	in := bufio.NewReader(oneByOne{os.Stdin})
+	offended := false
+	switch role {
+	case "child of a child":
+		signal.Ignore(syscall.SIGTERM)
+		_ = os.NewFile(3, "born").Close()
+		select {}
+	case "has children":
+		if bear("child of a child") != nil {
+			return 1
+		}
+	}
+	if role == "asks" {
+		return playAsking()
+	}
+	if role == "dies at once" {
+		fmt.Fprintln(os.Stderr, "no licence found")
+		return 4
+	}
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		m, err := wire.Parse(line)
+		if err != nil || !m.IsRequest() {
+			continue
+		}
+		if m.Method == wire.MethodDiscover {
+			switch role {
+			case "dies on the probe":
+				fmt.Fprintln(os.Stderr, "what is server/discover?")
+				return 3
+			case "ignores the probe":
+				continue
+			case "silent after the probe":
+				offended = true
+			}
+		}
+		if offended {
+			continue
+		}
+		answer := wire.Answer(m.ID, json.RawMessage(oddResult(role, m)), nil)
+		if m.Method == wire.MethodDiscover {
+			answer = wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no"))
+		}
+		if role == "reads one call" && m.Method == wire.MethodToolsCall && firstCallEver() {
+			fmt.Fprintln(os.Stderr, "thinking")
+			time.Sleep(time.Hour) // until it is killed; the next one is in a better mood (select {} would be a deadlock to the runtime)
+		}
+		if role == "chatters" {
+			chatter(m.ID)
+		}
+		if role == "garbage" {
+			fmt.Printf("Listening on port 3000…\n\n{\"not\":\"a message\"}\n\xff\xfe\n")
+		}
+		fmt.Printf("%s\n", answer.Append(nil))
+	}
+}
+
+// chatter says thousands of things nobody wants to hear before an answer.
+func chatter(id wire.ID) {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	for i := range 5000 {
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":\"q%d\",\"method\":\"sampling/createMessage\"}\n", i)
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":%d}}\n", id, i%7)
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n")
+		fmt.Fprintf(out, "{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{}}\n", 1_000_000+i)
+		fmt.Fprintf(out, "debug: %d\n", i)
+		if i%10 == 0 {
+			fmt.Fprintln(os.Stderr, "chatter", i)
+		}
+	}
+}
+
+// oneByOne reads no further than it must, so that the rest stays unread.
+type oneByOne struct{ in *os.File }
+
+func (r oneByOne) Read(p []byte) (int, error) { return r.in.Read(p[:1]) }
+
+func oddResult(role string, m wire.Message) string {
+	switch m.Method {
+	case wire.MethodInitialize:
+		return `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}`
+	case wire.MethodToolsList:
+		return `{"tools":[{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},` +
+			`{"name":"write","inputSchema":{"type":"object"}}]}`
+	case wire.MethodToolsCall:
+		if role == "huge" {
+			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", 50<<20) + `"}]}`
+		}
+		if role == "environment" {
+			return `{"content":[{"type":"text","text":` + string(wire.AppendText(nil, strings.Join(os.Environ(), "\n"))) + `}]}`
+		}
+		text, _ := wire.GetText(mustGet(m.Params, "arguments"), "text")
+		return `{"content":[{"type":"text","text":` + string(wire.AppendText(nil, text)) + `}]}`
+	}
+	return `{}`
+}
+
+func mustGet(object json.RawMessage, key string) json.RawMessage {
+	raw, _ := wire.Get(object, key)
+	return raw
+}
+
+// playAsking is a server that collects as many calls as one of them says, then
+// logs, asks for the roots without saying for whom, and answers all of them with
+// what it was told.
+func playAsking() int {
+	in := bufio.NewScanner(os.Stdin)
+	send := func(m wire.Message) { fmt.Printf("%s\n", m.Append(nil)) }
+	var calls []wire.ID
+	wanted := 0
+	for in.Scan() {
+		m, err := wire.Parse([]byte(in.Text()))
+		switch {
+		case err != nil || m.IsNotification():
+		case m.Method == wire.MethodDiscover:
+			send(wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no")))
+		case m.Method == wire.MethodToolsCall:
+			calls = append(calls, m.ID)
+			if text, _ := wire.GetText(mustGet(m.Params, "arguments"), "text"); text != "-" {
+				wanted, _ = strconv.Atoi(text)
+			}
+			if len(calls) == wanted {
+				send(wire.Notification(wire.NoteMessage, json.RawMessage(`{"level":"info","logger":"odd","data":"asking"}`)))
+				send(wire.Request(`"q"`, wire.MethodRoots, nil))
+			}
+		case m.IsRequest():
+			send(wire.Answer(m.ID, json.RawMessage(oddResult("asks", m)), nil))
+		case m.ID == `"q"`:
+			text := string(m.Result)
+			if m.Error != nil {
+				text = m.Error.Error()
+			}
+			for _, id := range calls {
+				send(wire.Answer(id, json.RawMessage(`{"content":[{"type":"text","text":`+string(wire.AppendText(nil, text))+`}]}`), nil))
+			}
+			calls, wanted = nil, 0
+		}
+	}
+	return 0
+}

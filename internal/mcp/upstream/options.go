@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Options are a Manager's choices. The zero value works, without a cache, a log
+// or access to the environment.
+type Options struct {
+	Log    *slog.Logger // nil: no log
+	Events *event.Bus   // nil: nobody is told
+
+	// ClientName and ClientVersion are how we introduce ourselves; empty means
+	// "luanette" and "dev".
+	ClientName    string
+	ClientVersion string
+	info          json.RawMessage // both, as servers are told
+
+	// CacheDir keeps what servers said of themselves over restarts; empty: nothing
+	// is kept. It is created when missing.
+	CacheDir string
+
+	// Getenv reads our environment: bearer tokens and the few variables children
+	// inherit. nil: it is empty.
+	Getenv func(string) (string, bool)
+
+	// Secret finds what the headers and variables of a Trusted spec refer to, when
+	// they are used; nil: they refer to nothing.
+	Secret func(text string) (secret.Text, error)
+
+	// AllowURL may refuse a URL before it is dialled, and where a redirect leads,
+	// for specs that are not Trusted; so may DialControl.
+	AllowURL func(*url.URL) error
+	// DialControl may refuse an address when it is dialled, after its name was
+	// resolved; see net.Dialer.Control.
+	DialControl func(network, address string, conn syscall.RawConn) error
+	// Proxy picks a proxy per request; nil: none.
+	Proxy func(*http.Request) (*url.URL, error)
+
+	// Login gives requests over HTTP their tokens, for specs without credentials of
+	// their own; nil: there are none.
+	Login Login
+
+	// Dialers reach servers by other ways than the built-in ones. The key is the
+	// word of Spec.Transport, or the scheme of Spec.URL.
+	Dialers map[string]Dialer
+
+	Backoff backoff.Policy // between attempts; zero means 100 ms doubling to 3 s
+
+	ProbeTime   time.Duration // for an answer to server/discover; zero: 3 s
+	ConnectTime time.Duration // for a server to start and shake hands; zero: 30 s
+	HealthEvery time.Duration // of silence until a health check; zero: 15 s
+	HealthTime  time.Duration // for an answer to it; zero: 5 s
+	Debounce    time.Duration // of list_changed; zero: 100 ms
+	AuthRetry   time.Duration // between attempts while credentials are wanting; zero: 1 min
+	Grace       time.Duration // for a child to end by itself; zero: 2 s
+
+	// MaxResult bounds one message of a server in bytes; zero: 16 MiB.
+	MaxResult int
+
+	// Tracer makes a client span per request; nil: none. Propagator writes the
+	// span's context into _meta and headers; nil: what the caller's _meta says is
+	// passed on.
+	Tracer     trace.Tracer
+	Propagator propagation.TextMapPropagator
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Getenv == nil {
+		o.Getenv = func(string) (string, bool) { return "", false }
+	}
+	if o.ClientName == "" {
+		o.ClientName = "luanette"
+	}
+	if o.ClientVersion == "" {
+		o.ClientVersion = "dev"
+	}
+	if o.MaxResult <= 0 {
+		o.MaxResult = wire.MaxMessage
+	}
+	o.ProbeTime = positive(o.ProbeTime, 3*time.Second)
+	o.ConnectTime = positive(o.ConnectTime, 30*time.Second)
+	o.HealthEvery = positive(o.HealthEvery, 15*time.Second)
+	o.HealthTime = positive(o.HealthTime, 5*time.Second)
+	o.Debounce = positive(o.Debounce, 100*time.Millisecond)
+	o.AuthRetry = positive(o.AuthRetry, time.Minute)
+	o.Grace = positive(o.Grace, 2*time.Second)
+	o.info = clientInfo(o.ClientName, o.ClientVersion)
+	return o
+}

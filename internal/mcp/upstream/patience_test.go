@@ -1,0 +1,118 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// working makes the fake's tools take a number of minutes, with a sign of
+// progress after each.
+func working(s *stage, minutes int) {
+	s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
+		if m.Method != wire.MethodToolsCall {
+			return json.RawMessage(`{}`), nil
+		}
+		token, _ := wire.Get(wire.Meta(m.Params), wire.MetaProgressToken)
+		for i := range minutes {
+			time.Sleep(time.Minute)
+			params := wire.Set(wire.Set(nil, wire.MetaProgressToken, token), "progress", json.RawMessage(wire.IntID(int64(i+1))))
+			s.fake.tellWith(wire.NoteProgress, params)
+		}
+		return json.RawMessage(`{"content":[]}`), nil
+	}
+}
+
+func TestProgressKeepsACallAlive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		working(s, 20)
+		s.add(t, upstream.Spec{Timeout: 90 * time.Second})
+		if err := s.call("write"); err != nil {
+			t.Errorf("20 minutes with a sign of life each: %v", err)
+		}
+		s.add(t, upstream.Spec{Timeout: 30 * time.Second})
+		began := time.Now()
+		if err := s.call("write"); fault.CodeOf(err) != fault.Timeout || time.Since(began) != 30*time.Second {
+			t.Errorf("no sign of life within 30 seconds: %v after %v", err, time.Since(began))
+		}
+		s.add(t, upstream.Spec{Timeout: 90 * time.Second, MaxTime: 10 * time.Minute})
+		began = time.Now()
+		if err := s.call("write"); fault.CodeOf(err) != fault.Timeout || time.Since(began) != 10*time.Minute {
+			t.Errorf("10 minutes are the most: %v after %v", err, time.Since(began))
+		}
+		time.Sleep(time.Hour) // the fake finishes what nobody waits for
+	})
+}
+
+func TestTheCallersThinkingDoesNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, nil)
+		answered := make(chan wire.Message, 1)
+		s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
+			if m.Method != wire.MethodToolsCall {
+				return json.RawMessage(`{}`), nil
+			}
+			s.fake.ask(wire.Request(`"q"`, wire.MethodElicit, json.RawMessage(`{"message":"sure?"}`)), answered)
+			a := <-answered
+			return json.RawMessage(`{"content":[{"type":"text","text":` + string(wire.AppendText(nil, string(a.Result))) + `}]}`), nil
+		}
+		s.add(t, upstream.Spec{Timeout: time.Minute})
+		caller := &tool.Caller{Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+			time.Sleep(10 * time.Minute)
+			return []json.RawMessage{json.RawMessage(`{"action":"accept"}`)}, nil
+		}}
+		result, err := s.Call(t.Context(), tool.Call{Ref: ref("write"), Caller: caller})
+		if err != nil || !strings.Contains(string(result.Raw), "accept") {
+			t.Errorf("result = %s, %v", result.Raw, err)
+		}
+	})
+}
+
+func TestWhatIsKnownOutlivesUs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		cached := func(o *upstream.Options) { o.CacheDir = dir }
+		first := newStage(t, cached)
+		first.add(t, upstream.Spec{Headers: map[string]string{"X-Key": "s3cret"}, Env: map[string]string{"KEY": "s3cret"}})
+		first.Close()
+
+		s := newStage(t, cached)
+		s.fake.drop(os.ErrDeadlineExceeded)
+		s.add(t, upstream.Spec{})
+		infos, _ := s.Tools(t.Context())
+		if len(infos) != 2 || !infos[0].Stale || infos[0].Name != "read" || !infos[0].Hints.ReadOnly {
+			t.Errorf("tools of a server that is away from the start: %+v", infos)
+		}
+		peer, _ := s.Peer("test")
+		_, info, _, err := peer.Describe(t.Context())
+		if name, _ := wire.GetText(info, "name"); err != nil || name != "fake" {
+			t.Errorf("it is known as %s, %v", info, err)
+		}
+		other := newStage(t, cached)
+		other.fake.drop(os.ErrDeadlineExceeded)
+		other.add(t, upstream.Spec{URL: "fake://somewhere-else"})
+		if infos, _ := other.Tools(t.Context()); len(infos) != 0 {
+			t.Errorf("another server is credited with %+v", infos)
+		}
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			data, _ := os.ReadFile(dir + "/" + e.Name())
+			if strings.Contains(string(data), "s3cret") {
+				t.Errorf("%s holds a secret", e.Name())
+			}
+		}
+	})
+}

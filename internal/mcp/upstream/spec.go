@@ -1,0 +1,265 @@
+package upstream
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/redact"
+)
+
+// Ways to reach a server, for Spec.Transport. Other words name a Dialer of
+// Options.
+const (
+	Auto  = "auto"  // by what the spec says: a command is stdio, a URL is http, then sse
+	HTTP  = "http"  // Streamable HTTP, either era
+	SSE   = "sse"   // the HTTP+SSE of revision 2024-11-05
+	Stdio = "stdio" // a child process
+
+	ZMQ    = "zmq+tcp" // a backend by docs/backends.md; so begins its URL
+	ZMQIPC = "zmq+ipc" // the same over a Unix socket
+)
+
+// Eras to speak, for Spec.Protocol; Auto probes.
+const (
+	ProtocolLegacy = "legacy"
+	ProtocolModern = "modern"
+)
+
+// When to start, for Spec.Start.
+const (
+	Eager = "eager"
+	Lazy  = "lazy" // on first use; listed from the cache, or started once to fill it
+)
+
+// What a zero Spec field means.
+const (
+	DefaultTimeout = 60 * time.Second
+	DefaultMaxTime = 30 * time.Minute
+	DefaultWait    = 2 * time.Second
+)
+
+// Spec is one upstream as it is wanted.
+type Spec struct {
+	// Name is the namespace of its tools: a letter, then letters, digits, _ or -.
+	Name string
+
+	// URL reaches a server over the network; one without a path is tried as it is
+	// and then with /mcp. Command starts one as a child process. One of the two.
+	URL     string
+	Command string
+	Args    []string
+	Env     map[string]string // added to the child's clean environment
+	EnvFile string            // NAME=value lines, read at every start; Env wins over them
+	Cwd     string            // where the child runs; empty means where we run
+
+	// Transport is Auto, HTTP, SSE, Stdio or the scheme of a Dialer; empty means Auto.
+	Transport string
+	// Protocol is Auto, ProtocolLegacy or ProtocolModern; empty means Auto.
+	Protocol string
+
+	// Headers are sent with every request. They may be secrets and are never logged.
+	Headers map[string]string
+	// BearerEnv names the environment variable that holds a bearer token.
+	BearerEnv string
+	// OAuth is what the owner says of logins to this server; see Options.Login.
+	OAuth OAuth
+
+	// Timeout bounds a call from its start or its last sign of progress; zero means
+	// DefaultTimeout. Time spent waiting for the caller's answer does not count.
+	Timeout time.Duration
+	// MaxTime bounds a call however much it progresses; zero means DefaultMaxTime.
+	MaxTime time.Duration
+	// Wait is how long a call waits for a server that is away; zero means
+	// DefaultWait, below zero not at all.
+	Wait time.Duration
+
+	// Start is Eager or Lazy; empty means Eager.
+	Start string
+	// Idle stops a lazy server after so long without a call; zero means never.
+	Idle time.Duration
+
+	// Trusted says that whoever runs the program wants exactly this server, so that
+	// Options.AllowURL and DialControl do not apply. What a model or a script asks
+	// for is not.
+	Trusted bool
+
+	// Expose is carried for the catalog: which tools clients of the hub see.
+	Expose []string
+	// Prefixes is carried for the catalog as well: bare names that begin so lead
+	// here.
+	Prefixes []string
+	// AllowedTools, when not empty, are the only tools of this server that exist
+	// for us; DisabledTools never do.
+	AllowedTools  []string
+	DisabledTools []string
+	// ReadOnly hides tools that do not say of themselves that they only read.
+	ReadOnly bool
+}
+
+// Validate says what is wrong with the spec, as a fault with a hint.
+func (s Spec) Validate() error {
+	if !validName().MatchString(s.Name) {
+		return fault.New(fault.InvalidParams, "upstream name %q", s.Name).
+			WithHint("use a letter, then up to 63 letters, digits, _ or -, for example \"github\"")
+	}
+	if err := s.problem(); err != nil {
+		return fault.Wrap(fault.InvalidParams, err, "upstream %s", s.Name).
+			WithHint("give either a url (http, https, zmq+tcp) or a command; transport is auto, http, sse, stdio or zmq+tcp; protocol is auto, legacy or modern")
+	}
+	return nil
+}
+
+func (s Spec) problem() error {
+	switch {
+	case s.URL == "" && s.Command == "":
+		return fmt.Errorf("neither url nor command")
+	case s.URL != "" && s.Command != "":
+		return fmt.Errorf("both url and command")
+	case s.Command != "" && s.transport() != Stdio:
+		return fmt.Errorf("a command cannot be reached by transport %q", s.Transport)
+	case s.URL != "" && s.transport() == Stdio:
+		return fmt.Errorf("a url cannot be reached by transport stdio")
+	case !slices.Contains([]string{"", Auto, ProtocolLegacy, ProtocolModern}, s.Protocol):
+		return fmt.Errorf("protocol %q", s.Protocol)
+	case !slices.Contains([]string{"", Eager, Lazy}, s.Start):
+		return fmt.Errorf("start %q", s.Start)
+	case s.Transport == SSE && s.Protocol == ProtocolModern:
+		return fmt.Errorf("transport sse exists only in the legacy protocol")
+	case isBackend(s.transport()) && len(s.Headers)+len(s.BearerEnv) > 0:
+		return fmt.Errorf("headers and bearer tokens cannot be sent over %s", s.transport())
+	}
+	if s.URL == "" {
+		return nil
+	}
+	return urlProblem(s.URL)
+}
+
+func urlProblem(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return fmt.Errorf("url is not one") // the parse error would quote secrets in it
+	case u.User != nil:
+		return fmt.Errorf("url carries a user or password: use headers or bearer_env")
+	case u.Scheme == "":
+		return fmt.Errorf("url %q has no scheme, such as https://", u.Redacted())
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host == "":
+		return fmt.Errorf("url %q names no host", u.Redacted())
+	case u.Scheme == ZMQ && (u.Hostname() == "" || u.Port() == "" || u.Path+u.RawQuery+u.Fragment != ""):
+		return fmt.Errorf("url %q is not zmq+tcp://HOST:PORT", u.Redacted())
+	}
+	return nil
+}
+
+var validName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+// transport resolves Auto as far as the spec alone can.
+func (s Spec) transport() string {
+	switch {
+	case s.Transport != "" && s.Transport != Auto:
+		return s.Transport
+	case s.Command != "":
+		return Stdio
+	}
+	if scheme, _, ok := strings.Cut(s.URL, ":"); ok && scheme != "http" && scheme != "https" {
+		return scheme
+	}
+	return Auto
+}
+
+func (s Spec) lazy() bool { return s.Start == Lazy }
+
+func (s Spec) timeout() time.Duration { return positive(s.Timeout, DefaultTimeout) }
+func (s Spec) maxTime() time.Duration {
+	return max(positive(s.MaxTime, DefaultMaxTime), s.timeout())
+}
+
+func (s Spec) wait() time.Duration {
+	if s.Wait == 0 {
+		return DefaultWait
+	}
+	return max(s.Wait, 0)
+}
+
+func positive(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
+// Target is where the server is, for people: the URL without its query, which
+// may hold secrets, or the command with its arguments except what sounds secret.
+func (s Spec) Target() string {
+	if s.Command != "" {
+		return redact.Command(s.Command, s.Args)
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "?"
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	u.Fragment = ""
+	return u.Redacted()
+}
+
+// String names the upstream and where it is, and none of its secrets.
+func (s Spec) String() string { return s.Name + " (" + s.Target() + ")" }
+
+// LogValue is String, for logs.
+func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// sameConnection tells whether other can take over a running connection: only
+// things that matter between calls differ.
+func (s Spec) sameConnection(other Spec) bool {
+	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
+		maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
+		s.OAuth.equal(other.OAuth) && s.lazy() == other.lazy()
+}
+
+// sameServer tells whether both mean the same server, whatever they know of
+// credentials.
+func (s Spec) sameServer(other Spec) bool {
+	return s.URL == other.URL && s.Command == other.Command && slices.Equal(s.Args, other.Args) &&
+		s.Cwd == other.Cwd && s.transport() == other.transport() && protocolOf(s) == protocolOf(other)
+}
+
+func protocolOf(s Spec) string {
+	if s.Protocol == "" {
+		return Auto
+	}
+	return s.Protocol
+}
+
+// Equal tells whether nothing at all differs.
+func (s Spec) Equal(other Spec) bool {
+	return s.sameConnection(other) &&
+		s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() && s.Idle == other.Idle &&
+		slices.Equal(s.Expose, other.Expose) && slices.Equal(s.Prefixes, other.Prefixes) && slices.Equal(s.AllowedTools, other.AllowedTools) &&
+		slices.Equal(s.DisabledTools, other.DisabledTools) && s.ReadOnly == other.ReadOnly
+}
+
+// clone is a copy that shares nothing the owner of s might change.
+func (s Spec) clone() Spec {
+	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
+	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)
+	s.OAuth.Scopes = slices.Clone(s.OAuth.Scopes)
+	return s
+}
+
+// permits tells whether a tool of that name may exist for us.
+func (s Spec) permits(name string) bool {
+	if slices.Contains(s.DisabledTools, name) {
+		return false
+	}
+	return len(s.AllowedTools) == 0 || slices.Contains(s.AllowedTools, name)
+}

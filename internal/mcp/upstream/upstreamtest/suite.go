@@ -1,0 +1,181 @@
+// Package upstreamtest is the suite every way of reaching an upstream has to
+// pass: connect, list, call, lose the server, get it back, cancel a call.
+package upstreamtest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+)
+
+// Rig is a server under test. It has the tools
+//
+//	echo{text}    answers with the text; says that it only reads
+//	wait{}        reports progress once, then waits until it is cancelled
+//	cancelled{}   answers with how many waits were cancelled; only reads
+type Rig struct {
+	Spec    upstream.Spec
+	Options upstream.Options
+	Drop    func(t *testing.T) // ends the server at once, as a crash does
+	Return  func(t *testing.T) // has it back; nil when it comes back by itself
+}
+
+// Run holds a rig against the suite. Each part gets a rig of its own.
+func Run(t *testing.T, newRig func(t *testing.T) Rig) {
+	t.Run("lists and calls", func(t *testing.T) {
+		t.Parallel()
+		listsAndCalls(t, newRig(t))
+	})
+	t.Run("comes back", func(t *testing.T) {
+		t.Parallel()
+		comesBack(t, newRig(t))
+	})
+	t.Run("cancels", func(t *testing.T) {
+		t.Parallel()
+		cancels(t, newRig(t))
+	})
+}
+
+func listsAndCalls(t *testing.T, rig Rig) {
+	h := Start(t, rig)
+	infos, err := h.Manager.Tools(t.Context())
+	if err != nil || len(infos) < 3 {
+		t.Fatalf("tools = %v, %v", infos, err)
+	}
+	for i := 1; i < len(infos); i++ {
+		if infos[i-1].Name >= infos[i].Name {
+			t.Errorf("%q is listed before %q", infos[i-1].Name, infos[i].Name)
+		}
+	}
+	if text := h.Echo(t, "grüß dich"); text != "grüß dich" {
+		t.Errorf("echo said %q", text)
+	}
+	none, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: rig.Spec.Name, Name: "no such tool"}})
+	if view, _ := none.View(); !view.IsError && fault.CodeOf(err) != fault.Upstream {
+		t.Errorf("calling what does not exist: %s, %v", none.Raw, err)
+	}
+	status, _ := h.Manager.Status(rig.Spec.Name)
+	if status.State != upstream.StateConnected || status.Stats.Calls != 2 || status.Stats.Errors != 1 {
+		t.Errorf("status = %+v", status)
+	}
+}
+
+func comesBack(t *testing.T, rig Rig) {
+	h := Start(t, rig)
+	for range 3 {
+		rig.Drop(t)
+		if rig.Return != nil {
+			h.Await(t, "upstream.reconnecting")
+			infos, _ := h.Manager.Tools(t.Context())
+			if len(infos) == 0 || !infos[0].Stale {
+				t.Errorf("while the server is away its tools are %v", infos)
+			}
+			rig.Return(t)
+		}
+		if text := h.Echo(t, "again"); text != "again" {
+			t.Errorf("echo said %q", text)
+		}
+		h.Await(t, "upstream.connected")
+	}
+}
+
+func cancels(t *testing.T, rig Rig) {
+	h := Start(t, rig)
+	ctx, cancel := context.WithCancel(t.Context())
+	caller := &tool.Caller{Progress: func(tool.Progress) { cancel() }}
+	_, err := h.Manager.Call(ctx, tool.Call{Ref: h.ref("wait"), Caller: caller})
+	if fault.CodeOf(err) != fault.Cancelled {
+		t.Fatalf("cancelled call ended with %v", err)
+	}
+	for h.Text(t, "cancelled", nil) == "0" {
+		if t.Context().Err() != nil {
+			t.Fatal("the server never heard of it")
+		}
+	}
+}
+
+// House is a manager with one upstream and somebody who listens to its events.
+type House struct {
+	Manager *upstream.Manager
+	Name    string
+	events  *event.Subscription
+}
+
+// Start adds the rig's server to a manager of its own and waits until it is
+// connected. All of it ends with the test.
+func Start(t *testing.T, rig Rig) *House {
+	t.Helper()
+	h := Open(t, rig)
+	h.Await(t, "upstream.connected")
+	return h
+}
+
+// Open is Start without waiting.
+func Open(t *testing.T, rig Rig) *House {
+	t.Helper()
+	bus := event.New(event.BusOptions{})
+	options := rig.Options
+	options.Events = bus
+	h := &House{Manager: upstream.New(options), Name: rig.Spec.Name, events: bus.Subscribe(event.Options{Buffer: 100_000})}
+	t.Cleanup(func() {
+		h.Manager.Close()
+		h.events.Close()
+	})
+	if err := h.Manager.Add(rig.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// Await waits for the next event of that type.
+func (h *House) Await(t *testing.T, kind string) event.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	defer cancel()
+	var seen []string
+	for {
+		e, err := h.events.Next(ctx)
+		if err != nil {
+			status, _ := h.Manager.Status(h.Name)
+			t.Fatalf("no %s after %v; status %+v", kind, seen, status)
+		}
+		if seen = append(seen, e.Type); e.Type == kind {
+			return e
+		}
+	}
+}
+
+// Poll is the next event, if there is one.
+func (h *House) Poll() (event.Event, bool) { return h.events.Poll() }
+
+// Echo calls the tool of that name.
+func (h *House) Echo(t *testing.T, text string) string {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Text(t, "echo", args)
+}
+
+// Text calls a tool that must succeed and returns its text.
+func (h *House) Text(t *testing.T, name string, args json.RawMessage) string {
+	t.Helper()
+	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: h.ref(name), Args: args})
+	if err != nil {
+		t.Fatalf("call %s: %v", name, err)
+	}
+	view, err := result.View()
+	if err != nil || view.IsError {
+		t.Fatalf("call %s: %s, %v", name, result.Raw, err)
+	}
+	return view.Text()
+}
+
+func (h *House) ref(name string) tool.Ref { return tool.Ref{Space: h.Name, Name: name} }

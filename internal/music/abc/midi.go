@@ -1,0 +1,329 @@
+package abc
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/music/smf"
+)
+
+// maxSteps bounds how many steps all voices of a tune may play, maxNotes how
+// many notes that may be, and maxTicks the time: no two events can be further
+// apart in a file.
+const (
+	maxSteps = 1 << 19
+	maxNotes = 1 << 19
+	maxTicks = 1<<28 - 1
+)
+
+// drums is the channel of percussion.
+const drums = 9
+
+// Options say how a tune is played.
+type Options struct {
+	Velocity     int     // 1–127; 0: 80
+	Channel      int     // 1–15: every voice plays there, 9 is drums; 0: each voice on its own, from 0 on
+	TicksPerBeat int     // 1–32767; 0: 480
+	Tempo        float64 // quarter notes per minute all through; 0: as the tune says, else 120
+	Transpose    int     // semitones; drums stay
+}
+
+// ToMIDI plays a tune into a format 0 file: repeats and parts written out, all
+// voices together, with title, tempo, meter, key and the words of the first
+// voice that has any. Dynamics such as !p! and !f! change the velocity.
+func ToMIDI(tune *Tune, opts Options) (*smf.File, error) {
+	opts.Velocity = cmp.Or(opts.Velocity, 80)
+	opts.TicksPerBeat = cmp.Or(opts.TicksPerBeat, smf.DefaultTicksPerBeat)
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	b := &band{tune: tune, opts: opts, left: maxSteps}
+	b.announce()
+	for i, voice := range tune.Voices {
+		if err := b.play(i, voice); err != nil {
+			return nil, err
+		}
+	}
+	file := b.file()
+	if file.Tracks[0].End() > maxTicks {
+		return nil, tooLong()
+	}
+	return file, nil
+}
+
+func (o Options) check() error {
+	switch {
+	case o.Velocity < 1 || o.Velocity > 127:
+		return fault.New(fault.InvalidParams, "play abc: velocity %d is not 1 to 127", o.Velocity)
+	case o.Channel < 0 || o.Channel > 15:
+		return fault.New(fault.InvalidParams, "play abc: channel %d is not 0 to 15", o.Channel)
+	case o.TicksPerBeat < 1 || o.TicksPerBeat > 0x7fff:
+		return fault.New(fault.InvalidParams, "play abc: %d ticks per beat is not 1 to 32767", o.TicksPerBeat)
+	case !(o.Tempo == 0 || o.Tempo >= 1 && o.Tempo <= maxPart):
+		return fault.New(fault.InvalidParams, "play abc: tempo %v is not 1 to %d", o.Tempo, maxPart)
+	}
+	return nil
+}
+
+// band plays the voices of a tune one after another into one list of events.
+type band struct {
+	tune   *Tune
+	opts   Options
+	events []smf.Event
+	left   int // steps that may still be played
+	notes  int
+	sung   bool  // a voice with words was played
+	end    int64 // in units
+}
+
+// announce writes what holds from the start.
+func (b *band) announce() {
+	if len(b.tune.Titles) > 0 {
+		b.events = append(b.events, smf.Words(0, smf.TrackName, b.tune.Titles[0]))
+	}
+	if b.opts.Tempo != 0 {
+		b.tempo(0, b.opts.Tempo)
+	} else if b.tune.Tempo != nil {
+		b.tempo(0, b.tune.Tempo.quarters())
+	} else {
+		b.tempo(0, defaultTempo.quarters())
+	}
+	b.meter(0, b.tune.Meter)
+	b.key(0, b.tune.Key)
+}
+
+func (b *band) tempo(tick int64, quarters float64) {
+	b.events = append(b.events, smf.SetTempo(tick, int(math.Round(60e6/quarters))))
+}
+
+func (b *band) meter(tick int64, m Meter) {
+	if m.free() {
+		m.Beat, m.Den = 4, 4
+	}
+	b.events = append(b.events, smf.SetMeter(tick, uint8(m.Beat), m.Den))
+}
+
+func (b *band) key(tick int64, k Key) {
+	if k.Sharps >= -7 && k.Sharps <= 7 {
+		b.events = append(b.events, smf.SetKey(tick, int8(k.Sharps), k.Mode == "minor"))
+	}
+}
+
+// tick turns a time in units into ticks.
+func (b *band) tick(units int64) int64 {
+	perWhole := int64(4 * b.opts.TicksPerBeat)
+	return units/whole*perWhole + (units%whole*perWhole+whole/2)/whole
+}
+
+// play plays one voice. Tempo changes count from any voice, changes of meter
+// and key from the first.
+func (b *band) play(index int, voice *Voice) error {
+	p := &player{band: b, channel: b.channel(index, voice), ties: map[int]*tone{}}
+	order := perform(b.tune, voice.steps, b.left+1)
+	if b.left -= len(order); b.left < 0 {
+		return tooLong()
+	}
+	verses := make([]int, len(voice.steps))
+	for _, i := range order {
+		s := &voice.steps[i]
+		p.step(s, index == 0)
+		p.sing(s, verses[i])
+		verses[i]++
+		if p.now > maxUnits || b.notes > maxNotes {
+			return tooLong()
+		}
+	}
+	for _, t := range p.tones {
+		b.sound(t)
+	}
+	b.end = max(b.end, p.now)
+	b.sung = b.sung || p.singing
+	return nil
+}
+
+func tooLong() error {
+	return fault.New(fault.Limit, "play abc: the tune is too long when its repeats are written out").
+		WithHint("repeat fewer parts, or split the tune")
+}
+
+// channel is where a voice plays unless its %%MIDI channel says otherwise.
+func (b *band) channel(index int, voice *Voice) uint8 {
+	switch {
+	case b.opts.Channel != 0:
+		return uint8(b.opts.Channel)
+	case voice.Percussion:
+		return drums
+	}
+	channel := index % 15
+	if channel >= drums {
+		channel++
+	}
+	return uint8(channel)
+}
+
+// sound writes a tone's two events. It lasts at least one tick.
+func (b *band) sound(t *tone) {
+	start, end := b.tick(t.start), b.tick(t.end)
+	b.events = append(b.events,
+		smf.Note(start, t.channel, t.note, uint8(min(max(b.opts.Velocity+t.louder, 1), 127))),
+		smf.Release(max(end, start+1), t.channel, t.note))
+}
+
+// file puts the events in order: at one tick, notes end before others begin.
+func (b *band) file() *smf.File {
+	rank := func(e smf.Event) int {
+		switch {
+		case e.Stops():
+			return 1
+		case e.Starts():
+			return 2
+		}
+		return 0
+	}
+	slices.SortStableFunc(b.events, func(x, y smf.Event) int {
+		return cmp.Or(cmp.Compare(x.Time, y.Time), cmp.Compare(rank(x), rank(y)))
+	})
+	end := b.tick(b.end)
+	if n := len(b.events); n > 0 {
+		end = max(end, b.events[n-1].Time)
+	}
+	b.events = append(b.events, smf.End(end))
+	smf.Deltas(b.events)
+	return &smf.File{
+		Division: smf.Division{TicksPerBeat: uint16(b.opts.TicksPerBeat)},
+		Tracks:   []smf.Track{{Events: b.events}},
+	}
+}
+
+// player plays the steps of one voice.
+type player struct {
+	*band
+	channel uint8
+	now     int64 // in units
+	bar     int64 // when this bar began
+	longest int64 // the end of the longest overlay in it
+	tones   []*tone
+	ties    map[int]*tone // tones that wait for their tied note, by pitch
+	singing bool
+}
+
+// tone is a note as it sounds: tied notes are one.
+type tone struct {
+	start, end    int64 // in units
+	note, channel uint8
+	louder        int
+}
+
+func (p *player) step(s *step, first bool) {
+	tick := p.tick(p.now)
+	switch {
+	case s.bar != nil:
+		p.now = max(p.now, p.longest)
+		p.bar = p.now
+	case s.overlay:
+		p.longest = max(p.longest, p.now)
+		p.now = p.bar
+	case s.tempo != nil && p.opts.Tempo == 0:
+		p.tempo(tick, s.tempo.quarters())
+	case s.meter != nil && first:
+		p.meter(tick, *s.meter)
+	case s.key != nil && first:
+		p.key(tick, *s.key)
+	case s.directive != nil:
+		p.directive(tick, s.directive)
+	}
+	p.sounds(s)
+	p.now += s.length
+}
+
+// sounds plays the notes of a step; grace notes take their time from them, but
+// not more than half of it.
+func (p *player) sounds(s *step) {
+	start := p.now
+	var grace int64
+	for _, g := range s.graces {
+		grace += g.length
+	}
+	for _, g := range s.graces {
+		length := g.length
+		if grace > s.length/2 {
+			length = g.length * (s.length / 2) / grace
+		}
+		p.tone(g.midi, start, length, s.louder)
+		start += length
+	}
+	for _, n := range s.sounds {
+		p.sound(n, start, s.louder)
+	}
+}
+
+// sound plays a note, or prolongs the one tied to it.
+func (p *player) sound(n sound, start int64, louder int) {
+	end := max(p.now+n.length, start+1)
+	t, tied := p.ties[n.midi]
+	if tied && t.end == p.now {
+		t.end = end
+	} else {
+		t = p.tone(n.midi, start, end-start, louder)
+	}
+	delete(p.ties, n.midi)
+	if n.tie {
+		p.ties[n.midi] = t
+	}
+}
+
+func (p *player) tone(midi int, start, length int64, louder int) *tone {
+	if p.channel != drums {
+		midi += p.opts.Transpose
+	}
+	t := &tone{start, start + length, uint8(min(max(midi, 0), 127)), p.channel, louder}
+	p.tones = append(p.tones, t)
+	p.notes++
+	return t
+}
+
+// sing writes the syllable of a verse, or of the last there is, where the step
+// that was just played began. The words of one voice are enough.
+func (p *player) sing(s *step, verse int) {
+	if len(s.words) == 0 || p.sung {
+		return
+	}
+	p.singing = true
+	if text := s.words[min(verse, len(s.words)-1)]; text != "" {
+		p.events = append(p.events, smf.Words(p.tick(p.now-s.length), smf.Lyric, text))
+	}
+}
+
+// channelOf is the channel with that number, or the one we are on when there is
+// none or it is not the tune's to choose.
+func (p *player) channelOf(number int) uint8 {
+	if number < 1 || number > 16 || p.opts.Channel != 0 {
+		return p.channel
+	}
+	return uint8(number - 1)
+}
+
+// directive obeys %%MIDI program and channel, which count channels from 1.
+func (p *player) directive(tick int64, d *Directive) {
+	words := strings.Fields(d.Value)
+	if len(words) < 2 {
+		return
+	}
+	value, ok := parseInt(words[len(words)-1])
+	if !ok || value < 0 || value > 127 {
+		return
+	}
+	switch words[0] {
+	case "channel":
+		p.channel = p.channelOf(value)
+	case "program":
+		channel := p.channel
+		if n, ok := parseInt(words[1]); ok && len(words) == 3 {
+			channel = p.channelOf(n)
+		}
+		p.events = append(p.events, smf.Program(tick, channel, uint8(value)))
+	}
+}

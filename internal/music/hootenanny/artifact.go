@@ -1,0 +1,357 @@
+package hootenanny
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
+)
+
+func (h *Hoot) artifactTools() []toolset.Tool {
+	return []toolset.Tool{
+		define("artifact_upload", keeps(), h.artifactUpload),
+		define("artifact_create", keeps(), h.artifactCreate),
+		define("artifact_get", reads(), h.artifactGet),
+		define("artifact_list", reads(), h.artifactList),
+		define("add_annotation", adds(), h.addAnnotation),
+	}
+}
+
+// Kinship is what every tool that makes artifacts takes beside its own arguments.
+type Kinship struct {
+	Tags    []string `json:"tags,omitempty" jsonschema:"words to find it by, such as mood:calm" max:"64"`
+	Creator string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
+	Parent  string   `json:"parent_id,omitempty" jsonschema:"the artifact it was made from" max:"80"`
+	Set     string   `json:"variation_set_id,omitempty" jsonschema:"set of variations it belongs to; any name" max:"128"`
+	Index   int      `json:"variation_index,omitempty" jsonschema:"its number in the set; the next free one when left out" min:"0" max:"1000000"`
+}
+
+// ArtifactView is an artifact as tools show it.
+type ArtifactView struct {
+	ID          string         `json:"id"`
+	ArtifactID  string         `json:"artifact_id" jsonschema:"the same as id"`
+	Hash        string         `json:"content_hash"`
+	MIMEType    string         `json:"mime_type"`
+	Size        int64          `json:"size_bytes"`
+	Tags        []string       `json:"tags"`
+	Creator     string         `json:"creator"`
+	Created     time.Time      `json:"created_at"`
+	Name        string         `json:"name,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Parent      string         `json:"parent_id,omitempty"`
+	Set         string         `json:"variation_set_id,omitempty"`
+	Index       int            `json:"variation_index,omitempty"`
+	Metadata    toolset.Object `json:"metadata,omitempty"`
+	Annotations []Annotation   `json:"annotations,omitempty"`
+	URL         string         `json:"artifact_url,omitempty" jsonschema:"where its content can be fetched"`
+}
+
+// Text says it in a line.
+func (v ArtifactView) Text() string {
+	title := v.Name
+	if title == "" {
+		title = v.MIMEType
+	}
+	return fmt.Sprintf("%s: %s, %d bytes, by %s [%s]", v.ID, title, v.Size, v.Creator, strings.Join(v.Tags, ", "))
+}
+
+func (h *Hoot) view(a Artifact) ArtifactView {
+	v := ArtifactView{
+		ID: a.ID, ArtifactID: a.ID, Hash: a.Hash.String(), MIMEType: a.MIME, Size: a.Size, Tags: append([]string{}, a.Tags...), Creator: a.Creator,
+		Created: a.Created.UTC(), Name: a.Name, Description: a.Description, Set: a.set, Index: a.index, Metadata: toolset.Object(a.metadata),
+		Annotations: a.Annotations, URL: h.artifactURL(a.ID),
+	}
+	if v.Creator == "" {
+		v.Creator = unknown
+	}
+	if !a.Parent.IsZero() {
+		v.Parent = IDOf(a.Parent)
+	}
+	return v
+}
+
+// unknown is who made what nobody says they made.
+const unknown = "unknown"
+
+// artifactURL is where an artifact's content can be fetched, or "".
+func (h *Hoot) artifactURL(id string) string {
+	if base := h.options.URL(); base != "" {
+		return base + "/artifact/" + id
+	}
+	return ""
+}
+
+// made is something to become an artifact.
+type made struct {
+	Kinship
+	mime        string
+	name        string
+	description string
+	metadata    json.RawMessage
+	by          string // the tool
+}
+
+// create makes an artifact of content and notes what belongs to it.
+func (h *Hoot) create(ctx context.Context, content io.Reader, m made) (Artifact, error) {
+	kind, err := mediaType(m.mime)
+	if err != nil {
+		return Artifact{}, err
+	}
+	d := Details{MIME: kind, Tags: tagged(m), Creator: m.Creator, Name: m.name, Description: m.description}
+	if m.Parent != "" {
+		parent, err := h.shelf.Get(ctx, m.Parent)
+		if err != nil {
+			return Artifact{}, err
+		}
+		d.Parent = parent.Hash
+	}
+	a, err := h.shelf.Put(ctx, content, d)
+	if err != nil {
+		return Artifact{}, err
+	}
+	if err := h.note(ctx, a.Hash, m); err != nil {
+		return Artifact{}, err
+	}
+	list := []Artifact{a}
+	err = h.furnish(ctx, list)
+	return list[0], err
+}
+
+// mediaType checks a MIME type, which is sent as it is to those who fetch content.
+func mediaType(text string) (string, error) {
+	if text == "" {
+		return "application/octet-stream", nil
+	}
+	kind, params, err := mime.ParseMediaType(text)
+	if err != nil || !strings.Contains(kind, "/") {
+		return "", invalid("%q is no MIME type", text).WithHint("use one such as audio/midi, audio/wav or text/plain")
+	}
+	return mime.FormatMediaType(kind, params), nil
+}
+
+// tagged adds to the tags of an artifact what it is and which tool made it.
+func tagged(m made) []string {
+	tags := slices.Clone(m.Tags)
+	if !slices.ContainsFunc(tags, func(t string) bool { return strings.HasPrefix(t, "type:") }) {
+		tags = append(tags, "type:"+kindOf(m.mime))
+	}
+	if m.by != "" {
+		tags = append(tags, "tool:"+m.by)
+	}
+	return tags
+}
+
+// kindOf is the sort of thing a MIME type means, as tags say it.
+func kindOf(mime string) string {
+	switch kind, sub, _ := strings.Cut(strings.ToLower(mime), "/"); {
+	case strings.Contains(sub, "midi"), sub == "mid":
+		return "midi"
+	case strings.Contains(sub, "sf2"), strings.Contains(sub, "soundfont"):
+		return "soundfont"
+	case strings.Contains(sub, "vnd.abc"), strings.Contains(sub, "x-abc"):
+		return "abc"
+	case strings.Contains(sub, "lua"):
+		return "lua"
+	case kind == "application" && (sub == "json" || sub == "octet-stream"), kind == "":
+		return "data"
+	default:
+		return kind
+	}
+}
+
+type artifactUploadIn struct {
+	uploadIn
+	Name string `json:"name,omitempty" jsonschema:"a title" max:"256"`
+	Kinship
+}
+
+// Uploaded is an artifact made of a file.
+type Uploaded struct {
+	ArtifactID string   `json:"artifact_id"`
+	Hash       string   `json:"content_hash"`
+	Size       int64    `json:"size_bytes"`
+	MIMEType   string   `json:"mime_type"`
+	Source     string   `json:"source_path"`
+	Tags       []string `json:"tags"`
+	Set        string   `json:"variation_set_id,omitempty"`
+	Index      int      `json:"variation_index,omitempty"`
+	URL        string   `json:"artifact_url,omitempty"`
+}
+
+// Text says it in a line.
+func (u Uploaded) Text() string { return fmt.Sprintf("Uploaded %s as %s", u.Source, u.ArtifactID) }
+
+func (h *Hoot) artifactUpload(ctx context.Context, call tool.Call, in artifactUploadIn) (Uploaded, error) {
+	file, err := h.openFile(in.FilePath)
+	if err != nil {
+		return Uploaded{}, err
+	}
+	defer func() { _ = file.Close() }()
+	a, err := h.create(ctx, file, made{Kinship: in.Kinship, mime: in.MIMEType, name: in.Name, by: call.Ref.Name})
+	if err != nil {
+		return Uploaded{}, err
+	}
+	return Uploaded{
+		ArtifactID: a.ID, Hash: a.Hash.String(), Size: a.Size, MIMEType: a.MIME, Source: in.FilePath, Tags: a.Tags,
+		Set: a.set, Index: a.index, URL: h.artifactURL(a.ID),
+	}, nil
+}
+
+type artifactCreateIn struct {
+	Hash        string         `json:"cas_hash" jsonschema:"hash of the content it is to be" min:"12" max:"80"`
+	MIMEType    string         `json:"mime_type,omitempty" jsonschema:"what it is; as it was stored when left out" max:"256"`
+	Name        string         `json:"name,omitempty" jsonschema:"a title" max:"256"`
+	Description string         `json:"description,omitempty" jsonschema:"what it is, for people and searches" max:"8192"`
+	Metadata    toolset.Object `json:"metadata,omitempty" jsonschema:"anything else to keep with it"`
+	Kinship
+}
+
+func (h *Hoot) artifactCreate(ctx context.Context, call tool.Call, in artifactCreateIn) (ArtifactView, error) {
+	c, err := h.shelf.Find(ctx, in.Hash)
+	if err != nil {
+		return ArtifactView{}, err
+	}
+	r, err := h.shelf.Open(ctx, c.Hash)
+	if err != nil {
+		return ArtifactView{}, err
+	}
+	defer func() { _ = r.Close() }()
+	m := made{Kinship: in.Kinship, mime: in.MIMEType, name: in.Name, description: in.Description, metadata: json.RawMessage(in.Metadata), by: call.Ref.Name}
+	if m.mime == "" {
+		m.mime = c.MIME
+	}
+	a, err := h.create(ctx, r, m)
+	return h.view(a), err
+}
+
+type artifactIn struct {
+	ID string `json:"id" jsonschema:"id of an artifact, or its content's hash" min:"12" max:"80"`
+}
+
+func (h *Hoot) artifactGet(ctx context.Context, _ tool.Call, in artifactIn) (ArtifactView, error) {
+	a, err := h.get(ctx, in.ID)
+	return h.view(a), err
+}
+
+// get is an artifact with all that belongs to it.
+func (h *Hoot) get(ctx context.Context, id string) (Artifact, error) {
+	a, err := h.shelf.Get(ctx, id)
+	if err != nil {
+		return Artifact{}, err
+	}
+	list := []Artifact{a}
+	err = h.furnish(ctx, list)
+	return list[0], err
+}
+
+type artifactListIn struct {
+	Tag     string   `json:"tag,omitempty" jsonschema:"only those with this tag" max:"128"`
+	Tags    []string `json:"tags,omitempty" jsonschema:"only those with all of these tags" max:"16"`
+	Creator string   `json:"creator,omitempty" jsonschema:"only those of this creator" max:"256"`
+	Vibe    string   `json:"vibe,omitempty" jsonschema:"words of what was said of them; the best first" max:"512"`
+	Set     string   `json:"variation_set_id,omitempty" jsonschema:"only the variations of this set, in its order" max:"128"`
+	Limit   int      `json:"limit,omitempty" jsonschema:"how many at most; 50 unless told" min:"1" max:"200"`
+	Cursor  string   `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before" max:"512"`
+}
+
+// ArtifactList is a page of artifacts.
+type ArtifactList struct {
+	Artifacts []ArtifactView `json:"artifacts"`
+	Count     int            `json:"count"`
+	Next      string         `json:"next_cursor,omitempty" jsonschema:"for the next page; missing at the end"`
+}
+
+// Text has a line for each.
+func (l ArtifactList) Text() string {
+	lines := []string{fmt.Sprintf("%d artifacts", l.Count)}
+	for _, v := range l.Artifacts {
+		lines = append(lines, v.Text())
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (h *Hoot) artifactList(ctx context.Context, _ tool.Call, in artifactListIn) (ArtifactList, error) {
+	if in.Limit == 0 {
+		in.Limit = 50
+	}
+	page := Page{}
+	var err error
+	if in.Set != "" {
+		page.Artifacts, err = h.variations(ctx, in.Set, in.Limit)
+		page.Artifacts = slices.DeleteFunc(page.Artifacts, func(a Artifact) bool {
+			return in.Creator != "" && a.Creator != in.Creator || in.Tag != "" && !slices.Contains(a.Tags, in.Tag)
+		})
+	} else {
+		page, err = h.shelf.Search(ctx, Search{Tags: append(some(in.Tag), in.Tags...), Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor})
+	}
+	if err != nil {
+		return ArtifactList{}, err
+	}
+	views, err := h.views(ctx, page.Artifacts)
+	return ArtifactList{Artifacts: views, Count: len(views), Next: page.Next}, err
+}
+
+// views shows artifacts with all that belongs to them.
+func (h *Hoot) views(ctx context.Context, list []Artifact) ([]ArtifactView, error) {
+	if err := h.furnish(ctx, list); err != nil {
+		return nil, err
+	}
+	views := make([]ArtifactView, len(list))
+	for i, a := range list {
+		views[i] = h.view(a)
+	}
+	return views, nil
+}
+
+// some is a list of one, or of none when it is empty.
+func some(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+type annotationIn struct {
+	ArtifactID string `json:"artifact_id" jsonschema:"id of an artifact, or its content's hash" min:"12" max:"80"`
+	Message    string `json:"message" jsonschema:"what to say of it" min:"1" max:"4096"`
+	Vibe       string `json:"vibe,omitempty" jsonschema:"its mood in a few words, to be found by" max:"512"`
+	Source     string `json:"source,omitempty" jsonschema:"who says it" max:"256"`
+}
+
+// Annotated is an artifact with one more annotation.
+type Annotated struct {
+	ArtifactID   string `json:"artifact_id"`
+	AnnotationID string `json:"annotation_id"`
+	Success      bool   `json:"success"`
+}
+
+// Text says it in a line.
+func (a Annotated) Text() string { return "Annotated " + a.ArtifactID }
+
+func (h *Hoot) addAnnotation(ctx context.Context, _ tool.Call, in annotationIn) (Annotated, error) {
+	a, err := h.shelf.Get(ctx, in.ArtifactID)
+	if err != nil {
+		return Annotated{}, err
+	}
+	a, err = h.shelf.Annotate(ctx, a.Hash, Annotation{Message: in.Message, Vibe: in.Vibe, Source: in.Source})
+	if err != nil {
+		return Annotated{}, err
+	}
+	return Annotated{ArtifactID: a.ID, AnnotationID: fmt.Sprintf("%s/%d", a.ID, len(a.Annotations)), Success: true}, nil
+}
+
+// hashes are the artifacts' hashes as they stand in a column.
+func hashes(list []Artifact) []string {
+	all := make([]string, len(list))
+	for i, a := range list {
+		all[i] = a.Hash.String()
+	}
+	return all
+}

@@ -1,0 +1,274 @@
+package hootenanny
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
+)
+
+func (h *Hoot) contentTools() []toolset.Tool {
+	return []toolset.Tool{
+		define("cas_store", keeps(), h.casStore),
+		define("cas_inspect", reads(), h.casInspect),
+		define("cas_get", reads(), h.casGet),
+		define("cas_upload_file", keeps(), h.casUploadFile),
+		define("cas_stats", reads(), h.casStats),
+	}
+}
+
+// mostText is how much content crosses as text in one call.
+const mostText = 32 << 20
+
+type casStoreIn struct {
+	Content  string `json:"content_base64" jsonschema:"the content, in base64"`
+	MIMEType string `json:"mime_type" jsonschema:"what it is, such as audio/midi or text/plain" min:"1" max:"256"`
+}
+
+// Stored is a content that is kept now.
+type Stored struct {
+	Hash     string `json:"hash" jsonschema:"name it by this, or by its first 12 digits or more"`
+	Size     int64  `json:"size_bytes"`
+	MIMEType string `json:"mime_type"`
+	Source   string `json:"source_path,omitempty" jsonschema:"the file it was read from"`
+}
+
+// Text says it in a line.
+func (s Stored) Text() string { return fmt.Sprintf("Stored %d bytes as %s", s.Size, s.Hash) }
+
+func (h *Hoot) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (Stored, error) {
+	data, err := decodeBase64(in.Content)
+	if err != nil {
+		return Stored{}, err
+	}
+	c, err := h.shelf.Keep(ctx, bytes.NewReader(data), in.MIMEType)
+	return Stored{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
+}
+
+// decodeBase64 takes what is commonly called base64: with or without padding, in
+// either alphabet, and broken into lines.
+func decodeBase64(text string) ([]byte, error) {
+	if len(text) > 2*mostText {
+		return nil, fault.New(fault.Limit, "the content has %d characters", len(text)).WithHint("upload large content as a file, or with POST /cas")
+	}
+	text = strings.NewReplacer("-", "+", "_", "/", "\n", "", "\r", "", " ", "").Replace(text)
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil {
+		return nil, invalid("the content is not base64: %v", err).WithHint("encode it with a base64 function of your language")
+	}
+	return data, nil
+}
+
+type hashIn struct {
+	Hash string `json:"hash" jsonschema:"hash of a content, or its first 12 digits or more" min:"12" max:"80"`
+}
+
+// Inspected is what is known of a content.
+type Inspected struct {
+	Hash     string `json:"hash"`
+	MIMEType string `json:"mime_type"`
+	Size     int64  `json:"size_bytes"`
+	Exists   bool   `json:"exists"`
+	Path     string `json:"local_path,omitempty" jsonschema:"its file on the server; scripts may read it"`
+	Preview  string `json:"preview,omitempty" jsonschema:"how it begins, when it is text"`
+	URL      string `json:"url,omitempty" jsonschema:"where it can be fetched"`
+}
+
+// Text says it in a line.
+func (i Inspected) Text() string { return fmt.Sprintf("%s: %s, %d bytes", i.Hash, i.MIMEType, i.Size) }
+
+func (h *Hoot) casInspect(ctx context.Context, _ tool.Call, in hashIn) (Inspected, error) {
+	c, err := h.shelf.Find(ctx, in.Hash)
+	if err != nil {
+		return Inspected{}, err
+	}
+	i := Inspected{Hash: c.Hash.String(), MIMEType: c.MIME, Size: c.Size, Exists: true, Path: c.Path}
+	if base := h.options.URL(); base != "" {
+		i.URL = base + "/cas/" + i.Hash
+	}
+	i.Preview, err = h.preview(ctx, c)
+	return i, err
+}
+
+// preview is the beginning of a text.
+func (h *Hoot) preview(ctx context.Context, c Content) (string, error) {
+	const most = 200
+	if !strings.HasPrefix(c.MIME, "text/") && c.MIME != "application/json" {
+		return "", nil
+	}
+	r, err := h.shelf.Open(ctx, c.Hash)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }()
+	head, err := io.ReadAll(io.LimitReader(r, most))
+	if err != nil {
+		return "", err
+	}
+	for i := 0; i < utf8.UTFMax && !utf8.Valid(head) && len(head) > 0; i++ { // it may have been cut inside a letter
+		head = head[:len(head)-1]
+	}
+	if !utf8.Valid(head) {
+		return "", nil
+	}
+	return string(head), nil
+}
+
+type casGetIn struct {
+	hashIn
+	Offset int64 `json:"offset,omitempty" jsonschema:"where to begin, in bytes" min:"0"`
+	Length int64 `json:"length,omitempty" jsonschema:"how many bytes to take; all that follow unless told" min:"1" max:"33554432"`
+}
+
+// Got is a content itself, or a part of it.
+type Got struct {
+	Hash     string `json:"hash"`
+	Size     int64  `json:"size"`
+	MIMEType string `json:"mime_type"`
+	Offset   int64  `json:"offset,omitempty" jsonschema:"where the data begins in it"`
+	Data     string `json:"data" jsonschema:"the content or the part asked for, in base64"`
+}
+
+// Text says it in a line.
+func (g Got) Text() string {
+	return fmt.Sprintf("%d of %d bytes of %s", base64.StdEncoding.DecodedLen(len(g.Data)), g.Size, g.MIMEType)
+}
+
+func (h *Hoot) casGet(ctx context.Context, _ tool.Call, in casGetIn) (Got, error) {
+	c, data, err := h.readPart(ctx, in)
+	if err != nil {
+		return Got{}, err
+	}
+	return Got{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Data: base64.StdEncoding.EncodeToString(data)}, nil
+}
+
+// readPart is what was asked for of a content.
+func (h *Hoot) readPart(ctx context.Context, in casGetIn) (Content, []byte, error) {
+	if in.Offset == 0 && in.Length == 0 {
+		return h.read(ctx, in.Hash, mostText)
+	}
+	c, err := h.shelf.Find(ctx, in.Hash)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	if in.Offset > c.Size {
+		return Content{}, nil, invalid("offset %d is past the end", in.Offset).WithHint("the content has %d bytes", c.Size)
+	}
+	r, err := h.shelf.Open(ctx, c.Hash)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	defer func() { _ = r.Close() }()
+	if err := skip(r, in.Offset); err != nil {
+		return Content{}, nil, err
+	}
+	length := in.Length
+	if length == 0 {
+		length = mostText
+	}
+	data, err := io.ReadAll(io.LimitReader(r, length))
+	return c, data, err
+}
+
+// skip leaves out the beginning of a content.
+func skip(r io.Reader, n int64) error {
+	if seeker, ok := r.(io.Seeker); ok {
+		_, err := seeker.Seek(n, io.SeekStart)
+		return err
+	}
+	_, err := io.CopyN(io.Discard, r, n)
+	return err
+}
+
+// read is a whole content of at most limit bytes.
+func (h *Hoot) read(ctx context.Context, name string, limit int64) (Content, []byte, error) {
+	c, err := h.shelf.Find(ctx, name)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	if c.Size > limit {
+		return Content{}, nil, fault.New(fault.Limit, "content %s has %d bytes", c.Hash.Short(), c.Size).
+			WithHint("at most %d can be taken here; fetch it from GET /cas/%s", limit, c.Hash)
+	}
+	r, err := h.shelf.Open(ctx, c.Hash)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	defer func() { _ = r.Close() }()
+	data, err := io.ReadAll(r)
+	return c, data, err
+}
+
+type uploadIn struct {
+	FilePath string `json:"file_path" jsonschema:"path of a file on the server, in a folder that is open to scripts" min:"1" max:"4096"`
+	MIMEType string `json:"mime_type" jsonschema:"what it is, such as audio/midi" min:"1" max:"256"`
+}
+
+func (h *Hoot) casUploadFile(ctx context.Context, _ tool.Call, in uploadIn) (Stored, error) {
+	file, err := h.openFile(in.FilePath)
+	if err != nil {
+		return Stored{}, err
+	}
+	defer func() { _ = file.Close() }()
+	c, err := h.shelf.Keep(ctx, file, in.MIMEType)
+	return Stored{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Source: in.FilePath}, err
+}
+
+// openFile opens a file inside one of the folders that are open, which neither
+// ".." nor a symbolic link can leave.
+func (h *Hoot) openFile(path string) (*os.File, error) {
+	if !filepath.IsAbs(path) {
+		return nil, invalid("%s: the path is relative", path).WithHint("give an absolute path on the server, such as that of temp.path(name)")
+	}
+	for _, folder := range h.options.Folders {
+		inside, err := filepath.Rel(folder, filepath.Clean(path))
+		if err != nil || !filepath.IsLocal(inside) {
+			continue
+		}
+		return openInside(folder, inside, path)
+	}
+	return nil, fault.New(fault.Denied, "%s: files there may not be uploaded", path).
+		WithHint("put it into a folder of scripts.read or scripts.write, or send it with cas_store or POST /cas")
+}
+
+func openInside(folder, inside, path string) (*os.File, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, fault.New(fault.NotFound, "%s: no such file", path)
+	}
+	defer func() { _ = root.Close() }()
+	info, err := root.Stat(inside)
+	switch {
+	case err != nil && os.IsPermission(err):
+		return nil, fault.New(fault.Denied, "%s: may not be read", path)
+	case err != nil:
+		return nil, fault.New(fault.NotFound, "%s: no such file", path)
+	case !info.Mode().IsRegular():
+		return nil, invalid("%s: is not a file", path)
+	}
+	file, err := root.Open(inside)
+	if err != nil {
+		return nil, fault.Wrap(fault.NotFound, err, "open file to upload")
+	}
+	return file, nil
+}
+
+// Counted is how much is kept.
+type Counted struct{ Stats }
+
+// Text says it in a line.
+func (c Counted) Text() string { return fmt.Sprintf("%d contents, %d bytes", c.Items, c.Bytes) }
+
+func (h *Hoot) casStats(ctx context.Context, _ tool.Call, _ nothing) (Counted, error) {
+	s, err := h.shelf.Stats(ctx)
+	return Counted{s}, err
+}

@@ -1,0 +1,74 @@
+package hootenanny
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// bench is a backend whose time is told what to do. Its shelf is empty: what needs
+// one is tested with the whole house around it.
+type bench struct {
+	*Hoot
+	clock *clock.Virtual
+	bus   *event.Bus
+	heard *event.Subscription
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	return openBench(t, dbtest.Fresh(t))
+}
+
+func openBench(t *testing.T, url string) *bench {
+	t.Helper()
+	b := &bench{clock: clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	b.bus = event.New(event.BusOptions{Clock: b.clock})
+	b.heard = b.bus.Subscribe(event.Options{Types: []string{"transport.*", "beat.*", "marker.*", "region.*"}, Buffer: 10_000})
+	store, err := db.Open(t.Context(), url, dbtest.Options(url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Hoot, err = Open(t.Context(), store, Options{Shelf: emptyShelf{}, Clock: b.clock, Events: b.bus})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		b.Close()
+		b.bus.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// emptyShelf has nothing and takes nothing.
+type emptyShelf struct{}
+
+func (emptyShelf) none() error { return fault.New(fault.NotFound, "there is nothing") }
+
+func (s emptyShelf) Keep(context.Context, io.Reader, string) (Content, error) {
+	return Content{}, s.none()
+}
+func (s emptyShelf) Find(context.Context, string) (Content, error)        { return Content{}, s.none() }
+func (s emptyShelf) Open(context.Context, cas.Ref) (io.ReadCloser, error) { return nil, s.none() }
+func (s emptyShelf) Stats(context.Context) (Stats, error)                 { return Stats{}, nil }
+func (s emptyShelf) Get(context.Context, string) (Artifact, error)        { return Artifact{}, s.none() }
+func (s emptyShelf) Search(context.Context, Search) (Page, error)         { return Page{}, nil }
+
+func (s emptyShelf) Put(context.Context, io.Reader, Details) (Artifact, error) {
+	return Artifact{}, s.none()
+}
+
+func (s emptyShelf) Annotate(context.Context, cas.Ref, Annotation) (Artifact, error) {
+	return Artifact{}, s.none()
+}

@@ -1,0 +1,94 @@
+package hootenanny
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
+)
+
+func (h *Hoot) helpTools() []toolset.Tool {
+	return []toolset.Tool{define("help", reads(), h.help)}
+}
+
+type helpIn struct {
+	Tool     string `json:"tool,omitempty" jsonschema:"name of a tool" max:"64"`
+	Category string `json:"category,omitempty" jsonschema:"such as cas, artifact, graph, job, abc, garden or orpheus" max:"64"`
+}
+
+// Helped is what there is to know.
+type Helped struct {
+	Categories []string       `json:"categories,omitempty"`
+	Tools      []ToolHelp     `json:"tools,omitempty"`
+	Schema     toolset.Object `json:"input_schema,omitempty"`
+}
+
+// ToolHelp is a tool in a line.
+type ToolHelp struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// Text has a line for each.
+func (h Helped) Text() string {
+	var lines []string
+	if len(h.Categories) > 0 {
+		lines = append(lines, "Categories: "+strings.Join(h.Categories, ", "))
+	}
+	for _, t := range h.Tools {
+		lines = append(lines, t.Name+": "+t.Description)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// category is the family a tool belongs to, as its name says.
+func category(name string) string {
+	switch family, _, _ := strings.Cut(name, "_"); family {
+	case "add":
+		return "graph"
+	case "midi", "audio", "time", "convert":
+		return "media"
+	case "musicgen", "yue", "clap", "beatthis":
+		return "models"
+	default:
+		return family
+	}
+}
+
+func (h *Hoot) help(ctx context.Context, _ tool.Call, in helpIn) (Helped, error) {
+	all, err := h.set.Tools(ctx)
+	if err != nil {
+		return Helped{}, err
+	}
+	families := map[string][]ToolHelp{}
+	names := make([]string, len(all))
+	for i, info := range all {
+		names[i] = info.Name
+		one := ToolHelp{info.Name, info.Description}
+		if info.Name == in.Tool {
+			return Helped{Tools: []ToolHelp{one}, Schema: toolset.Object(info.Input)}, nil
+		}
+		families[category(info.Name)] = append(families[category(info.Name)], one)
+	}
+	switch known := sortedKeys(families); {
+	case in.Tool != "":
+		return Helped{}, unknownName("tool", in.Tool, names)
+	case in.Category == "":
+		return Helped{Categories: known}, nil
+	case families[in.Category] == nil:
+		return Helped{}, unknownName("category", in.Category, known)
+	}
+	return Helped{Tools: families[in.Category]}, nil
+}
+
+func unknownName(what, name string, known []string) error {
+	err := fault.New(fault.NotFound, "there is no %s %q", what, name)
+	if close := suggest.Names(name, known, 3); len(close) > 0 {
+		return err.WithHint("did you mean %s?", strings.Join(close, " or "))
+	}
+	return err.WithHint("%s", fmt.Sprintf("there are %s", strings.Join(known, ", ")))
+}

@@ -1,0 +1,362 @@
+package hootenanny
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/music/audio"
+	"github.com/luanette/luanette/internal/music/smf"
+	"github.com/luanette/luanette/internal/music/soundfont"
+	"github.com/luanette/luanette/internal/music/synth"
+	"github.com/luanette/luanette/internal/tools/toolset"
+)
+
+func (h *Hoot) mediaTools() []toolset.Tool {
+	return []toolset.Tool{
+		define("midi_info", reads(), h.midiInfo),
+		define("audio_info", reads(), h.audioInfo),
+		define("time_convert", reads(), h.timeConvert),
+		define("soundfont_inspect", reads(), h.soundfontInspect),
+		define("soundfont_preset_inspect", reads(), h.soundfontPreset),
+		define("convert_midi_to_wav", keeps(), h.convertMIDI),
+	}
+}
+
+type mediaIn struct {
+	ArtifactID string `json:"artifact_id,omitempty" jsonschema:"id of an artifact" max:"80"`
+	Hash       string `json:"hash,omitempty" jsonschema:"or the hash of a content" max:"80"`
+}
+
+// name is what the arguments name.
+func (m mediaIn) name() (string, error) {
+	if (m.ArtifactID == "") == (m.Hash == "") {
+		return "", invalid("give artifact_id or hash")
+	}
+	return m.ArtifactID + m.Hash, nil
+}
+
+// MIDIInfo sums a MIDI file up.
+type MIDIInfo struct {
+	Hash string `json:"content_hash"`
+	smf.Info
+}
+
+// Text says it in a line.
+func (i MIDIInfo) Text() string {
+	return fmt.Sprintf("%d notes in %d tracks, %.1f seconds at %.4g bpm, %s", i.NoteCount, i.TrackCount, i.DurationSeconds, i.TempoBPM, i.TimeSignature)
+}
+
+func (h *Hoot) midiInfo(ctx context.Context, _ tool.Call, in mediaIn) (MIDIInfo, error) {
+	name, err := in.name()
+	if err != nil {
+		return MIDIInfo{}, err
+	}
+	c, file, err := h.midi(ctx, name)
+	if err != nil {
+		return MIDIInfo{}, err
+	}
+	return MIDIInfo{c.Hash.String(), file.Info()}, nil
+}
+
+// midi reads a MIDI file.
+func (h *Hoot) midi(ctx context.Context, name string) (Content, *smf.File, error) {
+	c, data, err := h.read(ctx, name, smf.MaxSize)
+	if err != nil {
+		return c, nil, err
+	}
+	file, err := smf.Decode(data)
+	return c, file, err
+}
+
+// AudioInfo sums a sound up.
+type AudioInfo struct {
+	Hash string `json:"content_hash"`
+	audio.Info
+	Bits  int  `json:"bits"`
+	Float bool `json:"float"`
+}
+
+// Text says it in a line.
+func (i AudioInfo) Text() string {
+	text := fmt.Sprintf("%.2f seconds, %d Hz, %d channels, peak %.1f dB, mean %.1f dB", i.Duration, i.SampleRate, i.Channels, i.PeakDB, i.MeanDB)
+	if i.IsSilent {
+		text += ": it is silent"
+	}
+	return text
+}
+
+func (h *Hoot) audioInfo(ctx context.Context, _ tool.Call, in mediaIn) (AudioInfo, error) {
+	name, err := in.name()
+	if err != nil {
+		return AudioInfo{}, err
+	}
+	c, data, err := h.read(ctx, name, audio.MaxSize)
+	if err != nil {
+		return AudioInfo{}, err
+	}
+	clip, format, err := audio.Decode(data)
+	if err != nil {
+		return AudioInfo{}, err
+	}
+	return AudioInfo{c.Hash.String(), clip.Info(), format.Bits, format.Float}, nil
+}
+
+type timeConvertIn struct {
+	Value float64 `json:"value" jsonschema:"a time"`
+	From  string  `json:"from" jsonschema:"its unit" enum:"beats,seconds"`
+	To    string  `json:"to" jsonschema:"the unit wanted" enum:"beats,seconds"`
+	Tempo float64 `json:"tempo_bpm,omitempty" jsonschema:"beats per minute; the garden's when left out" min:"1" max:"999"`
+}
+
+// TimeConverted is a time in another unit.
+type TimeConverted struct {
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	Tempo float64 `json:"tempo_bpm"`
+}
+
+// Text says it in a line.
+func (t TimeConverted) Text() string { return fmt.Sprintf("%g %s at %g bpm", t.Value, t.Unit, t.Tempo) }
+
+func (h *Hoot) timeConvert(_ context.Context, _ tool.Call, in timeConvertIn) (TimeConverted, error) {
+	if in.Tempo == 0 {
+		in.Tempo = h.garden.state().Tempo
+	}
+	out := TimeConverted{Value: in.Value, Unit: in.To, Tempo: in.Tempo}
+	switch {
+	case in.From == "beats" && in.To == "seconds":
+		out.Value = in.Value * 60 / in.Tempo
+	case in.From == "seconds" && in.To == "beats":
+		out.Value = in.Value * in.Tempo / 60
+	}
+	return out, nil
+}
+
+type soundfontIn struct {
+	Hash  string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
+	Drums bool   `json:"include_drum_map,omitempty" jsonschema:"tell what the keys of the drum kits play"`
+}
+
+// Font is what a SoundFont can play.
+type Font struct {
+	Hash     string             `json:"soundfont_hash"`
+	Info     soundfont.Info     `json:"info"`
+	Presets  []soundfont.Preset `json:"presets"`
+	HasDrums bool               `json:"has_drum_presets"`
+	Drums    []soundfont.Kit    `json:"drum_map,omitempty"`
+}
+
+// Text has a line for each preset.
+func (f Font) Text() string {
+	lines := []string{fmt.Sprintf("%s: %d presets, %d samples", f.Info.Name, f.Info.Presets, f.Info.Samples)}
+	for _, p := range f.Presets {
+		lines = append(lines, fmt.Sprintf("%d:%d %s", p.Bank, p.Program, p.Name))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (h *Hoot) soundfontInspect(ctx context.Context, _ tool.Call, in soundfontIn) (Font, error) {
+	c, f, err := h.font(ctx, in.Hash)
+	if err != nil {
+		return Font{}, err
+	}
+	out := Font{Hash: c.Hash.String(), Info: f.Info, Presets: append([]soundfont.Preset{}, f.Presets...), HasDrums: f.HasDrums()}
+	if in.Drums {
+		out.Drums = f.Kits()
+	}
+	return out, nil
+}
+
+// font reads what a SoundFont says of itself.
+func (h *Hoot) font(ctx context.Context, name string) (Content, *soundfont.Font, error) {
+	c, r, done, err := h.openContent(ctx, name)
+	if err != nil {
+		return Content{}, nil, err
+	}
+	defer done()
+	f, err := soundfont.Read(r, c.Size)
+	return c, f, err
+}
+
+// openContent gives access to all places of a content: it is a file, or else is
+// read into memory.
+func (h *Hoot) openContent(ctx context.Context, name string) (c Content, r io.ReaderAt, done func(), err error) {
+	if c, err = h.shelf.Find(ctx, name); err != nil {
+		return c, nil, nil, err
+	}
+	if c.Path != "" {
+		file, err := os.Open(c.Path)
+		if err != nil {
+			return c, nil, nil, fault.Wrap(fault.Internal, err, "open content")
+		}
+		return c, file, func() { _ = file.Close() }, nil
+	}
+	c, data, err := h.read(ctx, name, synth.MaxFont)
+	return c, bytes.NewReader(data), func() {}, err
+}
+
+type soundfontPresetIn struct {
+	Hash    string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
+	Bank    int    `json:"bank" jsonschema:"bank of the preset; drum kits are in 128" min:"0" max:"65535"`
+	Program int    `json:"program" jsonschema:"number of the preset in its bank" min:"0" max:"127"`
+}
+
+// FontPreset is a preset with what it plays.
+type FontPreset struct {
+	soundfont.Preset
+	Regions []soundfont.Region `json:"regions"`
+}
+
+// Text has a line for each region.
+func (p FontPreset) Text() string {
+	lines := []string{fmt.Sprintf("%d:%d %s", p.Bank, p.Program, p.Name)}
+	for _, r := range p.Regions {
+		lines = append(lines, fmt.Sprintf("keys %d to %d, velocities %d to %d: %s", r.KeyLow, r.KeyHigh, r.VelocityLow, r.VelocityHigh, r.Sample))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (h *Hoot) soundfontPreset(ctx context.Context, _ tool.Call, in soundfontPresetIn) (FontPreset, error) {
+	_, f, err := h.font(ctx, in.Hash)
+	if err != nil {
+		return FontPreset{}, err
+	}
+	p, err := f.Preset(in.Bank, in.Program)
+	if err != nil {
+		return FontPreset{}, err
+	}
+	return FontPreset{p, f.Regions(p)}, nil
+}
+
+type convertIn struct {
+	Input string `json:"input_hash" jsonschema:"hash of a MIDI file, or the id of its artifact" min:"12" max:"80"`
+	Font  string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
+	Rate  int    `json:"sample_rate,omitempty" jsonschema:"samples per second; 44100 unless told" min:"8000" max:"192000"`
+	Kinship
+}
+
+// convertMIDI looks whether it can be done and makes a job of it.
+func (h *Hoot) convertMIDI(ctx context.Context, call tool.Call, in convertIn) (Begun, error) {
+	if _, _, err := h.midi(ctx, in.Input); err != nil {
+		return Begun{}, err
+	}
+	if _, _, err := h.font(ctx, in.Font); err != nil {
+		return Begun{}, err
+	}
+	return h.begin(ctx, call, in, in.Kinship)
+}
+
+// Made is the result of a job that made artifacts.
+type Made struct {
+	Status      string          `json:"status"`
+	ArtifactID  string          `json:"artifact_id"`
+	Hash        string          `json:"content_hash"`
+	URL         string          `json:"artifact_url,omitempty"`
+	ArtifactIDs []string        `json:"artifact_ids,omitempty"`
+	Hashes      []string        `json:"content_hashes,omitempty"`
+	Message     string          `json:"message"`
+	Details     json.RawMessage `json:"details,omitempty"`
+}
+
+// madeOf is the result of artifacts, the first of which stands for all.
+func (h *Hoot) madeOf(message string, list ...Artifact) Made {
+	m := Made{Status: "completed", Message: message}
+	for _, a := range list {
+		m.ArtifactIDs = append(m.ArtifactIDs, a.ID)
+		m.Hashes = append(m.Hashes, a.Hash.String())
+	}
+	if len(list) > 0 {
+		m.ArtifactID, m.Hash, m.URL = list[0].ID, list[0].Hash.String(), h.artifactURL(list[0].ID)
+	}
+	return m
+}
+
+// render is the job of convert_midi_to_wav. It is begun anew after a restart:
+// that costs only time, and makes the same sound.
+func (h *Hoot) render(ctx context.Context, t Task, in convertIn) (any, error) {
+	select {
+	case h.players <- struct{}{}:
+		defer func() { <-h.players }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	source, music, err := h.midi(ctx, in.Input)
+	if err != nil {
+		return nil, err
+	}
+	c, r, done, err := h.openContent(ctx, in.Font)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	t.Progress(0, "reading the SoundFont")
+	font, err := synth.Load(r, c.Size)
+	if err != nil {
+		return nil, err
+	}
+	if in.Parent == "" {
+		if a, err := h.shelf.Get(ctx, source.Hash.String()); err == nil {
+			in.Parent = a.ID
+		}
+	}
+	var played synth.Result
+	sound := streamed(func(w io.Writer) (err error) {
+		buffered := bufio.NewWriterSize(w, 64<<10)
+		played, err = font.Play(ctx, buffered, music, synth.Options{Rate: in.Rate, Progress: everyPercent(t)})
+		if err != nil {
+			return err
+		}
+		return buffered.Flush()
+	})
+	defer func() { _ = sound.Close() }()
+	a, err := h.create(ctx, sound, made{Kinship: in.Kinship, mime: "audio/wav", by: t.Tool})
+	if err != nil {
+		return nil, err
+	}
+	m := h.madeOf(fmt.Sprintf("%.1f seconds of sound", played.Seconds), a)
+	m.Details, err = json.Marshal(map[string]any{"duration_seconds": played.Seconds, "sample_rate": played.Rate, "peak_db": audio.Decibels(played.Peak), "clipped": played.Peak > 1})
+	return m, err
+}
+
+// stream is what somebody else writes, to be read.
+type stream struct {
+	*io.PipeReader
+	over chan struct{}
+}
+
+// streamed lets write write while the stream is read.
+func streamed(write func(w io.Writer) error) *stream {
+	r, w := io.Pipe()
+	s := &stream{r, make(chan struct{})}
+	go func() {
+		defer close(s.over)
+		_ = w.CloseWithError(write(w)) // never fails
+	}()
+	return s
+}
+
+// Close ends the writing and waits for its end.
+func (s *stream) Close() error {
+	err := s.PipeReader.Close()
+	<-s.over
+	return err
+}
+
+// everyPercent tells how far a job is, no more often than somebody can see.
+func everyPercent(t Task) func(float64) {
+	last := -1
+	return func(part float64) {
+		if percent := int(part * 100); percent > last {
+			last = percent
+			t.Progress(part, "playing")
+		}
+	}
+}

@@ -1,0 +1,523 @@
+package hootenanny
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/music/audio"
+	"github.com/luanette/luanette/internal/music/smf"
+	"github.com/luanette/luanette/internal/tools/toolset"
+)
+
+func (h *Hoot) modelTools() []toolset.Tool {
+	return []toolset.Tool{
+		define("orpheus_generate", asks(), begins[orpheusIn](h)),
+		define("orpheus_generate_seeded", asks(), begins[orpheusSeededIn](h)),
+		define("orpheus_continue", asks(), begins[orpheusContinueIn](h)),
+		define("orpheus_bridge", asks(), begins[orpheusBridgeIn](h)),
+		define("orpheus_loops", asks(), begins[orpheusLoopsIn](h)),
+		define("orpheus_classify", asks(), begins[orpheusClassifyIn](h)),
+		define("musicgen_generate", asks(), begins[musicgenIn](h)),
+		define("yue_generate", asks(), begins[yueIn](h)),
+		define("clap_analyze", asks(), begins[clapIn](h)),
+		define("beatthis_analyze", asks(), begins[beatthisIn](h)),
+	}
+}
+
+func (h *Hoot) modelWorks() map[string]work {
+	return map[string]work{
+		"orpheus_generate":        works(h.orpheusGenerate),
+		"orpheus_generate_seeded": works(h.orpheusSeeded),
+		"orpheus_continue":        works(h.orpheusContinue),
+		"orpheus_bridge":          works(h.orpheusBridge),
+		"orpheus_loops":           works(h.orpheusLoops),
+		"orpheus_classify":        works(h.orpheusClassify),
+		"musicgen_generate":       works(h.musicgen),
+		"yue_generate":            works(h.yue),
+		"clap_analyze":            works(h.clap),
+		"beatthis_analyze":        works(h.beatthis),
+	}
+}
+
+// modelIn is the arguments of a tool that asks a model.
+type modelIn interface {
+	kin() Kinship
+	contents() []string // names of what it is given, which must be there
+}
+
+// begins makes a job of a tool's arguments, once what they name is known to exist.
+func begins[In modelIn](h *Hoot) func(ctx context.Context, call tool.Call, in In) (Begun, error) {
+	return func(ctx context.Context, call tool.Call, in In) (Begun, error) {
+		for _, name := range in.contents() {
+			if name == "" {
+				continue
+			}
+			if _, err := h.shelf.Find(ctx, name); err != nil {
+				return Begun{}, err
+			}
+		}
+		return h.begin(ctx, call, in, in.kin())
+	}
+}
+
+func (k Kinship) kin() Kinship { return k }
+
+// sampling is how free a model is.
+type sampling struct {
+	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; 1 unless told" min:"0.01" max:"2"`
+	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; 0.95 unless told" min:"0.01" max:"1"`
+	MaxTokens   int     `json:"max_tokens,omitempty" jsonschema:"how much it writes at most; 1024 unless told" min:"1" max:"8192"`
+	Variations  int     `json:"num_variations,omitempty" jsonschema:"how many; 1 unless told" min:"1" max:"8"`
+}
+
+func (s sampling) orDefault() sampling {
+	if s.Temperature == 0 {
+		s.Temperature = 1
+	}
+	if s.TopP == 0 {
+		s.TopP = 0.95
+	}
+	if s.MaxTokens == 0 {
+		s.MaxTokens = 1024
+	}
+	if s.Variations == 0 {
+		s.Variations = 1
+	}
+	return s
+}
+
+type orpheusIn struct {
+	Model string `json:"model,omitempty" jsonschema:"which of its models, such as base" max:"64"`
+	sampling
+	Kinship
+}
+
+func (orpheusIn) contents() []string { return nil }
+
+type orpheusSeededIn struct {
+	Seed string `json:"seed_hash" jsonschema:"MIDI file to begin from: its hash, or its artifact's id" min:"12" max:"80"`
+	orpheusIn
+}
+
+func (in orpheusSeededIn) contents() []string { return []string{in.Seed} }
+
+type orpheusContinueIn struct {
+	Input string `json:"input_hash" jsonschema:"MIDI file to go on from: its hash, or its artifact's id" min:"12" max:"80"`
+	orpheusIn
+}
+
+func (in orpheusContinueIn) contents() []string { return []string{in.Input} }
+
+// orpheusRequest is what the service takes.
+type orpheusRequest struct {
+	Model       string  `json:"model,omitempty"`
+	Task        string  `json:"task,omitempty"`
+	MIDI        string  `json:"midi_input,omitempty"`
+	SectionA    string  `json:"section_a,omitempty"`
+	SectionB    string  `json:"section_b,omitempty"`
+	Seed        string  `json:"seed_midi,omitempty"`
+	Temperature float64 `json:"temperature"`
+	TopP        float64 `json:"top_p"`
+	MaxTokens   int     `json:"max_tokens"`
+	Variations  int     `json:"num_variations"`
+	JobID       string  `json:"client_job_id,omitempty"`
+}
+
+func (s sampling) request(t Task) orpheusRequest {
+	s = s.orDefault()
+	return orpheusRequest{Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens, Variations: s.Variations, JobID: t.ID}
+}
+
+func (h *Hoot) orpheusGenerate(ctx context.Context, t Task, in orpheusIn) (any, error) {
+	q := in.request(t)
+	q.Model, q.Task = in.Model, "generate"
+	return h.compose(ctx, t, "orpheus", q, in.Kinship)
+}
+
+func (h *Hoot) orpheusSeeded(ctx context.Context, t Task, in orpheusSeededIn) (any, error) {
+	return h.composeFrom(ctx, t, in.orpheusIn, "generate_seeded", in.Seed)
+}
+
+func (h *Hoot) orpheusContinue(ctx context.Context, t Task, in orpheusContinueIn) (any, error) {
+	return h.composeFrom(ctx, t, in.orpheusIn, "continue", in.Input)
+}
+
+func (h *Hoot) composeFrom(ctx context.Context, t Task, in orpheusIn, task, source string) (any, error) {
+	q := in.request(t)
+	q.Model, q.Task = in.Model, task
+	var err error
+	if q.MIDI, err = h.midiText(ctx, source); err != nil {
+		return nil, err
+	}
+	return h.compose(ctx, t, "orpheus", q, h.madeFrom(ctx, in.Kinship, source))
+}
+
+type orpheusBridgeIn struct {
+	SectionA string `json:"section_a_hash" jsonschema:"MIDI file to lead from: its hash, or its artifact's id" min:"12" max:"80"`
+	SectionB string `json:"section_b_hash,omitempty" jsonschema:"MIDI file to lead to" max:"80"`
+	sampling
+	Kinship
+}
+
+func (in orpheusBridgeIn) contents() []string { return []string{in.SectionA, in.SectionB} }
+
+func (h *Hoot) orpheusBridge(ctx context.Context, t Task, in orpheusBridgeIn) (any, error) {
+	q := in.request(t)
+	var err error
+	if q.SectionA, err = h.midiText(ctx, in.SectionA); err == nil && in.SectionB != "" {
+		q.SectionB, err = h.midiText(ctx, in.SectionB)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.compose(ctx, t, "orpheus_bridge", q, h.madeFrom(ctx, in.Kinship, in.SectionA))
+}
+
+type orpheusLoopsIn struct {
+	Seed string `json:"seed_hash,omitempty" jsonschema:"MIDI file to begin from" max:"80"`
+	sampling
+	Kinship
+}
+
+func (in orpheusLoopsIn) contents() []string { return []string{in.Seed} }
+
+func (h *Hoot) orpheusLoops(ctx context.Context, t Task, in orpheusLoopsIn) (any, error) {
+	q, kin := in.request(t), in.Kinship
+	if in.Seed != "" {
+		var err error
+		if q.Seed, err = h.midiText(ctx, in.Seed); err != nil {
+			return nil, err
+		}
+		kin = h.madeFrom(ctx, kin, in.Seed)
+	}
+	return h.compose(ctx, t, "orpheus_loops", q, kin)
+}
+
+// midiText is a MIDI file as services take it. It is read first, so that nonsense
+// is noticed here.
+func (h *Hoot) midiText(ctx context.Context, name string) (string, error) {
+	_, data, err := h.read(ctx, name, smf.MaxSize)
+	if err != nil {
+		return "", err
+	}
+	if _, err := smf.Decode(data); err != nil {
+		return "", err
+	}
+	return base64.StdEncoding.EncodeToString(data), nil
+}
+
+// madeFrom has what was given for the parent, when it is an artifact and no other
+// was named.
+func (h *Hoot) madeFrom(ctx context.Context, k Kinship, source string) Kinship {
+	if k.Parent == "" {
+		if a, err := h.shelf.Get(ctx, source); err == nil {
+			k.Parent = a.ID
+		}
+	}
+	return k
+}
+
+// keptContent is a content that a model made, as a step remembers it.
+type keptContent struct {
+	Hash   string          `json:"hash"`
+	Tokens int             `json:"num_tokens,omitempty"`
+	MIME   string          `json:"mime,omitempty"`
+	About  json.RawMessage `json:"about,omitempty"`
+}
+
+// compose asks a model for MIDI files and makes artifacts of them.
+func (h *Hoot) compose(ctx context.Context, t Task, name string, q orpheusRequest, k Kinship) (any, error) {
+	kept, err := stepped(ctx, t, name, func(ctx context.Context) ([]keptContent, error) {
+		var answer struct {
+			Variations []struct {
+				MIDI   string `json:"midi_base64"`
+				Tokens int    `json:"num_tokens"`
+			} `json:"variations"`
+		}
+		if err := h.ask(ctx, t, h.service(name), q, &answer); err != nil {
+			return nil, err
+		}
+		var kept []keptContent
+		for i, v := range answer.Variations {
+			c, err := h.keepMIDI(ctx, v.MIDI)
+			if err != nil {
+				return nil, fault.Wrap(fault.Upstream, err, "variation %d of %s", i+1, name)
+			}
+			kept = append(kept, keptContent{Hash: c.Hash.String(), Tokens: v.Tokens})
+		}
+		if len(kept) == 0 {
+			return nil, fault.New(fault.Upstream, "%s answers without any music", name)
+		}
+		return kept, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(kept) > 1 && k.Set == "" {
+		k.Set = "set_" + t.ID
+	}
+	t.Progress(0.9, "keeping what was made")
+	var list []Artifact
+	for i, one := range kept {
+		kin := k
+		if i > 0 {
+			kin.Index = 0 // only the first can have the number asked for
+		}
+		a, err := h.adopt(ctx, one.Hash, made{Kinship: kin, mime: "audio/midi", by: t.Tool})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+	}
+	m := h.madeOf(fmt.Sprintf("%d MIDI files", len(list)), list...)
+	m.Details, err = json.Marshal(map[string]any{"variation_set_id": k.Set, "variations": kept})
+	return m, err
+}
+
+func (h *Hoot) keepMIDI(ctx context.Context, text string) (Content, error) {
+	data, err := decodeBase64(text)
+	if err != nil {
+		return Content{}, err
+	}
+	if _, err := smf.Decode(data); err != nil {
+		return Content{}, err
+	}
+	return h.shelf.Keep(ctx, bytes.NewReader(data), "audio/midi")
+}
+
+// adopt makes an artifact of a content that is kept.
+func (h *Hoot) adopt(ctx context.Context, hash string, m made) (Artifact, error) {
+	c, err := h.shelf.Find(ctx, hash)
+	if err != nil {
+		return Artifact{}, err
+	}
+	r, err := h.shelf.Open(ctx, c.Hash)
+	if err != nil {
+		return Artifact{}, err
+	}
+	defer func() { _ = r.Close() }()
+	return h.create(ctx, r, m)
+}
+
+type orpheusClassifyIn struct {
+	Input string `json:"input_hash" jsonschema:"MIDI file: its hash, or its artifact's id" min:"12" max:"80"`
+}
+
+func (orpheusClassifyIn) kin() Kinship          { return Kinship{} }
+func (in orpheusClassifyIn) contents() []string { return []string{in.Input} }
+
+func (h *Hoot) orpheusClassify(ctx context.Context, t Task, in orpheusClassifyIn) (any, error) {
+	text, err := h.midiText(ctx, in.Input)
+	if err != nil {
+		return nil, err
+	}
+	return h.analyse(ctx, t, "orpheus_classifier", in.Input, map[string]any{"midi_input": text})
+}
+
+// analyse asks a model about something and says it of the artifact that is.
+func (h *Hoot) analyse(ctx context.Context, t Task, name, source string, request any) (any, error) {
+	answer, err := stepped(ctx, t, name, func(ctx context.Context) (object, error) {
+		var answer object
+		err := h.ask(ctx, t, h.service(name), request, &answer)
+		return answer, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := h.shelf.Find(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"status": "completed", "content_hash": c.Hash.String(), "artifact_id": IDOf(c.Hash), "analysis": answer, "message": "analysed by " + name}, nil
+}
+
+type musicgenIn struct {
+	Prompt      string  `json:"prompt" jsonschema:"what it is to sound like" min:"1" max:"4096"`
+	Duration    float64 `json:"duration,omitempty" jsonschema:"seconds; 10 unless told" min:"0.5" max:"30"`
+	Temperature float64 `json:"temperature,omitempty" jsonschema:"how free it is; 1 unless told" min:"0.01" max:"2"`
+	TopK        int     `json:"top_k,omitempty" jsonschema:"how many of the likely it chooses from; 250 unless told" min:"1" max:"2048"`
+	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; 0.9 unless told" min:"0.01" max:"1"`
+	Guidance    float64 `json:"guidance_scale,omitempty" jsonschema:"how closely it keeps to the prompt; 3 unless told" min:"0.1" max:"15"`
+	DoSample    *bool   `json:"do_sample,omitempty" jsonschema:"false takes the likeliest always; true unless told"`
+	Kinship
+}
+
+func (musicgenIn) contents() []string { return nil }
+
+func (h *Hoot) musicgen(ctx context.Context, t Task, in musicgenIn) (any, error) {
+	request := map[string]any{
+		"prompt": in.Prompt, "duration": or(in.Duration, 10), "temperature": or(in.Temperature, 1), "top_k": or(in.TopK, 250),
+		"top_p": or(in.TopP, 0.9), "guidance_scale": or(in.Guidance, 3), "do_sample": in.DoSample == nil || *in.DoSample,
+	}
+	return h.sing(ctx, t, "musicgen", request, in.Kinship, in.Prompt)
+}
+
+type yueIn struct {
+	Lyrics    string `json:"lyrics" jsonschema:"what is sung" min:"1" max:"16384"`
+	Genre     string `json:"genre,omitempty" jsonschema:"Pop unless told" max:"256"`
+	MaxTokens int    `json:"max_new_tokens,omitempty" jsonschema:"how much it writes at most; 3000 unless told" min:"1" max:"20000"`
+	Segments  int    `json:"run_n_segments,omitempty" jsonschema:"how many parts; 2 unless told" min:"1" max:"16"`
+	Seed      *int   `json:"seed,omitempty" jsonschema:"42 unless told"`
+	Kinship
+}
+
+func (yueIn) contents() []string { return nil }
+
+func (h *Hoot) yue(ctx context.Context, t Task, in yueIn) (any, error) {
+	seed := 42
+	if in.Seed != nil {
+		seed = *in.Seed
+	}
+	request := map[string]any{
+		"lyrics": in.Lyrics, "genre": or(in.Genre, "Pop"), "max_new_tokens": or(in.MaxTokens, 3000), "run_n_segments": or(in.Segments, 2), "seed": seed,
+	}
+	kin := in.Kinship
+	kin.Tags = append([]string{"has:vocals"}, kin.Tags...)
+	return h.sing(ctx, t, "yue", request, kin, in.Lyrics)
+}
+
+// or is value, or otherwise when that is nothing.
+func or[T comparable](value, otherwise T) T {
+	var none T
+	if value == none {
+		return otherwise
+	}
+	return value
+}
+
+// sing asks a model for sound and makes an artifact of it.
+func (h *Hoot) sing(ctx context.Context, t Task, name string, request any, k Kinship, words string) (any, error) {
+	kept, err := stepped(ctx, t, name, func(ctx context.Context) (keptContent, error) {
+		var answer struct {
+			Status string `json:"status"`
+			Audio  string `json:"audio_base64"`
+			Format string `json:"format"`
+			Error  string `json:"error"`
+			Stderr string `json:"stderr"`
+		}
+		if err := h.ask(ctx, t, h.service(name), request, &answer); err != nil {
+			return keptContent{}, err
+		}
+		if answer.Audio == "" {
+			return keptContent{}, fault.New(fault.Upstream, "%s made no sound: %s", name, clip(or(answer.Error, or(answer.Stderr, "it does not say why"))))
+		}
+		return h.keepSound(ctx, answer.Audio, answer.Format)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Progress(0.9, "keeping what was made")
+	a, err := h.adopt(ctx, kept.Hash, made{Kinship: k, mime: kept.MIME, description: clip(words), by: t.Tool})
+	if err != nil {
+		return nil, err
+	}
+	m := h.madeOf("1 sound", a)
+	m.Details = kept.About
+	return m, nil
+}
+
+// keepSound keeps a sound and sums it up, when it is one we can read.
+func (h *Hoot) keepSound(ctx context.Context, text, format string) (keptContent, error) {
+	data, err := decodeBase64(text)
+	if err != nil {
+		return keptContent{}, fault.Wrap(fault.Upstream, err, "read sound")
+	}
+	kept := keptContent{MIME: "audio/wav"}
+	if format == "mp3" {
+		kept.MIME = "audio/mpeg"
+	} else {
+		sound, _, err := audio.Decode(data)
+		if err != nil {
+			return keptContent{}, fault.Wrap(fault.Upstream, err, "read sound")
+		}
+		if kept.About, err = json.Marshal(sound.Info()); err != nil {
+			return keptContent{}, err
+		}
+	}
+	c, err := h.shelf.Keep(ctx, bytes.NewReader(data), kept.MIME)
+	kept.Hash = c.Hash.String()
+	return kept, err
+}
+
+type clapIn struct {
+	Audio      string   `json:"audio_hash" jsonschema:"WAV file: its hash, or its artifact's id" min:"12" max:"80"`
+	Tasks      []string `json:"tasks,omitempty" jsonschema:"embeddings, genre, mood, zero_shot or similarity; genre and mood unless told" max:"5"`
+	AudioB     string   `json:"audio_b_hash,omitempty" jsonschema:"the other WAV file, for similarity" max:"80"`
+	Candidates []string `json:"text_candidates,omitempty" jsonschema:"texts to choose from, for zero_shot" max:"100"`
+}
+
+func (clapIn) kin() Kinship          { return Kinship{} }
+func (in clapIn) contents() []string { return []string{in.Audio, in.AudioB} }
+
+func (h *Hoot) clap(ctx context.Context, t Task, in clapIn) (any, error) {
+	request := map[string]any{"tasks": in.Tasks}
+	if len(in.Tasks) == 0 {
+		request["tasks"] = []string{"genre", "mood"}
+	}
+	_, data, err := h.sound(ctx, in.Audio)
+	if err != nil {
+		return nil, err
+	}
+	request["audio"] = base64.StdEncoding.EncodeToString(data)
+	if in.AudioB != "" {
+		if _, data, err = h.sound(ctx, in.AudioB); err != nil {
+			return nil, err
+		}
+		request["audio_b"] = base64.StdEncoding.EncodeToString(data)
+	}
+	if len(in.Candidates) > 0 {
+		request["text_candidates"] = in.Candidates
+	}
+	return h.analyse(ctx, t, "clap", in.Audio, request)
+}
+
+// sound reads a WAV file and sees to it that something is to be heard: models make
+// nothing of silence, and do not say why.
+func (h *Hoot) sound(ctx context.Context, name string) (audio.Clip, []byte, error) {
+	c, data, err := h.read(ctx, name, audio.MaxSize)
+	if err != nil {
+		return audio.Clip{}, nil, err
+	}
+	clip, _, err := audio.Decode(data)
+	if err != nil {
+		return audio.Clip{}, nil, err
+	}
+	if info := clip.Info(); info.IsSilent {
+		return audio.Clip{}, nil, invalid("the sound %s is silent: its peak is at %.0f dB", c.Hash.Short(), info.PeakDB).WithHint("audio_info tells how loud a sound is")
+	}
+	return clip, data, nil
+}
+
+type beatthisIn struct {
+	Audio string `json:"audio_hash" jsonschema:"WAV file: its hash, or its artifact's id" min:"12" max:"80"`
+}
+
+func (beatthisIn) kin() Kinship          { return Kinship{} }
+func (in beatthisIn) contents() []string { return []string{in.Audio} }
+
+// What beat_this takes.
+const (
+	beatRate    = 22050
+	beatSeconds = 30
+)
+
+func (h *Hoot) beatthis(ctx context.Context, t Task, in beatthisIn) (any, error) {
+	clip, _, err := h.sound(ctx, in.Audio)
+	if err != nil {
+		return nil, err
+	}
+	clip, err = clip.Mono().Trim(0, beatSeconds).Resample(beatRate, audio.Medium)
+	if err != nil {
+		return nil, err
+	}
+	data, err := clip.Encode(16)
+	if err != nil {
+		return nil, err
+	}
+	return h.analyse(ctx, t, "beatthis", in.Audio, map[string]any{"audio": base64.StdEncoding.EncodeToString(data)})
+}

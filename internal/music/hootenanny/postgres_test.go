@@ -1,0 +1,16 @@
+package hootenanny
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// TestOnPostgres is every test that has a database, on the other one.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t,
+		TestTransportTellsBeatsMarkersAndRegions, TestTransportRunsByItself, TestPositionFollowsTheClock, TestTimelineIsKept,
+		TestEventsExpire, TestEveryToolKeepsTheRules, TestPageOfMusic,
+	)
+}

@@ -1,0 +1,276 @@
+package hootenanny
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/toolset"
+)
+
+// ring keeps the newest events of music and jobs, so that somebody who asks now
+// and then misses none. Beats are too many: only the latest is kept.
+type ring struct {
+	clock clock.Clock
+	sub   *event.Subscription
+	done  sync.WaitGroup
+	begun int64 // part of cursors: those of another process are not ours
+
+	mu     sync.Mutex
+	kept   []PolledEvent // oldest first
+	last   uint64        // number of the newest
+	beat   *BeatTick
+	woken  chan struct{} // closed and replaced with every event
+	bounds int
+}
+
+// ringSize is how many events are kept.
+const ringSize = 16_384
+
+// heard are the events that are kept.
+var heard = []string{"artifact.*", "job.*", "transport.*", "marker.*", "region.*", "beat.*"}
+
+func newRing(events *event.Bus, c clock.Clock) *ring {
+	r := &ring{clock: c, begun: c.Now().UnixNano(), woken: make(chan struct{}), bounds: ringSize}
+	if events == nil {
+		return r
+	}
+	r.sub = events.Subscribe(event.Options{Types: heard, Buffer: 4096})
+	r.done.Go(func() {
+		for e := range r.sub.All(context.Background()) {
+			r.add(e)
+		}
+	})
+	return r
+}
+
+func (r *ring) close() {
+	if r.sub != nil {
+		r.sub.Close()
+	}
+	r.done.Wait()
+}
+
+// PolledEvent is something that happened.
+type PolledEvent struct {
+	Seq  uint64         `json:"seq"`
+	Time int64          `json:"timestamp_ms"`
+	Type string         `json:"event_type" jsonschema:"such as artifact_created or job_finished"`
+	Data toolset.Object `json:"data"`
+}
+
+// add keeps an event.
+func (r *ring) add(e event.Event) {
+	raw, err := json.Marshal(e.Data)
+	if err != nil {
+		return // nobody could read it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if beat, ok := e.Data.(BeatTick); ok {
+		r.beat = &beat
+		return
+	}
+	r.last++
+	r.kept = append(r.kept, PolledEvent{r.last, e.Time.UnixMilli(), eventName(e.Type), raw})
+	if len(r.kept) > r.bounds {
+		r.kept = slices.Delete(r.kept, 0, len(r.kept)-r.bounds)
+	}
+	close(r.woken)
+	r.woken = make(chan struct{})
+}
+
+// eventName is a type of the bus as scripts and tools write it: artifact.created is
+// artifact_created.
+func eventName(kind string) string { return strings.ReplaceAll(kind, ".", "_") }
+
+// after is what is kept past a number, of some types and from a time on.
+func (r *ring) after(number uint64, types []string, since int64, limit int) (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, upTo = []PolledEvent{}, r.last
+	for _, e := range r.kept {
+		if e.Seq <= number || e.Time < since || len(types) > 0 && !slices.Contains(types, e.Type) {
+			continue
+		}
+		if len(found) == limit {
+			return found, found[limit-1].Seq, true, r.woken
+		}
+		found = append(found, e)
+	}
+	return found, upTo, false, r.woken
+}
+
+func (r *ring) cursor(number uint64) string { return fmt.Sprintf("%x-%d", r.begun, number) }
+
+// parse reads a cursor we gave.
+func (r *ring) parse(text string) (uint64, error) {
+	begun, number, _ := strings.Cut(text, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return 0, invalid("%q is no cursor", text).WithHint("use the cursor of the answer before, or none").WithDetails(map[string]string{"reason": "invalid_cursor"})
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	expired := begun != strconv.FormatInt(r.begun, 16) || len(r.kept) > 0 && n+1 < r.kept[0].Seq
+	switch {
+	case expired:
+		return 0, invalid("the cursor is too old: what came after it is no longer kept").
+			WithHint("begin again without a cursor").WithDetails(map[string]string{"reason": "cursor_expired"})
+	case n > r.last:
+		return 0, invalid("%q is no cursor", text).WithHint("use the cursor of the answer before, or none").WithDetails(map[string]string{"reason": "invalid_cursor"})
+	}
+	return n, nil
+}
+
+func (h *Hoot) eventTools() []toolset.Tool {
+	return []toolset.Tool{define("event_poll", reads(), h.eventPoll)}
+}
+
+// eventTypes are the names that can be asked for.
+var eventTypes = []string{
+	"artifact_created", "job_submitted", "job_started", "job_progress", "job_finished",
+	"transport_state_changed", "marker_reached", "region_entered", "region_left",
+}
+
+type eventPollIn struct {
+	Cursor  string   `json:"cursor,omitempty" jsonschema:"cursor of the answer before; without it the answer comes at once" max:"64"`
+	Since   int      `json:"since_ms,omitempty" jsonschema:"only what happened in the last milliseconds" min:"1"`
+	Types   []string `json:"types,omitempty" jsonschema:"only these, such as artifact_created, job_finished or marker_reached" max:"32"`
+	Timeout *int     `json:"timeout_ms,omitempty" jsonschema:"how long to wait for something new; 5000 unless told" min:"0" max:"30000"`
+	Limit   int      `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
+}
+
+// EventsPolled is what happened.
+type EventsPolled struct {
+	Events   []PolledEvent `json:"events"`
+	Cursor   string        `json:"cursor" jsonschema:"give it the next time"`
+	HasMore  bool          `json:"has_more"`
+	Snapshot EventSnapshot `json:"snapshot"`
+	Buffer   EventBuffer   `json:"buffer"`
+	Now      int64         `json:"server_time_ms"`
+}
+
+// EventSnapshot is how things stand.
+type EventSnapshot struct {
+	Transport  GardenState `json:"transport"`
+	LatestBeat *BeatTick   `json:"latest_beat,omitempty"`
+	ActiveJobs int         `json:"active_jobs"`
+}
+
+// EventBuffer is what is kept.
+type EventBuffer struct {
+	Oldest   uint64 `json:"oldest"`
+	Newest   uint64 `json:"newest"`
+	Total    int    `json:"total"`
+	Capacity int    `json:"capacity"`
+}
+
+// Text has a line for each.
+func (p EventsPolled) Text() string {
+	lines := []string{fmt.Sprintf("%d events", len(p.Events))}
+	for _, e := range p.Events {
+		lines = append(lines, fmt.Sprintf("%d %s %s", e.Seq, e.Type, e.Data))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (h *Hoot) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (EventsPolled, error) {
+	types, err := knownTypes(in.Types)
+	if err != nil {
+		return EventsPolled{}, err
+	}
+	if in.Limit == 0 {
+		in.Limit = 100
+	}
+	wait := 5 * time.Second
+	if in.Timeout != nil {
+		wait = min(time.Duration(*in.Timeout)*time.Millisecond, 30*time.Second)
+	}
+	var from uint64
+	var since int64
+	if in.Since > 0 {
+		since = h.clock.Now().Add(-time.Duration(in.Since) * time.Millisecond).UnixMilli()
+	}
+	switch {
+	case in.Cursor != "":
+		if from, err = h.ring.parse(in.Cursor); err != nil {
+			return EventsPolled{}, err
+		}
+	case in.Since > 0:
+		wait = 0
+	default: // from now on
+		from, wait = h.ring.newest(), 0
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if wait == 0 {
+		cancel()
+	}
+	defer h.clock.AfterFunc(wait, cancel)()
+	return h.await(ctx, waiting, func() ([]PolledEvent, uint64, bool, <-chan struct{}) {
+		return h.ring.after(from, types, since, in.Limit)
+	})
+}
+
+// await looks until there is something to see or the wait is over.
+func (h *Hoot) await(ctx, waiting context.Context, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
+	for {
+		found, upTo, more, woken := look()
+		if len(found) > 0 {
+			return h.polled(found, upTo, more), nil
+		}
+		select {
+		case <-woken:
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return EventsPolled{}, context.Cause(ctx)
+			}
+			return h.polled(found, upTo, more), nil
+		}
+	}
+}
+
+func (h *Hoot) polled(found []PolledEvent, upTo uint64, more bool) EventsPolled {
+	r := h.ring
+	r.mu.Lock()
+	buffer := EventBuffer{Newest: r.last, Total: len(r.kept), Capacity: r.bounds}
+	if len(r.kept) > 0 {
+		buffer.Oldest = r.kept[0].Seq
+	}
+	beat := r.beat
+	r.mu.Unlock()
+	return EventsPolled{
+		Events: found, Cursor: r.cursor(upTo), HasMore: more, Buffer: buffer, Now: h.clock.Now().UnixMilli(),
+		Snapshot: EventSnapshot{Transport: h.garden.state(), LatestBeat: beat, ActiveJobs: h.jobs.Active()},
+	}
+}
+
+func (r *ring) newest() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// knownTypes refuses names of events that never come; dots may stand for
+// underscores.
+func knownTypes(names []string) ([]string, error) {
+	var types []string
+	for _, name := range names {
+		name = eventName(name)
+		if !slices.Contains(eventTypes, name) {
+			return nil, invalid("there are no events of type %q", name).
+				WithHint("types: %s", strings.Join(eventTypes, ", ")).WithDetails(map[string]string{"reason": "invalid_types"})
+		}
+		types = append(types, name)
+	}
+	return types, nil
+}

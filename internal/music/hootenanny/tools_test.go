@@ -1,0 +1,70 @@
+package hootenanny
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/tools/toolset/toolsettest"
+)
+
+func TestEveryToolKeepsTheRules(t *testing.T) {
+	t.Parallel()
+	tools, err := newBench(t).Tools().Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range tools {
+		t.Run(info.Name, func(t *testing.T) {
+			t.Parallel()
+			toolsettest.Check(t, info)
+			if info.Output == nil {
+				t.Error("no output schema")
+			}
+			if info.Name == "sample_llm" {
+				t.Error("there is to be none")
+			}
+		})
+	}
+	pages, err := filepath.Glob("tools/*.md")
+	if err != nil || len(pages) != len(tools) {
+		t.Errorf("%d pages for %d tools, %v", len(pages), len(tools), err)
+	}
+}
+
+// The list of tools on the page about music is the tools there are. UPDATE=1
+// writes it.
+func TestPageOfMusic(t *testing.T) {
+	t.Parallel()
+	const begin, end = "<!-- tools -->\n", "<!-- end of tools -->\n"
+	tools, err := newBench(t).Tools().Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list bytes.Buffer
+	list.WriteString("| Tool | |\n|---|---|\n")
+	for _, info := range tools {
+		fmt.Fprintf(&list, "| `%s` | %s |\n", info.Name, strings.ReplaceAll(info.Description, "|", "\\|"))
+	}
+	path := filepath.Join("..", "..", "docs", "music.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatal("the page has no place for tools")
+	}
+	want := before + begin + list.String() + end + after
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if want != string(page) {
+		t.Error("docs/music.md is out of date: run UPDATE=1 go test ./internal/hoot")
+	}
+}

@@ -1,0 +1,216 @@
+// Package soundfont reads what a SoundFont 2 file says of itself: its presets,
+// and which sample each plays for which keys. The samples, nearly all of the
+// file, are left alone.
+package soundfont
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// DrumBank is the bank in which drum kits are.
+const DrumBank = 128
+
+// Font is what a file says of itself.
+type Font struct {
+	Info    Info
+	Presets []Preset // by bank and program
+
+	presetZones     []zone // of all presets, one after another
+	instruments     []instrument
+	instrumentZones []zone
+	samples         []sample
+}
+
+// Info is the file's own account.
+type Info struct {
+	Name        string `json:"name"`
+	Version     string `json:"version" jsonschema:"of the format, such as 2.1"`
+	Author      string `json:"author,omitempty"`
+	Product     string `json:"product,omitempty"`
+	Copyright   string `json:"copyright,omitempty"`
+	Comment     string `json:"comment,omitempty"`
+	Presets     int    `json:"preset_count"`
+	Instruments int    `json:"instrument_count"`
+	Samples     int    `json:"sample_count"`
+	SampleBytes int64  `json:"sample_bytes"`
+}
+
+// Preset is one sound a player can choose.
+type Preset struct {
+	Bank    int    `json:"bank"`
+	Program int    `json:"program"`
+	Name    string `json:"name"`
+
+	first, end int // of its zones
+}
+
+// Region is one sample and when a preset plays it.
+type Region struct {
+	Instrument   string `json:"instrument"`
+	Sample       string `json:"sample"`
+	KeyLow       int    `json:"key_low"`
+	KeyHigh      int    `json:"key_high"`
+	VelocityLow  int    `json:"velocity_low"`
+	VelocityHigh int    `json:"velocity_high"`
+	RootKey      int    `json:"root_key" jsonschema:"the key at which the sample sounds as it was recorded"`
+	SampleRate   int    `json:"sample_rate"`
+	Loops        bool   `json:"loops"`
+}
+
+// Drum is one key of a drum kit.
+type Drum struct {
+	Key    int    `json:"key"`
+	Name   string `json:"name" jsonschema:"what General MIDI has on that key, or the sample's name"`
+	Sample string `json:"sample"`
+}
+
+// Kit is a drum kit.
+type Kit struct {
+	Bank    int    `json:"bank"`
+	Program int    `json:"program"`
+	Name    string `json:"name"`
+	Drums   []Drum `json:"drums"`
+}
+
+// zone is a part of a preset or an instrument: what it leads to, and for what.
+type zone struct {
+	target int // number of an instrument or sample; -1 for what holds for all others
+	keys   span
+	vels   span
+	root   int // -1 when the sample decides
+	loops  bool
+}
+
+type instrument struct {
+	name       string
+	first, end int
+}
+
+type sample struct {
+	name string
+	rate int
+	root int
+}
+
+// span is from a lowest to a highest value of MIDI.
+type span struct{ low, high int }
+
+func everything() span { return span{0, 127} }
+
+// within is what both have; ok is false when that is nothing.
+func (s span) within(o span) (span, bool) {
+	both := span{max(s.low, o.low), min(s.high, o.high)}
+	return both, both.low <= both.high
+}
+
+// HasDrums tells whether there is a drum kit.
+func (f *Font) HasDrums() bool {
+	return slices.ContainsFunc(f.Presets, func(p Preset) bool { return p.Bank == DrumBank })
+}
+
+// Preset finds a preset.
+func (f *Font) Preset(bank, program int) (Preset, error) {
+	for _, p := range f.Presets {
+		if p.Bank == bank && p.Program == program {
+			return p, nil
+		}
+	}
+	return Preset{}, fault.New(fault.NotFound, "the SoundFont has no preset %d in bank %d", program, bank).
+		WithHint("soundfont_inspect lists its presets")
+}
+
+// mostRegions is how many regions of one preset are told; real ones have dozens.
+const mostRegions = 4096
+
+// Regions is what a preset plays, by key.
+func (f *Font) Regions(p Preset) []Region {
+	regions := []Region{}
+	for _, pz := range f.presetZones[p.first:p.end] {
+		if pz.target < 0 || pz.target >= len(f.instruments) {
+			continue
+		}
+		i := f.instruments[pz.target]
+		for _, iz := range f.instrumentZones[i.first:i.end] {
+			if r, ok := f.region(pz, i, iz); ok && len(regions) < mostRegions {
+				regions = append(regions, r)
+			}
+		}
+	}
+	slices.SortStableFunc(regions, func(a, b Region) int {
+		return cmp.Or(cmp.Compare(a.KeyLow, b.KeyLow), cmp.Compare(a.VelocityLow, b.VelocityLow))
+	})
+	return regions
+}
+
+// region is what two zones one behind the other play.
+func (f *Font) region(pz zone, i instrument, iz zone) (Region, bool) {
+	if iz.target < 0 || iz.target >= len(f.samples) {
+		return Region{}, false
+	}
+	keys, some := pz.keys.within(iz.keys)
+	vels, any := pz.vels.within(iz.vels)
+	if !some || !any {
+		return Region{}, false
+	}
+	s := f.samples[iz.target]
+	r := Region{
+		Instrument: i.name, Sample: s.name, KeyLow: keys.low, KeyHigh: keys.high,
+		VelocityLow: vels.low, VelocityHigh: vels.high, RootKey: s.root, SampleRate: s.rate, Loops: iz.loops,
+	}
+	if iz.root >= 0 {
+		r.RootKey = iz.root
+	}
+	return r, true
+}
+
+// Kits is every drum kit with what its keys play.
+func (f *Font) Kits() []Kit {
+	kits := []Kit{}
+	for _, p := range f.Presets {
+		if p.Bank == DrumBank {
+			kits = append(kits, Kit{Bank: p.Bank, Program: p.Program, Name: p.Name, Drums: drums(f.Regions(p))})
+		}
+	}
+	return kits
+}
+
+// drums is the first sample of every key that has one.
+func drums(regions []Region) []Drum {
+	var byKey [128]*Region
+	for i := range regions {
+		for key := regions[i].KeyLow; key <= regions[i].KeyHigh; key++ {
+			if byKey[key] == nil {
+				byKey[key] = &regions[i]
+			}
+		}
+	}
+	list := []Drum{}
+	for key, r := range byKey {
+		if r == nil {
+			continue
+		}
+		d := Drum{Key: key, Name: r.Sample, Sample: r.Sample}
+		if key >= firstDrum && key < firstDrum+len(drumNames) {
+			d.Name = drumNames[key-firstDrum]
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// firstDrum is the key of the first of drumNames: what General MIDI has there.
+const firstDrum = 35
+
+var drumNames = [...]string{
+	"Acoustic Bass Drum", "Bass Drum 1", "Side Stick", "Acoustic Snare", "Hand Clap", "Electric Snare",
+	"Low Floor Tom", "Closed Hi-Hat", "High Floor Tom", "Pedal Hi-Hat", "Low Tom", "Open Hi-Hat",
+	"Low-Mid Tom", "Hi-Mid Tom", "Crash Cymbal 1", "High Tom", "Ride Cymbal 1", "Chinese Cymbal",
+	"Ride Bell", "Tambourine", "Splash Cymbal", "Cowbell", "Crash Cymbal 2", "Vibraslap",
+	"Ride Cymbal 2", "High Bongo", "Low Bongo", "Mute High Conga", "Open High Conga", "Low Conga",
+	"High Timbale", "Low Timbale", "High Agogo", "Low Agogo", "Cabasa", "Maracas",
+	"Short Whistle", "Long Whistle", "Short Guiro", "Long Guiro", "Claves", "High Wood Block",
+	"Low Wood Block", "Mute Cuica", "Open Cuica", "Mute Triangle", "Open Triangle",
+}

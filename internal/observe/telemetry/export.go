@@ -1,0 +1,172 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/metric"
+	nometric "go.opentelemetry.io/otel/metric/noop"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// providers are the three signals' beginnings. Those not exported do nothing,
+// and logs is nil then.
+type providers struct {
+	recent    *Traces
+	tracers   trace.TracerProvider
+	meters    metric.MeterProvider
+	logs      log.LoggerProvider
+	shutdowns []func(context.Context) error
+}
+
+// build makes the providers. If one cannot be made, none is left running.
+func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *complaints) (_ *providers, err error) {
+	made := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
+	if recent != nil {
+		made.tracers = &recorder{traces: recent}
+	}
+	steps := []func() error{
+		func() error { return made.addTraces(ctx, p.traces, res, complain) },
+		func() error { return made.addMetrics(ctx, p.metrics, res, complain) },
+		func() error { return made.addLogs(ctx, p.logs, res, complain) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			for _, stop := range made.shutdowns {
+				err = errors.Join(err, stop(ctx))
+			}
+			return nil, fault.Wrap(fault.Config, err, "set up telemetry").
+				WithHint("check the OTEL_* variables and the OTLP endpoint")
+		}
+	}
+	return made, nil
+}
+
+func (p *providers) atShutdown(d *delivery, shutdown func(context.Context) error) {
+	p.shutdowns = append(p.shutdowns, func(ctx context.Context) error { return d.end(ctx, shutdown) })
+}
+
+func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resource, complain *complaints) error {
+	if r.none() {
+		return nil
+	}
+	exporter, err := newSpanExporter(ctx, r)
+	if err != nil {
+		return err
+	}
+	d := newDelivery("traces", complain)
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithBatcher(spanDelivery{exporter, d})}
+	if p.recent != nil {
+		options = append(options, sdktrace.WithSpanProcessor(exported{p.recent}))
+	}
+	tp := sdktrace.NewTracerProvider(options...)
+	p.tracers = tp
+	p.atShutdown(d, tp.Shutdown)
+	return nil
+}
+
+func newSpanExporter(ctx context.Context, r route) (sdktrace.SpanExporter, error) {
+	switch {
+	case r.protocol == "grpc" && r.endpoint != "":
+		return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(r.endpoint))
+	case r.protocol == "grpc":
+		return otlptracegrpc.New(ctx)
+	case r.endpoint != "":
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(r.endpoint))
+	default:
+		return otlptracehttp.New(ctx)
+	}
+}
+
+func (p *providers) addMetrics(ctx context.Context, r route, res *resource.Resource, complain *complaints) error {
+	if r.none() {
+		return nil
+	}
+	exporter, err := newMetricExporter(ctx, r)
+	if err != nil {
+		return err
+	}
+	d := newDelivery("metrics", complain)
+	mp := sdkmetric.NewMeterProvider(sdkmetric.WithResource(res),
+		sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metricDelivery{exporter, d})))
+	p.meters = mp
+	p.atShutdown(d, mp.Shutdown)
+	return nil
+}
+
+func newMetricExporter(ctx context.Context, r route) (sdkmetric.Exporter, error) {
+	switch {
+	case r.protocol == "grpc" && r.endpoint != "":
+		return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithEndpointURL(r.endpoint))
+	case r.protocol == "grpc":
+		return otlpmetricgrpc.New(ctx)
+	case r.endpoint != "":
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(r.endpoint))
+	default:
+		return otlpmetrichttp.New(ctx)
+	}
+}
+
+func (p *providers) addLogs(ctx context.Context, r route, res *resource.Resource, complain *complaints) error {
+	if r.none() {
+		return nil
+	}
+	exporter, err := newLogExporter(ctx, r)
+	if err != nil {
+		return err
+	}
+	d := newDelivery("logs", complain)
+	lp := sdklog.NewLoggerProvider(sdklog.WithResource(res),
+		sdklog.WithProcessor(sdklog.NewBatchProcessor(logDelivery{exporter, d})))
+	p.logs = lp
+	p.atShutdown(d, lp.Shutdown)
+	return nil
+}
+
+func newLogExporter(ctx context.Context, r route) (sdklog.Exporter, error) {
+	switch {
+	case r.protocol == "grpc" && r.endpoint != "":
+		return otlploggrpc.New(ctx, otlploggrpc.WithEndpointURL(r.endpoint))
+	case r.protocol == "grpc":
+		return otlploggrpc.New(ctx)
+	case r.endpoint != "":
+		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(r.endpoint))
+	default:
+		return otlploghttp.New(ctx)
+	}
+}
+
+// newResource says who we are. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come
+// last and so win.
+func newResource(ctx context.Context, o Options, complain *complaints) *resource.Resource {
+	if o.Service == "" {
+		o.Service = "luanette"
+	}
+	self := []attribute.KeyValue{attribute.String("service.name", o.Service)}
+	if o.Version != "" {
+		self = append(self, attribute.String("service.version", o.Version))
+	}
+	if o.Environment != "" {
+		self = append(self, attribute.String("deployment.environment.name", o.Environment))
+	}
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
+		resource.WithAttributes(self...), resource.WithFromEnv())
+	if err != nil {
+		complain.about("resource", err) // what could be found out is in res all the same
+	}
+	return res
+}

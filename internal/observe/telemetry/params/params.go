@@ -1,0 +1,95 @@
+// Package params puts the parameters of calls and scripts on spans: one attribute
+// each, flattened, bounded, and without what sounds secret.
+package params
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Bounds of what one span shows.
+const (
+	most         = 32       // attributes
+	deepest      = 4        // objects in objects
+	longestKey   = 128      // of an attribute, its beginning included
+	longestValue = 200      // of a string or of JSON
+	longestAll   = 64 << 10 // parameters that are read at all
+)
+
+// Attributes are the members of a JSON object as attributes "prefix.name", those
+// of objects in it as "prefix.name.inner". Scalars keep their type, lists are JSON.
+// What is left out is counted in "prefix.omitted".
+func Attributes(prefix string, object json.RawMessage) []attribute.KeyValue {
+	if !wire.IsObject(object) {
+		return nil
+	}
+	if len(object) > longestAll {
+		return []attribute.KeyValue{attribute.String(prefix, fmt.Sprintf("(%d bytes)", len(object)))}
+	}
+	f := flattening{}
+	f.object(prefix, object, 0)
+	if f.omitted > 0 {
+		f.all = append(f.all, attribute.Int(prefix+".omitted", f.omitted))
+	}
+	return f.all
+}
+
+type flattening struct {
+	all     []attribute.KeyValue
+	omitted int
+}
+
+func (f *flattening) object(prefix string, object json.RawMessage, depth int) {
+	wire.Each(object, func(name string, value json.RawMessage) bool {
+		key := prefix + "." + name
+		switch {
+		case len(f.all) == most || len(key) > longestKey:
+			f.omitted++
+		case wire.IsObject(value) && depth < deepest && !redact.Secret(name):
+			f.object(key, value, depth+1)
+		default:
+			f.all = append(f.all, one(key, name, value))
+		}
+		return true
+	})
+}
+
+// one keeps the kind of plain values; others are JSON. A number or a boolean keeps
+// no secret: max_tokens is a number.
+func one(key, name string, raw json.RawMessage) attribute.KeyValue {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		value = nil
+	}
+	switch value := value.(type) {
+	case bool:
+		return attribute.Bool(key, value)
+	case float64:
+		var whole int64
+		if json.Unmarshal(raw, &whole) == nil {
+			return attribute.Int64(key, whole)
+		}
+		return attribute.Float64(key, value)
+	case nil:
+		return attribute.String(key, "null")
+	}
+	if redact.Secret(name) {
+		return attribute.String(key, redact.Hidden)
+	}
+	if text, ok := value.(string); ok {
+		return attribute.String(key, shorten(text))
+	}
+	return attribute.String(key, shorten(redact.JSON(raw)))
+}
+
+func shorten(text string) string {
+	if len(text) <= longestValue {
+		return text
+	}
+	return fmt.Sprintf("%s (%d bytes)", redact.Cut(text, longestValue), len(text))
+}

@@ -1,0 +1,128 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
+)
+
+// Traces are kept whether or not they are exported as well.
+func TestTracesAreKept(t *testing.T) {
+	t.Parallel()
+	sink := otlptest.Start(t)
+	for name, endpoint := range map[string]string{"in memory only": "", "exported too": sink.HTTP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tel := keeping(t, Options{RecentTraces: 5, Endpoint: endpoint})
+			id := oneRequest(t, tel.Tracer("x"))
+			whole, found := tel.Traces().Get(id)
+			if !found || whole.Name != "request" || !whole.Failed || whole.Count != 2 {
+				t.Fatalf("kept: %v %+v", found, whole)
+			}
+			outer, inner := whole.Spans[0], whole.Spans[1]
+			if inner.Parent != outer.ID || outer.Parent != "" || outer.Attributes["tool"] != "fs.read" {
+				t.Errorf("outer %+v, inner %+v", outer, inner)
+			}
+			if inner.Error != "no such file" || len(inner.Events) != 1 || inner.Events[0].Attributes["exception.message"] != "gone" {
+				t.Errorf("the failed one: %+v", inner)
+			}
+			if list := tel.Traces().List(10); len(list) != 1 || list[0].Spans != nil {
+				t.Errorf("listed: %+v", list)
+			}
+		})
+	}
+}
+
+func keeping(t testing.TB, o Options) *Telemetry {
+	t.Helper()
+	tel, err := Setup(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
+	return tel
+}
+
+// oneRequest makes a trace of two spans and returns its id.
+func oneRequest(t *testing.T, tracer trace.Tracer) string {
+	ctx, outer := tracer.Start(t.Context(), "request", trace.WithAttributes(attribute.String("tool", "fs.read")))
+	_, inner := tracer.Start(ctx, "call")
+	inner.RecordError(errors.New("gone"))
+	inner.SetStatus(codes.Error, "no such file")
+	inner.End()
+	inner.SetName("too late")
+	outer.End()
+	return outer.SpanContext().TraceID().String()
+}
+
+func TestTheOldestTraceMakesRoom(t *testing.T) {
+	t.Parallel()
+	tel := keeping(t, Options{RecentTraces: 3})
+	for i := range 5 {
+		ctx, span := tel.Tracer("x").Start(t.Context(), fmt.Sprint(i))
+		for range (5 - i) * 3 { // the earlier ones were larger
+			_, inner := tel.Tracer("x").Start(ctx, "within "+fmt.Sprint(i))
+			inner.End()
+		}
+		span.End()
+	}
+	var names []string
+	for _, kept := range tel.Traces().List(10) {
+		names = append(names, kept.Name)
+		whole, _ := tel.Traces().Get(kept.ID)
+		for _, span := range whole.Spans {
+			if len(whole.Spans) != kept.Count || span.Name != kept.Name && span.Name != "within "+kept.Name {
+				t.Errorf("trace %s of %d spans has %s", kept.Name, kept.Count, span.Name)
+			}
+		}
+	}
+	if got := fmt.Sprint(names); got != "[4 3 2]" {
+		t.Errorf("kept %s", got)
+	}
+}
+
+// A caller's span stays the one that others see, though ours is in between.
+func TestRecordedSpansKeepTheCallersIdentity(t *testing.T) {
+	t.Parallel()
+	tel := keeping(t, Options{RecentTraces: 3})
+	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: newSpanID(), TraceFlags: trace.FlagsSampled, Remote: true})
+	ctx := trace.ContextWithRemoteSpanContext(t.Context(), caller)
+	_, span := tel.Tracer("x").Start(ctx, "ours")
+	span.End()
+	if got := span.SpanContext(); !got.Equal(caller) {
+		t.Errorf("others see %v, not %v", got, caller)
+	}
+	if _, found := tel.Traces().Get(caller.TraceID().String()); !found {
+		t.Error("it was not kept in the caller's trace")
+	}
+}
+
+func BenchmarkSpanInMemory(b *testing.B) {
+	tel := keeping(b, Options{RecentTraces: 200})
+	tracer := tel.Tracer("x")
+	b.ReportAllocs()
+	for b.Loop() {
+		_, span := tracer.Start(b.Context(), "x", trace.WithAttributes(attribute.String("tool", "fs.read")))
+		span.End()
+	}
+}
+
+// What a relayed call makes: the span of the request and that of the upstream's.
+func BenchmarkSpansOfACall(b *testing.B) {
+	tracer := keeping(b, Options{RecentTraces: 200}).Tracer("x")
+	attributes := []attribute.KeyValue{attribute.String("tool", "fs.read")}
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx, outer := Start(b.Context(), tracer, trace.SpanKindServer, "tools/call", attributes)
+		_, inner := Start(ctx, tracer, trace.SpanKindClient, "tools/call", attributes)
+		inner.End()
+		outer.End()
+	}
+}

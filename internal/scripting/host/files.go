@@ -1,0 +1,439 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Files is what a run may see of the file system: its own temp folder and the
+// folders the configuration allows. Every path is opened inside one of them by
+// os.Root, which neither ".." nor a symbolic link can leave.
+type Files struct {
+	temp  *Temp
+	read  []string
+	write []string
+	named string
+	limit int64
+	aside *overlay // what is only pretended to be written; nil writes for real
+}
+
+// FilesOptions says which folders are open. The zero value opens only temp.
+type FilesOptions struct {
+	Read  []string // folders scripts may read
+	Write []string // folders scripts may read and write
+	Named string   // a folder whose files scripts may read by their full names, but not list
+	Limit int64    // largest file read whole, in bytes; 0 means 10 MiB
+}
+
+// NewFiles opens the folders of options beside the run's own.
+func NewFiles(temp *Temp, options FilesOptions) *Files {
+	if options.Limit == 0 {
+		options.Limit = 10 << 20
+	}
+	return &Files{temp: temp, read: absolute(options.Read), write: absolute(options.Write), named: options.Named, limit: options.Limit}
+}
+
+func absolute(folders []string) []string {
+	var full []string
+	for _, folder := range folders {
+		if abs, err := filepath.Abs(folder); err == nil {
+			full = append(full, abs)
+		}
+	}
+	return full
+}
+
+// Read returns a file's content.
+func (f *Files) Read(path string) ([]byte, error) { return f.ReadUpTo(path, f.limit) }
+
+// ReadUpTo returns the content of a file of at most limit bytes.
+func (f *Files) ReadUpTo(path string, limit int64) ([]byte, error) {
+	file, err := f.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fileFault("read", path, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fault.New(fault.Limit, "read %s: larger than %d bytes", path, limit)
+	}
+	return data, nil
+}
+
+// File is a file open for reading.
+type File interface {
+	io.ReadSeekCloser
+	io.ReaderAt
+}
+
+// pretended is a file that is only written aside.
+type pretended struct{ *bytes.Reader }
+
+func (pretended) Close() error { return nil }
+
+// Open opens a file for reading, which the caller closes.
+func (f *Files) Open(path string) (File, error) {
+	root, inside, err := f.openNamed(path)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if content, known := f.aside.get(filepath.Join(root.Name(), inside)); known {
+		if content == nil {
+			return nil, fileFault("read", path, fs.ErrNotExist)
+		}
+		return pretended{bytes.NewReader(slices.Clone(content))}, nil
+	}
+	file, err := root.Open(inside)
+	if err != nil {
+		return nil, fileFault("read", path, err)
+	}
+	return file, nil
+}
+
+// openNamed finds the folder that holds path, also the one that cannot be listed.
+func (f *Files) openNamed(path string) (*os.Root, string, error) {
+	if f.named != "" && filepath.IsAbs(path) {
+		if inside, err := filepath.Rel(f.named, filepath.Clean(path)); err == nil && filepath.IsLocal(inside) {
+			if root, err := os.OpenRoot(f.named); err == nil {
+				return root, inside, nil
+			}
+		}
+	}
+	return f.open(path, false)
+}
+
+// Write replaces a file's content, or adds to it, making its folder if needed.
+func (f *Files) Write(path string, data []byte, add bool) error {
+	root, inside, err := f.open(path, true)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if f.aside != nil {
+		return f.writeAside(path, filepath.Join(root.Name(), inside), data, add)
+	}
+	if f.InTemp(path) {
+		if err := f.temp.take(int64(len(data))); err != nil {
+			return err
+		}
+	}
+	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+		return fileFault("write", path, err)
+	}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	if add {
+		flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	}
+	file, err := root.OpenFile(inside, flags, 0o644)
+	if err != nil {
+		return fileFault("write", path, err)
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fileFault("write", path, err)
+	}
+	return nil
+}
+
+// Remove deletes a file of a folder that may be written.
+func (f *Files) Remove(path string) error {
+	root, inside, err := f.open(path, true)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if f.aside != nil {
+		if there, err := f.there(root, inside); err != nil || !there {
+			return fileFault("remove", path, cmp.Or(err, fs.ErrNotExist))
+		}
+		return f.aside.put(filepath.Join(root.Name(), inside), nil)
+	}
+	if err := root.Remove(inside); err != nil {
+		return fileFault("remove", path, err)
+	}
+	return nil
+}
+
+// Exists tells whether there is a file or folder at path.
+func (f *Files) Exists(path string) (bool, error) {
+	root, inside, err := f.openNamed(path)
+	if err != nil {
+		if !filepath.IsAbs(path) {
+			return false, nil // no open folder has it
+		}
+		return false, err
+	}
+	defer root.Close()
+	return f.there(root, inside)
+}
+
+// there tells whether something is inside root, or would be.
+func (f *Files) there(root *os.Root, inside string) (bool, error) {
+	full := filepath.Join(root.Name(), inside)
+	if content, known := f.aside.get(full); known {
+		return content != nil, nil
+	}
+	_, err := root.Stat(inside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.aside.holds(full), nil
+	}
+	return err == nil, err
+}
+
+// Entry is one name in a folder.
+type Entry struct {
+	Name  string `json:"name"`
+	IsDir bool   `json:"is_dir"`
+	Size  int64  `json:"size"`
+}
+
+// List returns what is in a folder, sorted by name.
+func (f *Files) List(path string) ([]Entry, error) {
+	root, inside, err := f.open(path, false)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	full := filepath.Join(root.Name(), inside)
+	found, err := fs.ReadDir(root.FS(), filepath.ToSlash(inside))
+	if err != nil && !f.aside.holds(full) {
+		return nil, fileFault("list", path, err)
+	}
+	entries := make([]Entry, 0, len(found))
+	for _, d := range found {
+		entry := Entry{Name: d.Name(), IsDir: d.IsDir()}
+		if info, err := d.Info(); err == nil {
+			entry.Size = info.Size()
+		}
+		entries = append(entries, entry)
+	}
+	if f.aside != nil {
+		entries = f.aside.merge(full, entries)
+	}
+	return entries, nil
+}
+
+// Find returns the files below the open folders whose path matches the pattern:
+// relative patterns ("**/*.mid", "songs/*.abc") are tried in every folder, at
+// most limit results, sorted.
+func (f *Files) Find(pattern string, limit int) ([]string, error) {
+	var found []string
+	for _, folder := range f.folders() {
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			continue // a configured folder that does not exist holds no files
+		}
+		err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+			if err != nil || len(found) >= limit {
+				return fs.SkipDir
+			}
+			if !d.IsDir() && matchPath(pattern, folder, path) {
+				found = append(found, filepath.Join(folder, filepath.FromSlash(path)))
+			}
+			return nil
+		})
+		root.Close()
+		if err != nil {
+			return nil, fileFault("find", pattern, err)
+		}
+		found = f.aside.find(pattern, folder, found)
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// Walk visits the files below a folder, or below all open folders when it is "",
+// in order of their names. It does not follow links, and goes round folders that
+// skip names. visit gets the file's full path and a way to read it; it ends the
+// walk by returning fs.SkipAll.
+func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) error {
+	folders := f.folders()
+	if folder != "" {
+		folders = []string{folder}
+	}
+	for _, one := range folders {
+		root, inside, err := f.open(one, false)
+		if err != nil {
+			return err
+		}
+		err = walkRoot(root, inside, skip, f.real(visit))
+		if err == nil {
+			err = f.aside.walk(filepath.Join(root.Name(), inside), visit)
+		}
+		root.Close()
+		if err != nil {
+			return fileFault("walk", one, err)
+		}
+	}
+	return nil
+}
+
+// visitor is what Walk calls for every file.
+type visitor = func(path string, info fs.FileInfo, read func() ([]byte, error)) error
+
+// real leaves out files that are different aside.
+func (f *Files) real(visit visitor) visitor {
+	if f.aside == nil {
+		return visit
+	}
+	return func(path string, info fs.FileInfo, read func() ([]byte, error)) error {
+		if _, known := f.aside.get(path); known {
+			return nil
+		}
+		return visit(path, info, read)
+	}
+}
+
+func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visitor) error {
+	files := root.FS()
+	return fs.WalkDir(files, filepath.ToSlash(inside), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fs.SkipDir // what cannot be looked into holds nothing for us
+		}
+		if d.IsDir() && path != "." && skip(d.Name()) {
+			return fs.SkipDir
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			return nil //nolint:nilerr // gone meanwhile, or no file
+		}
+		full := filepath.Join(root.Name(), filepath.FromSlash(path))
+		return visit(full, info, func() ([]byte, error) { return fs.ReadFile(files, path) })
+	})
+}
+
+// Folders are the open folders, those that may be written first.
+func (f *Files) Folders() []string { return f.folders() }
+
+// matchPath matches slash-separated patterns in which ** stands for any folders.
+func matchPath(pattern, folder, path string) bool {
+	if filepath.IsAbs(pattern) {
+		rel, ok := strings.CutPrefix(filepath.ToSlash(pattern), filepath.ToSlash(folder)+"/")
+		if !ok {
+			return false
+		}
+		pattern = rel
+	}
+	return matchParts(strings.Split(pattern, "/"), strings.Split(path, "/"))
+}
+
+func matchParts(pattern, path []string) bool {
+	if len(pattern) == 0 {
+		return len(path) == 0
+	}
+	if pattern[0] == "**" {
+		for i := range len(path) + 1 {
+			if matchParts(pattern[1:], path[i:]) {
+				return true
+			}
+		}
+		return false
+	}
+	if len(path) == 0 {
+		return false
+	}
+	ok, err := filepath.Match(pattern[0], path[0])
+	return err == nil && ok && matchParts(pattern[1:], path[1:])
+}
+
+// open finds the open folder that holds path. A relative path is taken inside
+// the first folder that may be used for the purpose.
+func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
+	folders := f.folders()
+	if forWriting {
+		folders = f.writable()
+	}
+	clean := filepath.Clean(path)
+	for _, folder := range folders {
+		inside, ok := f.inside(folder, clean, forWriting)
+		if !ok {
+			continue
+		}
+		root, err := os.OpenRoot(folder)
+		if err != nil {
+			return nil, "", fileFault("open", path, err)
+		}
+		return root, inside, nil
+	}
+	if !forWriting && !filepath.IsAbs(clean) && filepath.IsLocal(clean) {
+		return nil, "", fault.New(fault.NotFound, "read %s: no such file in the open folders", path).
+			WithHint("open now: %s", strings.Join(folders, ", "))
+	}
+	return nil, "", f.outside(path, forWriting)
+}
+
+// inside is a path as the folder sees it; it is not ok for what lies elsewhere, nor
+// for a relative path to be read that is not there.
+func (f *Files) inside(folder, clean string, forWriting bool) (rel string, ok bool) {
+	if filepath.IsAbs(clean) {
+		rel, err := filepath.Rel(folder, clean)
+		return rel, err == nil && filepath.IsLocal(rel)
+	}
+	if forWriting {
+		return clean, true
+	}
+	full := filepath.Join(folder, clean)
+	_, err := os.Lstat(full)
+	return clean, err == nil || f.aside.has(full)
+}
+
+func (f *Files) outside(path string, forWriting bool) error {
+	verb, list := "read", f.folders()
+	if forWriting {
+		verb, list = "write", f.writable()
+	}
+	return fault.New(fault.Denied, "%s: scripts may not %s here", path, verb).
+		WithHint("use temp.path(name), or allow the folder in the configuration; open now: %s", strings.Join(list, ", "))
+}
+
+func (f *Files) folders() []string {
+	return append(f.writable(), f.read...)
+}
+
+func (f *Files) writable() []string {
+	var open []string
+	if dir, err := f.temp.Dir(); err == nil {
+		open = append(open, dir)
+	}
+	return append(open, f.write...)
+}
+
+// InTemp tells whether a path that is written lies in the run's own folder.
+func (f *Files) InTemp(path string) bool {
+	dir, err := f.temp.Dir()
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return !filepath.IsAbs(path) || err == nil && filepath.IsLocal(rel)
+}
+
+// fileFault words an error of the file system with the path as the script wrote
+// it.
+func fileFault(doing, path string, err error) error {
+	code := fault.Internal
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = fault.NotFound
+	case errors.Is(err, fs.ErrPermission):
+		code = fault.Denied
+	}
+	var inner *fs.PathError
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return fault.Wrap(code, err, "%s %s", doing, path)
+}

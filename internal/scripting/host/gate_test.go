@@ -1,0 +1,154 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// verdicts judges by the effect's spoken name; what is not in it is allowed.
+type verdicts map[string]Verdict
+
+func (v verdicts) Judge(_ context.Context, e Effect) (Verdict, error) { return v[e.Spoken()], nil }
+
+// memory keeps records.
+type memory struct{ records [][]byte }
+
+func (m *memory) Record(data []byte) error {
+	m.records = append(m.records, data)
+	return nil
+}
+
+func records(kept *memory, journal *Journal) [][]byte {
+	tail := journal.End()
+	return append(kept.records, tail)
+}
+
+// play runs a little script at a gate: three writes, of which it says what came,
+// with past answered from a journal.
+func play(t *testing.T, judge Judge, past []Step) (said string, gate *Gate, steps []Step, done []string) {
+	t.Helper()
+	var kept memory
+	journal := NewJournal(&kept, "boot")
+	gate = NewGate(journal, judge, NewRehearsal(nil, nil))
+	env := NewEnv(nil, NewReplay(past, gate), &World{})
+	tool := func(name string) string {
+		f := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *World, Args) ([]Value, error) {
+			done = append(done, name)
+			return []Value{json.RawMessage(`"` + name + `"`)}, nil
+		}}
+		values, err := env.Call(t.Context(), "mcp", f, []Value{"git", name, json.RawMessage("{}")})
+		if err != nil {
+			return "(" + err.Error() + ")"
+		}
+		return fmt.Sprintf("%s", values[0])
+	}
+	said = strings.Join([]string{tool("a"), tool("b"), tool("c")}, " ")
+	steps, err := ReadJournal(records(&kept, journal)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said, gate, append(past, steps...), done
+}
+
+// At the first effect that somebody must be asked about nothing more happens, and
+// the plan tells what would. Run again with the answer, nothing happens twice.
+func TestAGatePausesAndGoesOn(t *testing.T) {
+	t.Parallel()
+	said, gate, steps, done := play(t, verdicts{"git.b": Ask}, nil)
+	paused := gate.Paused()
+	if said != `"a" {} {}` || fmt.Sprint(done) != "[a]" || paused == nil || paused.Spoken() != "git.b" {
+		t.Fatalf("said %s, done %v, paused at %v", said, done, paused)
+	}
+	if got := PlanText(gate.Ahead().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain came after a made-up answer." {
+		t.Errorf("plan: %s", got)
+	}
+	if len(steps) != 1 || !steps[0].Done {
+		t.Fatalf("journal %+v", steps)
+	}
+
+	said, gate, _, done = play(t, verdicts{}, steps)
+	if said != `"a" "b" "c"` || fmt.Sprint(done) != "[b c]" || gate.Paused() != nil {
+		t.Errorf("allowed: said %s, done %v", said, done)
+	}
+	said, _, after, done := play(t, verdicts{"git.b": Deny}, steps)
+	if said != `"a" (git.b was not approved) "c"` || fmt.Sprint(done) != "[c]" {
+		t.Errorf("denied: said %s, done %v", said, done)
+	}
+	said, _, _, done = play(t, verdicts{}, after) // a denial is an outcome like others
+	if said != `"a" (git.b was not approved) "c"` || len(done) != 0 {
+		t.Errorf("replayed: said %s, done %v", said, done)
+	}
+}
+
+// A script called by another passes the same gate; the call itself has no outcome
+// before the inner script has one.
+func TestAGateHoldsScriptsWithin(t *testing.T) {
+	t.Parallel()
+	run := func(judge Judge, past []Step) (string, *Gate, []Step) {
+		var kept memory
+		journal := NewJournal(&kept, "boot")
+		gate := NewGate(journal, judge, NewRehearsal(nil, nil))
+		env := NewEnv(nil, NewReplay(past, gate), &World{})
+		made := 0
+		write := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *World, Args) ([]Value, error) {
+			made++
+			return []Value{int64(made)}, nil
+		}}
+		inner := &Func{Name: "call", Kind: Within, Effect: func(ctx context.Context, _ *World, _ Args) ([]Value, error) {
+			outer := OuterOf(ctx)
+			if outer == nil {
+				return nil, errors.New("nobody asked")
+			}
+			within := NewEnv(nil, outer.Door, &World{})
+			within.Inside(outer)
+			for _, name := range []string{"x", "y"} {
+				if _, err := within.Call(ctx, "mcp", write, []Value{"git", name}); err != nil {
+					return nil, err
+				}
+			}
+			return []Value{"inner is done"}, nil
+		}}
+		values, err := env.Call(t.Context(), "mcp", inner, []Value{"", "script"})
+		steps, readErr := ReadJournal(records(&kept, journal)...)
+		if err != nil || readErr != nil {
+			t.Fatal(err, readErr)
+		}
+		return fmt.Sprint(values, made), gate, append(past, steps...)
+	}
+	said, gate, steps := run(verdicts{"git.y": Ask}, nil)
+	if said != "[inner is done] 1" || gate.Paused() == nil || len(steps) != 1 || !steps[0].Nested() {
+		t.Fatalf("said %s, steps %+v", said, steps)
+	}
+	said, gate, steps = run(verdicts{}, steps)
+	if said != "[inner is done] 1" || gate.Paused() != nil || len(steps) != 3 || steps[2].Kind != Within {
+		t.Errorf("said %s, steps %+v", said, steps)
+	}
+	offline := NewReplay(steps, nil)
+	if said, _, _ = run(verdicts{"git.x": Deny, "git.y": Deny}, steps); said != "[inner is done] 0" || offline.Left() != 1 {
+		t.Errorf("replayed: %s, %d steps", said, offline.Left())
+	}
+}
+
+// Calling a tool by our relay is calling the tool.
+func TestSpokenNames(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]Effect{
+		"git.push":    {Name: "mcp.call", Args: []Value{"", "call_tool", json.RawMessage(`{"name":"git.push","arguments":{}}`)}},
+		"lua_eval":    {Name: "mcp.call", Args: []Value{"", "lua_eval", json.RawMessage(`{}`)}},
+		"fs.write":    {Name: "fs.write"},
+		"run_command": {Name: "__run", Args: []Value{"git"}},
+	} {
+		if got := e.Spoken(); got != want {
+			t.Errorf("%v is called %s, want %s", e, got, want)
+		}
+	}
+	if code := fault.CodeOf(denied(Effect{Name: "fs.write"})); code != fault.Denied {
+		t.Errorf("denied is %s", code)
+	}
+}

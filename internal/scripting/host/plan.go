@@ -1,0 +1,226 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// Planned is one thing a script would do, or did to look.
+type Planned struct {
+	Number    int             `json:"number"`              // 1, 2, 3 … among its kind
+	Effect    string          `json:"effect"`              // "mcp.call", "fs.write"
+	Action    string          `json:"action"`              // "call github.create_issue", "write notes.txt"
+	Arguments json.RawMessage `json:"arguments,omitempty"` // as a list, or the tool's own
+	Bytes     int             `json:"bytes"`               // how large the arguments are
+	Mock      json.RawMessage `json:"mock,omitempty"`      // what the script was told instead
+	// Uncertain says that a mock was given before: with the real answer the script
+	// may do something else here.
+	Uncertain bool `json:"uncertain,omitempty"`
+
+	Digest string `json:"-"` // of the effect
+}
+
+// Line is the entry as one reads it in a list.
+func (p Planned) Line() string {
+	line := fmt.Sprintf("%d. would %s", p.Number, p.Action)
+	if p.Effect == callEffect && len(p.Arguments) > 0 {
+		line += " " + show(p.Arguments)
+	}
+	if p.Uncertain {
+		line += " (uncertain)"
+	}
+	return line
+}
+
+// PlanText lists a plan, and says how far it can be trusted.
+func PlanText(plan []Planned) string {
+	if len(plan) == 0 {
+		return "Nothing would be changed."
+	}
+	lines := make([]string, len(plan))
+	uncertain := false
+	for i, p := range plan {
+		lines[i] = p.Line()
+		uncertain = uncertain || p.Uncertain
+	}
+	if uncertain {
+		lines = append(lines, "Entries marked uncertain came after a made-up answer.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Spoken is the effect's name as scripts write it: "git.commit", "fs.write",
+// "run_command".
+func (e Effect) Spoken() string {
+	switch e.Name {
+	case callEffect:
+		return calledTool(e).String()
+	case runEffect:
+		return "run_command"
+	default:
+		return e.Name
+	}
+}
+
+// Tool is the tool an effect calls; ok is false for effects that call none.
+func (e Effect) Tool() (ref tool.Ref, ok bool) {
+	if e.Name != callEffect {
+		return tool.Ref{}, false
+	}
+	return calledTool(e), true
+}
+
+// CalledTool is the tool that the arguments of a call are about.
+func CalledTool(args Args) tool.Ref { return calledTool(Effect{Args: args.Values}) }
+
+// relay is our own tool that calls whichever tool its arguments name.
+const relay = "call_tool"
+
+// calledTool is the tool that a call is about, through a relay if need be.
+func calledTool(e Effect) tool.Ref {
+	space, _ := argument(e, 0).(string)
+	name, _ := argument(e, 1).(string)
+	if space != "" || name != relay {
+		return tool.Ref{Space: space, Name: name}
+	}
+	arguments, _ := argument(e, 2).(json.RawMessage)
+	var relayed struct{ Name string }
+	if json.Unmarshal(arguments, &relayed) != nil {
+		return tool.Ref{Name: name}
+	}
+	if space, name, ok := strings.Cut(strings.TrimPrefix(relayed.Name, "mcp."), "."); ok {
+		return tool.Ref{Space: space, Name: name}
+	}
+	return tool.Ref{Name: relayed.Name}
+}
+
+// Digest tells effects apart: two have the same when they ask for the same.
+func (e Effect) Digest() string { return digest(e.Name, e.Args) }
+
+// Digest is that of the effect the step records.
+func (s Step) Digest() string { return digest(s.Name, s.Args) }
+
+func digest(name string, args []Value) string {
+	var w writer
+	w.text(name)
+	w.values(args, kept)
+	sum := sha256.Sum256(w.data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// planned describes an effect for people.
+func planned(e Effect) Planned {
+	p := Planned{Effect: e.Name, Action: action(e), Digest: e.Digest()}
+	rest := e.Args
+	if e.Name == callEffect && len(rest) >= 2 {
+		rest = rest[2:]
+		if len(rest) == 1 {
+			if raw, ok := rest[0].(json.RawMessage); ok {
+				p.Arguments, p.Bytes = bounded(raw), len(raw)
+				return p
+			}
+		}
+	}
+	list := make([]any, len(rest))
+	for i, arg := range rest {
+		p.Bytes += size(arg)
+		switch arg := arg.(type) {
+		case string:
+			list[i] = short(arg)
+		case json.RawMessage:
+			list[i] = bounded(arg)
+		default:
+			list[i] = arg
+		}
+	}
+	if raw, err := json.Marshal(list); err == nil && len(list) > 0 {
+		p.Arguments = raw
+	}
+	return p
+}
+
+// action says what the effect would do, most telling first.
+func action(e Effect) string {
+	first := show(argument(e, 0))
+	switch e.Name {
+	case callEffect:
+		return "call " + e.Spoken()
+	case runEffect:
+		return fmt.Sprintf("run %v %s", argument(e, 0), show(argument(e, 1)))
+	case httpEffect:
+		return fmt.Sprintf("send %v %v%s", argument(e, 0), argument(e, 1), bytesOf(argument(e, 3)))
+	case "fs.write", "write_file", "midi.write":
+		return "write " + first + bytesOf(argument(e, 1))
+	case "fs.append":
+		return "append to " + first + bytesOf(argument(e, 1))
+	case "abc.to_midi_file":
+		return "write " + show(argument(e, 1))
+	case "fs.remove", "temp.remove":
+		return "remove " + first
+	case "patch_file":
+		return "patch " + first + bytesOf(argument(e, 1))
+	case "cas.store", "cas.store_file":
+		return "store " + short(first)
+	case "audio.write_wav":
+		return "write " + first
+	case "events.emit":
+		return "emit " + first
+	case "tools.mcp_add":
+		return fmt.Sprintf("connect %v to %s", argument(e, 0), show(argument(e, 1)))
+	case "tools.mcp_remove":
+		return fmt.Sprintf("disconnect %v", argument(e, 0))
+	}
+	if len(e.Args) == 0 {
+		return e.Name
+	}
+	return e.Name + " " + first
+}
+
+// bytesOf tells how large a text is.
+func bytesOf(v Value) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%d bytes)", size(v))
+}
+
+func argument(e Effect, i int) Value {
+	if i >= len(e.Args) {
+		return nil
+	}
+	return e.Args[i]
+}
+
+func size(v Value) int {
+	switch v := v.(type) {
+	case string:
+		return len(v)
+	case json.RawMessage:
+		return len(v)
+	default:
+		return len(fmt.Sprint(v))
+	}
+}
+
+// short cuts a long text so that plans stay readable.
+func short(text string) string {
+	const most = 2000
+	if len(text) <= most {
+		return strings.ToValidUTF8(text, "�")
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
+}
+
+// bounded is a table as a plan keeps it: a large one as the beginning of its text.
+func bounded(raw json.RawMessage) json.RawMessage {
+	if len(raw) <= largest {
+		return raw
+	}
+	text, _ := json.Marshal(short(string(raw))) // strings always encode
+	return text
+}

@@ -1,0 +1,209 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// shelf is tools that are listed and never called.
+type shelf []tool.Info
+
+func (s shelf) Tools(context.Context) ([]tool.Info, error) { return s, nil }
+
+func (s shelf) Call(context.Context, tool.Call) (tool.Result, error) {
+	panic("a rehearsal called a tool")
+}
+
+// rehearsed is an environment whose door is a rehearsal, with files to write.
+func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind Kind, path int, do func(*World, Args) ([]Value, error), args ...Value) ([]Value, error), folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	temp := NewTemp(t.TempDir(), 1000)
+	env := NewEnv(nil, r, &World{
+		Files: NewFiles(temp, FilesOptions{Write: []string{folder}}), Temp: temp, Clock: NewClock(clock.NewVirtual(time.UnixMilli(0))),
+	})
+	return func(module, name string, kind Kind, path int, do func(*World, Args) ([]Value, error), args ...Value) ([]Value, error) {
+		f := &Func{Name: name, Kind: kind, Path: path, Effect: func(_ context.Context, w *World, a Args) ([]Value, error) { return do(w, a) }}
+		return env.Call(t.Context(), module, f, args)
+	}, folder
+}
+
+func writeFile(w *World, a Args) ([]Value, error) {
+	path, _ := a.String(1)
+	text, _ := a.String(2)
+	return nil, w.Files.Write(path, []byte(text), false)
+}
+
+func readFile(w *World, a Args) ([]Value, error) {
+	path, _ := a.String(1)
+	data, err := w.Files.Read(path)
+	return []Value{string(data)}, err
+}
+
+func TestRehearsalPlansAndMocks(t *testing.T) {
+	t.Parallel()
+	r := NewRehearsal(shelf{{
+		Ref:    tool.Ref{Space: "git", Name: "issue"},
+		Output: json.RawMessage(`{"type":"object","properties":{"number":{"type":"integer","minimum":1},"url":{"type":"string"}}}`),
+	}}, map[string]json.RawMessage{"git.close": json.RawMessage(`{"closed":true}`)})
+	call, folder := rehearsed(t, r)
+	never := func(*World, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
+	file := filepath.Join(folder, "a.txt")
+	if values, err := call("fs", "write", Repeat, 1, writeFile, file, "hello"); err != nil || values != nil {
+		t.Errorf("write answered %v, %v", values, err)
+	}
+	if _, err := call("fs", "write", Repeat, 1, writeFile, "/etc/passwd", "x"); fault.CodeOf(err) != fault.Denied {
+		t.Errorf("writing elsewhere: %v", err)
+	}
+	for name, want := range map[string]string{"issue": `{"number":1,"url":""}`, "close": `{"closed":true}`, "unknown": `{}`} {
+		values, err := call("mcp", "call", Write, 0, never, "git", name, json.RawMessage(`{"title":"x"}`))
+		if err != nil || len(values) != 1 || fmt.Sprintf("%s", values[0]) != want {
+			t.Errorf("%s answered %s, %v, want %s", name, values, err, want)
+		}
+	}
+	if values, err := call("fs", "read", Read, 0, readFile, file); err != nil || len(values) != 1 || values[0] != "hello" {
+		t.Errorf("what would be written reads as %v, %v", values, err)
+	}
+	if left, _ := os.ReadDir(folder); len(left) != 0 {
+		t.Errorf("written for real: %v", left)
+	}
+	plan := r.Plan()
+	if len(r.Reads()) != 1 || len(plan) != 4 {
+		t.Fatalf("reads %v, plan %v", r.Reads(), plan)
+	}
+	if plan[0].Action != `write "`+file+`" (5 bytes)` || plan[0].Uncertain || plan[1].Uncertain || !plan[2].Uncertain || r.Certain() {
+		t.Errorf("plan %+v", plan)
+	}
+}
+
+// What a rehearsal would have written is there for every way to look.
+func TestFilesAside(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(folder, "kept"), []byte("old"), 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, "gone"), []byte("x"), 0o600))
+	files := NewFiles(NewTemp(t.TempDir(), 1000), FilesOptions{Write: []string{folder}}).Pretend()
+	at := func(name string) string { return filepath.Join(folder, name) }
+	must(t, files.Write(at("kept"), []byte(" and new"), true))
+	must(t, files.Write(at("sub/deep.txt"), []byte("one"), false))
+	must(t, files.Remove(at("gone")))
+	if err := files.Remove(at("never")); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("removing what is not there: %v", err)
+	}
+	if text, err := files.Read("kept"); err != nil || string(text) != "old and new" {
+		t.Errorf("kept reads %q, %v", text, err)
+	}
+	if _, err := files.Read(at("gone")); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("gone reads %v", err)
+	}
+	if there, err := files.Exists(at("sub")); !there || err != nil {
+		t.Errorf("sub: %t, %v", there, err)
+	}
+	entries, err := files.List(folder)
+	if got := fmt.Sprint(entries); err != nil || got != "[{kept false 11} {sub true 0}]" {
+		t.Errorf("List = %s, %v", got, err)
+	}
+	if entries, err = files.List(at("sub")); err != nil || fmt.Sprint(entries) != "[{deep.txt false 3}]" {
+		t.Errorf("List(sub) = %v, %v", entries, err)
+	}
+	if found, err := files.Find("**/*.txt", 10); err != nil || len(found) != 1 || found[0] != at("sub/deep.txt") {
+		t.Errorf("Find = %v, %v", found, err)
+	}
+	var walked []string
+	must(t, files.Walk("", func(string) bool { return false }, func(path string, _ fs.FileInfo, read func() ([]byte, error)) error {
+		text, err := read()
+		walked = append(walked, filepath.Base(path)+"="+string(text))
+		return err
+	}))
+	if got := strings.Join(walked, " "); got != "kept=old and new deep.txt=one" {
+		t.Errorf("walked %s", got)
+	}
+	if err := files.Write(at("large"), make([]byte, 2000), false); fault.CodeOf(err) != fault.Limit {
+		t.Errorf("more than it may hold: %v", err)
+	}
+	if left, _ := os.ReadFile(at("kept")); string(left) != "old" {
+		t.Errorf("on disk now: %q", left)
+	}
+}
+
+// Given answers have the shape of what they stand for.
+func TestMocksThatAreGiven(t *testing.T) {
+	t.Parallel()
+	r := NewRehearsal(nil, map[string]json.RawMessage{
+		"http.request": json.RawMessage(`{"status":404,"body":{"error":"no"}}`),
+		"run_command":  json.RawMessage(`{"status":1,"stderr":"bad"}`),
+		"fs.read":      json.RawMessage(`"as told"`),
+	})
+	call, _ := rehearsed(t, r)
+	never := func(*World, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
+	for _, c := range []struct {
+		module, name string
+		kind         Kind
+		args         []Value
+		want         string
+	}{
+		{"http", "request", Write, []Value{"POST", "http://x"}, `[404 {} {"error":"no"} http://x]`},
+		{"http", "request", Read, []Value{"GET", "http://x"}, `[404 {} {"error":"no"} http://x]`},
+		{"", "__run", Write, []Value{"git", json.RawMessage(`[]`)}, `[1  bad]`},
+		{"fs", "read", Read, []Value{"a"}, `["as told"]`},
+	} {
+		values, err := call(c.module, c.name, c.kind, 0, never, c.args...)
+		for i, v := range values {
+			if raw, ok := v.(json.RawMessage); ok {
+				values[i] = string(raw)
+			}
+		}
+		if got := fmt.Sprint(values); err != nil || got != c.want {
+			t.Errorf("%s %s answered %s, %v, want %s", c.module, c.name, got, err, c.want)
+		}
+	}
+	bad := NewRehearsal(nil, map[string]json.RawMessage{"run_command": json.RawMessage(`7`)})
+	call, _ = rehearsed(t, bad)
+	if _, err := call("", "__run", Write, 0, never, "git"); fault.CodeOf(err) != fault.InvalidParams {
+		t.Errorf("a mock that does not fit: %v", err)
+	}
+}
+
+// Waiting in a rehearsal takes no time, and moves the run's own.
+func TestRehearsedTime(t *testing.T) {
+	t.Parallel()
+	call, _ := rehearsed(t, NewRehearsal(nil, nil))
+	sleep := func(w *World, _ Args) ([]Value, error) {
+		return nil, w.Clock.Sleep(context.Background(), time.Hour)
+	}
+	now := func(w *World, _ Args) ([]Value, error) { return []Value{w.Clock.Milliseconds()}, nil }
+	if _, err := call("clock", "sleep", Moment, 0, sleep); err != nil {
+		t.Fatal(err)
+	}
+	if values, err := call("clock", "now", Moment, 0, now); err != nil || values[0] != int64(3600_000) {
+		t.Errorf("now = %v, %v", values, err)
+	}
+}
+
+func TestSample(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		``:                               `{}`,
+		`{"type":"string","enum":["a"]}`: `"a"`,
+		`{"type":["null","number"]}`:     `0`,
+		`{"items":{"type":"boolean"}}`:   `[false]`,
+		`{"anyOf":[{"const":7},{}]}`:     `7`,
+		`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`: `{"b":""}`,
+		`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`:                                   `null`,
+	} {
+		if got := string(Sample(json.RawMessage(schema))); got != want {
+			t.Errorf("Sample(%s) = %s, want %s", schema, got, want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package host
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Temp is a run's own folder. It is made when first needed and removed by Close
+// on every way out.
+type Temp struct {
+	parent string
+	fixed  string // where the folder is, when its owner says so; "" makes a new one
+	limit  int64
+
+	mu   sync.Mutex
+	dir  string
+	used int64
+}
+
+// NewTemp makes folders below parent ("" is the system's) that hold at most
+// limit bytes.
+func NewTemp(parent string, limit int64) *Temp {
+	return &Temp{parent: parent, limit: limit}
+}
+
+// NewTempAt is the folder at path, which Close leaves alone: it belongs to
+// something that outlives the run, as a job does that goes on after a restart.
+func NewTempAt(path string, limit int64) *Temp {
+	return &Temp{fixed: path, limit: limit}
+}
+
+// Dir is the folder, made now if need be.
+func (t *Temp) Dir() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dir != "" {
+		return t.dir, nil
+	}
+	dir, err := t.make()
+	if err != nil {
+		return "", fault.Wrap(fault.Internal, err, "make temp folder")
+	}
+	t.dir = dir
+	return dir, nil
+}
+
+func (t *Temp) make() (string, error) {
+	if t.fixed != "" {
+		return t.fixed, os.MkdirAll(t.fixed, 0o700)
+	}
+	return os.MkdirTemp(t.parent, "luanette-*")
+}
+
+// Path is where the file of that name would be. The name must stay inside.
+func (t *Temp) Path(name string) (string, error) {
+	dir, err := t.Dir()
+	if err != nil {
+		return "", err
+	}
+	if !filepath.IsLocal(name) {
+		return "", fault.New(fault.InvalidParams, "temp.path(%q): the name leaves the temp folder", name).
+			WithHint("use a plain file name such as \"output.mid\"")
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// take accounts bytes about to be written. What was removed or replaced since is
+// found by measuring, which is only done when the account says the folder is full.
+func (t *Temp) take(bytes int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.used+bytes > t.limit {
+		t.used = folderSize(t.dir)
+	}
+	if t.used+bytes > t.limit {
+		return fault.New(fault.Limit, "the temp folder is full: %d bytes are allowed", t.limit).
+			WithHint("remove files with temp.remove, or raise the limit in the configuration")
+	}
+	t.used += bytes
+	return nil
+}
+
+func folderSize(dir string) int64 {
+	var size int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
+}
+
+// Close removes the folder and everything in it, unless it is at a fixed path.
+func (t *Temp) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dir == "" || t.fixed != "" {
+		return nil
+	}
+	dir := t.dir
+	t.dir = ""
+	return os.RemoveAll(dir)
+}

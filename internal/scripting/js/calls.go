@@ -1,0 +1,239 @@
+package js
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// calls are the asynchronous calls of one run: each on a goroutine of its own, as many at
+// a time as allowed, the rest in line. What is not behind mu only the script's goroutine
+// uses.
+type calls struct {
+	host     Host
+	limits   Limits
+	made     int             // all calls, synchronous ones too
+	waiting  []request       // not started yet
+	inflight map[int]request // started and not yet heard of, by id
+	bytes    int64           // of arguments that waiting and started calls hold
+	underway *tally          // of the engine, which waits for stragglers
+	wake     chan struct{}   // holds a token when something landed
+
+	mu     sync.Mutex
+	landed []answer // come and not yet heard of, in the order of coming
+}
+
+// request is a call that the script made. Its id counts the script's asynchronous calls.
+type request struct {
+	id   int
+	name string
+	size int64 // of its arguments
+	work func(context.Context) (json.RawMessage, error)
+}
+
+type answer struct {
+	id   int
+	text string
+}
+
+func newCalls(host Host, limits Limits, underway *tally) *calls {
+	return &calls{host: host, limits: limits, underway: underway, inflight: map[int]request{}, wake: make(chan struct{}, 1)}
+}
+
+// count admits one more call, or says why not.
+func (c *calls) count() error {
+	if c.made >= c.limits.Calls {
+		return fault.New(fault.Limit, "the script made %d calls, which is all it may", c.made).
+			WithHint("do more in one call, or raise the limit on calls")
+	}
+	c.made++
+	return nil
+}
+
+// start begins a call, or puts it in line.
+func (c *calls) start(ctx context.Context, id int, name string, args json.RawMessage) error {
+	if err := c.count(); err != nil {
+		return err
+	}
+	if !json.Valid(args) {
+		return errTooDeep
+	}
+	q := request{id: id, name: name, size: int64(len(args))}
+	if c.bytes+q.size > c.limits.Memory {
+		return fault.New(fault.Limit, "the arguments of calls in flight are more than %d bytes", c.limits.Memory).
+			WithHint("await some calls before starting more")
+	}
+	q.work = c.host.Start(name, args)
+	c.bytes += q.size
+	if len(c.inflight) >= c.limits.Parallel {
+		c.waiting = append(c.waiting, q)
+		return nil
+	}
+	c.launch(ctx, q)
+	return nil
+}
+
+func (c *calls) launch(ctx context.Context, q request) {
+	c.inflight[q.id] = q
+	c.underway.run(func() {
+		a := answer{q.id, encodeAnswer(guarded(func() (json.RawMessage, error) { return q.work(ctx) }))}
+		c.mu.Lock()
+		c.landed = append(c.landed, a)
+		c.mu.Unlock()
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// idle tells that no answer will come.
+func (c *calls) idle() bool { return len(c.inflight) == 0 }
+
+// next waits for the answer that the script shall hear next. Of several calls it is the
+// host who says which; with one there is nothing to say.
+func (c *calls) next(ctx context.Context) (answer, error) {
+	id := 0
+	if len(c.inflight) == 1 {
+		for id = range c.inflight { // takes the only key
+		}
+	} else {
+		var err error
+		if id, err = c.host.Next(ctx, c.first); err != nil {
+			return answer{}, err
+		}
+	}
+	q, ok := c.inflight[id]
+	if !ok {
+		return answer{}, fault.New(fault.Conflict, "the script hears of call %d, which it did not make", id)
+	}
+	a, err := c.await(ctx, id)
+	if err != nil {
+		return answer{}, err
+	}
+	c.bytes -= q.size
+	delete(c.inflight, id)
+	if len(c.waiting) > 0 {
+		c.launch(ctx, c.waiting[0])
+		c.waiting = c.waiting[1:]
+	}
+	return a, nil
+}
+
+// first waits for any answer and gives its number.
+func (c *calls) first(ctx context.Context) (int, error) {
+	for {
+		c.mu.Lock()
+		id := 0
+		if len(c.landed) > 0 {
+			id = c.landed[0].id
+		}
+		c.mu.Unlock()
+		if id != 0 {
+			return id, nil
+		}
+		if err := c.sleep(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// await waits for one answer and takes it.
+func (c *calls) await(ctx context.Context, id int) (answer, error) {
+	for {
+		c.mu.Lock()
+		i := slices.IndexFunc(c.landed, func(a answer) bool { return a.id == id })
+		if i >= 0 {
+			a := c.landed[i]
+			c.landed = slices.Delete(c.landed, i, i+1)
+			c.mu.Unlock()
+			return a, nil
+		}
+		c.mu.Unlock()
+		if err := c.sleep(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// sleep waits until something may have landed.
+func (c *calls) sleep(ctx context.Context) error {
+	select {
+	case <-c.wake:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// abandon waits until the calls in flight have seen that ctx ended, for the grace at most:
+// a host that does not listen cannot hold up the run.
+func (c *calls) abandon() {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		under := len(c.inflight) - len(c.landed)
+		c.mu.Unlock()
+		if under == 0 {
+			return
+		}
+		select {
+		case <-c.wake:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// names lists what is in flight, for error messages.
+func (c *calls) names() string {
+	var names []string
+	for _, q := range c.inflight {
+		names = append(names, q.name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+// sync makes a synchronous call. It runs beside the script's goroutine, so that a host
+// that hangs cannot hold up the run.
+func (c *calls) sync(ctx context.Context, name string, args json.RawMessage) string {
+	if err := c.count(); err != nil {
+		return encodeAnswer(nil, err)
+	}
+	if !json.Valid(args) {
+		return encodeAnswer(nil, errTooDeep)
+	}
+	done := make(chan string, 1)
+	c.underway.run(func() {
+		done <- encodeAnswer(guarded(func() (json.RawMessage, error) { return c.host.CallSync(ctx, name, args) }))
+	})
+	select {
+	case text := <-done:
+		return text
+	case <-ctx.Done():
+		return encodeAnswer(nil, context.Cause(ctx))
+	}
+}
+
+// guarded turns a panic of the host into an error: one broken function must not take the
+// process with it.
+func guarded(call func() (json.RawMessage, error)) (_ json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.New(fault.Internal, "the function panicked: %v", p)
+		}
+	}()
+	return call()
+}

@@ -1,0 +1,305 @@
+package js
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+)
+
+// Error is an exception that a script did not catch, or a syntax error. Positions are
+// those of the source as it was written, TypeScript included.
+type Error struct {
+	Name    string  // "TypeError"; "" when something else than an error was thrown
+	Message string  // without the name
+	Code    string  // its property code: errors of the host carry their fault's code
+	Hint    string  // what to do about it, if known
+	Func    string  // the function of the host that raised it; "" if it was none
+	Static  bool    // the source was refused, and nothing of it ran
+	Stack   []Frame // innermost first; empty if unknown
+}
+
+// Frame is one level of a stack.
+type Frame struct {
+	Function string // "" at the top level
+	File     string
+	Line     int // from 1
+	Column   int // from 1
+}
+
+// Error reads "TypeError: x is not a function (script.js:3:5)".
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.Name != "" {
+		b.WriteString(e.Name + ": ")
+	}
+	b.WriteString(e.Message)
+	if len(e.Stack) > 0 {
+		b.WriteString(" (" + e.Stack[0].position() + ")")
+	}
+	return b.String()
+}
+
+func (f Frame) position() string { return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column) }
+
+// String reads "at name (script.js:3:5)", as scripts see it.
+func (f Frame) String() string {
+	if f.Function == "" {
+		return "at " + f.position()
+	}
+	return "at " + f.Function + " (" + f.position() + ")"
+}
+
+// frameLine matches a line of a stack: a function with its position, or a position.
+var frameLine = lazy.Regexp(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`)
+
+// parseStack reads a stack as the engine writes it. Frames of the prelude and of native
+// functions are left out, positions are mapped to the original source.
+func parseStack(text string, maps sourceMaps) []Frame {
+	var frames []Frame
+	for line := range strings.Lines(text) {
+		m := frameLine().FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil || ours(m[2]) {
+			continue
+		}
+		f := Frame{Function: m[1], File: m[2]}
+		f.Line, _ = strconv.Atoi(m[3])
+		f.Column, _ = strconv.Atoi(m[4])
+		if f.Function == "<eval>" && maps[f.File].wraps() {
+			continue // the call of the function that we put around the script
+		}
+		if f.Function == "<eval>" || f.Function == "<anonymous>" {
+			f.Function = ""
+		}
+		frames = append(frames, maps.original(f))
+	}
+	return frames
+}
+
+// thrown is the pending exception as an error.
+func (r *run) thrown(ctx context.Context) error {
+	reason, err := r.in.exception(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.failure(ctx, reason), r.in.freeValue(ctx, reason))
+}
+
+// rejected is the reason of a rejected promise as an error.
+func (r *run) rejected(ctx context.Context, promise value) error {
+	reason, err := r.in.call(ctx, fnPromiseResult, r.in.context, uint64(promise))
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.failure(ctx, value(reason)), r.in.freeValue(ctx, value(reason)))
+}
+
+// failure turns a JavaScript value that was thrown into an error.
+func (r *run) failure(ctx context.Context, reason value) error {
+	if r.watch.stopped() {
+		return r.stopped(ctx, r.where(ctx, reason))
+	}
+	e, err := r.describe(ctx, reason)
+	if err != nil {
+		return err
+	}
+	if r.starved(e) {
+		return r.outOfMemory(e)
+	}
+	if e.Hint == "" {
+		e.Hint = hintFor(e)
+	}
+	return (&fault.Error{Code: fault.Script, Err: e}).WithHint("%s", e.Hint)
+}
+
+// describe asks the prelude to read an error.
+func (r *run) describe(ctx context.Context, reason value) (*Error, error) {
+	v, err := r.in.invoke(ctx, r.in.describe, reason)
+	if err != nil {
+		return nil, err
+	}
+	if v.isException() {
+		if r.watch.stopped() {
+			return nil, r.stopped(ctx, nil)
+		}
+		return &Error{Message: unreadable}, nil
+	}
+	text, err := r.in.text(ctx, v, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	var body struct{ Name, Message, Stack, Code, Hint, Func string }
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		return nil, fmt.Errorf("read the script's error: %w", err)
+	}
+	e := &Error{Name: body.Name, Message: body.Message, Code: body.Code, Hint: body.Hint, Func: body.Func}
+	e.Stack = parseStack(body.Stack, r.maps)
+	return e, r.in.freeValue(ctx, v)
+}
+
+// where reads the stack of an interrupted script without running any of it.
+func (r *run) where(ctx context.Context, reason value) []Frame {
+	const tagObject = -1
+	if r.in.dead || reason.tag() != tagObject {
+		return nil
+	}
+	stack, err := r.in.property(ctx, reason, "stack")
+	if err != nil || stack.isException() || stack == undefined {
+		return nil
+	}
+	text, err := r.in.text(ctx, stack, 64<<10)
+	if err != nil {
+		return nil
+	}
+	return parseStack(text, r.maps)
+}
+
+// stopped says why the run was stopped, and where it was if that is known.
+func (r *run) stopped(ctx context.Context, at []Frame) error {
+	where := ""
+	switch {
+	case len(at) > 0:
+		where = " (at " + at[0].position() + ")"
+	case !r.calls.idle():
+		where = " (waiting for " + r.calls.names() + ")"
+	}
+	if !r.watch.softened.IsZero() && ctx.Err() == nil { // the clock was read before the timer fired: whose it is, it tells
+		select {
+		case <-ctx.Done():
+		case <-time.After(grace):
+		}
+	}
+	cause := context.Cause(ctx)
+	if cause != nil && !errors.Is(cause, errTime) && !errors.Is(cause, context.DeadlineExceeded) {
+		return fault.Wrap(fault.Cancelled, &Stopped{at, cause}, "the script was called off%s", where)
+	}
+	f := fault.New(fault.Timeout, "the script ran longer than %s%s", r.watch.allowed.Round(time.Millisecond), where).
+		WithHint("do less in one script, or raise its time limit")
+	f.Err = &Stopped{at, nil}
+	return f
+}
+
+// Stopped is inside the error of a script that was stopped: where it was, as far as that
+// is known, and what ended its context.
+type Stopped struct {
+	Stack []Frame
+	Cause error
+}
+
+func (s *Stopped) Error() string {
+	if s.Cause == nil {
+		return errTime.Error()
+	}
+	return s.Cause.Error()
+}
+
+func (s *Stopped) Unwrap() error { return s.Cause }
+
+// unreadable is the message of an error whose own message cannot be had; the prelude uses
+// the same words.
+const unreadable = "an error that cannot be read"
+
+// starved tells whether an error is about memory. Without memory there may be none for the
+// error either: then null is thrown, or something that cannot be read.
+func (r *run) starved(e *Error) bool {
+	if e.Name == "InternalError" && e.Message == "out of memory" {
+		return true
+	}
+	return r.in.memory.refused && e.Name == "" && (e.Message == "null" || e.Message == unreadable)
+}
+
+func (r *run) outOfMemory(cause error) error {
+	return fault.Wrap(fault.Limit, &OutOfMemory{cause}, "the script used more than its %d MiB of memory", r.limits.Memory>>20).
+		WithHint("keep less data at a time, or raise the memory limit")
+}
+
+// OutOfMemory is inside the error of a script that used all its memory.
+type OutOfMemory struct{ Err error }
+
+func (e *OutOfMemory) Error() string { return e.Err.Error() }
+func (e *OutOfMemory) Unwrap() error { return e.Err }
+
+// Unconvertible is inside the error of a script whose result cannot become JSON.
+type Unconvertible struct{ Err error }
+
+func (e *Unconvertible) Error() string { return e.Err.Error() }
+func (e *Unconvertible) Unwrap() error { return e.Err }
+
+// unconvertible explains why a result could not become JSON.
+func (r *run) unconvertible(ctx context.Context) error {
+	err := r.thrown(ctx)
+	var e *Error
+	if errors.As(err, &e) && fault.CodeOf(err) == fault.Script {
+		return fault.Wrap(fault.Script, &Unconvertible{e}, "turn the result into JSON").
+			WithHint("return plain data: no cycles, only what JSON can hold")
+	}
+	return err
+}
+
+// stalled says that the script waits for nothing.
+func (r *run) stalled() error {
+	if r.in.memory.refused {
+		return r.outOfMemory(errNoGuestMemory) // for what would have gone on
+	}
+	return fault.New(fault.Script, "the script awaits a promise that nothing will settle").
+		WithHint("resolve it, or await a call of the host")
+}
+
+// explain gives errors of the machinery their meaning: a trap is a stop, an overflow of
+// the stack, memory that ran out, or a bug of the engine that the sandbox contained.
+func (r *run) explain(ctx context.Context, err error) error {
+	var f *fault.Error
+	var size *overLimit
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &size):
+		return fault.Wrap(fault.Limit, size, "hand over what the script made").
+			WithHint("return or pass less: a part, a summary, or a count")
+	case r.in.dead && r.watch.stopped():
+		return r.stopped(ctx, nil)
+	case errors.Is(err, errNoGuestMemory), r.in.dead && r.in.memory.refused:
+		return r.outOfMemory(errNoGuestMemory)
+	case r.in.dead && (r.in.overflowed() || strings.Contains(err.Error(), "stack overflow")):
+		return fault.New(fault.Limit, "the script's native stack overflowed").
+			WithHint("nest data and calls less deeply")
+	case r.in.dead:
+		return fault.Wrap(fault.Internal, err, "the JavaScript engine broke down and was contained")
+	default:
+		return fault.Wrap(fault.Internal, err, "run the script")
+	}
+}
+
+// missing tells what to use instead of names that scripts often expect.
+var missing = map[string]string{
+	"setTimeout":      "use await sleep(ms)",
+	"setInterval":     "use a loop with await sleep(ms)",
+	"setImmediate":    "use queueMicrotask(f)",
+	"fetch":           "scripts have no network of their own; call a tool",
+	"XMLHttpRequest":  "scripts have no network of their own; call a tool",
+	"require":         "modules are not available; everything a script may use is global",
+	"process":         "scripts have no access to the process",
+	"Buffer":          "use Uint8Array, atob and btoa",
+	"structuredClone": "use JSON.parse(JSON.stringify(x))",
+	"window":          "use globalThis",
+	"global":          "use globalThis",
+}
+
+func hintFor(e *Error) string {
+	if strings.HasPrefix(e.Message, "could not load module") {
+		return missing["require"]
+	}
+	name, ok := strings.CutSuffix(e.Message, " is not defined")
+	if e.Name != "ReferenceError" || !ok {
+		return ""
+	}
+	return missing[strings.Trim(name, "'")]
+}

@@ -1,0 +1,90 @@
+package js
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Every script in testdata/hostile says in its first line how it must end: by one of the
+// faults named there, or "well". Whatever it does, its memory stays within its limit and
+// the next script runs.
+func TestHostileScripts(t *testing.T) {
+	t.Parallel()
+	const memory = 16 << 20
+	files, err := filepath.Glob("testdata/hostile/*.js")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d scripts, %v", len(files), err)
+	}
+	e := newEngine(t, Options{Memory: memory, PoolSize: 1}) // one instance: what is left behind is found
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".js"), func(t *testing.T) {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, _, _ := strings.Cut(string(source), "\n")
+			want, ok := strings.CutPrefix(head, "// ends: ")
+			if !ok {
+				t.Fatal("the first line does not say how it ends")
+			}
+			p := hostileProgram(string(source))
+			if !strings.Contains(want, string(fault.Timeout)) {
+				p.Limits.Time = time.Minute // it must end for another reason
+			}
+			got, err := e.Run(t.Context(), p, hostileHost())
+			if ended := howEnded(err); !slices.Contains(strings.Split(want, ","), ended) {
+				t.Errorf("ended %s (%v), want %s", ended, err, want)
+			}
+			if got.Memory > memory {
+				t.Errorf("memory of %d bytes, want at most %d", got.Memory, memory)
+			}
+			if n := logBytes(got.Logs); n > p.Limits.Logs {
+				t.Errorf("kept %d bytes of logs, want at most %d", n, p.Limits.Logs)
+			}
+			next, err := e.Run(t.Context(), program("[1, 2, 3].map(x => x * 2)"), testHost())
+			if err != nil || string(next.Result) != "[2,4,6]" {
+				t.Errorf("the next script gave %s, %v", next.Result, err)
+			}
+		})
+	}
+}
+
+func hostileProgram(source string) Program {
+	p := program(source)
+	p.Funcs = append(p.Funcs, Func{Name: "hang", Sync: true})
+	p.Limits = Limits{Time: 60 * time.Millisecond, Logs: 10_000, Calls: 50}
+	return p
+}
+
+// hostileHost has a synchronous function that hangs until its context ends.
+func hostileHost() Host {
+	h := testHost()
+	h.OnSync = func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h
+}
+
+func howEnded(err error) string {
+	if err == nil {
+		return "well"
+	}
+	return string(fault.CodeOf(err))
+}
+
+func logBytes(lines []Line) int {
+	n := 0
+	for _, l := range lines {
+		n += len(l.Text)
+	}
+	return n
+}

@@ -1,0 +1,208 @@
+// Package js runs JavaScript and TypeScript in a sandbox: QuickJS compiled to
+// WebAssembly, on a runtime written in Go. The script is inside an interpreter inside a
+// memory of its own; it reaches the world only through a [Host], and everything it can do
+// to spend time or memory is bounded and can be stopped.
+//
+// An [Engine] compiles the interpreter once and starts scripts from an image of memory in
+// which the realm is ready. [Engine.Run] runs a script once; a [Session] keeps what
+// scripts define from one evaluation to the next, and can be forked, saved and restored.
+package js
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Program is a script and what it finds around it.
+type Program struct {
+	// Source is JavaScript, or TypeScript whose types are stripped. It may use top-level
+	// await. Its result is what it puts into __result__, what it returns, or the value of
+	// its last expression, in this order.
+	Source string
+	// Name stands for the source in stacks. "" means "script.js".
+	Name string
+	// Globals are variables the script finds, by name.
+	Globals map[string]json.RawMessage
+	// Namespaces are global objects below which every path is an asynchronous function of
+	// the host: with "mcp", mcp.files.read({…}) calls the host as "mcp.files.read".
+	Namespaces []string
+	// Funcs are functions of the host with fixed names.
+	Funcs []Func
+	// Resolve is asked for each identifier in the source whether it is a function of the
+	// host, so that thousands of them cost nothing while they are not used. A global that
+	// is there already stays what it is. It may be nil.
+	Resolve func(identifier string) (Func, bool)
+	// Entry is called when the script itself has come to its end; the result is then what
+	// it returns. nil calls nothing.
+	Entry *Entry
+	// OnLine sees each console line when it is written, on the script's goroutine. It may
+	// be nil.
+	OnLine func(Line)
+	Limits Limits
+}
+
+// Entry is a function that a script defines at the top level, to be called from outside.
+type Entry struct {
+	Name     string          // an identifier
+	Argument json.RawMessage // what it is called with; nil is undefined
+}
+
+// Func is a function of the host that a script can call.
+type Func struct {
+	// Name is where the script finds it; dots make objects: "tools.search".
+	Name string
+	// Target is the name the host is called with; "" means Name.
+	Target string
+	// Sync functions return their value, by [Host.CallSync]; others a promise.
+	Sync bool
+	// Hidden functions of a [Module] are for its own source only.
+	Hidden bool
+}
+
+// Limits bound one run. Zero fields have defaults; there is no way to say unlimited.
+type Limits struct {
+	Time     time.Duration // of everything, waiting included; 5 s
+	Memory   int64         // bytes of the script's memory; the engine's, which is also the most
+	Output   int           // bytes of the result as JSON; 1 MiB
+	Logs     int           // bytes of console text kept; 256 KiB
+	Calls    int           // calls of the host, all kinds together; 1,000
+	Parallel int           // asynchronous calls at the same time, more wait; 64
+}
+
+func (l Limits) withDefaults(memory int64) Limits {
+	fill := func(v *int, by int) {
+		if *v <= 0 {
+			*v = by
+		}
+	}
+	fill(&l.Output, 1<<20)
+	fill(&l.Logs, 256<<10)
+	fill(&l.Calls, 1000)
+	fill(&l.Parallel, 64)
+	if l.Time <= 0 {
+		l.Time = 5 * time.Second
+	}
+	if l.Memory <= 0 || l.Memory > memory {
+		l.Memory = memory
+	}
+	return l
+}
+
+// Outcome is what a run leaves, also when it failed.
+type Outcome struct {
+	Result  json.RawMessage // nil when undefined
+	Logs    []Line
+	Dropped int           // console lines beyond Limits.Logs
+	Calls   int           // calls of the host
+	Absent  bool          // Program.Entry was asked for, and the script has no such function
+	Memory  int64         // bytes of memory the script had in the end
+	Took    time.Duration // of the run; start-up of the engine excluded
+}
+
+// Line is one line of console output.
+type Line struct {
+	Level string    `json:"level"` // debug, log, info, warn or error
+	Time  time.Time `json:"time"`  // by the machine's clock
+	Text  string    `json:"text"`
+}
+
+// Host is the one door through which a script reaches the world. Arguments come as a JSON
+// array, whatever their number. A nil answer is undefined in the script. An error becomes
+// an exception with its message and, if it is a fault, its code and hint.
+type Host interface {
+	// Start begins an asynchronous function. It is called on the script's goroutine, in the
+	// order in which the script calls, and must not block. What it returns does the work, on
+	// a goroutine of its own, several at a time, and must return when ctx ends. sleep(ms)
+	// arrives here as "sleep".
+	Start(name string, args json.RawMessage) func(ctx context.Context) (json.RawMessage, error)
+	// Next says which of several calls under way the script hears of next, by its number: 1
+	// is the first that the script made. first waits for whichever has an answer.
+	Next(ctx context.Context, first func(ctx context.Context) (int, error)) (int, error)
+	// CallSync serves a synchronous function; the script stands still meanwhile.
+	CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
+	// Now is the clock that Date reads. It must not block.
+	Now(ctx context.Context) time.Time
+	// Seed starts Math.random, asked once in a run that uses it. It must not block.
+	Seed(ctx context.Context) uint64
+}
+
+// HostFuncs is a Host made of functions. Those left nil are plain: no such function, a
+// real sleep, the machine's clock, a random seed.
+type HostFuncs struct {
+	OnCall func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
+	OnSync func(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error)
+	OnNow  func(ctx context.Context) time.Time
+	OnSeed func(ctx context.Context) uint64
+}
+
+// Start asks OnCall, on the call's own goroutine; without it only "sleep" exists.
+func (h HostFuncs) Start(name string, args json.RawMessage) func(context.Context) (json.RawMessage, error) {
+	return func(ctx context.Context) (json.RawMessage, error) { return h.call(ctx, name, args) }
+}
+
+// Next takes answers as they come.
+func (h HostFuncs) Next(ctx context.Context, first func(context.Context) (int, error)) (int, error) {
+	return first(ctx)
+}
+
+func (h HostFuncs) call(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case h.OnCall != nil:
+		return h.OnCall(ctx, name, args)
+	case name == "sleep":
+		return nil, Sleep(ctx, args)
+	default:
+		return nil, fault.New(fault.ToolNotFound, "no function %s", name)
+	}
+}
+
+// CallSync asks OnSync.
+func (h HostFuncs) CallSync(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+	if h.OnSync == nil {
+		return nil, fault.New(fault.ToolNotFound, "no function %s", name)
+	}
+	return h.OnSync(ctx, name, args)
+}
+
+// Now asks OnNow, or the machine.
+func (h HostFuncs) Now(ctx context.Context) time.Time {
+	if h.OnNow == nil {
+		return time.Now()
+	}
+	return h.OnNow(ctx)
+}
+
+// Seed asks OnSeed, or chance.
+func (h HostFuncs) Seed(ctx context.Context) uint64 {
+	if h.OnSeed == nil {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		return binary.LittleEndian.Uint64(b[:])
+	}
+	return h.OnSeed(ctx)
+}
+
+// Sleep serves sleep(ms) in real time: args is the JSON array [ms]. It ends early with
+// ctx, whose deadline bounds it.
+func Sleep(ctx context.Context, args json.RawMessage) error {
+	var ms []float64
+	if err := json.Unmarshal(args, &ms); err != nil || len(ms) != 1 || ms[0] < 0 {
+		return fault.New(fault.InvalidParams, "sleep takes a number of milliseconds")
+	}
+	const longest = float64(24 * time.Hour / time.Millisecond)
+	timer := time.NewTimer(time.Duration(min(ms[0], longest) * float64(time.Millisecond)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var _ Host = HostFuncs{}

@@ -1,0 +1,146 @@
+package js
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// A snapshot is a head, then the session compressed: the length of its notes as JSON, the
+// notes, the size of memory, and each page with its index before it.
+const snapshotMagic = "LNJS\x01"
+
+// Snapshot gives the session as bytes. They can be restored by an engine that is built
+// from the same module and prelude, in any process. It takes the state before an
+// evaluation that is under way.
+func (s *Session) Snapshot(ctx context.Context) ([]byte, error) {
+	m, err := s.engine.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.engine.underway.done()
+	now := s.now()
+	if now.image == nil {
+		now.image = &image{size: m.template.size}
+	}
+	var b bytes.Buffer
+	b.WriteString(snapshotMagic)
+	b.Write(m.fingerprint[:])
+	w, err := flate.NewWriter(&b, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(now.write(w), w.Close()); err != nil {
+		return nil, fmt.Errorf("save the session: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// notes are what a session knows besides its memory.
+type notes struct {
+	Maps  sourceMaps `json:"maps"`
+	Turns int        `json:"turns"`
+}
+
+func (s state) write(w io.Writer) error {
+	known, err := json.Marshal(notes{s.maps, s.turns})
+	if err != nil {
+		return err
+	}
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(known)))
+	head = append(head, known...)
+	head = binary.LittleEndian.AppendUint64(head, s.image.size)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(s.image.pages)))
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	for _, p := range s.image.pages {
+		index := binary.LittleEndian.AppendUint32(nil, p.index)
+		if _, err := w.Write(append(index, p.data...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Restore makes a session from a snapshot. Bytes that are not one, or that another build
+// of the engine made, are refused.
+func (e *Engine) Restore(ctx context.Context, snapshot []byte) (*Session, error) {
+	m, err := e.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer e.underway.done()
+	body, ok := bytes.CutPrefix(snapshot, []byte(snapshotMagic))
+	if !ok || len(body) < len(m.fingerprint) {
+		return nil, fault.New(fault.InvalidParams, "restore a session: these bytes are no snapshot of this version")
+	}
+	if !bytes.Equal(body[:len(m.fingerprint)], m.fingerprint[:]) {
+		return nil, fault.New(fault.Conflict, "restore a session: the snapshot was made by another build of the JavaScript engine").
+			WithHint("start a new session: snapshots do not outlive the engine they were made by")
+	}
+	s, err := readState(flate.NewReader(bytes.NewReader(body[len(m.fingerprint):])), m)
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "restore a session")
+	}
+	return newSession(e, s), nil
+}
+
+// readState reads what write wrote, trusting nothing.
+func readState(r io.Reader, m *machine) (state, error) {
+	var s state
+	var length uint32
+	if err := binary.Read(r, binary.LittleEndian, &length); err != nil {
+		return s, err
+	}
+	const longest = 16 << 20
+	if length > longest {
+		return s, errors.New("broken notes")
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return s, err
+	}
+	var known notes
+	if err := json.Unmarshal(text, &known); err != nil {
+		return s, err
+	}
+	s.maps, s.turns = known.Maps, known.Turns
+	var head struct {
+		Size  uint64
+		Pages uint32
+	}
+	if err := binary.Read(r, binary.LittleEndian, &head); err != nil {
+		return s, err
+	}
+	if head.Size < m.template.size || head.Size > m.limit || head.Size%wasmPage != 0 || head.Pages > pageCount(head.Size) {
+		return s, fmt.Errorf("memory of %d bytes does not fit", head.Size)
+	}
+	s.image = &image{size: head.Size}
+	return s, s.image.readPages(r, head.Pages)
+}
+
+func (img *image) readPages(r io.Reader, count uint32) error {
+	for next := uint32(0); count > 0; count-- {
+		p := page{data: make([]byte, pageSize)}
+		if err := binary.Read(r, binary.LittleEndian, &p.index); err != nil {
+			return err
+		}
+		if p.index < next || p.index >= pageCount(img.size) {
+			return errors.New("pages out of order")
+		}
+		if _, err := io.ReadFull(r, p.data); err != nil {
+			return err
+		}
+		img.pages = append(img.pages, p)
+		next = p.index + 1
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+// Package artifact is the artifact module of scripts: where the content of what
+// people and scripts made is.
+package artifact
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed artifact.md
+var page string
+
+// Module is the global artifact.
+func Module() host.Module {
+	return host.Module{Name: "artifact", Page: page, Funcs: []host.Func{
+		{Name: "path", Kind: host.Read, Effect: path},
+		{Name: "content_hash", Kind: host.Read, Effect: contentHash},
+	}}
+}
+
+func find(ctx context.Context, w *host.World, args host.Args) (host.Content, error) {
+	id, err := args.String(1)
+	if err != nil {
+		return host.Content{}, err
+	}
+	contents, err := w.Store()
+	if err != nil {
+		return host.Content{}, err
+	}
+	return contents.Artifact(ctx, id)
+}
+
+func path(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	c, err := find(ctx, w, args)
+	if err == nil && c.Path == "" {
+		err = fault.New(fault.Unavailable, "contents are not files here").WithHint("use cas.read(artifact.content_hash(id))")
+	}
+	return []host.Value{c.Path}, err
+}
+
+func contentHash(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	c, err := find(ctx, w, args)
+	return []host.Value{c.Hash.String()}, err
+}

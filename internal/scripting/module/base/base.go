@@ -1,0 +1,44 @@
+// Package base is what every script has without asking: print and its kin, and
+// a few small functions for lists and tables.
+package base
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed base.md
+var page string
+
+//go:embed prelude.lua
+var prelude string
+
+//go:embed prelude.js
+var preludeJS string
+
+// Module is the globals print, eprint, map, filter, reduce, repr and
+// table.is_array.
+func Module() host.Module {
+	return host.Module{Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+		{Name: "__print", Hidden: true, Kind: host.Observe, Effect: say},
+	}}
+}
+
+// say(stream, text, level?) keeps a line of output.
+func say(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	stream, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	text, err := args.String(2)
+	if err != nil {
+		return nil, err
+	}
+	level, err := args.OptString(3, "")
+	if err != nil {
+		return nil, err
+	}
+	return nil, w.Output.Print(stream, level, text, w.Clock.Now())
+}

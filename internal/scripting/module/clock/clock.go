@@ -1,0 +1,57 @@
+// Package clock is the clock module of scripts: the run's own time.
+package clock
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed clock.md
+var page string
+
+// Module is the global clock.
+func Module() host.Module {
+	return host.Module{Name: "clock", Page: page, Funcs: []host.Func{
+		{Name: "now", Kind: host.Moment, Effect: now},
+		{Name: "advance", Kind: host.Moment, Effect: advance},
+		{Name: "sleep", Kind: host.Moment, Effect: sleep, Waits: true},
+	}}
+}
+
+func now(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+	return []host.Value{w.Clock.Milliseconds()}, nil
+}
+
+func advance(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	milliseconds, err := duration(args)
+	if err != nil {
+		return nil, err
+	}
+	w.Clock.Advance(milliseconds)
+	return []host.Value{w.Clock.Milliseconds()}, nil
+}
+
+func sleep(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	milliseconds, err := duration(args)
+	if err != nil {
+		return nil, err
+	}
+	return nil, w.Clock.Sleep(ctx, time.Duration(milliseconds)*time.Millisecond)
+}
+
+// duration reads the one argument: milliseconds, not negative, since a run's
+// time never goes back.
+func duration(args host.Args) (int64, error) {
+	milliseconds, err := args.Float(1)
+	if err != nil {
+		return 0, err
+	}
+	if milliseconds < 0 || milliseconds > 1e12 {
+		return 0, fault.New(fault.InvalidParams, "%s: %v milliseconds is not a time one can wait", args.Func, milliseconds)
+	}
+	return int64(milliseconds), nil
+}

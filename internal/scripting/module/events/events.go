@@ -1,0 +1,113 @@
+// Package events is what scripts hear and say: on(type, fn) subscribes to what
+// happens in the house, emit(type, data) tells others. Handlers run on the
+// script's own state, when it waits for events.
+package events
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed events.md
+var page string
+
+//go:embed prelude.lua
+var prelude string
+
+//go:embed prelude.js
+var preludeJS string
+
+// Module is the global events, and on and emit.
+func Module() host.Module {
+	return host.Module{Name: "events", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
+		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: want},
+		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: hook},
+		{Name: "__next", Hidden: true, Kind: host.Moment, Effect: next, Waits: true},
+		{Name: "emit", Kind: host.Write, Effect: emit},
+	}}
+}
+
+// want(type) listens to one more type of events from now on.
+func want(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	kind, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	return nil, w.Listener.Want(kind)
+}
+
+// heard is an event as handlers get it.
+type heard struct {
+	Type string `json:"type"`
+	Seq  uint64 `json:"seq"`
+	Time int64  `json:"time"` // milliseconds since 1970
+	Data any    `json:"data"`
+}
+
+// next(milliseconds) waits for an event; below zero without end. No values mean
+// that none came.
+func next(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	milliseconds, err := args.Float(1)
+	if err != nil {
+		return nil, err
+	}
+	e, ok, err := w.Listener.Next(ctx, w.Clock, time.Duration(milliseconds*float64(time.Millisecond)))
+	if err != nil || !ok {
+		return nil, err
+	}
+	table, err := Table(e)
+	return []host.Value{table}, err
+}
+
+// Table is an event as handlers get it.
+func Table(e event.Event) (host.Value, error) {
+	return host.Table(heard{Type: e.Type, Seq: e.Seq, Time: e.Time.UnixMilli(), Data: e.Data})
+}
+
+// hook() says whether hooks can be set from here.
+func hook(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	if !w.Resident {
+		return nil, fault.New(fault.Denied, "on: hooks are set in startup.lua only").
+			WithHint("a script hears of calls by on(\"tool.*\", fn)")
+	}
+	return nil, nil
+}
+
+// Said is an event a script made.
+type Said struct {
+	kind string
+	data json.RawMessage
+}
+
+// EventType is what the script called it.
+func (s Said) EventType() string { return s.kind }
+
+// MarshalJSON writes what the script gave with it.
+func (s Said) MarshalJSON() ([]byte, error) { return s.data, nil }
+
+var scriptType = lazy.Regexp(`^script(\.[A-Za-z0-9_-]+)+$`)
+
+// emit(type, data) publishes an event of a script's own.
+func emit(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	kind, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	if !scriptType().MatchString(kind) {
+		return nil, fault.New(fault.InvalidParams, "emit: %q is not for scripts to say", kind).
+			WithHint("events of scripts are called \"script.\" and dotted words, such as \"script.mix.done\"")
+	}
+	data, err := json.Marshal(args.At(2))
+	if err != nil {
+		return nil, fault.New(fault.InvalidParams, "emit: %v", err)
+	}
+	w.Events.Publish(Said{kind: kind, data: data})
+	return nil, nil
+}

@@ -1,0 +1,112 @@
+// Package tools is the tools module of scripts: finding tools and reading what
+// they take, which upstream servers there are, and adding and removing them.
+package tools
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+//go:embed tools.md
+var page string
+
+//go:embed prelude.js
+var preludeJS string
+
+// Module is the global tools.
+func Module() host.Module {
+	return host.Module{Name: "tools", Page: page, JS: preludeJS, Funcs: []host.Func{
+		{Name: "search", Kind: host.Read, Effect: search},
+		{Name: "describe", Kind: host.Read, Effect: describe},
+		{Name: "mcp_add", Kind: host.Repeat, Effect: add},
+		{Name: "mcp_remove", Kind: host.Repeat, Effect: remove},
+		{Name: "mcp_status", Kind: host.Read, Effect: status},
+		{Name: "mcp_list", Kind: host.Read, Effect: list},
+		{Name: "alias_tool", Kind: host.Repeat, Effect: aliasTool},
+		{Name: "set_tool_priority", Kind: host.Repeat, Effect: setPriority},
+	}}
+}
+
+func add(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	name, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	if w.Upstreams == nil {
+		return nil, noUpstreams(args)
+	}
+	if _, table := args.At(2).(json.RawMessage); table {
+		return nil, addCommand(ctx, w, name, args)
+	}
+	url, err := args.String(2)
+	if err != nil {
+		return nil, err
+	}
+	return nil, w.Upstreams.Add(ctx, name, url)
+}
+
+// addCommand adds a server that is a program, where that is allowed.
+func addCommand(ctx context.Context, w *host.World, name string, args host.Args) error {
+	var want struct {
+		host.Command
+		URL string `json:"url"`
+	}
+	if err := args.Decode(2, &want); err != nil {
+		return err
+	}
+	if want.URL != "" {
+		return w.Upstreams.Add(ctx, name, want.URL)
+	}
+	commander, ok := w.Upstreams.(host.Commander)
+	if !ok {
+		return fault.New(fault.Denied, "%s: programs may not be started from here", args.Func).
+			WithHint("add them in luanette.toml, in startup.lua or on the command line")
+	}
+	if want.Command.Command == "" {
+		return fault.New(fault.InvalidParams, "bad argument #2 to '%s' (no command in the table)", args.Func).
+			WithHint("give a url, or a table with command and args")
+	}
+	return commander.AddCommand(ctx, name, want.Command)
+}
+
+func remove(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	name, err := args.String(1)
+	if err != nil {
+		return nil, err
+	}
+	if w.Upstreams == nil {
+		return nil, noUpstreams(args)
+	}
+	removed, err := w.Upstreams.Remove(ctx, name)
+	return []host.Value{removed}, err
+}
+
+func status(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	name, err := args.String(1)
+	if err != nil || w.Upstreams == nil {
+		return []host.Value{nil}, err
+	}
+	found, ok := w.Upstreams.Status(name)
+	if !ok {
+		return []host.Value{nil}, nil
+	}
+	table, err := host.Table(found)
+	return []host.Value{table}, err
+}
+
+func list(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+	all := []host.UpstreamStatus{}
+	if w.Upstreams != nil {
+		all = append(all, w.Upstreams.List()...)
+	}
+	table, err := host.Table(all)
+	return []host.Value{table}, err
+}
+
+func noUpstreams(args host.Args) error {
+	return fault.New(fault.Unavailable, "%s: this run cannot change upstreams", args.Func)
+}

@@ -1,0 +1,80 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// CommandOptions say which programs scripts may start, and how.
+type CommandOptions struct {
+	Allow   []string      // names of programs; "*" allows all
+	Dir     string        // where they run
+	Env     []string      // their whole environment, as KEY=value
+	Limit   int           // most bytes kept of each output; 0 means 1 MiB
+	Timeout time.Duration // longest run; 0 means 30 s
+}
+
+// Programs starts programs for scripts.
+type Programs struct{ options CommandOptions }
+
+// NewPrograms allows what options say; it is nil when that is nothing.
+func NewPrograms(o CommandOptions) host.Commands {
+	if len(o.Allow) == 0 {
+		return nil
+	}
+	if o.Limit == 0 {
+		o.Limit = 1 << 20
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return &Programs{options: o}
+}
+
+// Run runs a program to its end, or until it took too long or ctx is done.
+func (p *Programs) Run(ctx context.Context, name string, args []string) (host.CommandOutcome, error) {
+	o := p.options
+	if !slices.Contains(o.Allow, name) && !slices.Contains(o.Allow, "*") {
+		return host.CommandOutcome{}, fault.New(fault.Denied, "run %s: scripts may not start it", name).
+			WithHint("allow it in the configuration with scripts.commands; allowed now: %v", o.Allow)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fault.New(fault.Unavailable, "run %s: it took longer than %s", name, o.Timeout))
+	defer cancel()
+	out, errs := &head{left: o.Limit}, &head{left: o.Limit}
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir, command.Env = o.Dir, append([]string{}, o.Env...)
+	command.Stdout, command.Stderr = out, errs
+	command.WaitDelay = time.Second
+	err := command.Run()
+	if ctx.Err() != nil {
+		return host.CommandOutcome{}, context.Cause(ctx)
+	}
+	outcome := host.CommandOutcome{Stdout: string(out.kept), Stderr: string(errs.kept)}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		outcome.Status = exit.ExitCode()
+	case err != nil:
+		return host.CommandOutcome{}, fault.Wrap(fault.Unavailable, err, "run %s", name)
+	}
+	return outcome, nil
+}
+
+// head keeps the beginning of what is written to it.
+type head struct {
+	kept []byte // no embedded buffer: its ReadFrom would go round Write
+	left int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	keep := p[:min(len(p), h.left)]
+	h.left -= len(keep)
+	h.kept = append(h.kept, keep...)
+	return len(p), nil
+}

@@ -1,0 +1,87 @@
+package script
+
+import (
+	"context"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// ScriptKey is the key in a published tool's _meta under which stands which
+// script it is.
+const ScriptKey = "luanette/script"
+
+// define writes the tool's definition from the script's description.
+func (p *publication) define() {
+	d := &p.description
+	info := tool.Info{
+		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
+		Input: d.Schema(), Hints: d.Hints, Inside: true,
+	}
+	raw := wire.SetText(nil, "name", info.Name)
+	if info.Title != "" {
+		raw = wire.SetText(raw, "title", info.Title)
+	}
+	raw = wire.SetText(raw, "description", info.Description)
+	raw = wire.Set(raw, "inputSchema", info.Input)
+	raw = wire.Set(raw, "annotations", encode(d.Hints.Annotations()))
+	raw = wire.Set(raw, "_meta", wire.Set(nil, ScriptKey, encode(map[string]any{"hash": p.Hash, "version": p.Version.Version})))
+	info.Raw = raw
+	p.info = info
+}
+
+// toolText is what a model reads of the tool.
+func (d *Description) toolText(name string) string {
+	text := d.Description
+	if text == "" {
+		text = "Runs the script " + name + "."
+	}
+	if d.Returns != "" {
+		text = strings.TrimRight(text, " \n") + "\nReturns: " + d.Returns
+	}
+	return text
+}
+
+// toolName is what a tool may be called: every client takes it, and our own
+// prefixes fit before it.
+var toolName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
+
+// checkOwner refuses to change what a name stands for to all but who published it:
+// others call it with rights of their own, which somebody else's script would have.
+func (p *Published) checkOwner(ctx context.Context, name string) error {
+	now := p.list.Load().byName[name]
+	if who := principal.Of(ctx); now != nil && !who.Owns(now.Publisher) {
+		return fault.New(fault.Denied, "publish: %s was published by somebody else", name).
+			WithHint("choose another name; who published it, or an administrator, may change it")
+	}
+	return nil
+}
+
+// checkName tells whether a script of that origin may have the name.
+func (p *Published) checkName(name, origin string) error {
+	switch {
+	case name == "":
+		return fault.New(fault.InvalidParams, "publish: the script has no name").
+			WithHint("give a name, or let describe() return one")
+	case !toolName().MatchString(name) || strings.Contains(name, "__"):
+		return fault.New(fault.InvalidParams, "publish: %q cannot be a tool's name", name).
+			WithHint("use a letter, then at most 47 letters, digits, - or single _")
+	case p.options.Reserved != nil && p.options.Reserved(name):
+		return fault.New(fault.Conflict, "publish: %s is one of our own tools", name).WithHint("choose another name")
+	}
+	now := p.list.Load().byName[name]
+	switch {
+	case now == nil || now.origin == origin:
+		return nil
+	case now.origin == "":
+		return fault.New(fault.Conflict, "publish: %s was published by somebody else", name).
+			WithHint("choose another name in %s, or withdraw the other with script_unpublish", origin)
+	default:
+		return fault.New(fault.Conflict, "publish: %s belongs to the file %s", name, now.origin).
+			WithHint("choose another name, or change that file")
+	}
+}

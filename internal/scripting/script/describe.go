@@ -1,0 +1,188 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// Description is what a script says of itself in describe().
+type Description struct {
+	Defined     bool // the script has a describe(); else everything here is empty
+	Name        string
+	Title       string
+	Description string
+	Params      []Param // as the script orders them
+	AnyParams   bool    // params are not described: whatever comes is passed on
+	Returns     string
+	Tags        []string
+	Hints       tool.Hints
+	Warnings    []string // what was not understood and is ignored
+}
+
+// NoDescription is what is said of a script without a describe().
+const NoDescription = "Script does not define a describe() function"
+
+// describing bounds what a script may use to say what it is.
+var describing = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 10, Calls: 1000}
+
+// Describe runs a script with no effects allowed and asks it what it is. The
+// error is an *Error that tells why it cannot say. Of the request only the source
+// counts, with its name, hash and language.
+func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) {
+	of = r.inLanguage(ctx, of)
+	q := Request{
+		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
+		Door:   host.Closed("the script is being described"),
+		Limits: describing,
+		entry:  &entry{name: "describe", optional: true},
+	}
+	if !strings.Contains(q.Source, "describe") { // it cannot define what it does not name
+		return Description{AnyParams: true}, r.compiles(ctx, q)
+	}
+	outcome, err := r.Run(ctx, q)
+	if err != nil {
+		return Description{}, err
+	}
+	if q.entry.absent {
+		return Description{AnyParams: true}, nil
+	}
+	d, err := readDescription(outcome.Result)
+	if err != nil {
+		return Description{}, &Error{
+			Kind: Misdescribed, Script: q.label(), Message: err.Error(), Troubleshooting: r.advice(q, Misdescribed), cause: err, language: q.language(),
+		}
+	}
+	return d, nil
+}
+
+// compiles tells whether the source is of its language at all.
+func (r *Runner) compiles(ctx context.Context, q Request) error {
+	engine, err := r.engineFor(q)
+	if err == nil {
+		err = engine.compile(ctx, q)
+	}
+	if err != nil {
+		return r.explain(ctx, q, err)
+	}
+	return nil
+}
+
+// readDescription reads what describe() returned.
+func readDescription(raw json.RawMessage) (Description, error) {
+	d := Description{Defined: true, AnyParams: true}
+	if !wire.IsObject(raw) {
+		return d, fmt.Errorf("describe() must return a table with named fields, it returned %s", typeOf(raw))
+	}
+	var problem error
+	wire.Each(raw, func(key string, value json.RawMessage) bool {
+		problem = d.read(key, value)
+		return problem == nil
+	})
+	return d, problem
+}
+
+// read takes one field of what describe() returned.
+func (d *Description) read(key string, value json.RawMessage) (err error) {
+	switch key {
+	case "name":
+		d.Name, err = textField(key, value)
+	case "title":
+		d.Title, err = textField(key, value)
+	case "description":
+		d.Description, err = textField(key, value)
+	case "returns":
+		d.Returns = string(value)
+		if text, ok := wire.Text(value); ok {
+			d.Returns = text
+		}
+	case "params":
+		d.AnyParams = false
+		d.Params, err = readParams(value)
+		for i := range d.Params {
+			d.warn(d.Params[i].misgivings())
+		}
+	case "tags":
+		if json.Unmarshal(value, &d.Tags) != nil {
+			err = errors.New("describe().tags must be a list of strings")
+		}
+	case "annotations":
+		err = d.readAnnotations(value)
+	default:
+		d.warn("describe()." + key + " is not known and ignored")
+	}
+	return err
+}
+
+func (d *Description) warn(text string) {
+	if text != "" {
+		d.Warnings = append(d.Warnings, text)
+	}
+}
+
+// readAnnotations reads a script's claims about its behaviour.
+func (d *Description) readAnnotations(raw json.RawMessage) (err error) {
+	if !wire.IsObject(raw) && string(raw) != "[]" {
+		return fmt.Errorf("describe().annotations must be a table, it is a %s", typeOf(raw))
+	}
+	wire.Each(raw, func(key string, value json.RawMessage) bool {
+		yes := string(value) == "true"
+		if typeOf(value) != "boolean" && key != "title" {
+			err = fmt.Errorf("describe().annotations.%s must be true or false", key)
+			return false
+		}
+		switch key {
+		case "read_only":
+			d.Hints.ReadOnly = yes
+		case "idempotent":
+			d.Hints.Idempotent = yes
+		case "destructive":
+			d.Hints.NonDestructive = !yes
+		case "open_world":
+			d.Hints.ClosedWorld = !yes
+		case "title":
+			d.Title, err = textField("annotations.title", value)
+		default:
+			d.warn("describe().annotations." + key + " is not known and ignored")
+		}
+		return err == nil
+	})
+	return err
+}
+
+func textField(key string, value json.RawMessage) (string, error) {
+	text, ok := wire.Text(value)
+	if !ok {
+		return "", fmt.Errorf("describe().%s must be a string, it is a %s", key, typeOf(value))
+	}
+	return text, nil
+}
+
+// typeOf is a JSON value's type in the words of params: string, number, boolean,
+// object, array or nil.
+func typeOf(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "nil"
+	}
+	switch raw[0] {
+	case '"':
+		return "string"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "nil"
+	default:
+		return "number"
+	}
+}

@@ -1,0 +1,126 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/examples/scripts"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/tools/catalog"
+)
+
+// exhibition publishes all examples over the stand-in servers.
+func exhibition(t *testing.T) (printery, *hootenanny) {
+	t.Helper()
+	folder := t.TempDir()
+	music := newHootenanny(t, folder)
+	database, err := db.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "test.db"), db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = database.Close() })
+	tools := catalog.New(catalog.Options{Sources: []tool.Source{&struct{ tool.Source }{standIns(music)}}})
+	bus := event.New(event.BusOptions{})
+	seen := newTraces()
+	d := newDrawer()
+	runner := bench(t, func(o *Options) {
+		o.Language = func(_ context.Context, hash cas.Ref) string { return d.languages[hash] }
+		o.Tools, o.Events, o.Files = tools, bus, host.FilesOptions{Read: []string{folder}}
+		o.Tracer, o.Meter = seen.tracer(), seen.meter()
+	})
+	published, err := OpenPublished(t.Context(), database, runner, d, PublishedOptions{Changed: tools.Refresh, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Add(published)
+	p := printery{published, d, tools, bus}
+	files, err := fs.Glob(scripts.Files, "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		source, err := scripts.Files.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first, _, _ := strings.Cut(string(source), "\n"); !strings.HasPrefix(first, "-- ") && !strings.HasPrefix(first, "// ") {
+			t.Errorf("%s does not begin with what it shows", file)
+		}
+		d.languages[cas.Sum(source)] = LanguageOf(file)
+		p.publish(t, string(source), strings.TrimSuffix(file, filepath.Ext(file)))
+		if file == "tool_call.lua" {
+			p.publish(t, string(source), "")
+		}
+	}
+	return p, music
+}
+
+var hashes = regexp.MustCompile(`[0-9a-f]{64}`)
+
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	p, music := exhibition(t)
+	for _, c := range []struct{ name, args, want string }{
+		{"hello", `{}`, `{"greeting":"Hello, Hootenanny!"}`},
+		{"hello", `{"name":"Ada"}`, `{"greeting":"Hello, Ada!"}`},
+		{"tool_call", `{"style":"ambient"}`, `{"success":true,"job_id":"job-1"}`},
+		{"multi_variation", `{"variation_set_id":"s","count":1}`, `{"variations":[{"job_id":"job-2","model":"base","tags":["temp:0.9"],"temperature":0.8999999999999999,"variation_index":1,"variation_set_id":"s"}]}`},
+		{"midi_transpose", `{"input_hash":"abc123def456"}`, `{"hash":"HASH","events":10}`},
+		{"otel_example", `{"text":"one two  three"}`, `{"words":3,"trace_id":"a1000000000000000000000000000001"}`},
+		{"error_example", `{"kind":"caught"}`, `{"ok":false,"message":"caught in time"}`},
+		{"parallel_fanout", `{"hashes":["abc123def456","nothing"],"limit":2}`, `{"files":[{"hash":"abc123def456","path":"PATH"},{"hash":"nothing","error":"hootenanny.cas_inspect: not_found: nothing under nothing"}],"count":2}`},
+		{"fanout", `{"hashes":["abc123def456","nothing"]}`, `{"files":[{"hash":"abc123def456","path":"PATH"},{"hash":"nothing","error":"hootenanny.cas_inspect: not_found: nothing under nothing"}],"count":2}`},
+		{"transpose", `{"input_hash":"abc123def456"}`, `{"hash":"HASH","events":10}`},
+		{"meta_tool", `{"style":"jazz"}`, `{"job_id":"job-3","completed":[{"job_id":"job-3","status":"complete"}]}`},
+	} {
+		got := p.call(t, c.name, c.args)
+		text := strings.ReplaceAll(hashes.ReplaceAllString(string(got.Structured), "HASH"), music.song, "PATH")
+		if got.IsError || text != c.want {
+			t.Errorf("%s %s\n got %s %s\nwant %s", c.name, c.args, text, got.Text(), c.want)
+		}
+	}
+	for kind, want := range map[string]string{
+		"raise": "something the script does not like", "nil": "attempt to index a nil value (global 'nothing')",
+		"type": "attempt to perform arithmetic on a table value", "tool": "Did you mean 'orpheus_generate'?",
+	} {
+		got := p.call(t, "error_example", `{"kind":"`+kind+`"}`)
+		if !got.IsError || !strings.Contains(got.Text(), want) {
+			t.Errorf("error_example %s\n got %s\nwant %s", kind, got.Text(), want)
+		}
+	}
+}
+
+func TestExampleThatWaitsForEvents(t *testing.T) {
+	t.Parallel()
+	p, _ := exhibition(t)
+	sub := p.bus.Subscribe(event.Options{Types: []string{"script.mix.done.waiting"}})
+	defer sub.Close()
+	answer := make(chan tool.View, 1)
+	go func() { answer <- p.call(t, "event_hook", `{"count":2}`) }()
+	if _, err := sub.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, song := range []string{"one", "two"} {
+		if _, err := p.runner.Run(t.Context(), Request{Source: `emit("script.mix.done", { song = "` + song + `" })`}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := <-answer
+	var result struct {
+		Heard    []struct{ Song string }
+		Complete bool
+	}
+	if err := json.Unmarshal(got.Structured, &result); err != nil || !result.Complete || len(result.Heard) != 2 || result.Heard[1].Song != "two" {
+		t.Errorf("event_hook = %s %s", got.Structured, got.Text())
+	}
+}

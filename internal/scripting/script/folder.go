@@ -1,0 +1,165 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/cas"
+)
+
+// Keeper stores scripts: content, the file it was, and what it replaces.
+type Keeper interface {
+	Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error)
+}
+
+// Folder publishes the scripts of a folder, *.lua, *.js and *.ts in it, each as the tool its
+// describe() names. It does not watch: whoever does calls Sync.
+type Folder struct {
+	dir       string
+	published *Published
+	keeper    Keeper
+	log       *slog.Logger
+
+	mu       sync.Mutex
+	seen     map[string]cas.Ref // what of each file was tried last
+	problems map[string]error   // and why it was refused
+}
+
+// NewFolder is the scripts of dir, which need not exist.
+func NewFolder(dir string, published *Published, keeper Keeper, log *slog.Logger) *Folder {
+	return &Folder{dir: dir, published: published, keeper: keeper, log: log, seen: map[string]cas.Ref{}, problems: map[string]error{}}
+}
+
+// Sync brings what is published in line with the folder: new and changed files
+// are published, those that are gone are withdrawn. A file that cannot be
+// published is told to the log once, and its last good version stays. The error
+// tells only that the folder itself could not be read.
+func (f *Folder) Sync(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	files, err := f.files()
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "read scripts folder")
+	}
+	known := f.published.origins()
+	for file, content := range files {
+		f.offer(ctx, file, content, known[file])
+	}
+	for file, one := range known {
+		if _, there := files[file]; there {
+			continue
+		}
+		if _, seen := f.seen[file]; seen || !f.published.options.Shared { // else it is in another node's folder
+			f.withdraw(ctx, file, one)
+		}
+	}
+	for file := range f.seen {
+		if _, there := files[file]; !there {
+			delete(f.seen, file)
+			delete(f.problems, file)
+		}
+	}
+	return nil
+}
+
+// Problems are the files that could not be published, with why.
+func (f *Folder) Problems() map[string]error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	copied := make(map[string]error, len(f.problems))
+	for file, err := range f.problems {
+		copied[file] = err
+	}
+	return copied
+}
+
+// files reads the scripts of the folder. One that cannot be read, or is half
+// written, is read again when it changes.
+func (f *Folder) files() (map[string][]byte, error) {
+	entries, err := os.ReadDir(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, entry := range entries {
+		name := entry.Name()
+		if entry.IsDir() || LanguageOf(name) == "" || strings.HasPrefix(name, ".") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it went while we looked
+			}
+			return nil, err
+		}
+		files[name] = content
+	}
+	return files, nil
+}
+
+// offer publishes one file, unless it is what was tried last.
+func (f *Folder) offer(ctx context.Context, file string, content []byte, now *publication) {
+	hash := cas.Sum(content)
+	if f.seen[file] == hash {
+		return
+	}
+	f.seen[file] = hash
+	delete(f.problems, file)
+	if now != nil && now.Hash == hash {
+		return
+	}
+	version, err := f.publish(ctx, file, content, now)
+	if err != nil {
+		f.problems[file] = err
+		f.log.WarnContext(ctx, "script file cannot be published", "file", file, "kept", keptVersion(now), "error", err)
+		return
+	}
+	if now != nil && now.Name != version.Name { // describe() gave it another name
+		f.withdraw(ctx, file, now)
+	}
+	f.log.InfoContext(ctx, "script file published", "file", file, "tool", version.Name, "version", version.Version)
+}
+
+func (f *Folder) publish(ctx context.Context, file string, content []byte, now *publication) (Version, error) {
+	if len(content) > MaxSource {
+		return Version{}, fault.New(fault.Limit, "the file has %d bytes", len(content)).WithHint("a script has at most %d", MaxSource)
+	}
+	var parent cas.Ref
+	if now != nil {
+		parent = now.Hash
+	}
+	if _, err := f.published.runner.Describe(ctx, Request{Source: string(content), Name: file}); err != nil {
+		return Version{}, err // before it is stored: every save of an editor is not worth keeping
+	}
+	hash, err := f.keeper.Keep(ctx, content, file, parent)
+	if err != nil {
+		return Version{}, err
+	}
+	return f.published.Publish(ctx, Publication{Hash: hash, Publisher: "scripts folder", Origin: file})
+}
+
+func (f *Folder) withdraw(ctx context.Context, file string, one *publication) {
+	if _, err := f.published.Unpublish(ctx, one.Name); err != nil {
+		f.log.WarnContext(ctx, "script of a removed file cannot be withdrawn", "file", file, "tool", one.Name, "error", err)
+		return
+	}
+	f.log.InfoContext(ctx, "script of a file withdrawn", "file", file, "tool", one.Name)
+}
+
+func keptVersion(now *publication) int {
+	if now == nil {
+		return 0
+	}
+	return now.Version.Version
+}

@@ -1,0 +1,46 @@
+package script
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+func TestCallersHearWhatIsSaidWhileItRuns(t *testing.T) {
+	t.Parallel()
+	var heard []string
+	caller := &tool.Caller{Log: func(l tool.Log) { heard = append(heard, l.Logger+" "+l.Level+" "+string(l.Data)) }}
+	outcome, err := bench(t, nil).Run(t.Context(), Request{
+		Source: "print('a', 1) eprint('b') log.debug('c') log.warn('d') for i = 1, 2000 do print(i) end", Caller: caller,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`script info {"number":1,"stream":"stdout","text":"a\t1"}`,
+		`script notice {"number":2,"stream":"stderr","text":"b"}`,
+		`script debug {"number":3,"stream":"log","text":"c"}`,
+		`script warning {"number":4,"stream":"log","text":"d"}`,
+	}
+	for i := range want {
+		if heard[i] != want[i] {
+			t.Errorf("heard %s, want %s", heard[i], want[i])
+		}
+	}
+	if len(heard) != liveLines || len(outcome.Output) != 2004 {
+		t.Errorf("%d lines heard, %d kept", len(heard), len(outcome.Output))
+	}
+}
+
+func TestWhoeverWatchesHearsAlone(t *testing.T) {
+	t.Parallel()
+	var watched []string
+	_, err := bench(t, nil).Run(t.Context(), Request{
+		Source: "print('a')", Watch: func(l host.Line) { watched = append(watched, l.Text) },
+		Caller: &tool.Caller{Log: func(tool.Log) { t.Error("the caller heard it too") }},
+	})
+	if err != nil || len(watched) != 1 {
+		t.Errorf("watched %q, %v", watched, err)
+	}
+}

@@ -1,0 +1,15 @@
+package script
+
+import (
+	"os"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+)
+
+// TestMain gives the house's own limits a length that no honest script comes to on a
+// machine that stalls.
+func TestMain(m *testing.M) {
+	patience, describing.Time = clocktest.Patience, clocktest.Patience
+	os.Exit(m.Run())
+}

@@ -1,0 +1,77 @@
+package script
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/scripting/module/help"
+)
+
+// The document of all modules is made of their pages.
+func TestManualIsUpToDate(t *testing.T) {
+	t.Parallel()
+	const path = "../../../docs/modules.md"
+	want := help.NewManual(modules()).Render()
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("docs/modules.md is out of date (%v): run UPDATE=1 go test ./internal/script -run Manual", err)
+	}
+}
+
+// Every function a script can call has a section, and every section is about
+// something a script has.
+func TestManualTellsWhatThereIs(t *testing.T) {
+	t.Parallel()
+	headings := regexp.MustCompile(`(?m)^## ([\w.]+)`)
+	told := map[string]bool{}
+	var source strings.Builder
+	for _, m := range modules() {
+		for _, heading := range headings.FindAllStringSubmatch(m.Page, -1) {
+			told[heading[1]] = true
+			source.WriteString("if " + heading[1] + " == nil then missing[#missing + 1] = '" + heading[1] + "' end\n")
+		}
+	}
+	for _, m := range modules() {
+		for _, f := range m.Funcs {
+			name := f.Name
+			if m.Name != "" {
+				name = m.Name + "." + f.Name
+			}
+			if !f.Hidden && !told[name] && !told[f.Name] {
+				t.Errorf("no page tells about %s", name)
+			}
+		}
+	}
+	got, err := bench(t, nil).Run(t.Context(), Request{Source: "local missing = json.array{}\n" + source.String() + "return missing"})
+	if err != nil || string(got.Result) != "[]" {
+		t.Errorf("pages tell about what scripts do not have: %s, %v", got.Result, err)
+	}
+}
+
+// Nothing that only preludes need is left for scripts to call.
+func TestPreludesLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	got, err := bench(t, nil).Run(t.Context(), Request{Source: `
+		local left, seen = json.array{}, {}
+		local function look(t, path)
+			if seen[t] then return end
+			seen[t] = true
+			for k, v in next, t do
+				if type(k) == "string" and k:sub(1, 2) == "__" and path ~= "" then left[#left + 1] = path .. k end
+				if type(k) == "string" and k:sub(1, 2) == "__" and path == "" then left[#left + 1] = k end
+				if type(v) == "table" then look(v, path .. tostring(k) .. ".") end
+			end
+		end
+		look(_G, "")
+		return left`})
+	if err != nil || string(got.Result) != "[]" {
+		t.Errorf("left: %s, %v", got.Result, err)
+	}
+}

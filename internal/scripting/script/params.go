@@ -1,0 +1,314 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Param is one parameter as describe() tells it.
+type Param struct {
+	Name        string
+	Type        string // as the script wrote it
+	Required    bool
+	Default     json.RawMessage // nil when there is none
+	Description string
+	Enum        []json.RawMessage // nil when anything goes
+	Items       string            // type of an array's values; "" when not said
+	Min, Max    json.RawMessage   // of a number; empty when not bounded
+}
+
+// kinds are the words for types, with what they mean in JSON Schema. "" is
+// anything.
+var kinds = map[string]string{
+	"string": "string", "number": "number", "integer": "integer", "boolean": "boolean",
+	"array": "array", "object": "object", "table": "table", "any": "", "": "",
+	"int": "integer", "float": "number", "bool": "boolean", "list": "array",
+}
+
+// kind is the parameter's type in one of our words; "" is anything.
+func (p *Param) kind() string { return kinds[p.Type] }
+
+func (p *Param) misgivings() string {
+	if _, known := kinds[p.Type]; known {
+		return ""
+	}
+	text := fmt.Sprintf("describe().params.%s: the type '%s' is not known, so it is not checked", p.Name, p.Type)
+	if near := suggest.Names(p.Type, []string{"string", "number", "integer", "boolean", "array", "object", "table"}, 1); len(near) > 0 {
+		text += "; did you mean '" + near[0] + "'?"
+	}
+	return text
+}
+
+// readParams reads describe().params: named fields, or a list whose entries have
+// a name.
+func readParams(raw json.RawMessage) ([]Param, error) {
+	var params []Param
+	if entries, ok := wire.Items(raw); ok {
+		for i, entry := range entries {
+			name, ok := wire.GetText(entry, "name")
+			if !ok {
+				return nil, fmt.Errorf("describe().params[%d] has no name", i+1)
+			}
+			p, err := readParam(name, entry)
+			if err != nil {
+				return nil, err
+			}
+			params = append(params, p)
+		}
+		return params, nil
+	}
+	if !wire.IsObject(raw) {
+		return nil, fmt.Errorf("describe().params must be a table, it is a %s", typeOf(raw))
+	}
+	var err error
+	wire.Each(raw, func(name string, value json.RawMessage) bool {
+		var p Param
+		p, err = readParam(name, value)
+		params = append(params, p)
+		return err == nil
+	})
+	return params, err
+}
+
+// readParam reads one parameter: a table, or just the word for its type.
+func readParam(name string, raw json.RawMessage) (Param, error) {
+	p := Param{Name: name}
+	if word, ok := wire.Text(raw); ok {
+		p.Type = word
+		return p, nil
+	}
+	var table struct {
+		Type, Description string
+		Required          bool
+		Enum              []json.RawMessage
+		Items             json.RawMessage
+		Min, Max          json.Number
+	}
+	if err := json.Unmarshal(raw, &table); err != nil {
+		return p, noParam(name, raw, err)
+	}
+	p.Type, p.Description, p.Required, p.Enum = table.Type, table.Description, table.Required, table.Enum
+	p.Min, p.Max = json.RawMessage(table.Min), json.RawMessage(table.Max)
+	if value, ok := wire.Get(raw, "default"); ok && !wire.IsNull(value) {
+		p.Default, p.Required = value, false
+		if empty := p.emptyKind(value); empty != nil {
+			p.Default = empty
+		}
+	}
+	p.Items, _ = wire.Text(table.Items)
+	if word, ok := wire.GetText(table.Items, "type"); ok {
+		p.Items = word
+	}
+	if problem := p.misfit(p.Default); p.Default != nil && problem != "" {
+		return p, fmt.Errorf("describe().params.%s.default: %s", name, problem)
+	}
+	return p, nil
+}
+
+// noParam says why something cannot describe a parameter.
+func noParam(name string, raw json.RawMessage, err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return fmt.Errorf("describe().params.%s.%s must be a %s", name, strings.ToLower(wrong.Field), wanted(wrong.Field))
+	}
+	return fmt.Errorf("describe().params.%s must be a table such as { type = \"string\" }, it is a %s", name, typeOf(raw))
+}
+
+func wanted(field string) string {
+	switch strings.ToLower(field) {
+	case "required":
+		return "boolean"
+	case "enum":
+		return "list"
+	case "min", "max":
+		return "number"
+	default:
+		return "string"
+	}
+}
+
+// Check holds params against the description and fills in defaults. The error is
+// an *Error that lists everything that does not fit.
+func (d *Description) Check(params json.RawMessage) (json.RawMessage, error) {
+	if len(params) == 0 || wire.IsNull(params) || string(params) == "[]" { // an empty table has no kind
+		params = json.RawMessage("{}")
+	}
+	if !wire.IsObject(params) {
+		return nil, paramsError([]string{"Parameters should be a table with named fields but got " + typeOf(params)})
+	}
+	if d.AnyParams {
+		return params, nil
+	}
+	var problems []string
+	for i := range d.Params {
+		var problem string
+		if params, problem = d.Params[i].settle(params); problem != "" {
+			problems = append(problems, problem)
+		}
+	}
+	if problems = append(problems, d.unknown(params)...); len(problems) > 0 {
+		return nil, paramsError(problems)
+	}
+	return params, nil
+}
+
+// settle brings params in order as far as p is concerned, and says what is wrong.
+func (p *Param) settle(params json.RawMessage) (settled json.RawMessage, problem string) {
+	value, given := wire.Get(params, p.Name)
+	if given && wire.IsNull(value) {
+		params, given = wire.Delete(params, p.Name), false
+	}
+	switch {
+	case given:
+		if empty := p.emptyKind(value); empty != nil {
+			params, value = wire.Set(params, p.Name, empty), empty
+		}
+		if problem := p.misfit(value); problem != "" {
+			return params, "Parameter '" + p.Name + "' " + problem
+		}
+	case p.Required:
+		return params, "Missing required parameter '" + p.Name + "'" + inBrackets(p.Description)
+	case p.Default != nil:
+		params = wire.Set(params, p.Name, p.Default)
+	}
+	return params, ""
+}
+
+// unknown lists the params that are not described: most often slips of the pen,
+// which would otherwise go unnoticed behind a default.
+func (d *Description) unknown(params json.RawMessage) (problems []string) {
+	names := make([]string, len(d.Params))
+	for i := range d.Params {
+		names[i] = d.Params[i].Name
+	}
+	wire.Each(params, func(key string, _ json.RawMessage) bool {
+		if slices.Contains(names, key) {
+			return true
+		}
+		text := "Unknown parameter '" + key + "'"
+		if near := suggest.Names(key, names, 1); len(near) > 0 {
+			text += " (did you mean '" + near[0] + "'?)"
+		}
+		problems = append(problems, text)
+		return true
+	})
+	return problems
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// misfit says what is wrong with a value; "" when nothing is.
+func (p *Param) misfit(value json.RawMessage) string {
+	got := typeOf(value)
+	switch {
+	case !p.takes(value) && p.kind() == "integer" && got == "number":
+		return fmt.Sprintf("should be integer but got %s", value)
+	case !p.takes(value):
+		return fmt.Sprintf("should be %s but got %s", p.Type, got)
+	case len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(one json.RawMessage) bool { return string(one) == string(value) }):
+		return fmt.Sprintf("should be one of %s but got %s", enumText(p.Enum), value)
+	case got == "number" && len(p.Min) > 0 && number(value) < number(p.Min):
+		return fmt.Sprintf("should be at least %s but got %s", p.Min, value)
+	case got == "number" && len(p.Max) > 0 && number(value) > number(p.Max):
+		return fmt.Sprintf("should be at most %s but got %s", p.Max, value)
+	default:
+		return ""
+	}
+}
+
+// takes tells whether a value is of the parameter's type.
+func (p *Param) takes(value json.RawMessage) bool {
+	switch kind, got := p.kind(), typeOf(value); kind {
+	case "", got:
+		return true
+	case "integer":
+		return isWhole(value)
+	case "table":
+		return got == "object" || got == "array"
+	}
+	return false
+}
+
+// emptyKind gives an empty table the kind the parameter wants: Lua's own has
+// none. It is nil for everything else.
+func (p *Param) emptyKind(value json.RawMessage) json.RawMessage {
+	switch {
+	case string(value) == "{}" && p.kind() == "array":
+		return json.RawMessage("[]")
+	case string(value) == "[]" && p.kind() == "object":
+		return json.RawMessage("{}")
+	default:
+		return nil
+	}
+}
+
+func enumText(enum []json.RawMessage) string {
+	texts := make([]string, len(enum))
+	for i, one := range enum {
+		texts[i] = string(one)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func isWhole(value json.RawMessage) bool {
+	n, err := strconv.ParseFloat(string(value), 64)
+	return err == nil && n == float64(int64(n))
+}
+
+func number(value json.RawMessage) float64 {
+	n, _ := strconv.ParseFloat(string(value), 64) // checked to be a number
+	return n
+}
+
+// paramsError lists what is wrong with the params of a run.
+func paramsError(problems []string) *Error {
+	return &Error{
+		Kind: ParamsError, Message: "Parameter validation failed:\n- " + strings.Join(problems, "\n- "), Problems: problems,
+	}
+}
+
+// asTyped is params in which what was typed is text where the script wants text: only
+// it knows that 007 was no number.
+func (d *Description) asTyped(params json.RawMessage, typed map[string]string) json.RawMessage {
+	for i := range d.Params {
+		p := &d.Params[i]
+		text, ok := typed[p.Name]
+		if value, given := wire.Get(params, p.Name); ok && given && p.kind() == "string" && typeOf(value) != "string" {
+			params = wire.SetText(params, p.Name, text)
+		}
+	}
+	return params
+}
+
+// Prepare checks the params of a run of main against what the script describes
+// and fills in defaults, and the script's name. A script that cannot describe
+// itself is run as it is: it will say better what is wrong with it.
+func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
+	q = r.inLanguage(ctx, q)
+	d, err := r.Describe(ctx, q)
+	if err != nil {
+		return q, ctx.Err()
+	}
+	params, err := d.Check(d.asTyped(q.Params, q.Typed))
+	if err != nil {
+		return q, r.explain(ctx, q, err)
+	}
+	q.Params = params
+	if q.Name == "" {
+		q.Name = d.Name
+	}
+	return q, nil
+}

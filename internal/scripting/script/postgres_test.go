@@ -1,0 +1,21 @@
+package script
+
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// TestOnPostgres is every test that has a database, on the other one.
+func TestOnPostgres(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPostgres(t,
+		TestPublishedScriptsAreTools, TestEmptyTablesTakeTheKindThatIsWanted, TestANewVersionMovesTheTool,
+		TestWhatCannotBePublished, TestFailuresOfPublishedScripts, TestPublishedScriptsCallEachOtherOnlySoDeep,
+		TestASessionKeepsWhatTurnsLeave, TestOutputBelongsToItsTurn, TestErrorsKeepTheSession, TestAStoppedTurnChangesNothing,
+		TestResetAndForkAndClose, TestSessionsSurviveARestart, TestADamagedStateCanBeReset, TestSessionsBelongToTheirOwner,
+		TestIdleSessionsExpire, TestTurnsWaitForEachOther, TestSessionsAreSharedByProcesses, TestLookingChangesNothing,
+		TestSessionsHaveLimitsOfTheirOwn, TestTurnsKeepTheirOrder, TestATurnCannotWaitForItself,
+		TestFilesLeftOpenAreSavedByTheirTurn, TestWhatCannotBeKeptIsNamed,
+	)
+}

@@ -1,0 +1,310 @@
+package script
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Sources is where the sources of stored scripts are kept.
+type Sources interface {
+	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
+}
+
+// MaxSource is the longest script that is run, in bytes.
+const MaxSource = 1 << 20
+
+// PublishedOptions are the choices of Published.
+type PublishedOptions struct {
+	Reserved func(name string) bool    // names that are taken; nil is none
+	Shared   bool                      // other nodes publish too, from folders of their own
+	Changed  func(ctx context.Context) // called after the list of tools has changed; nil tells nobody
+	Events   *event.Bus
+	Log      *slog.Logger
+	Clock    clock.Clock // nil is the machine's
+}
+
+// Published is the scripts that are tools: a source without a namespace. Which
+// script a name stands for is kept in the database, every version of it. It is
+// safe for concurrent use.
+type Published struct {
+	runner  *Runner
+	sources Sources
+	db      *db.DB
+	options PublishedOptions
+
+	changing sync.Mutex            // held while the list changes
+	list     atomic.Pointer[board] // what is published now
+}
+
+// board is the published tools at one moment. It is never changed.
+type board struct {
+	tools  []tool.Info // sorted by name
+	byName map[string]*publication
+}
+
+// publication is one published script, ready to run.
+type publication struct {
+	Version
+	origin      string
+	source      string
+	language    string
+	description Description
+	info        tool.Info
+}
+
+// Version is one script that a name stood for at some time.
+type Version struct {
+	Name        string    `json:"name"`
+	Version     int       `json:"version"` // 1, 2, 3 …
+	Hash        cas.Ref   `json:"hash"`
+	Publisher   string    `json:"publisher,omitempty"`
+	PublishedAt time.Time `json:"published_at"`
+	Current     bool      `json:"current"` // it is the tool now
+}
+
+// Changed is published when a name begins to stand for another script, or for
+// none.
+type Changed struct {
+	Name    string  `json:"name"`
+	Hash    cas.Ref `json:"hash"` // zero when it was withdrawn
+	Version int     `json:"version"`
+}
+
+// EventType is "script.published".
+func (Changed) EventType() string { return "script.published" }
+
+// EventKey is the name.
+func (c Changed) EventKey() string { return c.Name }
+
+// Invalidated is published when a name has ceased to stand for a script: what was
+// made of that one is out of date.
+type Invalidated struct {
+	Name string  `json:"name"`
+	Hash cas.Ref `json:"hash"`
+}
+
+// EventType is "script.invalidate".
+func (Invalidated) EventType() string { return "script.invalidate" }
+
+// EventKey is the name.
+func (i Invalidated) EventKey() string { return i.Name }
+
+// OpenPublished reads what is published from the database, whose tables it brings
+// up to date. A script that can no longer be described or read is left out and
+// told to the log; its history stays.
+func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources Sources, o PublishedOptions) (*Published, error) {
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := database.Migrate(ctx, "script", migrations); err != nil {
+		return nil, err
+	}
+	p := &Published{runner: runner, sources: sources, db: database, options: o}
+	current, err := p.loadCurrent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*publication{}
+	for _, one := range current {
+		ready, err := p.prepare(ctx, one.Version, one.origin)
+		if err != nil {
+			o.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
+			continue
+		}
+		byName[one.Name] = ready
+	}
+	p.list.Store(newBoard(byName))
+	return p, nil
+}
+
+func newBoard(byName map[string]*publication) *board {
+	b := &board{byName: byName}
+	for _, one := range byName {
+		b.tools = append(b.tools, one.info)
+	}
+	slices.SortFunc(b.tools, func(x, y tool.Info) int { return strings.Compare(x.Name, y.Name) })
+	return b
+}
+
+// Publication is a wish to publish.
+type Publication struct {
+	Hash      cas.Ref
+	Name      string // "" takes the one of describe()
+	Publisher string // who wishes it, by the ID of its principal
+	Origin    string // the file it comes from; "" for one that was stored
+}
+
+// Publish makes a script a tool. A name that stands for another script moves to
+// this one, which becomes its next version. The same again changes nothing.
+func (p *Published) Publish(ctx context.Context, want Publication) (Version, error) {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	ready, err := p.prepare(ctx, Version{Name: want.Name, Hash: want.Hash, Publisher: want.Publisher, Current: true}, want.Origin)
+	if err != nil {
+		return Version{}, err
+	}
+	if err := p.checkName(ready.Name, want.Origin); err != nil {
+		return Version{}, err
+	}
+	if now := p.list.Load().byName[ready.Name]; now != nil && now.Hash == want.Hash && now.origin == want.Origin {
+		return now.Version, nil
+	}
+	if err := p.checkOwner(ctx, ready.Name); err != nil {
+		return Version{}, err
+	}
+	if err := p.record(ctx, ready); err != nil {
+		return Version{}, err
+	}
+	ready.define()
+	old := p.replace(ctx, ready.Name, ready)
+	p.options.Events.Publish(Changed{Name: ready.Name, Hash: ready.Hash, Version: ready.Version.Version})
+	p.tellInvalid(old)
+	return ready.Version, nil
+}
+
+// Unpublish withdraws a tool; its history is kept. It tells whether there was one.
+func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if err := p.checkOwner(ctx, name); err != nil {
+		return false, err
+	}
+	had, err := p.forget(ctx, name)
+	if err != nil || !had {
+		return false, err
+	}
+	old := p.replace(ctx, name, nil)
+	p.options.Events.Publish(Changed{Name: name})
+	p.tellInvalid(old)
+	return true, nil
+}
+
+// tellInvalid publishes that a script is no tool any more, if it was one.
+func (p *Published) tellInvalid(old *publication) {
+	if old != nil {
+		p.options.Events.Publish(Invalidated{Name: old.Name, Hash: old.Hash})
+	}
+}
+
+// replace puts another publication under a name, or none, and returns the one
+// that was there; changing is held.
+func (p *Published) replace(ctx context.Context, name string, with *publication) (old *publication) {
+	byName := map[string]*publication{}
+	for _, one := range p.list.Load().byName {
+		byName[one.Name] = one
+	}
+	old = byName[name]
+	delete(byName, name)
+	if with != nil {
+		byName[name] = with
+	}
+	p.list.Store(newBoard(byName))
+	if p.options.Changed != nil {
+		p.options.Changed(ctx)
+	}
+	return old
+}
+
+// prepare reads and describes a script, so that it can be a tool.
+func (p *Published) prepare(ctx context.Context, v Version, origin string) (*publication, error) {
+	source, err := p.sources.Read(ctx, v.Hash, MaxSource)
+	if err != nil {
+		return nil, err
+	}
+	name := v.Name
+	if name == "" {
+		name = origin
+	}
+	q := p.runner.inLanguage(ctx, Request{Source: string(source), Name: name, Hash: v.Hash})
+	d, err := p.runner.Describe(ctx, q)
+	if err != nil {
+		return nil, cannotPublish(v.Hash, err)
+	}
+	if !d.Defined {
+		return nil, fault.New(fault.Script, "publish %s: the script has no describe()", v.Hash.Short()).
+			WithHint("define function describe() return { name = …, description = …, params = { … } } end, and store it again")
+	}
+	if v.Name == "" {
+		v.Name = d.Name
+	}
+	ready := &publication{Version: v, origin: origin, source: string(source), language: q.Language, description: d}
+	ready.define()
+	return ready, nil
+}
+
+func cannotPublish(hash cas.Ref, err error) error {
+	return fault.Wrap(fault.Script, err, "publish %s: the script cannot be described", hash.Short()).
+		WithHint("mend describe() and store the script again").WithDetails(err)
+}
+
+// Tools lists what is published, by name.
+func (p *Published) Tools(context.Context) ([]tool.Info, error) { return p.list.Load().tools, nil }
+
+// Call runs a published script's main with the arguments, defaults filled in.
+func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	one := p.list.Load().byName[call.Ref.Name]
+	if one == nil || call.Ref.Space != "" {
+		return tool.Result{}, fault.New(fault.ToolNotFound, "no published script %q", call.Ref)
+	}
+	params, err := one.description.Check(call.Args)
+	if err != nil {
+		return Failure(Outcome{}, err), nil
+	}
+	outcome, err := p.runner.Run(ctx, Request{
+		Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher,
+		Params: params, Main: true, Caller: call.Caller,
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return tool.Result{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "run %s", call.Ref)
+	case err != nil:
+		return Failure(outcome, err), nil
+	}
+	return Answer(outcome)
+}
+
+// Mend drops optional arguments that are null, which is how many clients leave
+// them out, and gives empty tables, which have no kind in Lua, the kind they need.
+func (p *Published) Mend(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
+	one := p.list.Load().byName[ref.Name]
+	if one == nil || !wire.IsObject(args) {
+		return nil, false
+	}
+	mended = args
+	for i := range one.description.Params {
+		param := &one.description.Params[i]
+		value, given := wire.Get(args, param.Name)
+		if !given {
+			continue
+		}
+		if wire.IsNull(value) && !param.Required {
+			mended, ok = wire.Delete(mended, param.Name), true
+		} else if empty := param.emptyKind(value); empty != nil {
+			mended, ok = wire.Set(mended, param.Name, empty), true
+		}
+	}
+	return mended, ok
+}
+
+var _ tool.Source = (*Published)(nil)

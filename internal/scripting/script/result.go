@@ -1,0 +1,89 @@
+package script
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// OutputKey is the key in a result's _meta under which stands what the script
+// printed and logged.
+const OutputKey = "luanette/output"
+
+// Answer is the result of a script that is called as a tool: the value it
+// returned as structured content, a value that is no table with named fields as
+// {"result": value}, and the same as text.
+func Answer(o Outcome) (tool.Result, error) {
+	structured := o.Result
+	if !wire.IsObject(structured) {
+		structured = wire.Set(nil, "result", structured)
+	}
+	result, err := tool.Output(Pretty(o.Result), structured)
+	return withOutput(result, o.Output), err
+}
+
+// Failure is the result of a script that failed: the whole story and the last
+// lines it printed as text, the fault and all output as data in _meta. An error
+// that is not the script's has the shape of any tool's failure; that of a script
+// which waits for approval is none, and says what it waits for.
+func Failure(o Outcome, err error) tool.Result {
+	var pending *Pending
+	if errors.As(err, &pending) {
+		return waitingResult(pending, o)
+	}
+	var failed *Error
+	if !errors.As(err, &failed) {
+		return withOutput(tool.Failure(err), o.Output)
+	}
+	raw := tool.Failure(failed.Fault()).Raw
+	content := encode([]map[string]string{{"type": "text", "text": failed.Error() + lastWords(o.Output)}})
+	return withOutput(tool.Result{Raw: wire.Set(raw, "content", content)}, o.Output)
+}
+
+func withOutput(r tool.Result, lines []host.Line) tool.Result {
+	if len(lines) == 0 || len(r.Raw) == 0 {
+		return r
+	}
+	meta, _ := wire.Get(r.Raw, "_meta")
+	return tool.Result{Raw: wire.Set(r.Raw, "_meta", wire.Set(meta, OutputKey, encode(lines)))}
+}
+
+// OutputHeading stands before what a script said, which ends the text of a failure.
+const OutputHeading = "\n\nOutput:\n"
+
+// lastWords is the end of what a script said before it failed.
+func lastWords(lines []host.Line) string {
+	const enough = 10
+	if len(lines) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString(OutputHeading)
+	if skipped := len(lines) - enough; skipped > 0 {
+		fmt.Fprintf(&out, "  … %d lines before\n", skipped)
+		lines = lines[skipped:]
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&out, "  %s\n", shorten(line.Text, 400))
+	}
+	return strings.TrimRight(out.String(), "\n")
+}
+
+// Pretty shows a value to people: a string as it is, everything else as indented
+// JSON.
+func Pretty(value json.RawMessage) string {
+	if text, ok := wire.Text(value); ok {
+		return text
+	}
+	var out bytes.Buffer
+	if json.Indent(&out, value, "", "  ") != nil {
+		return string(value)
+	}
+	return out.String()
+}

@@ -1,0 +1,230 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// hasty is a clock on which waiting takes no time: it moves on at once by what
+// somebody wants to wait.
+type hasty struct{ *clock.Virtual }
+
+func newHasty(start time.Time) hasty { return hasty{clock.NewVirtual(start)} }
+
+func (h hasty) Sleep(ctx context.Context, d time.Duration) error {
+	h.Advance(d)
+	return h.Virtual.Sleep(ctx, 0)
+}
+
+func (h hasty) AfterFunc(d time.Duration, f func()) func() bool {
+	stop := h.Virtual.AfterFunc(d, f)
+	h.Advance(d)
+	return stop
+}
+
+// watcher is a caller that keeps the progress it is told.
+func watcher(progress *[]string) *tool.Caller {
+	return &tool.Caller{Progress: func(p tool.Progress) {
+		*progress = append(*progress, fmt.Sprintf("%g %s", p.Progress/p.Total, p.Message))
+	}}
+}
+
+// standIns are the tools stories call.
+func standIns(music *hootenanny) toolbox {
+	box := toolbox{
+		{Space: "calc", Name: "double"}: does(func(_ context.Context, in struct{ N int64 }) (any, error) {
+			return map[string]any{"n": 2 * in.N, "list": []int{}, "none": nil}, nil
+		}),
+		{Space: "calc", Name: "fail"}: does(func(context.Context, struct{}) (any, error) {
+			return nil, errors.New("the abacus is broken")
+		}),
+		{Space: "calc", Name: "words"}: does(func(_ context.Context, in struct{ Text string }) (any, error) {
+			return nil, nil
+		}),
+		{Space: "calc", Name: "odd-name"}: does(func(_ context.Context, in map[string]any) (any, error) {
+			return in, nil
+		}),
+		{Name: "search_tools"}: does(func(_ context.Context, in map[string]any) (any, error) {
+			return map[string]any{"tools": []any{map[string]any{"name": "calc.double", "asked": in}}, "total": 1}, nil
+		}),
+		{Name: "get_tool_definitions"}: does(func(_ context.Context, in struct {
+			Names  []string
+			Format string
+		}) (any, error) {
+			if in.Names[0] == "calc.dobule" {
+				return map[string]any{"tools": []any{}, "unknown": []any{map[string]any{"name": in.Names[0], "did_you_mean": []string{"calc.double"}}}}, nil
+			}
+			if in.Format == "json" {
+				return map[string]any{"tools": []any{map[string]any{"name": in.Names[0]}}, "unknown": []any{}}, nil
+			}
+			return map[string]any{"tools": []any{}, "declarations": strings.Join(in.Names, ", ") + " in " + in.Format, "unknown": []any{}}, nil
+		}),
+	}
+	music.addTo(box)
+	return box
+}
+
+// cupboard stands in for the store of results.
+type cupboard struct{ values []json.RawMessage }
+
+func (s *cupboard) Read(_ context.Context, _, handle, pointer string) (json.RawMessage, error) {
+	n, _ := strconv.Atoi(strings.TrimPrefix(handle, "$r"))
+	if n < 1 || n > len(s.values) {
+		return nil, fault.New(fault.NotFound, "no result %s", handle).WithHint("kept are $r1 to $r%d", len(s.values))
+	}
+	if pointer != "" {
+		inner, _ := wire.Get(s.values[n-1], pointer[1:])
+		return inner, nil
+	}
+	return s.values[n-1], nil
+}
+
+func (s *cupboard) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
+	value, err := s.Read(ctx, owner, handle, pointer)
+	if err != nil {
+		return nil, 0, err
+	}
+	items, _ := wire.Items(value)
+	raw, err := json.Marshal(items[skip:min(skip+count, len(items))])
+	return raw, len(items), err
+}
+
+func (s *cupboard) Keep(_ context.Context, _, _ string, value json.RawMessage) (string, error) {
+	s.values = append(s.values, value)
+	return fmt.Sprintf("$r%d", len(s.values)), nil
+}
+
+func (s *cupboard) List(context.Context, string) (all []host.KeptResult, err error) {
+	for i, v := range s.values {
+		all = append(all, host.KeptResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
+	}
+	return all, nil
+}
+
+// ledger stands in for the connection manager.
+type ledger struct {
+	mu    sync.Mutex
+	known []host.UpstreamStatus
+}
+
+func (l *ledger) Add(_ context.Context, name, url string) error {
+	if !strings.HasPrefix(url, "http") {
+		return fault.New(fault.Denied, "add %s: %q is no URL", name, url).WithHint("scripts add servers by http or https only")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = append(l.known, host.UpstreamStatus{Name: name, State: "connecting", Endpoint: url})
+	slices.SortFunc(l.known, func(a, b host.UpstreamStatus) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func (l *ledger) Remove(_ context.Context, name string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := len(l.known)
+	l.known = slices.DeleteFunc(l.known, func(s host.UpstreamStatus) bool { return s.Name == name })
+	return len(l.known) < before, nil
+}
+
+func (l *ledger) Status(name string) (host.UpstreamStatus, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.known, func(s host.UpstreamStatus) bool { return s.Name == name })
+	if i < 0 {
+		return host.UpstreamStatus{}, false
+	}
+	return l.known[i], true
+}
+
+func (l *ledger) List() []host.UpstreamStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.known)
+}
+
+// traces keeps what a run told of itself.
+type traces struct {
+	spans   *tracetest.SpanRecorder
+	metrics *sdkmetric.ManualReader
+}
+
+func newTraces() *traces {
+	return &traces{tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()}
+}
+
+func (r *traces) tracer() trace.Tracer {
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.spans), sdktrace.WithIDGenerator(sameIDs{}))
+	return provider.Tracer("")
+}
+
+func (r *traces) meter() metric.Meter {
+	return sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.metrics)).Meter("")
+}
+
+// sameIDs gives every trace and span the same id.
+type sameIDs struct{}
+
+func (sameIDs) NewIDs(context.Context) (trace.TraceID, trace.SpanID) {
+	return trace.TraceID{0xa1, 15: 1}, trace.SpanID{0xb2, 7: 2}
+}
+
+func (sameIDs) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+	return trace.SpanID{0xb2, 7: 3}
+}
+
+// text is all of it, a line each.
+func (r *traces) text(t *testing.T) string {
+	t.Helper()
+	var out strings.Builder
+	for _, span := range r.spans.Ended() {
+		fmt.Fprintf(&out, "span %s%s\n", span.Name(), listed(span.Attributes()))
+		for _, event := range span.Events() {
+			fmt.Fprintf(&out, "event %s%s\n", event.Name, listed(event.Attributes))
+		}
+	}
+	var data metricdata.ResourceMetrics
+	if err := r.metrics.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			for _, point := range m.Data.(metricdata.Histogram[float64]).DataPoints {
+				fmt.Fprintf(&out, "metric %s count=%d sum=%g%s\n", m.Name, point.Count, point.Sum, listed(point.Attributes.ToSlice()))
+			}
+		}
+	}
+	return out.String()
+}
+
+func listed(attributes []attribute.KeyValue) string {
+	attributes = slices.SortedFunc(slices.Values(attributes), func(a, b attribute.KeyValue) int {
+		return strings.Compare(string(a.Key), string(b.Key))
+	})
+	var out strings.Builder
+	for _, a := range attributes {
+		fmt.Fprintf(&out, " %s=%s", a.Key, a.Value.String())
+	}
+	return out.String()
+}

@@ -1,0 +1,147 @@
+package script
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// sessionRow is a session as the database keeps it.
+type sessionRow struct {
+	Session
+	state []byte // a snapshot; nil is a fresh state
+	run   string // the approved run that left it so, if one did
+}
+
+const sessionColumns = `id, owner, name, language, turns, created, used, time_ms, memory, coalesce(length(state), 0)`
+
+func (s *Sessions) scan(from db.Scanner, more ...any) (Session, error) {
+	var one Session
+	var created, used, milliseconds int64
+	err := from.Scan(append([]any{&one.ID, &one.Owner, &one.Name, &one.Language, &one.Turns, &created, &used, &milliseconds, &one.Limits.Memory, &one.Size}, more...)...)
+	one.Limits.Time = time.Duration(milliseconds) * time.Millisecond
+	one.Created, one.Used = time.UnixMicro(created).UTC(), time.UnixMicro(used).UTC()
+	one.Expires = one.Used.Add(s.options.Idle)
+	return one, err
+}
+
+// insert stores a session under a new id, with its turns kept, unless its owner
+// has too many.
+func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) {
+	if err := s.expire(ctx); err != nil {
+		return Session{}, err
+	}
+	now := s.now()
+	row.ID, row.Created, row.Used, row.Expires = newSessionID(), now, now, now.Add(s.options.Idle)
+	row.Size = int64(len(row.state))
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
+		var count int
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM sessions WHERE owner = $1`, row.Owner).Scan(&count); err != nil {
+			return err
+		}
+		if count >= s.options.Limit {
+			return fault.New(fault.Limit, "there are %d sessions already", count).
+				WithHint("session_list shows them, session_close ends one")
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)`,
+			row.ID, row.Owner, row.Name, row.Language, row.Turns, row.state, now.UnixMicro(), row.Limits.Time.Milliseconds(), row.Limits.Memory)
+		return err
+	})
+	return row.Session, err
+}
+
+// noVersion has load read the state whatever its version.
+const noVersion = -1
+
+// load reads a session that its owner may use; its state only when that is not of
+// the version known. Whose it is not learns no more than that it does not exist.
+func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row sessionRow, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		row.Session, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+`, CASE WHEN turns = $4 THEN NULL ELSE state END, run
+			FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest(), known), &row.state, &row.run)
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, errNoSession()
+	}
+	return row, err
+}
+
+// save stores the state of a session that has changed since it was loaded.
+func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
+	now := s.now()
+	err := s.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `UPDATE sessions SET state = $1, turns = turns + 1, used = $2, run = $5 WHERE id = $3 AND turns = $4 AND holder = $6`,
+			row.state, now.UnixMicro(), row.ID, row.Turns, row.run, s.options.Node)
+		if err != nil {
+			return err
+		}
+		if changed, err := result.RowsAffected(); err != nil || changed == 1 {
+			return err
+		}
+		return fault.New(fault.Conflict, "the session was changed or closed from elsewhere meanwhile").
+			WithHint("try again; what the turn left in its variables is lost")
+	})
+	row.Turns, row.Used, row.Expires, row.Size = row.Turns+1, now, now.Add(s.options.Idle), int64(len(row.state))
+	return row.Session, err
+}
+
+// touch notes that a session was used, unless that was noted lately: what expires
+// in days need not be told of every minute.
+func (s *Sessions) touch(ctx context.Context, row sessionRow) error {
+	now := s.now()
+	if now.Sub(row.Used) < min(time.Minute, s.options.Idle/100) {
+		return nil
+	}
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE sessions SET used = $1 WHERE id = $2`, now.UnixMicro(), row.ID)
+		return err
+	})
+}
+
+func (s *Sessions) remove(ctx context.Context, owner, id string) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, `DELETE FROM sessions WHERE id = $1 AND owner = $2 AND used > $3`, id, owner, s.oldest())
+		if err != nil {
+			return err
+		}
+		if gone, err := result.RowsAffected(); err != nil || gone == 1 {
+			return err
+		}
+		return errNoSession()
+	})
+}
+
+// List tells of an owner's sessions, the oldest first.
+func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		list, err = db.All(ctx, tx, func(row db.Scanner) (Session, error) { return s.scan(row) },
+			`SELECT `+sessionColumns+` FROM sessions WHERE owner = $1 AND used > $2 ORDER BY created, id`, owner, s.oldest())
+		return err
+	})
+	return list, err
+}
+
+// expire removes the sessions nobody has used for too long. They count as gone
+// before they are removed, so it need not be done in time.
+func (s *Sessions) expire(ctx context.Context) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE used <= $1`, s.oldest())
+		return err
+	})
+}
+
+// oldest is the last use, in microseconds, of a session that has just expired.
+func (s *Sessions) oldest() int64 { return s.now().Add(-s.options.Idle).UnixMicro() }
+
+func (s *Sessions) now() time.Time { return s.options.Clock.Now().UTC() }
+
+func errNoSession() error {
+	return fault.New(fault.NotFound, "no such session").
+		WithHint("session_list shows yours; session_create makes one. Sessions nobody uses expire")
+}

@@ -1,0 +1,107 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/module/workspace"
+)
+
+// lost is something that happens in the house.
+type lost struct {
+	Name  string `json:"name"`
+	Tools int    `json:"tool_count"`
+}
+
+func (lost) EventType() string { return "upstream.lost" }
+
+// A hook hears what happens in the house until it has heard enough.
+func TestHooksHearTheHouse(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	r := bench(t, func(o *Options) { o.Events = bus })
+	source := `
+		local heard = {}
+		on("upstream.*", function(e)
+			heard[#heard + 1] = { e.type, e.data.name, e.data.tool_count }
+			if #heard == 2 then events.stop() end
+		end)
+		print("listening")
+		events.run()
+		return heard`
+	listening := func(host.Line) {
+		bus.Publish(lost{"holler", 3})
+		go bus.Publish(lost{"git", 0})
+	}
+	got, err := r.Run(t.Context(), Request{Source: source, Watch: listening})
+	if err != nil || string(got.Result) != `[["upstream.lost","holler",3],["upstream.lost","git",0]]` {
+		t.Errorf("got %s, %v", got.Result, err)
+	}
+}
+
+func TestWaitingForEventsEnds(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	r := bench(t, func(o *Options) { o.Events = bus })
+	const source = `on("script.never", print) print("waiting") events.run()`
+
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := r.Run(ctx, Request{Source: source, Watch: func(host.Line) { cancel() }})
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Kind != Cancelled {
+		t.Errorf("cancelled: %v", err)
+	}
+	_, err = r.Run(t.Context(), Request{Source: source, Watch: func(host.Line) { bus.Close() }})
+	if !errors.As(err, &failure) || failure.Message != "no more events will come" {
+		t.Errorf("after the last event: %v", err)
+	}
+}
+
+// What a run was not given says so, and what to do.
+func TestWorldsWithoutParts(t *testing.T) {
+	t.Parallel()
+	r := bench(t, func(o *Options) { o.Tools, o.Events = nil, nil })
+	for source, want := range map[string]string{
+		`http.get("https://example.com")`:         "http: this run may not use the network",
+		`run_command("ls")`:                       "run_command: this run may not start programs",
+		`git_status()`:                            "git_status: this run may not start programs",
+		`on("script.x", print)`:                   "this run hears no events",
+		`tools.mcp_add("x", "http://x")`:          "tools.mcp_add: this run cannot change upstreams",
+		`mcp.call("a", "b", {})`:                  "a.b: this run has no tools",
+		`if mcp.calc == nil then error("no") end`: "no",
+	} {
+		_, err := r.Run(t.Context(), Request{Source: source})
+		var failure *Error
+		if !errors.As(err, &failure) {
+			t.Errorf("%s: %v", source, err)
+		} else if got := failure.Message; got != want && got != "script:1: "+want {
+			t.Errorf("%s: %q, want %q", source, got, want)
+		}
+	}
+	if _, err := r.Run(t.Context(), Request{Source: `emit("script.x", 1) return os.getenv("HOME"), tools.mcp_list()`}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestProgramsAreBounded(t *testing.T) {
+	t.Parallel()
+	allowing := func(options workspace.CommandOptions) *Runner {
+		options.Allow = []string{"sh"}
+		return bench(t, func(o *Options) { o.Commands = workspace.NewPrograms(options) })
+	}
+	r := allowing(workspace.CommandOptions{Env: []string{"NAME=ada"}, Limit: 5})
+	got, err := r.Run(t.Context(), Request{Source: `return run_command("sh", { "-c", "printf 1234567; printf $NAME$HOME >&2" })`})
+	if err != nil || string(got.Result) != `{"status":0,"stdout":"12345","stderr":"ada"}` {
+		t.Errorf("got %s, %v", got.Result, err)
+	}
+	r = allowing(workspace.CommandOptions{Timeout: 50 * time.Millisecond})
+	_, err = r.Run(t.Context(), Request{Source: `run_command("sh", { "-c", "while :; do :; done" })`})
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Message != "run sh: it took longer than 50ms" {
+		t.Errorf("endless: %v", err)
+	}
+}

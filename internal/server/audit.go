@@ -1,0 +1,188 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/ui/adminapi"
+)
+
+// AuditConfig is about the log of who did what.
+type AuditConfig struct {
+	Enabled bool     `toml:"enabled" help:"keep a log of who called what; docs/audit.md"`
+	Keep    Duration `toml:"keep" help:"how long its entries are kept; 0 is for ever"`
+}
+
+func defaultAudit() AuditConfig {
+	return AuditConfig{Enabled: true, Keep: Duration(30 * 24 * time.Hour)}
+}
+
+func (c AuditConfig) check() error {
+	if c.Keep < 0 {
+		return fault.New(fault.Config, "audit.keep: entries cannot be kept for less than no time").WithHint("such as 720h, or 0 for ever")
+	}
+	return nil
+}
+
+// openAudit begins the log.
+func (h *House) openAudit(ctx context.Context) (err error) {
+	if !h.config.Audit.Enabled {
+		return nil
+	}
+	node := h.config.nodeName()
+	if h.node != nil { // of two by the same name one has another
+		node = h.node.Name()
+	}
+	h.audit, err = audit.Open(ctx, h.store, audit.Options{Node: node, Keep: time.Duration(h.config.Audit.Keep), Log: h.log})
+	return err
+}
+
+// auditStore is the log as it is read.
+func (h *House) auditStore() (adminapi.Audit, error) {
+	if h.audit != nil {
+		return h.audit, nil
+	}
+	return audit.OpenStore(context.Background(), h.store)
+}
+
+// pass is what every call passes first: the policy decides, and the log keeps what
+// became of it.
+func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next func(context.Context, tool.Call) (tool.Result, error)) (tool.Result, error) {
+	began := time.Now()
+	ctx, decision, err := h.admit(ctx, info, call)
+	if h.audit == nil {
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return next(ctx, call)
+	}
+	d := deed(ctx, audit.Call, info.Ref.String(), call.Args)
+	d.At, d.Decision, d.Rule = began, "allow", decision.Rule
+	if call.Caller != nil {
+		d.Client = call.Caller.ID
+	}
+	var result tool.Result
+	if err != nil {
+		d.Decision = "deny"
+	} else {
+		result, err = next(ctx, call)
+	}
+	d.Took, d.Size, d.Error = time.Since(began).Microseconds(), int64(len(result.Raw)), errorCode(result, err)
+	h.audit.Record(d)
+	return result, err
+}
+
+// admit decides about a call: who makes it must still be somebody, for what they
+// began may outlive their key, and the policy must allow it.
+func (h *House) admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, policy.Decision, error) {
+	if err := h.ring.Good(principal.Of(ctx).ID); err != nil {
+		return ctx, policy.Decision{Verdict: policy.Deny, Rule: "key"}, err
+	}
+	return h.policy.Admit(ctx, info, call)
+}
+
+// standingFlow refuses what else scripts do to those whose key is over.
+type standingFlow struct {
+	*policy.Policy
+	ring *apikey.Ring
+}
+
+// Pass is asked before an effect happens.
+func (f standingFlow) Pass(ctx context.Context, e host.Effect) error {
+	if !strings.HasPrefix(e.Name, "mcp.") { // calls of tools are admitted where all are, and kept in the log there
+		if err := f.ring.Good(principal.Of(ctx).ID); err != nil {
+			return err
+		}
+	}
+	return f.Policy.Pass(ctx, e)
+}
+
+// turnedAway keeps a call of what is kept from who asks: a tool that its key does
+// not see, or one that nobody has approved.
+func (h *House) turnedAway(ctx context.Context, call tool.Call, why error) {
+	if h.audit == nil {
+		return
+	}
+	d := deed(ctx, audit.Call, call.Ref.String(), call.Args)
+	d.Decision, d.Rule, d.Error = "deny", "key", string(fault.CodeOf(why))
+	if fault.CodeOf(why) == fault.Denied {
+		d.Rule = "trust"
+	}
+	if call.Caller != nil {
+		d.Client = call.Caller.ID
+	}
+	h.audit.Record(d)
+}
+
+// errorCode names what went wrong, if anything.
+func errorCode(result tool.Result, err error) string {
+	switch {
+	case err != nil:
+		return string(fault.CodeOf(err))
+	case wire.GetBool(result.Raw, "isError"):
+		return "tool_error"
+	default:
+		return ""
+	}
+}
+
+// deed is something that whoever ctx says does. The arguments' memory may be used
+// for another call after this one, so their digest is made here.
+func deed(ctx context.Context, action, subject string, args []byte) audit.Deed {
+	p := principal.Of(ctx)
+	d := audit.Deed{Who: p.ID, Name: p.Name, Client: p.User, Action: action, Subject: subject, Args: audit.Digest(args)}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		d.Trace, d.Request = span.TraceID(), span.SpanID()
+	}
+	return d
+}
+
+// didKey keeps that a key was made or revoked.
+func (h *House) didKey(ctx context.Context, action, name string) { h.did(ctx, action, name, nil) }
+
+// loggedIn keeps who came in by a browser or left, and who was not let in.
+func (h *House) loggedIn(ctx context.Context, action, from string, allowed bool) {
+	if h.audit == nil {
+		return
+	}
+	d := deed(ctx, action, from, nil)
+	if d.Decision = "allow"; !allowed {
+		d.Decision, d.Error = "deny", string(fault.Denied)
+	}
+	h.audit.Record(d)
+}
+
+// didAlone keeps one thing that was done without a house, by a command.
+func didAlone(ctx context.Context, store *db.DB, config *Loaded, action, subject string) error {
+	if !config.Audit.Enabled {
+		return nil
+	}
+	log, err := audit.Open(ctx, store, audit.Options{Node: config.nodeName()})
+	if err != nil {
+		return err
+	}
+	h := House{audit: log}
+	h.did(ctx, action, subject, nil)
+	return log.Close(ctx)
+}
+
+// did keeps what an administrator did.
+func (h *House) did(ctx context.Context, action, subject string, detail []byte) {
+	if h.audit != nil {
+		d := deed(ctx, action, subject, detail)
+		d.Decision = "allow"
+		h.audit.Record(d)
+	}
+}

@@ -1,0 +1,170 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// as sends a request with a key.
+func as(t *testing.T, token, method, url, body string) (int, string) {
+	t.Helper()
+	name, value := httpjsontest.Bearer(token)
+	answer, text := httpjsontest.Read(t, method, url, body, name, value)
+	return answer.StatusCode, text
+}
+
+// What changes the house is in the log under the name of who did it, whichever
+// door they came by, with the node's name.
+func TestWhatAdministratorsDoIsKept(t *testing.T) {
+	t.Parallel()
+	fine := &shop{}
+	pinned := &shop{}
+	extra := serveTools(t, "extra", &shop{})
+	startup := filepath.Join(t.TempDir(), "startup.lua")
+	rewrite(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
+	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", fine) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", pinned) + "\"\n"
+	file := write(t, base)
+	url, house := start(t, Sources{
+		File: file, Env: Environment{"ROOT": "root-token"},
+		Flags: map[string]string{"node": "west", "scripts.startup": startup},
+	})
+	house.upstreams.allTried(t.Context(), patience)
+	house.catalog.Refresh(t.Context())
+	root := keyholder{t, url, "root-token"}
+
+	do := func(status int, method, path, token, body string) string {
+		t.Helper()
+		got, text := as(t, token, method, url+path, body)
+		if got != status {
+			t.Fatalf("%s %s: %d %s", method, path, got, text)
+		}
+		return text
+	}
+	do(http.StatusOK, http.MethodPost, "/api/v1/login", "", `{"key":"root-token"}`)
+	do(http.StatusForbidden, http.MethodPost, "/api/v1/login", "", `{"key":"guess"}`)
+	do(http.StatusCreated, http.MethodPost, "/api/v1/keys", "root-token", `{"name":"web"}`)
+	do(http.StatusOK, http.MethodDelete, "/api/v1/keys/web", "root-token", ``)
+	do(http.StatusOK, http.MethodPost, "/api/v1/pins/approve", "root-token", `{"upstream":"pinned"}`)
+	root.call("mcp_connect", `{"namespace":"more","url":"`+extra+`"}`)
+	root.call("mcp_disconnect", `{"namespace":"more"}`)
+	root.call("lua_eval", `{"code":"tools.mcp_add('scripted', '`+extra+`')"}`)
+	var asked struct {
+		Result struct {
+			StructuredContent struct {
+				ID string `json:"approval_id"`
+			}
+			Meta json.RawMessage `json:"_meta"`
+		}
+	}
+	answer := root.call("lua_eval", `{"code":"return mcp.fine.buy{}"}`)
+	answerOf(t, answer, &asked)
+	id := asked.Result.StructuredContent.ID
+	if id == "" {
+		_, after, _ := strings.Cut(answer, `approval_id":"`)
+		id, _, _ = strings.Cut(after, `"`)
+	}
+	if said := root.call("approval_decide", `{"id":"`+id+`","decision":"deny"}`); strings.Contains(said, `"isError":true`) {
+		t.Fatalf("%s\n%s", answer, said)
+	}
+	rewrite(t, file, base+"[[policy]]\ntool = \"pinned.buy\"\ndo = \"deny\"\n")
+	clocktest.Await(t, func() bool { return len(house.policy.Settings().Rules) == 1 })
+	if err := house.audit.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := house.audit.Find(t.Context(), audit.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]audit.Entry{}
+	for _, e := range entries {
+		kept[e.Action+" "+e.Subject+" "+e.Decision+" "+e.Who] = e
+		if e.Node != "west" {
+			t.Errorf("an entry of node %q: %+v", e.Node, e)
+		}
+	}
+	for _, want := range []string{
+		"login 127.0.0.1 allow key:root", "login 127.0.0.1 deny nobody",
+		"key.created web allow key:root", "key.revoked web allow key:root",
+		"pin.approved pinned.buy allow key:root",
+		"upstream.add more allow key:root", "upstream.remove more allow key:root", "upstream.add scripted allow key:root",
+		"startup.run " + startup + " allow local", "upstream.add started allow local",
+		"approval.denied fine.buy allow key:root",
+		"policy.change " + file + " allow local", "config.reload " + file + " allow local",
+	} {
+		if _, ok := kept[want]; !ok {
+			t.Errorf("the log does not have: %s", want)
+		}
+	}
+	if t.Failed() {
+		for name := range kept {
+			t.Log(name)
+		}
+	}
+}
+
+// A key that a command makes without a server is kept too, in a chain that stays
+// sound.
+func TestKeysMadeWithoutAServerAreKept(t *testing.T) {
+	t.Parallel()
+	config, err := Load(Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := OpenKeys(t.Context(), config, Environment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Create(t.Context(), httpauth.NewKey{Name: "web", Rights: apikey.Rights{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := keys.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := audit.OpenStore(t.Context(), dbtest.Open(t, config.Database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := store.Find(t.Context(), audit.Filter{Node: "west"})
+	if err != nil || len(entries) != 2 || entries[0].Action != "key.created" || entries[1].Action != "key.revoked" {
+		t.Errorf("%+v %v", entries, err)
+	}
+}
+
+// Two nodes on one Postgres have a chain each; one of them verifies both, and finds
+// what was changed in the other's.
+func TestChainsOfNodesVerify(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	var houses []*House
+	for _, name := range []string{"west", "east"} {
+		url, house := start(t, Sources{Env: Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})
+		houses = append(houses, house)
+		connect(t, url).call("lua_eval", map[string]any{"code": "return 1"})
+	}
+	clocktest.Await(t, func() bool {
+		chains, err := houses[0].audit.Chains(t.Context())
+		return err == nil && len(chains) == 2
+	})
+	verified, err := houses[0].audit.Verify(t.Context())
+	if err != nil || len(verified) != 2 || verified[0].Node != "east" || verified[1].Node != "west" {
+		t.Fatalf("%+v %v", verified, err)
+	}
+	for _, v := range verified {
+		if len(v.Problems) > 0 || v.Entries == 0 {
+			t.Errorf("%+v", v)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/artifact"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// A backup whose tables are newer than those this program makes, or of a kind it
+// does not know, is refused before anything is unpacked; one of its own is not.
+func TestABackupOfALaterProgramIsRefused(t *testing.T) {
+	t.Parallel()
+	known, err := knownSets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for set, want := range map[string]string{
+		"job":       `its tables "job" are at version 9999`,
+		"yet_to_be": `its tables "yet_to_be" are at version 9999, known is 0`,
+		"":          "",
+	} {
+		folder := t.TempDir()
+		config := func(name string) *Loaded {
+			data := filepath.Join(folder, name)
+			return &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
+		}
+		d, err := db.Open(t.Context(), config("there").Database, db.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, name := fs.FS(fstest.MapFS{"migrations/9999_later.sql": {Data: []byte("-- +goose Up\nCREATE TABLE later (x BIGINT);")}}), set
+		if set == "" {
+			files, name = known["job"], "job"
+		}
+		if err := d.Migrate(t.Context(), name, files); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var file bytes.Buffer
+		if err := Backup(t.Context(), config("there"), &file, BackupOptions{Version: "99.0"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = Restore(t.Context(), config("here"), &file, RestoreOptions{})
+		left, _ := filepath.Glob(filepath.Join(folder, "here*"))
+		if want == "" {
+			if _, lost := os.Stat(filepath.Join(folder, "here", databaseName)); err != nil || lost != nil {
+				t.Errorf("one of its own: %v, %v", err, lost)
+			}
+			continue
+		}
+		if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), want) || !strings.Contains(fault.HintOf(err), "luanette 99.0 or newer") || len(left) > 0 {
+			t.Errorf("%s: %v (%s), left behind %v", set, err, fault.HintOf(err), left)
+		}
+	}
+}
+
+// A restore knows all tables that a node makes, and has no counters to set: what a
+// node keeps is in rows alone.
+func TestARestoreKnowsWhatANodeMakes(t *testing.T) {
+	t.Parallel()
+	known, err := knownSets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := dbtest.Postgres(t)
+	house := nodeOn(t, database, "a", "").house
+	err = db.ReadDump(t.Context(), database, func(d *db.Dump) error {
+		for set, version := range headerOf(d, "").Schema {
+			if known[set] == nil {
+				t.Errorf("the tables %q, at version %d, are not known", set, version)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counters []string
+	err = house.store.Read(t.Context(), func(tx *db.Tx) error {
+		counters, err = db.All(t.Context(), tx, func(row db.Scanner) (name string, err error) { return name, row.Scan(&name) },
+			`SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE c.relkind = 'S' AND n.nspname IN (current_schema(), current_schema() || '_dbos') AND c.relname NOT LIKE 'migrations%'`)
+		return err
+	})
+	if err != nil || len(counters) > 0 {
+		t.Errorf("counters %v (%v)", counters, err)
+	}
+}
+
+// What a serving node keeps is the same row for row after it was restored to a
+// database of either kind, and contents are where that has them.
+func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
+	t.Parallel()
+	for from, makeFrom := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			node := nodeOn(t, makeFrom(t), "a", "")
+			ref := furnishHouse(t, node.house)
+			var file bytes.Buffer
+			var want map[string][][]any
+			env := Environment{}
+			clocktest.Await(t, func() bool { // until the node writes nothing of its own meanwhile
+				file.Reset()
+				before := rowsOf(t, node.house.config.Database)
+				if err := Backup(t.Context(), node.house.config, &file, BackupOptions{Version: "test", Env: env}); err != nil {
+					t.Fatal(err)
+				}
+				want = rowsOf(t, node.house.config.Database)
+				return reflect.DeepEqual(before, want)
+			})
+			for _, to := range []string{"sqlite", "postgres"} {
+				data := filepath.Join(t.TempDir(), "data")
+				config := &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
+				if to == "postgres" {
+					config.Database = dbtest.Postgres(t)
+				}
+				if _, err := Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{Env: env}); err != nil {
+					t.Fatalf("to %s: %v", to, err)
+				}
+				got := rowsOf(t, config.Database)
+				for table := range want {
+					if !reflect.DeepEqual(got[table], want[table]) {
+						t.Errorf("to %s: %s has %d rows, want %d, or they are not the same", to, table, len(got[table]), len(want[table]))
+					}
+				}
+				restored := nodeOn(t, config.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
+				checkHouse(t, restored.house, ref)
+			}
+		})
+	}
+}
+
+// furnishHouse puts an artifact with a large content there.
+func furnishHouse(t *testing.T, h *House) artifact.Artifact {
+	t.Helper()
+	content := bytes.Repeat([]byte("all of it and more "), 200_000)
+	a, _, err := h.contents.store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// checkHouse finds it by its words, and reads it.
+func checkHouse(t *testing.T, h *House, want artifact.Artifact) {
+	t.Helper()
+	for _, words := range []string{"nocturne", "épopée"} {
+		page, err := h.contents.store.Search(t.Context(), artifact.Query{Vibe: words})
+		if err != nil || len(page.Artifacts) != 1 || page.Artifacts[0].Hash != want.Hash {
+			t.Errorf("%q finds %+v (%v)", words, page, err)
+		}
+	}
+	content, err := h.contents.store.Read(t.Context(), want.Hash, 1<<30)
+	if err != nil || int64(len(content)) != want.Size {
+		t.Errorf("read %d bytes (%v), want %d", len(content), err, want.Size)
+	}
+}
+
+// rowsOf is what a database holds, without what changes by itself, and without the
+// places that contents are in, which differ.
+func rowsOf(t *testing.T, address string) map[string][][]any {
+	t.Helper()
+	all := map[string][][]any{}
+	err := db.ReadDump(context.WithoutCancel(t.Context()), address, func(d *db.Dump) error {
+		for _, table := range headerOf(d, "").Tables {
+			if slices.Contains([]string{"nodes", "blobs", "blob_parts", "queues"}, table.Name) {
+				continue
+			}
+			all[table.Name] = nil
+			err := d.Rows(t.Context(), db.Table(table), func(row []any) error {
+				all[table.Name] = append(all[table.Name], slices.Clone(row))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A restore says which nodes use the database that it would have filled.
+func TestARestoreNamesRunningNodes(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	node := nodeOn(t, database, "busy", "")
+	var file bytes.Buffer
+	if err := Backup(t.Context(), node.house.config, &file, BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	config := &Loaded{Config: Config{Data: filepath.Join(t.TempDir(), "data"), Database: database}}
+	_, err := Restore(t.Context(), config, &file, RestoreOptions{})
+	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "servers are using the database: busy") {
+		t.Errorf("Restore = %v", err)
+	}
+	if _, err := os.Stat(config.Data); err == nil {
+		t.Error("the data folder was made")
+	}
+}
+
+// A folder that a killed restore has left is removed by the next one, and by no other
+// name; the folder of one that still runs is left alone, and that is waited for.
+func TestARestoreRemovesWhatOthersLeft(t *testing.T) {
+	t.Parallel()
+	node := nodeOn(t, dbtest.SQLite(t), "a", "")
+	var file bytes.Buffer
+	if err := Backup(t.Context(), node.house.config, &file, BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	left, running, kept := data+".restoring-1", data+".restoring-22", data+".restoring-old"
+	for _, folder := range []string{left, running, kept} {
+		if err := os.MkdirAll(filepath.Join(folder, "cas"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock, err := lockFolder(running)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
+	restored, err := Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{})
+	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "is being restored into") || !slices.Equal(restored.Removed, []string{left}) {
+		t.Errorf("while another runs: %v, removed %v", err, restored.Removed)
+	}
+	if err := unlock(); err != nil { // it is dead now
+		t.Fatal(err)
+	}
+	restored, err = Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{})
+	if err != nil || !slices.Equal(restored.Removed, []string{running}) {
+		t.Errorf("afterwards: %v, removed %v", err, restored.Removed)
+	}
+	entries, err := os.ReadDir(filepath.Dir(data))
+	if err != nil || len(entries) != 2 || entries[0].Name() != "data" || entries[1].Name() != filepath.Base(kept) {
+		t.Errorf("left are %v (%v)", entries, err)
+	}
+}

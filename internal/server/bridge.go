@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
+)
+
+// Backend is a source of tools to be served over ZeroMQ.
+type Backend struct {
+	Name      string // of the service
+	Listen    string // such as tcp://127.0.0.1:5580
+	Broadcast string // such as tcp://127.0.0.1:5581; empty means the port after Listen's
+	Source    tool.Source
+	Changed   <-chan struct{} // tells that the source lists other tools; nil: never
+}
+
+// ServeBackend serves a backend, and nothing else, until ctx ends; then it closes
+// the house.
+func (h *House) ServeBackend(ctx context.Context, what Backend) error {
+	b, err := h.openBridge(ctx, what)
+	if err != nil {
+		return errors.Join(err, h.Close(ctx))
+	}
+	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, b.Addr())
+	for _, line := range [][2]string{{"serves", what.Name}, {"events", b.Broadcasts()}, {"data", h.config.Data}, {"config", orNone(h.config.File)}} {
+		fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
+	}
+	return errors.Join(b.Serve(ctx), h.Close(ctx))
+}
+
+// openBridge listens for front ends.
+func (h *House) openBridge(ctx context.Context, what Backend) (*hootserver.Bridge, error) {
+	if what.Broadcast == "" {
+		what.Broadcast = portAfter(what.Listen)
+	}
+	if !isPrivate(what.Listen) {
+		h.log.WarnContext(ctx, "front ends anywhere may call these tools, and nobody proves who they are", "listen", what.Listen)
+	}
+	return hootserver.Open(ctx, hootserver.Options{
+		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, Changed: what.Changed,
+		Events: h.bus, Log: h.log, Grace: time.Duration(h.config.Drain),
+		Tracer: h.telemetry.Tracer("bridge"), Propagator: telemetry.Propagator(),
+	})
+}
+
+// startBridge serves what our MCP clients see over ZeroMQ too, if that is wanted.
+// What it returns ends it, once calls under way have ended.
+func (h *House) startBridge(ctx context.Context) (addr string, stop func(), err error) {
+	if h.config.Bridge.Listen == "" {
+		return "", func() {}, nil
+	}
+	exposed := h.catalog.Exposed()
+	changed, unwatch := changesOf(exposed)
+	b, err := h.openBridge(ctx, Backend{
+		Name: "luanette", Listen: h.config.Bridge.Listen, Broadcast: h.config.Bridge.Broadcast, Source: exposed, Changed: changed,
+	})
+	if err != nil {
+		unwatch()
+		return "", nil, fault.Wrap(fault.Config, err, "bridge").WithHint("choose another address with bridge.listen, or none")
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := b.Serve(ctx); err != nil {
+			h.log.ErrorContext(ctx, "the bridge fell", "error", err)
+		}
+	}()
+	return b.Addr(), func() { cancel(); <-ended; unwatch() }, nil
+}
+
+// changesOf tells when what is exposed becomes another.
+func changesOf(exposed catalog.Exposed) (changed <-chan struct{}, unwatch func()) {
+	flag := make(chan struct{}, 1)
+	return flag, exposed.Watch(func() {
+		select {
+		case flag <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// portAfter is the endpoint beside one: of any free port another, of a path one
+// with an ending.
+func portAfter(endpoint string) string {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, port, err := net.SplitHostPort(rest)
+	if scheme != "tcp" || err != nil {
+		return endpoint + ".events"
+	}
+	if n, err := strconv.Atoi(port); err == nil && n > 0 {
+		port = strconv.Itoa(n + 1)
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// isPrivate tells that an endpoint can be reached from this machine only.
+func isPrivate(endpoint string) bool {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, _, err := net.SplitHostPort(rest)
+	if scheme != "tcp" || err != nil {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

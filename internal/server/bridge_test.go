@@ -1,0 +1,68 @@
+package server
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Every piece of configuration on docs/backends.md is read as it stands there.
+func TestBackendsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/backends.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := fenced(string(page), "toml")
+	if len(files) != 2 {
+		t.Fatalf("the page shows %d files", len(files))
+	}
+	for _, text := range files {
+		loaded, err := Load(Sources{File: write(t, text)})
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		if _, warnings, err := loaded.specs(nil); err != nil || len(warnings) > 0 {
+			t.Errorf("%s\n%v %q", text, err, warnings)
+		}
+	}
+}
+
+func TestPrefixesLeadToOneUpstream(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"[upstreams.a]\nurl = \"zmq+tcp://127.0.0.1:1\"\nprefixes = [\"x_\"]\n[upstreams.b]\nurl = \"zmq+tcp://127.0.0.1:2\"\nprefixes = [\"x_\"]\n",
+		"[upstreams.a]\nurl = \"zmq+tcp://127.0.0.1:1\"\nprefixes = [\"\"]\n",
+	} {
+		_, err := Load(Sources{File: write(t, text)})
+		if fault.CodeOf(err) != fault.Config || !strings.Contains(err.Error(), "prefixes") || fault.HintOf(err) == "" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]struct {
+		after   string
+		private bool
+	}{
+		"tcp://127.0.0.1:5580": {"tcp://127.0.0.1:5581", true},
+		"tcp://127.0.0.1:0":    {"tcp://127.0.0.1:0", true},
+		"tcp://localhost:*":    {"tcp://localhost:*", true},
+		"tcp://*:5580":         {"tcp://*:5581", false},
+		"tcp://[::1]:5580":     {"tcp://[::1]:5581", true},
+		"tcp://10.0.0.1:5580":  {"tcp://10.0.0.1:5581", false},
+		"ipc:///run/a":         {"ipc:///run/a.events", true},
+	} {
+		if got := portAfter(endpoint); got != want.after {
+			t.Errorf("after %s comes %s, want %s", endpoint, got, want.after)
+		}
+		if got := isPrivate(endpoint); got != want.private {
+			t.Errorf("%s is private: %v", endpoint, got)
+		}
+	}
+}

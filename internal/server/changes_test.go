@@ -1,0 +1,64 @@
+package server
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/tools/catalog"
+)
+
+// Who has read about an upstream hears that it is another now.
+func TestResourcesAboutUpstreamsChange(t *testing.T) {
+	t.Parallel()
+	bus := event.New(event.BusOptions{})
+	defer bus.Close()
+	told := make(chan string, 100)
+	stop := changes(catalog.New(catalog.Options{}).Exposed(), bus)(func(method string, params json.RawMessage) {
+		told <- method + " " + string(params)
+	})
+	defer stop()
+	for _, test := range []struct {
+		payload event.Payload
+		uris    []string
+	}{
+		{upstream.Stderr{Upstream: "a", Line: "noise"}, nil},
+		{upstream.Reconnecting{Upstream: "a", Attempt: 1}, []string{"lua://namespaces", "lua://namespaces/a"}},
+		{upstream.ToolsRefreshed{Upstream: "a"}, []string{"lua://namespaces", "lua://namespaces/a", "lua://tools", "lua://tools/a"}},
+	} {
+		bus.Publish(test.payload)
+		for _, uri := range test.uris {
+			if got, want := <-told, `notifications/resources/updated {"uri":"`+uri+`"}`; got != want {
+				t.Errorf("told %s, want %s", got, want)
+			}
+		}
+	}
+}
+
+// The resources that are told of are ones that can be read.
+func TestResourcesAboutUpstreamsExist(t *testing.T) {
+	t.Parallel()
+	_, house := start(t, Sources{})
+	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range resourcesAbout(event.Event{Type: "upstream.tools_refreshed", Data: upstream.ToolsRefreshed{Upstream: "a"}}) {
+		if _, err := house.resources().ReadResource(t.Context(), uri, nil); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
+// What tells of the music in this process is there only while it is what the
+// music tools work on.
+func TestMusicResourcesAreOfTheMusicThatIsPlayed(t *testing.T) {
+	t.Parallel()
+	for more, here := range map[string]bool{"": true, "[upstreams.hootenanny]\nurl = \"zmq+tcp://127.0.0.1:1\"\n": false} {
+		_, house := start(t, settings(t, &music{}, more))
+		if _, err := house.resources().ReadResource(t.Context(), "hoot://garden", nil); (err == nil) != here {
+			t.Errorf("with %q: %v", more, err)
+		}
+	}
+}

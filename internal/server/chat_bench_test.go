@@ -1,0 +1,72 @@
+package server
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+)
+
+// BenchmarkFirstWord measures how long a model's first word is on its way through the
+// whole house: from the provider about to send it to a client of POST
+// /api/v1/chat/stream reading it. Both connections, the provider's library, the agent,
+// the line of the person and the door are in it, and on a busy machine the scheduler.
+//
+//	make bench-chat
+func BenchmarkFirstWord(b *testing.B) {
+	for _, provider := range []string{"anthropic", "openai"} {
+		b.Run(provider, func(b *testing.B) {
+			spoken := make(chan time.Time, 1)
+			model := llmtest.Start(b, func(llmtest.Request) llmtest.Step {
+				return llmtest.Step{Say: []string{"first ", "second"}, Spoken: func() { spoken <- time.Now() }}
+			})
+			url, _ := start(b, Sources{
+				Env: Environment{"ANTHROPIC_API_KEY": llmtest.Key, "OPENAI_API_KEY": llmtest.Key},
+				Flags: map[string]string{
+					"chat.provider": provider, "chat.base_url": model.URL, "chat.model": "claude-sonnet-5-5", "chat.rate": "1000000", "hoot.enabled": "false",
+				},
+			})
+			var took []time.Duration
+			for b.Loop() {
+				took = append(took, firstWord(b, url, spoken))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}
+
+// firstWord says something and tells how long the answer's first word took.
+func firstWord(b *testing.B, url string, spoken <-chan time.Time) time.Duration {
+	b.Helper()
+	body := strings.NewReader(`{"client_id":"bench","user_id":"u","message":"go"}`)
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, url+"/api/v1/chat/stream", body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "first ") {
+	}
+	read := time.Now()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		b.Fatal(err)
+	}
+	select {
+	case at := <-spoken:
+		return read.Sub(at)
+	default:
+		b.Fatalf("no answer: %s", answer.Status)
+		return 0
+	}
+}

@@ -1,0 +1,209 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/chat/conversation"
+	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Chat is one person's conversation with the agent: of a house built for the
+// occasion, or of a server that is running elsewhere.
+type Chat interface {
+	// Say says something and hears the answer. What happens meanwhile is told to
+	// emit.
+	Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error)
+	// Reset begins anew.
+	Reset(ctx context.Context) error
+	// Close gives back what the conversation took.
+	Close(ctx context.Context) error
+}
+
+// Chat begins a conversation in this house once each upstream was reached or found
+// to be away, or patience is over. It is forgotten at its end.
+func (h *House) Chat(ctx context.Context, user string, patience time.Duration) (Chat, error) {
+	a, err := h.openAgent()
+	if err != nil {
+		return nil, err
+	}
+	h.upstreams.allTried(ctx, patience)
+	h.catalog.Refresh(ctx)
+	return &localChat{house: h, agent: a, user: user}, nil
+}
+
+// remembered is how many exchanges a conversation in a terminal sends along.
+const remembered = 20
+
+type localChat struct {
+	house   *House
+	agent   *agent.Agent
+	user    string
+	history []agent.Exchange
+}
+
+func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
+	reply, err := c.agent.Turn(ctx, agent.Request{
+		Client: "terminal", User: c.user, Conversation: "terminal", Message: message, History: c.history,
+	}, emit)
+	if err != nil {
+		return reply, err
+	}
+	c.history = append(c.history, agent.Exchange{User: message, Assistant: reply.Text(), At: time.Now()})
+	c.history = c.history[max(0, len(c.history)-remembered):]
+	return reply, nil
+}
+
+func (c *localChat) Reset(ctx context.Context) error {
+	c.history = nil
+	return c.agent.Reset(ctx, "", c.user, "terminal")
+}
+
+func (c *localChat) Close(ctx context.Context) error { return c.house.Close(ctx) }
+
+// ConnectChat is a conversation with the server that runs at address.
+func ConnectChat(address, user string, key secret.Text) (Chat, error) {
+	base, err := serverURL(address)
+	if err != nil {
+		return nil, err
+	}
+	return &remoteChat{base: base, user: user, key: key}, nil
+}
+
+type remoteChat struct {
+	base *url.URL
+	user string
+	key  secret.Text
+}
+
+func (c *remoteChat) ask(ctx context.Context, method string, path []string, body any) (*http.Response, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "write request")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), bytes.NewReader(raw))
+	if err != nil {
+		return nil, fault.Wrap(fault.InvalidParams, err, "write request")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if !c.key.IsZero() {
+		req.Header.Set("Authorization", "Bearer "+c.key.Reveal())
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "reach the server").
+			WithHint("start it with `luanette serve`, or leave --server away to chat without one")
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		defer resp.Body.Close()
+		return nil, refusedChat(resp)
+	}
+	return resp, nil
+}
+
+// refusedChat is why a server refused.
+func refusedChat(resp *http.Response) error {
+	var body struct{ Error, Code, Message string }
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil || json.Unmarshal(raw, &body) != nil || body.Error == "" {
+		return fault.New(fault.Upstream, "the server answered %s", resp.Status)
+	}
+	text := body.Message
+	if text == "" {
+		text = body.Error
+	}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fault.New(fault.NeedsAuth, "%s", text).WithHint("set LUANETTE_KEY to a key of the server")
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway:
+		return fault.New(fault.Unavailable, "%s", text)
+	default:
+		return fault.New(fault.Upstream, "%s", text)
+	}
+}
+
+func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
+	resp, err := c.ask(ctx, http.MethodPost, []string{"/api/v1/chat/stream"}, map[string]string{
+		"client_id": "terminal", "user_id": c.user, "message": message, "message_type": "text",
+	})
+	if err != nil {
+		return agent.Reply{}, err
+	}
+	defer resp.Body.Close()
+	events := wire.NewEventReader(resp.Body, 0)
+	for {
+		event, err := events.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return agent.Reply{}, fault.Wrap(fault.Unavailable, err, "read the answer").
+				WithHint("the server may be finishing it all the same; ask for the history")
+		}
+		reply, done, err := chatEvent(event.Data, emit)
+		if done || err != nil {
+			return reply, err
+		}
+	}
+}
+
+// chatEvent hands one event of a stream on; done with the last.
+func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done bool, err error) {
+	var e struct {
+		Type, Message, Text, Error, Tool string
+		Input, Result                    json.RawMessage
+		Response                         struct {
+			Responses []string
+			Language  string `json:"response_language"`
+			ID        string `json:"message_id"`
+			Model     string
+			Usage     llm.Usage
+			Notices   []agent.Notice
+		}
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return reply, false, fault.Wrap(fault.Upstream, err, "read the answer")
+	}
+	switch e.Type {
+	case "status":
+		emit(agent.Status{Message: e.Message})
+	case "progress":
+		emit(agent.Text{Text: e.Text})
+	case "tool_use":
+		emit(agent.ToolUse{Tool: e.Tool, Input: e.Input})
+	case "tool_result":
+		text, _ := wire.Text(e.Result)
+		emit(agent.ToolResult{Tool: e.Tool, Text: text})
+	case "error":
+		return reply, false, fault.New(fault.Upstream, "%s", e.Error)
+	case "complete":
+		r := e.Response
+		for _, n := range r.Notices {
+			emit(n)
+		}
+		return agent.Reply{
+			RequestID: r.ID, Responses: r.Responses, Language: r.Language, Model: r.Model, Usage: r.Usage, Notices: r.Notices,
+		}, true, nil
+	}
+	return reply, false, nil
+}
+
+func (c *remoteChat) Reset(ctx context.Context) error {
+	resp, err := c.ask(ctx, http.MethodDelete, []string{"/api/v1/orgs", conversation.DefaultOrg, "users", c.user, "history"}, nil)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+func (c *remoteChat) Close(context.Context) error { return nil }

@@ -1,0 +1,30 @@
+//go:build unix
+
+package server
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// TestAttackCompiledCode leaves the folder of compiled code open to others, who
+// could put code of their own there.
+func TestAttackCompiledCode(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(Sources{Flags: map[string]string{"data": t.TempDir(), "scripts.cache": folder}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: Environment{}})
+	if fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "chmod go-w") {
+		t.Errorf("%v (%s)", err, fault.HintOf(err))
+	}
+}

@@ -1,0 +1,523 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/luanette/luanette/internal/access/pin"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/builtin"
+)
+
+// Config is everything a person can set. It is read here and nowhere else: each
+// part of the program gets its own small Options made from it. Every scalar can
+// be set by luanette.toml, by the environment (LUANETTE_ and the key in capitals,
+// dots as underscores) and some by flags; later ones win. What is tagged live takes
+// effect when the file changes; everything else at the next start: see reload.go.
+type Config struct {
+	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
+	Data      string                    `toml:"data" help:"folder for everything that is kept"`
+	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
+	Blobs     string                    `toml:"blobs" help:"where contents are kept: folder (in the data folder), database, or the path of a folder that all servers share; empty is database with Postgres and else folder"`
+	Node      string                    `toml:"node" help:"what this process is called among several on one Postgres, where no living one may have the name; the machine's name when empty"`
+	Drain     Duration                  `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
+	Linger    Duration                  `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
+	GCPercent int                       `toml:"gc_percent" live:"yes" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
+	Log       LogConfig                 `toml:"log"`
+	Telemetry TelemetryConfig           `toml:"telemetry"`
+	HUD       HUDConfig                 `toml:"hud"`
+	MCP       MCPConfig                 `toml:"mcp"`
+	Scripts   ScriptsConfig             `toml:"scripts"`
+	Jobs      JobsConfig                `toml:"jobs"`
+	Bridge    BridgeConfig              `toml:"bridge"`
+	Hoot      HootConfig                `toml:"hoot"`
+	Chat      ChatConfig                `toml:"chat"`
+	OAuth     OAuthConfig               `toml:"oauth"`
+	Keys      map[string]KeyConfig      `toml:"keys"`
+	Upstreams map[string]UpstreamConfig `toml:"upstreams" live:"yes"`
+
+	Sessions      SessionsConfig    `toml:"sessions"`
+	Approve       string            `toml:"approve" live:"yes" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
+	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
+	Approvals     map[string]string `toml:"approvals" live:"yes"`
+
+	ReadOnly bool                `toml:"read_only" live:"yes" help:"let nobody call a tool that may change something; docs/policy.md"`
+	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools known to change nothing, as namespace.tool or namespace.*; of namespaces named here, what tools say of themselves does not count"`
+	Policy   []PolicyConfig      `toml:"policy" live:"yes"`
+	Accepts  map[string][]string `toml:"accepts" live:"yes"`
+	Audit    AuditConfig         `toml:"audit"`
+
+	Trust string `toml:"trust" live:"yes" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
+
+	TLSCert        string                  `toml:"tls_cert" help:"certificate to serve HTTPS with, and those that vouch for it, as PEM; read again when it changes"`
+	TLSKey         string                  `toml:"tls_key" help:"the certificate's private key, as PEM"`
+	MaxConnections int                     `toml:"max_connections" help:"how many connections may be open; more wait"`
+	Issuers        map[string]IssuerConfig `toml:"issuers"`
+}
+
+// BridgeConfig is about serving our tools to front ends over ZeroMQ.
+type BridgeConfig struct {
+	Listen    string `toml:"listen" help:"where front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty serves none"`
+	Broadcast string `toml:"broadcast" help:"where they hear what happens; empty means the port after listen"`
+}
+
+// LogConfig says how the program tells what it does. Logs go to standard error.
+type LogConfig struct {
+	Level  string `toml:"level" live:"yes" help:"debug, info, warn or error"`
+	Format string `toml:"format" help:"text for people, json for programs"`
+}
+
+// TelemetryConfig adds to the standard OTEL_* variables.
+type TelemetryConfig struct {
+	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
+	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"where this runs, such as production; told with everything that is sent to the collector"`
+}
+
+// HUDConfig says how much is remembered for those who come to look.
+type HUDConfig struct {
+	RecentEvents int `toml:"recent_events" help:"how many events are kept for pages that are opened later"`
+	RecentTraces int `toml:"recent_traces" help:"how many traces are kept in memory; 0 keeps none"`
+}
+
+// MCPConfig is about the MCP server and the servers behind it.
+type MCPConfig struct {
+	Import         []string `toml:"import" live:"yes" help:"mcpServers files of other clients to import, such as .mcp.json"`
+	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
+	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host; localhost, where others can reach this server, loopback"`
+	SessionIdle    Duration `toml:"session_idle" help:"how long an idle client session is kept"`
+	Mode           string   `toml:"mode" live:"yes" help:"how clients see tools: direct lists every exposed one, code only search_tools, get_tool_definitions and execute_code; auto is direct while they are few"`
+	CodeThreshold  int      `toml:"code_threshold" live:"yes" help:"how many tools of others auto lists directly"`
+	Pinned         []string `toml:"pinned" live:"yes" help:"favourites that are listed in every mode, as namespace.tool or the name of a script"`
+	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or of code a model is shown, in KiB; bigger ones are kept under a handle"`
+}
+
+// ScriptsConfig says what scripts may do and how much of it.
+type ScriptsConfig struct {
+	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
+	Startup   string   `toml:"startup" help:"script to run at start; startup.lua beside the configuration file's usual place when empty"`
+	Cache     string   `toml:"cache" help:"folder for what the JavaScript engine compiles at its first start, which several data folders of one person may share; one in the data folder when empty"`
+	Timeout   Duration `toml:"timeout" help:"how long one run may take"`
+	MemoryMB  int      `toml:"memory_mb" help:"how much memory one run may hold, in MiB"`
+	Calls     int      `toml:"calls" help:"how many tool calls and other effects one run may have"`
+	CodeTime  Duration `toml:"code_timeout" alias:"CODE_EXEC_TIMEOUT_MS" help:"how long one execute_code may take that does not say"`
+	CodeMB    int      `toml:"code_memory_mb" help:"how much memory one execute_code may hold, in MiB"`
+	CodeCalls int      `toml:"code_calls" help:"how many tools one execute_code may call"`
+	ChatCalls int      `toml:"code_calls_chat" help:"how many tools one execute_code may call that a chat's model runs"`
+	Read      []string `toml:"read" help:"folders scripts may read"`
+	Write     []string `toml:"write" help:"folders scripts may read and write"`
+	Env       []string `toml:"env" help:"environment variables scripts may see"`
+	Commands  []string `toml:"commands" help:"programs scripts may start with run_command, in the first write folder; git allows git_status, * allows every program; none switches it off"`
+	HookTime  Duration `toml:"hook_timeout" help:"how long one hook of startup.lua may take"`
+	HookFails string   `toml:"hook_errors" help:"what a hook that fails does to its call: pass lets it go on as it was, refuse does not"`
+	HTTPHosts []string `toml:"http_hosts" help:"hosts the http module may reach; none switches it off"`
+	HTTPGet   string   `toml:"http_get" help:"what a GET request counts as: read, which previews make, or write, which they only plan and which approve = writes asks about"`
+}
+
+// UpstreamConfig is one tool server to connect to: a URL, or a command to run.
+// Where it is, how it is started and what it is sent may name variables of our
+// own environment, as ${VAR} or ${VAR:-default}.
+type UpstreamConfig struct {
+	URL       string            `toml:"url,omitempty" help:"address of a running server, which without a path is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
+	Command   string            `toml:"command,omitempty" help:"program to start and speak to over its standard input and output"`
+	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
+	Env       map[string]string `toml:"env,omitempty" secret:"values" help:"variables for the program; it gets a clean environment beside them"`
+	EnvFile   string            `toml:"env_file,omitempty" help:"file of NAME=value lines with more variables, read at every start"`
+	Cwd       string            `toml:"cwd,omitempty" help:"folder the program runs in"`
+	Transport string            `toml:"transport,omitempty" help:"auto, http, sse, stdio or zmq+tcp"`
+	Protocol  string            `toml:"protocol,omitempty" help:"auto, legacy (with initialize) or modern (2026-07-28)"`
+	Headers   map[string]string `toml:"headers,omitempty" secret:"values" help:"HTTP headers sent with every request"`
+	BearerEnv string            `toml:"bearer_env,omitempty" help:"variable that holds a bearer token"`
+	Timeout   Duration          `toml:"timeout,omitempty" help:"how long one call may take without a sign of progress (60s)"`
+	MaxTime   Duration          `toml:"max_time,omitempty" help:"how long one call may take for all its progress (30m)"`
+	Wait      Duration          `toml:"wait,omitempty" help:"how long a call waits for a lost connection to come back (2s)"`
+	Start     string            `toml:"start,omitempty" help:"eager, or lazy: start on first use"`
+	Idle      Duration          `toml:"idle,omitempty" help:"stop a lazy program after this long without a call"`
+	Expose    any               `toml:"expose,omitempty" help:"which of its tools our clients see directly: none, all, or a list of names"`
+	Prefixes  []string          `toml:"prefixes,omitempty" help:"how names of tools begin that lead here: these show under their own names, without the namespace"`
+	Allowed   []string          `toml:"allowed_tools,omitempty" help:"only these tools exist"`
+	Disabled  []string          `toml:"disabled_tools,omitempty" help:"these tools do not exist"`
+	ReadOnly  bool              `toml:"read_only,omitempty" help:"only tools that say of themselves that they only read exist"`
+	Aliases   map[string]string `toml:"aliases,omitempty" help:"other names its tools show under: alias = the tool's own name"`
+	Priority  int               `toml:"priority,omitempty" help:"which servers to prefer: tools of higher ones are listed and found first"`
+	Ranks     map[string]int    `toml:"priorities,omitempty" help:"the same for single tools, added to the server's"`
+	OAuth     *UpstreamOAuth    `toml:"oauth,omitempty" help:"how to log in to it; docs/oauth.md"`
+	Approve   string            `toml:"approve,omitempty" help:"which of its tools scripts call only after a person said yes: never, writes or all"`
+	Trust     string            `toml:"trust,omitempty" help:"open uses its tools as they come, pin holds each definition until somebody approved it"`
+	Labels    []string          `toml:"labels,omitempty" help:"what is read from it bears these labels, and goes only where they are accepted; docs/policy.md"`
+	Accepts   []string          `toml:"accepts,omitempty" help:"labels that may be sent to it"`
+	Enabled   *bool             `toml:"enabled,omitempty" help:"false keeps it in the file but unused"`
+
+	Concurrent int `toml:"concurrent,omitempty" help:"how many calls may run there at a time (64); others wait, one of each who asks in turn"`
+	Rate       int `toml:"rate,omitempty" help:"how many calls a minute it gets; more are refused"`
+}
+
+// defaults is the configuration of somebody who configured nothing.
+func defaults(env Environment) Config {
+	return Config{
+		Chat:      chatDefaults(),
+		Listen:    "127.0.0.1:8081",
+		Data:      dataFolder(env),
+		Drain:     Duration(10 * time.Second),
+		GCPercent: DefaultGCPercent,
+		Log:       LogConfig{Level: "info", Format: "text"},
+		HUD:       HUDConfig{RecentEvents: 4096, RecentTraces: 200},
+		MCP:       MCPConfig{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
+		Scripts: ScriptsConfig{
+			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
+			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
+			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
+		},
+		MaxConnections: 10_000,
+		Jobs:           defaultJobs(),
+		Hoot:           defaultHoot(),
+		Sessions:       defaultSessions(),
+		Approve:        "never", ApproveExpire: Duration(7 * 24 * time.Hour),
+		Trust: string(pin.Open), Audit: defaultAudit(),
+	}
+}
+
+// Environment is the process environment as the house sees it, so that tests
+// and embedders decide what is in it.
+type Environment map[string]string
+
+// ProcessEnvironment reads "KEY=value" pairs as os.Environ gives them.
+func ProcessEnvironment(pairs []string) Environment {
+	env := make(Environment, len(pairs))
+	for _, pair := range pairs {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+// Sources is where a configuration comes from, weakest first: the defaults, the
+// file, the environment, the flags.
+type Sources struct {
+	File  string            // explicit path; "" looks in the usual places and needs none
+	Env   Environment       // LUANETTE_* and what the defaults need (HOME, XDG_*)
+	Flags map[string]string // by key, such as "listen" or "log.level"; only those given
+}
+
+// Loaded is a configuration together with where each value came from.
+type Loaded struct {
+	Config
+	File    string            // the file read, or ""
+	Origins map[string]string // by key: "file", "environment" or "flag"; absent means default
+
+	sources Sources   // what was read, to read it again
+	waiting []pending // what the file says and only a restart will bring about
+}
+
+// Load reads the configuration. Every mistake is an invalid_config fault that
+// names the place and the key and suggests the nearest known one.
+func Load(sources Sources) (*Loaded, error) {
+	path, err := configFile(sources)
+	if err != nil {
+		return nil, err
+	}
+	return loadFrom(path, sources)
+}
+
+// loadFrom is Load with the file at path; "" is none.
+func loadFrom(path string, sources Sources) (*Loaded, error) {
+	loaded := &Loaded{Config: defaults(sources.Env), Origins: map[string]string{}, sources: sources}
+	if path != "" {
+		if err := loaded.readFile(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := loaded.readEnvironment(sources.Env); err != nil {
+		return nil, err
+	}
+	if err := loaded.readFlags(sources.Flags); err != nil {
+		return nil, err
+	}
+	if loaded.Database == "" {
+		loaded.Database = "sqlite:" + filepath.Join(loaded.Data, "luanette.db")
+	}
+	return loaded, loaded.check()
+}
+
+func (l *Loaded) readFile(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fault.Wrap(fault.Config, err, "read configuration").
+			WithHint("name another file with --config, or leave it away to start with the defaults")
+	}
+	decoder := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := decoder.Decode(&l.Config); err != nil {
+		return decodeFault(path, string(text), err)
+	}
+	l.File = path
+	l.markFileKeys(text)
+	return nil
+}
+
+// decodeFault turns what the decoder says into "file:line: key: problem".
+func decodeFault(path, text string, err error) error {
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) {
+		return unknownKeys(path, unknown)
+	}
+	var bad *toml.DecodeError
+	if !errors.As(err, &bad) {
+		return fault.Wrap(fault.Config, err, "%s", path)
+	}
+	line, column := bad.Position()
+	problem := strings.TrimPrefix(bad.Error(), "toml: ")
+	if m := wrongType().FindStringSubmatch(problem); m != nil {
+		problem = fmt.Sprintf("expected %s, got %s", m[2], m[1])
+	}
+	if key := keyAt(text, line); key != "" {
+		problem = key + ": " + problem
+	}
+	return fault.New(fault.Config, "%s:%d:%d: %s", path, line, column, problem).
+		WithHint("docs/configuration.md lists every key with its type")
+}
+
+// wrongType is how the decoder words a value of another type than the field's.
+var wrongType = lazy.Regexp(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
+
+// keyAt reads the key written on a line, with the section it stands in, for
+// errors whose decoder knows only the place.
+func keyAt(text string, line int) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	key, _, assigns := strings.Cut(lines[line-1], "=")
+	if !assigns {
+		return ""
+	}
+	key = strings.TrimSpace(key)
+	for i := line - 2; i >= 0; i-- {
+		if section := strings.TrimSpace(lines[i]); strings.HasPrefix(section, "[") && strings.HasSuffix(section, "]") {
+			return strings.Trim(section, "[] ") + "." + key
+		}
+	}
+	return key
+}
+
+func unknownKeys(path string, unknown *toml.StrictMissingError) error {
+	var problems, hints []string
+	for _, missing := range unknown.Errors {
+		line, column := missing.Position()
+		key := strings.Join(missing.Key(), ".")
+		problems = append(problems, fmt.Sprintf("%s:%d:%d: unknown key %q", path, line, column, key))
+		if near := nearestKey(key); near != "" {
+			hints = append(hints, fmt.Sprintf("did you mean %q instead of %q?", near, key))
+		}
+	}
+	hints = append(hints, "docs/configuration.md lists every key")
+	return fault.New(fault.Config, "%s", strings.Join(problems, "\n")).WithHint("%s", strings.Join(hints, " "))
+}
+
+// nearestKey suggests a known key. A key of an upstream is compared with the
+// fields that any upstream has.
+func nearestKey(key string) string {
+	parts := strings.Split(key, ".")
+	prefix, known := "", settingKeys()
+	if len(parts) == 3 && parts[0] == "upstreams" {
+		prefix, key, known = parts[0]+"."+parts[1]+".", parts[2], upstreamKeys()
+	}
+	if len(parts) == 2 && parts[0] == "policy" {
+		prefix, key, known = "policy.", parts[1], []string{"key", "tool", "do", "reason"}
+	}
+	if near := suggest.Names(key, known, 1); len(near) > 0 {
+		return prefix + near[0]
+	}
+	return ""
+}
+
+func (l *Loaded) readEnvironment(env Environment) error {
+	byVariable := map[string]setting{}
+	for _, s := range settingsOf(&l.Config) {
+		byVariable[s.variable()] = s
+		if err := l.readAlias(s, env); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(mapKeys(env)) {
+		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable || name == keyVariable {
+			continue
+		}
+		s, ok := byVariable[name]
+		if !ok {
+			f := fault.New(fault.Config, "environment: unknown variable %s", name)
+			if near := suggest.Names(name, slices.Sorted(mapKeys(byVariable)), 1); len(near) > 0 {
+				return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
+			}
+			return f.WithHint("`luanette config show` lists the known ones")
+		}
+		if err := s.set(env[name]); err != nil {
+			return fault.Wrap(fault.Config, err, "environment: %s=%q", name, env[name])
+		}
+		l.Origins[s.key] = "environment"
+	}
+	return nil
+}
+
+// readAlias reads a setting from the variable that others know it by.
+func (l *Loaded) readAlias(s setting, env Environment) error {
+	value, ok := env[s.alias]
+	if !ok || s.alias == "" {
+		return nil
+	}
+	if strings.HasSuffix(s.alias, "_MS") {
+		value += "ms"
+	}
+	if err := s.set(value); err != nil {
+		return fault.Wrap(fault.Config, err, "environment: %s=%q", s.alias, value)
+	}
+	l.Origins[s.key] = "environment"
+	return nil
+}
+
+func (l *Loaded) readFlags(flags map[string]string) error {
+	for _, s := range settingsOf(&l.Config) {
+		value, given := flags[s.key]
+		if !given {
+			continue
+		}
+		if err := s.set(value); err != nil {
+			return fault.Wrap(fault.Config, err, "flag for %s", s.key)
+		}
+		l.Origins[s.key] = "flag"
+	}
+	return nil
+}
+
+// check refuses what no decoder can see to be wrong.
+func (c *Config) check() error {
+	if err := c.checkChoices(); err != nil {
+		return err
+	}
+	if c.GCPercent < 10 || c.GCPercent > 10_000 {
+		return fault.New(fault.Config, "gc_percent: %d is not between 10 and 10000", c.GCPercent).WithHint("400 suits most; less saves memory")
+	}
+	if err := checkBlobs(c.Blobs); err != nil {
+		return err
+	}
+	if c.MCP.ResultKB < 1 {
+		return fault.New(fault.Config, "mcp.result_kb: %d is not a size", c.MCP.ResultKB).WithHint("use 1 or more; 32 is usual")
+	}
+	for _, check := range []func() error{
+		c.Hoot.check, c.Jobs.check, c.checkPrefixes, c.Sessions.check, c.checkApprovals, c.checkTrust, c.checkPolicy, c.Audit.check, c.Chat.check, c.checkTLS, c.checkIssuers, c.checkUpstreams,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkChoices refuses words where only some have a meaning.
+func (c *Config) checkChoices() error {
+	for _, s := range []struct {
+		key, value, kind string
+		words            []string
+	}{
+		{"log.level", c.Log.Level, "a level", []string{"debug", "info", "warn", "error"}},
+		{"log.format", c.Log.Format, "a format", []string{"text", "json"}},
+		{"scripts.http_get", c.Scripts.HTTPGet, "a kind of effect", []string{"read", "write"}},
+		{"scripts.hook_errors", c.Scripts.HookFails, "an outcome", []string{"pass", "refuse"}},
+		{"mcp.mode", c.MCP.Mode, "a mode", builtin.Modes},
+	} {
+		if !slices.Contains(s.words, s.value) {
+			return fault.New(fault.Config, "%s: %q is not %s", s.key, s.value, s.kind).WithHint("use %s or %s", strings.Join(s.words[:len(s.words)-1], ", "), s.words[len(s.words)-1])
+		}
+	}
+	return nil
+}
+
+// checkUpstreams refuses upstreams that cannot be connected to.
+func (c *Config) checkUpstreams() error {
+	for name, u := range c.Upstreams {
+		if (u.URL == "") == (u.Command == "") {
+			return fault.New(fault.Config, "upstreams.%s: needs either url or command", name).
+				WithHint("url connects to a running server; command starts one")
+		}
+		if err := u.OAuth.check(name); err != nil {
+			return err
+		}
+		if err := u.rule().Validate(); err != nil {
+			return fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
+		}
+	}
+	return nil
+}
+
+// checkPrefixes refuses prefixes that lead nowhere, or to two upstreams.
+func (c *Config) checkPrefixes() error {
+	leads := map[string]string{}
+	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
+		for _, prefix := range c.Upstreams[name].Prefixes {
+			if other, twice := leads[prefix]; twice || prefix == "" {
+				return fault.New(fault.Config, "upstreams.%s.prefixes: %q leads to %s already", name, prefix, cmp.Or(other, "everywhere")).
+					WithHint("a prefix such as \"cas_\" leads to one upstream; of several the longest counts")
+			}
+			leads[prefix] = name
+		}
+	}
+	return nil
+}
+
+const (
+	configVariable = "LUANETTE_CONFIG"
+	keyVariable    = "LUANETTE_KEY"   // for commands that ask a server
+	testVariables  = "LUANETTE_TEST_" // of our own tests; no settings
+)
+
+// configFile finds the file to read: the one named by flag or variable, which
+// must exist, or the first of the usual places that does.
+func configFile(sources Sources) (string, error) {
+	if sources.File != "" {
+		return sources.File, nil
+	}
+	if named := sources.Env[configVariable]; named != "" {
+		return named, nil
+	}
+	for _, path := range []string{"luanette.toml", ownFile(sources.Env)} {
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fault.Wrap(fault.Config, err, "look for configuration")
+		}
+	}
+	return "", nil
+}
+
+// ownFile is where a person's own configuration is looked for, and made.
+func ownFile(env Environment) string { return filepath.Join(configFolder(env), "luanette.toml") }
+
+func configFolder(env Environment) string {
+	if dir := env["XDG_CONFIG_HOME"]; dir != "" {
+		return filepath.Join(dir, "luanette")
+	}
+	return filepath.Join(env["HOME"], ".config", "luanette")
+}
+
+func dataFolder(env Environment) string {
+	if dir := env["XDG_DATA_HOME"]; dir != "" {
+		return filepath.Join(dir, "luanette")
+	}
+	if home := env["HOME"]; home != "" {
+		return filepath.Join(home, ".local", "share", "luanette")
+	}
+	return "luanette-data"
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// planted are secrets that are never shown.
+const planted = `
+[upstreams.zz-planted]
+url = "https://user:PLANTED@host.example/mcp?key=PLANTED"
+headers = { A = "PLANTED" }
+`
+
+// FuzzConfig reads any file as a configuration: what is wrong with it is told as a
+// fault of the configuration, and what is right can be shown, without its secrets.
+func FuzzConfig(f *testing.F) {
+	for _, seed := range []string{
+		"listen = \"127.0.0.1:0\"\n[upstreams.a]\nurl = \"https://user:x@h/mcp\"\nheaders = { A = \"x\" }\n",
+		"[upstreams.a]\ncommand = \"x\"\nargs = [\"x\"]\nenv = { A = \"x\" }\nexpose = [\"a\"]\n", "keys.a = { env = \"A\", scopes = [\"mcp\"] }\n",
+		"[[policy.rules]]\ntools = [\"a.*\"]\nthen = \"deny\"\n", "mcp = 1\n", "listen = [\n", "\x00", "a.b.c = 1e400", "chat.key = \"x\"", "[issuers.x]\nissuer = \"https://h\"\n",
+		"[limits.default]\nrate = -1\n", "log.level = \"loud\"", "upstreams = { \"\" = {} }",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(t.TempDir(), "luanette.toml")
+		if err := os.WriteFile(file, []byte(text+planted), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := Load(Sources{File: file, Env: Environment{}})
+		if err != nil {
+			if fault.CodeOf(err) != fault.Config {
+				t.Errorf("%q: %v is a %s", text, err, fault.CodeOf(err))
+			}
+			return
+		}
+		var shown strings.Builder
+		if err := loaded.Show(&shown); err != nil || strings.Contains(shown.String(), "PLANTED") {
+			t.Errorf("%q shows %s (%v)", text, shown.String(), err)
+		}
+	})
+}

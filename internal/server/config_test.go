@@ -1,0 +1,160 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// write puts a luanette.toml into a folder of the test's own.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "luanette.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLaterSourcesWin(t *testing.T) {
+	t.Parallel()
+	file := write(t, "listen = \"127.0.0.1:1\"\ndata = \"from-file\"\n[log]\nlevel = \"warn\"\n[mcp]\nsession_idle = \"5m\"\nimport = [\"a.json\"]\n")
+	loaded, err := Load(Sources{
+		File:  file,
+		Env:   Environment{"LUANETTE_LISTEN": "127.0.0.1:2", "LUANETTE_LOG_LEVEL": "error", "LUANETTE_MCP_IMPORT": "b.json, c.json", "HOME": "/home/me"},
+		Flags: map[string]string{"listen": "127.0.0.1:3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loaded.Listen != "127.0.0.1:3" || loaded.Log.Level != "error" || loaded.Data != "from-file" {
+		t.Errorf("flags, environment and file in the wrong order: %+v", loaded.Config)
+	}
+	if time.Duration(loaded.MCP.SessionIdle) != 5*time.Minute {
+		t.Errorf("session_idle = %v", loaded.MCP.SessionIdle)
+	}
+	if got := strings.Join(loaded.MCP.Import, "|"); got != "b.json|c.json" {
+		t.Errorf("mcp.import = %q", got)
+	}
+	for key, want := range map[string]string{"listen": "flag", "log.level": "environment", "data": "file", "log.format": "default"} {
+		if got := loaded.origin(key); got != want {
+			t.Errorf("origin of %s = %q, want %q", key, got, want)
+		}
+	}
+	if want := "sqlite:" + filepath.Join("from-file", "luanette.db"); loaded.Database != want {
+		t.Errorf("database = %q, want %q", loaded.Database, want)
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file  string
+		env   Environment
+		flags map[string]string
+		wants []string
+	}{
+		"unknown key":          {file: "listen = \"x:1\"\nlisten_adress = \"y\"\n", wants: []string{":2:1: unknown key \"listen_adress\"", "docs/configuration.md"}},
+		"near key":             {file: "databse = \"x\"\n", wants: []string{":1:1: unknown key \"databse\"", `did you mean "database"`}},
+		"near key in section":  {file: "[log]\nlevle = \"info\"\n", wants: []string{":2:1: unknown key \"log.levle\"", `did you mean "log.level"`}},
+		"near key of upstream": {file: "[upstreams.fs]\ncomand = \"x\"\n", wants: []string{"upstreams.fs.comand", `did you mean "upstreams.fs.command"`}},
+		"two unknown keys":     {file: "a_b = 1\n[log]\nfromat = \"json\"\n", wants: []string{":1:1: unknown key \"a_b\"", ":3:1: unknown key \"log.fromat\""}},
+		"wrong type":           {file: "listen = 8081\n", wants: []string{":1:10: listen: expected string, got integer"}},
+		"bad duration":         {file: "[mcp]\nsession_idle = \"soon\"\n", wants: []string{":2:", "mcp.session_idle: \"soon\" is not a duration"}},
+		"no TOML":              {file: "listen 8081\n", wants: []string{":1:"}},
+		"upstream without":     {file: "[upstreams.fs]\ntimeout = \"1s\"\n", wants: []string{"upstreams.fs", "url or command"}},
+		"bad level":            {file: "[log]\nlevel = \"loud\"\n", wants: []string{"log.level", "debug, info, warn or error"}},
+		"star in approvals":    {file: "[approvals]\n\"fs.*\" = \"writes\"\n", wants: []string{`approvals."fs.*"`, "without *", "of its tools: fs"}},
+		"unknown variable":     {env: Environment{"LUANETTE_LISTN": "x"}, wants: []string{"LUANETTE_LISTN", "LUANETTE_LISTEN"}},
+		"bad variable":         {env: Environment{"LUANETTE_MCP_SESSION_IDLE": "soon"}, wants: []string{"LUANETTE_MCP_SESSION_IDLE", "not a duration"}},
+		"bad flag":             {flags: map[string]string{"log.format": "xml"}, wants: []string{"log.format", "text or json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sources := Sources{Env: c.env, Flags: c.flags}
+			if c.file != "" {
+				sources.File = write(t, c.file)
+			}
+			_, err := Load(sources)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if fault.CodeOf(err) != fault.Config {
+				t.Errorf("code = %s", fault.CodeOf(err))
+			}
+			said := err.Error() + "\n" + fault.HintOf(err)
+			for _, want := range c.wants {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not say %q:\n%s", want, said)
+				}
+			}
+		})
+	}
+}
+
+func TestANamedFileMustExist(t *testing.T) {
+	t.Parallel()
+	if _, err := Load(Sources{File: filepath.Join(t.TempDir(), "none.toml")}); fault.CodeOf(err) != fault.Config {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestDataFolderFollowsXDG(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		env  Environment
+		want string
+	}{
+		{Environment{"XDG_DATA_HOME": "/xdg", "HOME": "/home/me"}, "/xdg/luanette"},
+		{Environment{"HOME": "/home/me"}, "/home/me/.local/share/luanette"},
+	} {
+		if got := dataFolder(c.env); got != filepath.FromSlash(c.want) {
+			t.Errorf("dataFolder(%v) = %q, want %q", c.env, got, c.want)
+		}
+	}
+}
+
+func TestShowHidesSecrets(t *testing.T) {
+	t.Parallel()
+	file := write(t, `
+database = "postgres://me:hunter2@db.example/luanette"
+[upstreams.gh]
+url = "https://example.test/mcp?key=hunter2"
+headers = { Authorization = "Bearer hunter2" }
+[upstreams.fs]
+command = "npx"
+env = { TOKEN = "hunter2" }
+`)
+	loaded, err := Load(Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := loaded.Show(&out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "hunter2") {
+		t.Errorf("a secret is shown:\n%s", &out)
+	}
+	for _, want := range []string{"postgres://me:(hidden)@db.example", "LUANETTE_LISTEN", "Authorization", "[upstreams.fs]", "# file; LUANETTE_DATABASE"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not show %q:\n%s", want, &out)
+		}
+	}
+}
+
+// rewrite changes a file as an editor does: a new one takes its place.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestConfigurationPage keeps docs/configuration.md what the program reads;
+// UPDATE=1 rewrites it.
+func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/configuration.md"
+	page := configurationPage()
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onDisk, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(onDisk) != page {
+		t.Error("docs/configuration.md is not what the program reads; run `make golden`")
+	}
+}
+
+func configurationPage() string {
+	var out strings.Builder
+	out.WriteString(`# Configuration
+
+Settings come from ` + "`luanette.toml`" + ` (in the working folder, else in ` + "`$XDG_CONFIG_HOME/luanette`" + `, else where ` + "`--config` or `LUANETTE_CONFIG`" + ` says), from the environment, and from flags; later ones win. An unknown key or a value of the wrong type is an error that names its place. ` + "`luanette config show`" + ` prints what is in force. This page is generated.
+
+A running server reads the file again when it changes, and at SIGHUP. What is marked *live* takes effect at once, and so do all tables of upstreams and ` + "`[policy]`, `[accepts]` and `[approvals]`" + `; everything else at the next start. Until then the log, ` + "`/health`, `luanette hud`" + ` and the web page name the settings that wait for a restart, and the event ` + "`config.update`" + ` has ` + "`restart_needed`" + `. A mistake in the file is logged, and nothing changes.
+
+| key | variable | type | default | live | meaning |
+|---|---|---|---|---|---|
+`)
+	config := defaults(Environment{"HOME": "~"})
+	for _, s := range settingsOf(&config) {
+		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s | %s | %s |\n", s.key, s.variable(), typeName(s.field.Type()), defaultText(s), liveText(s), s.help)
+	}
+	out.WriteString(`
+## Upstreams
+
+One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace in scripts and tool names.
+
+| key | type | meaning |
+|---|---|---|
+`)
+	upstream := reflect.TypeFor[UpstreamConfig]()
+	for i := range upstream.NumField() {
+		field := upstream.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		if inner := field.Type; inner.Kind() == reflect.Pointer && inner.Elem().Kind() == reflect.Struct {
+			for part := range inner.Elem().Fields() {
+				key, _, _ := strings.Cut(part.Tag.Get("toml"), ",")
+				fmt.Fprintf(&out, "| `%s.%s` | %s | %s |\n", name, key, typeName(part.Type), part.Tag.Get("help"))
+			}
+			continue
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", name, typeName(field.Type), field.Tag.Get("help"))
+	}
+	return out.String()
+}
+
+func liveText(s setting) string {
+	if s.live {
+		return "live"
+	}
+	return ""
+}
+
+func typeName(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[Duration]():
+		return "duration"
+	case t == reflect.TypeFor[map[string]string]():
+		return "table of strings"
+	case t == reflect.TypeFor[any]():
+		return "string or list"
+	case t.Kind() == reflect.Slice:
+		return "list of strings"
+	case t.Kind() == reflect.Pointer:
+		return t.Elem().String()
+	default:
+		return t.String()
+	}
+}
+
+func defaultText(s setting) string {
+	if s.field.IsZero() {
+		return ""
+	}
+	if d, ok := s.field.Interface().(Duration); ok {
+		text, _ := d.MarshalText()
+		return "`" + string(text) + "`"
+	}
+	return fmt.Sprintf("`%v`", s.field.Interface())
+}
+
+// TestUpstreamsPage holds docs/upstreams.md to what the program understands:
+// every piece of configuration on it is read without an error or a warning.
+func TestUpstreamsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/upstreams.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, imports := fenced(string(page), "toml"), fenced(string(page), "json")
+	if len(files) == 0 || len(imports) != 1 {
+		t.Fatalf("the page shows %d files and %d imports", len(files), len(imports))
+	}
+	env := Environment{"HOME": "/home/ann", "NOTES_KEY": "x"}
+	for _, text := range files {
+		file := write(t, text)
+		rewrite(t, filepath.Join(filepath.Dir(file), ".mcp.json"), imports[0])
+		loaded, err := Load(Sources{File: file})
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		specs, warnings, err := loaded.specs(env)
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s\n%v %q", text, err, warnings)
+		}
+		if strings.Contains(text, "import") && len(specs) != 2 {
+			t.Errorf("imported %v", specs)
+		}
+	}
+}
+
+// fenced are the blocks of a page that are marked as being of a language.
+func fenced(page, language string) (blocks []string) {
+	inside := false
+	for line := range strings.Lines(page) {
+		switch mark := strings.TrimSpace(line); {
+		case mark == "```"+language:
+			blocks, inside = append(blocks, ""), true
+		case mark == "```":
+			inside = false
+		case inside:
+			blocks[len(blocks)-1] += line
+		}
+	}
+	return blocks
+}
+
+// TestPagesOfSettings holds pages that show settings to what the program understands.
+func TestPagesOfSettings(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"oauth", "security", "policy", "audit", "trust"} {
+		page, err := os.ReadFile("../../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := fenced(string(page), "toml")
+		if len(files) == 0 {
+			t.Errorf("%s.md shows no configuration", name)
+		}
+		for _, text := range files {
+			loaded, err := Load(Sources{File: write(t, text)})
+			if err != nil {
+				t.Errorf("%s.md: %s\n%v", name, text, err)
+				continue
+			}
+			if _, warnings, err := loaded.specs(Environment{}); err != nil || len(warnings) > 0 {
+				t.Errorf("%s.md: %s\n%v %q", name, text, err, warnings)
+			}
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
+	t.Parallel()
+	const original = "# my server\nlisten = \"127.0.0.1:1\"\n\n[upstreams.old]\nurl = \"http://127.0.0.1:2\" # keep\n"
+	sources := Sources{File: write(t, original)}
+	entry := UpstreamConfig{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: "all"}
+	if _, err := AddUpstream(sources, "files", entry); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := AddUpstream(sources, "docs", UpstreamConfig{URL: "https://example.org/mcp", Headers: map[string]string{"A": "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := loaded.Upstreams["files"]; got.Command != "npx" || len(got.Args) != 2 || got.Env["TOKEN"] != "x" || got.Expose != "all" {
+		t.Errorf("files = %+v", got)
+	}
+	if _, err := AddUpstream(sources, "files", entry); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("adding twice: %v", err)
+	}
+	if _, err := AddUpstream(sources, "no name", entry); err == nil {
+		t.Error("a bad name was written")
+	}
+	for _, name := range []string{"docs", "files"} {
+		if _, err := RemoveUpstream(sources, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := RemoveUpstream(sources, "files"); fault.CodeOf(err) != fault.NotFound {
+		t.Errorf("removing twice: %v", err)
+	}
+	text, err := os.ReadFile(sources.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != original {
+		t.Errorf("the file became\n%s\nwant\n%s", text, original)
+	}
+}
+
+func TestANamedFileIsMade(t *testing.T) {
+	t.Parallel()
+	sources := Sources{File: filepath.Join(t.TempDir(), "new", "luanette.toml")}
+	entry := UpstreamConfig{URL: "http://127.0.0.1:2", Expose: []string{"a", "b"}}
+	if file, err := AddUpstream(sources, "docs", entry); err != nil || file != sources.File {
+		t.Fatalf("%s: %v", file, err)
+	}
+	loaded, err := Load(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs, _, err := loaded.specs(nil)
+	if err != nil || len(specs) != 1 || strings.Join(specs[0].Expose, " ") != "a b" {
+		t.Errorf("specs = %v, %v", specs, err)
+	}
+}
+
+func TestATableWrittenOtherwiseIsLeftToAPerson(t *testing.T) {
+	t.Parallel()
+	sources := Sources{File: write(t, "upstreams = { a = { url = \"http://127.0.0.1:2\" } }\n")}
+	if _, err := RemoveUpstream(sources, "a"); err == nil || !strings.Contains(fault.HintOf(err), "by hand") {
+		t.Errorf("err = %v", err)
+	}
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// curious is a tool that asks its caller's name, and greets.
+type curious struct{}
+
+func (curious) Tools(context.Context) ([]tool.Info, error) {
+	return []tool.Info{{Ref: tool.Ref{Name: "greet"}, Input: []byte(`{"type":"object"}`)}}, nil
+}
+
+func (curious) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	answers, err := call.Caller.Ask(ctx, []tool.Question{{Key: "name", Method: wire.MethodElicit,
+		Params: []byte(`{"message":"Name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`)}})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Output("hello "+string(answers[0]), nil)
+}
+
+// A client whose call asks back at one node may bring its answer to another.
+func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	config := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", curious{}) + "/mcp\"\n"
+	a, b := nodeOn(t, database, "a", config), nodeOn(t, database, "b", config)
+	a.await("curious", "connected")
+	b.await("curious", "connected")
+	greet := func(url, more string) string {
+		t.Helper()
+		_, text := httpjsontest.Read(t, http.MethodPost, url+"/mcp/curious",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{}`+more+
+				`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`,
+			"Accept", "application/json, text/event-stream", wire.HeaderRevision, "2026-07-28", wire.HeaderMethod, wire.MethodToolsCall, wire.HeaderName, "greet")
+		return text
+	}
+	asked := greet(a.url, "")
+	m, err := wire.Parse([]byte(asked))
+	if err != nil {
+		t.Fatalf("%s: %v", asked, err)
+	}
+	state, ok := wire.GetText(m.Result, "requestState")
+	if !ok {
+		t.Fatalf("nothing was asked: %s", asked)
+	}
+	answered := `,"requestState":"` + state + `","inputResponses":{"name":{"action":"accept","content":{"name":"Ann"}}}`
+	if said := greet(b.url, answered); !strings.Contains(said, "hello") || !strings.Contains(said, "Ann") {
+		t.Errorf("at the other node: %s", said)
+	}
+	if said := greet(b.url, answered); !strings.Contains(said, "no longer waits") {
+		t.Errorf("a second time: %s", said)
+	}
+}
+
+// What a key posts at one node for its HTTP+SSE stream at another is done there as that
+// key, with its rights and no more; another key has no such stream.
+func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	boss := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`).text("token")
+	ask := func(token, method, url, body string) *http.Response {
+		t.Helper()
+		return httpjsontest.Open(t, method, url, body, "Authorization", "Bearer "+token)
+	}
+	var made struct{ Token string }
+	answer := ask(boss, http.MethodPost, a.url+"/api/v1/keys", `{"name": "narrow", "scopes": ["mcp"], "tools": ["lua_help"]}`)
+	if err := json.NewDecoder(answer.Body).Decode(&made); err != nil || made.Token == "" {
+		t.Fatalf("%s: %v", answer.Status, err)
+	}
+	stream := ask(made.Token, http.MethodGet, a.url+"/mcp/sse", "")
+	events := wire.NewEventReader(stream.Body, 0)
+	first, err := events.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b.status(boss) != http.StatusOK { // until b has heard of the keys
+		waitFor(t, b.house, "none")
+	}
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	if answer := ask(boss, http.MethodPost, b.url+string(first.Data), list); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("another key: %s", answer.Status)
+	}
+	var said wire.Event
+	for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, list} {
+		if answer := ask(made.Token, http.MethodPost, b.url+string(first.Data), body); answer.StatusCode != http.StatusAccepted {
+			t.Errorf("%s: %s", body, answer.Status)
+		}
+		if said, err = events.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(string(said.Data), `"lua_help"`) || strings.Contains(string(said.Data), `"lua_eval"`) {
+		t.Errorf("it sees %s", said.Data)
+	}
+}

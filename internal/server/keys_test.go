@@ -1,0 +1,134 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// open are the routes that ask nobody for a key: what load balancers, browsers
+// before a login, and clients that look for a way in need. A new one belongs here
+// only for such a reason.
+var open = map[string]bool{
+	"GET /health": true, "GET /ready": true, "/": true,
+	"GET /{$}": true, "GET /icon.svg": true, "GET /assets/": true,
+	"POST /api/v1/login": true, "POST /api/v1/logout": true, "GET /api/v1/me": true,
+	"GET /api/v1/openapi.json": true, "/api/v1/": true,
+	"/.well-known/": true, "/mcp/.well-known/": true,
+	"GET /oauth/callback": true, "GET /oauth/client.json": true, // browsers and authorization servers have none
+}
+
+// tooSmall is a scope that a route is not opened by.
+func tooSmall(scope principal.Scope) principal.Scope {
+	if scope == principal.Read {
+		return principal.Chat
+	}
+	return principal.Read
+}
+
+var wildcard = regexp.MustCompile(`\{[^}]*\}`)
+
+// Every route of the real server is behind the check, but for those listed above.
+func TestEveryRouteIsShut(t *testing.T) {
+	t.Parallel()
+	env := Environment{"ENGINE_API_KEY": "root-token"}
+	scopes := map[principal.Scope]string{}
+	for _, s := range principal.Scopes {
+		scopes[s] = "only-" + string(s)
+		env["KEY_"+strings.ToUpper(string(s))] = scopes[s]
+	}
+	config := write(t, `
+keys.read  = { env = "KEY_READ",  scopes = ["read"] }
+keys.chat  = { env = "KEY_CHAT",  scopes = ["chat"] }
+keys.mcp   = { env = "KEY_MCP",   scopes = ["mcp"] }
+keys.org   = { env = "KEY_ORG",   scopes = ["org"], org = "o" }
+keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
+`)
+	url, house := start(t, Sources{File: config, Env: env})
+	ask := func(method, path, token string) int {
+		name, value := httpjsontest.Bearer(token)
+		answer := httpjsontest.Open(t, method, url+path, "{}", name, value)
+		defer answer.Body.Close()
+		_, _ = io.CopyN(io.Discard, answer.Body, 512)
+		return answer.StatusCode
+	}
+	routes := house.routes()
+	seen := map[string]bool{}
+	for _, route := range routes {
+		seen[route.Pattern] = true
+		method, path, ok := strings.Cut(route.Pattern, " ")
+		if !ok {
+			method, path = http.MethodPost, route.Pattern
+		}
+		path = wildcard.ReplaceAllString(strings.TrimSuffix(path, "{$}"), "o")
+		if open[route.Pattern] != (route.Scope == "") {
+			t.Errorf("%s: scope %q", route.Pattern, route.Scope)
+			continue
+		}
+		if route.Scope == "" {
+			if got := ask(method, path, ""); got == 401 && route.Pattern != "GET /api/v1/me" {
+				t.Errorf("%s asks for a key", route.Pattern)
+			}
+			continue
+		}
+		wrong := 403
+		if strings.HasPrefix(path, "/mcp") {
+			wrong = 401
+		}
+		for name, tt := range map[string]struct {
+			token string
+			want  int
+		}{
+			"no key":          {"", 401},
+			"a wrong key":     {"guess", wrong},
+			"too small a key": {scopes[tooSmall(route.Scope)], 403},
+		} {
+			if got := ask(method, path, tt.token); got != tt.want {
+				t.Errorf("%s with %s: %d, want %d", route.Pattern, name, got, tt.want)
+			}
+		}
+		if strings.HasSuffix(path, "/events") || path == "/mcp/sse" {
+			continue // they would never end
+		}
+		for _, token := range []string{scopes[route.Scope], "root-token"} {
+			if got := ask(method, path, token); got == 401 || got == 403 {
+				t.Errorf("%s refuses the key for it: %d", route.Pattern, got)
+			}
+		}
+	}
+	for pattern := range open {
+		if !seen[pattern] {
+			t.Errorf("there is no route %s any more", pattern)
+		}
+	}
+	if len(routes) < 50 {
+		t.Errorf("only %d routes were walked", len(routes))
+	}
+}
+
+// What others can reach is not opened without a key.
+func TestListeningToOthersTakesAKey(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]fault.Code{
+		"0.0.0.0:0": fault.Config, ":0": fault.Config, "[::]:0": fault.Config, "192.0.2.1:80": fault.Config,
+	} {
+		loaded, err := Load(Sources{Flags: map[string]string{"listen": address, "data": t.TempDir()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		house, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: Environment{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = house.Serve(t.Context())
+		if fault.CodeOf(err) != want || !strings.Contains(fault.HintOf(err), "luanette key create") {
+			t.Errorf("%s: %v (%s)", address, err, fault.HintOf(err))
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/music/hootenanny"
+)
+
+// Every setting that is changed while the server runs either takes effect at once
+// or is said to wait for a restart: in the log, in /health and in the event.
+func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
+	t.Parallel()
+	_, house := start(t, Sources{})
+	house.config.TuneCollector(nil) // as the program does
+	extra := filepath.Join(t.TempDir(), "extra.json")
+	if err := os.WriteFile(extra, []byte(`{"mcpServers":{"imported":{"url":"http://127.0.0.1:1/mcp"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := map[string]any{
+		"log.level": "error", "mcp.mode": "code", "mcp.code_threshold": -1, "hoot.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
+		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]UpstreamConfig{"new": {URL: "http://127.0.0.1:1/mcp"}},
+	}
+	for i, k := range knobsOf(&house.config.Config) {
+		before := held(t, house)
+		fresh := *house.config
+		knob := knobsOf(&fresh.Config)[i]
+		alter(t, knob.value, other[k.key])
+		heard := house.bus.Subscribe(event.Options{Types: []string{"config.update"}})
+		adopted(t, house, &fresh)
+		took := held(t, house) != before
+		waits := slices.Contains(house.restartNeeded(), k.key)
+		if took == waits || took != k.live {
+			t.Errorf("%s: tagged live %v, took effect %v, waits for a restart %v", k.key, k.live, took, waits)
+		}
+		if e, ok := heard.Poll(); !ok || e.Data.(ConfigUpdated).Restart != waits || !strings.HasPrefix(e.Data.(ConfigUpdated).Key, k.key) {
+			t.Errorf("%s: told %+v", k.key, e)
+		}
+		heard.Close()
+		adopted(t, house, house.config) // back
+		if now := held(t, house); now != before || len(house.restartNeeded()) > 0 {
+			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.key, house.restartNeeded(), before, now)
+		}
+	}
+}
+
+// So does every setting of an upstream: at once, all of them.
+func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
+	t.Parallel()
+	_, house := start(t, Sources{File: write(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
+	other := map[string]any{
+		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
+		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &UpstreamOAuth{ClientID: "me"},
+	}
+	kind := reflect.TypeFor[UpstreamConfig]()
+	for i := range kind.NumField() {
+		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("toml"), ",")
+		fresh := *house.config
+		one := fresh.Upstreams["one"]
+		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // of programs
+			one.URL, one.Command = "", "true"
+		}
+		fresh.Upstreams = map[string]UpstreamConfig{"one": one}
+		adopted(t, house, &fresh)
+		before := held(t, house)
+		alter(t, reflect.ValueOf(&one).Elem().Field(i), other[name])
+		fresh.Upstreams = map[string]UpstreamConfig{"one": one}
+		adopted(t, house, &fresh)
+		if held(t, house) == before {
+			t.Errorf("upstreams.one.%s: changed, and nothing is another", name)
+		}
+	}
+}
+
+// adopted has a house go by a configuration.
+func adopted(t *testing.T, house *House, config *Loaded) {
+	t.Helper()
+	house.reloading.Lock()
+	defer house.reloading.Unlock()
+	if err := house.adopt(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alter gives a field the value, or any other than it has.
+func alter(t *testing.T, field reflect.Value, value any) {
+	t.Helper()
+	if value != nil {
+		field.Set(reflect.ValueOf(value))
+		return
+	}
+	switch field.Kind() {
+	case reflect.String:
+		field.SetString(field.String() + "x")
+	case reflect.Int, reflect.Int64:
+		field.SetInt(field.Int() + 7)
+	case reflect.Float64:
+		field.SetFloat(field.Float() + 1)
+	case reflect.Bool:
+		field.SetBool(!field.Bool())
+	case reflect.Slice:
+		one := reflect.New(field.Type().Elem()).Elem()
+		if one.Kind() == reflect.String {
+			one.SetString("x")
+		}
+		field.Set(reflect.Append(reflect.MakeSlice(field.Type(), 0, 1), one))
+	case reflect.Map:
+		fresh := reflect.MakeMap(field.Type())
+		one := reflect.New(field.Type().Elem()).Elem()
+		alter(t, one, nil)
+		fresh.SetMapIndex(reflect.ValueOf("x"), one)
+		field.Set(fresh)
+	case reflect.Struct: // one of a table: that it is there is enough
+	default:
+		t.Fatalf("no other value for a %s", field.Type())
+	}
+}
+
+// held is what the parts of a house go by, as far as it can change while it runs.
+func held(t *testing.T, h *House) string {
+	t.Helper()
+	u := h.upstreams
+	u.mu.Lock()
+	specs, rules := maps.Clone(u.configured), maps.Clone(u.rules)
+	u.mu.Unlock()
+	shown, err := h.menu.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	collector := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(collector)
+	modes := []any{}
+	for _, name := range []string{"one", "new", "x"} {
+		modes = append(modes, h.trust.ModeOf(name), h.limits(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		modes = append(modes, fmt.Sprintf("%#v", specs[name]))
+	}
+	return fmt.Sprint(rules, *h.policy.Settings(), h.approvals.Policy(), modes, len(shown), h.log.Enabled(t.Context(), slog.LevelInfo),
+		h.catalog.Exposed().Pinned("lua_eval"), collector[0].Value.Uint64(), h.catalog.Shows(t.Context(), tool.Ref{Space: hootenanny.Space}))
+}
+
+// What a variable or a flag says holds whatever is written into the file, and limits
+// of an upstream in it are heeded by the next call.
+func TestAReloadHeedsVariablesFlagsAndLimits(t *testing.T) {
+	t.Parallel()
+	other, _ := start(t, Sources{})
+	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"
+	file := write(t, up)
+	_, house := start(t, Sources{File: file, Env: Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})
+	house.upstreams.Await(t.Context(), "up")
+	call := func() error {
+		_, err := house.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "up", Name: "mcp_list_upstreams"}, Args: []byte(`{}`)})
+		return err
+	}
+	for range 3 {
+		if err := call(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite(t, file, "approve = \"never\"\nread_only_tools = []\nlisten = \"127.0.0.1:9\"\njobs.workers = 3\n"+up+"rate = 1\n")
+	house.Reload(t.Context())
+	if p := house.approvals.Policy(); p.Default != "writes" || !slices.Equal(house.policy.Settings().Readers, []string{"up.*"}) {
+		t.Errorf("the file won over the environment: %+v, %+v", p, house.policy.Settings())
+	}
+	if first, second := call(), call(); first != nil || fault.CodeOf(second) != fault.Limit {
+		t.Errorf("with one call a minute: %v, %v", first, second)
+	}
+	if got := house.restartNeeded(); !slices.Equal(got, []string{"jobs.workers"}) { // listen is a flag's
+		t.Errorf("restart needed for %v", got)
+	}
+	var shown strings.Builder
+	if err := house.now().Show(&shown); err != nil || !strings.Contains(shown.String(), "# restart needed for: jobs.workers\n") || !strings.Contains(shown.String(), "RESTART NEEDED for 3\n") {
+		t.Errorf("%v, %s", err, shown.String())
+	}
+}

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// block is a part of a message in the words of the Anthropic Messages API.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   string          `json:"content,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+}
+
+type message struct {
+	Role    string  `json:"role"`
+	Content []block `json:"content"`
+}
+
+// actor is a stand-in for a model: it plays a script of tool calls, each made from
+// what the tool before answered, and then says what it found.
+type actor struct {
+	t     *testing.T
+	lines []func(last string) (tool string, input any)
+}
+
+func (a *actor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		System   string
+		Tools    []struct{ Name string }
+		Messages []message
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || r.URL.Path != "/v1/messages" {
+		a.t.Errorf("%s: %v", r.URL.Path, err)
+	}
+	if !strings.Contains(asked.System, "the environment persists") || len(asked.Tools) < 10 {
+		a.t.Errorf("the model was told %q and given %d tools", asked.System, len(asked.Tools))
+	}
+	turn := len(asked.Messages) / 2
+	last := asked.Messages[len(asked.Messages)-1].Content[0].Content
+	answer := map[string]any{"role": "assistant", "stop_reason": "end_turn", "content": []block{{Type: "text", Text: last}}}
+	if turn < len(a.lines) {
+		name, input := a.lines[turn](last)
+		raw, _ := json.Marshal(input)
+		answer["stop_reason"] = "tool_use"
+		answer["content"] = []block{{Type: "tool_use", ID: fmt.Sprint("toolu_", turn), Name: name, Input: raw}}
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// A model that is told what every client is told uses a session over several
+// turns: what it leaves in one call it finds in the next, also after a mistake.
+func TestAModelUsesASession(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, Sources{})
+	client := connect(t, url)
+	session := ""
+	eval := func(code string) func(string) (string, any) {
+		return func(string) (string, any) {
+			return "lua_eval", map[string]string{"code": code, "session_id": session}
+		}
+	}
+	stand := httptest.NewServer(&actor{t, []func(string) (string, any){
+		func(string) (string, any) { return "session_create", map[string]string{"name": "work"} },
+		func(last string) (string, any) {
+			session = strings.Fields(last)[1]
+			return eval("x = 10 function twice(n) return 2 * n end")("")
+		},
+		eval("nothing.at_all = x"),
+		func(last string) (string, any) {
+			if !strings.Contains(last, "attempt to index a nil value (global 'nothing')") {
+				t.Errorf("the mistake was answered with %s", last)
+			}
+			return eval("x = x + 1 return twice(x)")("")
+		},
+		func(last string) (string, any) {
+			if !strings.Contains(last, "Result: 22") {
+				t.Errorf("answered %s", last)
+			}
+			return "session_reset", map[string]string{"session_id": session}
+		},
+		eval("return type(x), #map({ 1, 2 }, tostring)"),
+	}})
+	defer stand.Close()
+
+	_, greeting := client.post(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	var hello struct{ Result struct{ Instructions string } }
+	answerOf(t, greeting, &hello)
+	var listed struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	_, list := client.post(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`)
+	answerOf(t, list, &listed)
+
+	talk := []message{{"user", []block{{Type: "text", Text: "Try the session."}}}}
+	for range 20 {
+		raw, _ := json.Marshal(map[string]any{"model": "stand-in", "max_tokens": 100, "system": hello.Result.Instructions, "tools": listed.Result.Tools, "messages": talk})
+		resp, err := http.Post(stand.URL+"/v1/messages", "application/json", bytes.NewReader(raw)) //nolint:noctx // a stand-in of the test's own
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct {
+			StopReason string `json:"stop_reason"`
+			Content    []block
+		}
+		err = json.NewDecoder(resp.Body).Decode(&said)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		talk = append(talk, message{"assistant", said.Content})
+		if said.StopReason == "end_turn" {
+			if got := said.Content[0].Text; !strings.Contains(got, `"nil"`) || !strings.Contains(got, "2") {
+				t.Errorf("in the end it said %s", got)
+			}
+			return
+		}
+		use := said.Content[0]
+		var answer struct {
+			Result struct {
+				IsError bool
+				Content []struct{ Text string }
+			}
+		}
+		answerOf(t, client.call(use.Name, use.Input), &answer)
+		talk = append(talk, message{"user", []block{{Type: "tool_result", ToolUseID: use.ID, Content: answer.Result.Content[0].Text, IsError: answer.Result.IsError}}})
+	}
+	t.Error("the model never came to an end")
+}
+
+// answerOf reads the answer at the end of what came back.
+func answerOf(t *testing.T, text string, into any) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(lines[len(lines)-1], "data: ")), into); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}

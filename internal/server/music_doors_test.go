@@ -1,0 +1,128 @@
+package server
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/scripting/script"
+	"github.com/luanette/luanette/internal/store/cas"
+)
+
+// testMusicDoors has the same content come and go by tools, over HTTP, by scripts
+// and as resources, wherever the music is.
+func testMusicDoors(t *testing.T, m *music) {
+	song := bytes.Repeat([]byte("la la la "), 600_000) // more than one piece
+	hash := m.store(t, song, "audio/x-song")
+	made := m.call(t, "artifact_create", args{"cas_hash": hash, "mime_type": "audio/x-song", "tags": []string{"kind:song", "of:doors"}, "creator": "doors"})
+	id := made["id"].(string)
+	if link, _ := made["artifact_url"].(string); !strings.HasSuffix(link, "/artifact/"+id) || !strings.HasPrefix(link, "http://") {
+		t.Errorf("artifact_url is %q", link)
+	}
+	part := m.call(t, "cas_get", args{"hash": hash, "offset": 9, "length": 5})
+	if part["data"] != base64.StdEncoding.EncodeToString([]byte("la la")) || part["size"] != float64(len(song)) {
+		t.Errorf("a part: %v", part)
+	}
+
+	for _, path := range []string{"/artifact/" + id, "/cas/" + hash, "/cas/" + hash[:16]} {
+		if status, body := fetched(t, m.url+path, ""); status != http.StatusOK || !bytes.Equal(body, song) {
+			t.Errorf("GET %s: %d, %d bytes", path, status, len(body))
+		}
+	}
+	if status, body := fetched(t, m.url+"/artifact/"+id, "bytes=3-7"); status != http.StatusPartialContent || string(body) != "la la" {
+		t.Errorf("a range: %d %q", status, body)
+	}
+	if status, body := fetched(t, m.url+"/artifact/"+id+"/meta", ""); status != http.StatusOK || !bytes.Contains(body, []byte(`"of:doors"`)) {
+		t.Errorf("meta: %d %s", status, body)
+	}
+	if status, body := fetched(t, m.url+"/artifacts?tag=kind:song&tag=of:doors&creator=doors", ""); status != http.StatusOK || !bytes.Contains(body, []byte(id)) {
+		t.Errorf("list: %d %s", status, body)
+	}
+	if status, _ := fetched(t, m.url+"/cas/"+strings.Repeat("0", 64), ""); status != http.StatusNotFound {
+		t.Errorf("nothing: %d", status)
+	}
+	posted := post(t, m.url+"/cas", "text/x-doors", "sent over HTTP")
+	if about := m.call(t, "cas_inspect", args{"hash": posted}); about["mime_type"] != "text/x-doors" {
+		t.Errorf("posted: %v", about)
+	}
+	m.doorsOfScripts(t, id, hash)
+}
+
+// doorsOfScripts has a script and the music tools mean the same by a hash.
+func (m *music) doorsOfScripts(t *testing.T, id, hash string) {
+	outcome, err := m.house.scripts.runner.Run(t.Context(), script.Request{Source: `
+		local id, hash = "` + id + `", "` + hash + `"
+		assert(artifact.content_hash(id) == hash)
+		assert(cas.size(hash) == 5400000 and #cas.read(hash) == 5400000)
+		assert(cas.path(hash) ~= "" and artifact.path(id) == cas.path(hash))
+		assert(not cas.exists(("0"):rep(64)))
+		local mine = cas.store("kept by a script", "text/x-mine")
+		local seen = mcp.hootenanny.cas_inspect{hash = mine}
+		return seen.mime_type .. ": " .. cas.read(mine)`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(outcome.Result); !strings.Contains(got, "text/x-mine") || !strings.Contains(got, "kept by a script") {
+		t.Errorf("the script says %s", got)
+	}
+	for uri, want := range map[string]string{"hoot://artifact/" + id: hash, "hoot://artifacts/recent": id, "hoot://garden": "tempo"} {
+		if answer, err := m.house.resources().ReadResource(t.Context(), uri, nil); err != nil || !bytes.Contains(answer, []byte(want)) {
+			t.Errorf("%s: %s %v", uri, answer, err)
+		}
+	}
+}
+
+// Music that comes while the server runs takes over from our own, and gives back
+// when it goes.
+func TestMusicComesAndGoes(t *testing.T) {
+	t.Parallel()
+	far := overZeroMQ(t)
+	there := far.store(t, []byte("kept elsewhere"), "text/plain")
+	near := inProcess(t)
+	endpoint := far.house.config.Upstreams[hootenanny.Space].URL
+	has := func() bool {
+		status, body := fetched(t, near.url+"/cas/"+there, "")
+		return status == http.StatusOK && string(body) == "kept elsewhere"
+	}
+	if has() {
+		t.Fatal("it is here already")
+	}
+	if err := near.house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: hootenanny.Space, URL: endpoint}); err != nil {
+		t.Fatal(err)
+	}
+	near.house.upstreams.Await(t.Context(), hootenanny.Space)
+	near.house.catalog.Refresh(t.Context())
+	if !has() {
+		t.Error("what the upstream keeps cannot be had")
+	}
+	if _, err := near.house.upstreams.Remove(t.Context(), hootenanny.Space); err != nil {
+		t.Fatal(err)
+	}
+	near.house.catalog.Refresh(t.Context())
+	if view, err := near.try(t, "cas_stats", args{}); err != nil || view.IsError {
+		t.Errorf("our own music did not come back: %v %s", err, view.Text())
+	}
+}
+
+func fetched(t *testing.T, url, span string) (status int, body []byte) {
+	t.Helper()
+	answer, text := httpjsontest.Read(t, http.MethodGet, url, "", "Range", span)
+	return answer.StatusCode, []byte(text)
+}
+
+// post sends a content and returns its hash.
+func post(t *testing.T, url, mime, text string) string {
+	t.Helper()
+	answer, body := httpjsontest.Read(t, http.MethodPost, url, text, "Content-Type", mime)
+	var stored hootenanny.Stored
+	if err := json.Unmarshal([]byte(body), &stored); err != nil || answer.StatusCode != http.StatusCreated || stored.Hash != cas.Sum([]byte(text)).String() {
+		t.Fatalf("POST: %s %s %v", answer.Status, body, err)
+	}
+	return stored.Hash
+}

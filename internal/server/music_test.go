@@ -1,0 +1,881 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/music/audio"
+	"github.com/luanette/luanette/internal/music/hootenanny"
+	"github.com/luanette/luanette/internal/music/smf"
+	"github.com/luanette/luanette/internal/music/soundfont/soundfonttest"
+)
+
+// music is the music tools as somebody calls them, in process or over ZeroMQ.
+type music struct {
+	source  tool.Source
+	url     string // of the server in front
+	house   *House // which that is
+	folder  string // whose files may be uploaded
+	models  *models
+	schemas map[string]*jsonschema.Schema
+
+	mu     sync.Mutex
+	called map[string]bool
+}
+
+// TestMusic runs the same tests against the tools in process and in a process's
+// stead over ZeroMQ.
+func TestMusic(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *music{"in process": inProcess, "over ZeroMQ": overZeroMQ} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := open(t)
+			t.Run("tools", func(t *testing.T) {
+				for name, test := range map[string]func(*testing.T, *music){
+					"contents": testContents, "artifacts": testArtifacts, "variations": testVariations, "graph": testGraph, "identities": testIdentities,
+					"tunes": testTunes, "media": testMedia, "render": testRender, "garden": testGarden, "events": testEvents, "jobs": testJobs,
+					"models": testModels, "absent models": testAbsentModels, "help": testHelp, "doors": testMusicDoors,
+				} {
+					t.Run(name, func(t *testing.T) {
+						t.Parallel()
+						test(t, m)
+					})
+				}
+			})
+			tools, err := m.source.Tools(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, info := range tools {
+				if info.Space == hootenanny.Space && !m.called[info.Name] {
+					t.Errorf("%s was not called", info.Name)
+				}
+			}
+		})
+	}
+}
+
+// settings is a configuration with a folder to read and the stand-in models.
+func settings(t *testing.T, m *music, more string) Sources {
+	t.Helper()
+	m.folder, m.models = t.TempDir(), newModels(t)
+	text := fmt.Sprintf("[scripts]\nread = [%q]\n[hoot.services]\n", m.folder)
+	for _, name := range []string{"orpheus", "orpheus_classifier", "orpheus_bridge", "musicgen", "clap", "yue", "beatthis"} {
+		text += fmt.Sprintf("%s = %q\n", name, m.models.url+"/"+name)
+	}
+	text += "orpheus_loops = \"http://127.0.0.1:1\"\n" // nobody is there
+	path := filepath.Join(t.TempDir(), "luanette.toml")
+	if err := os.WriteFile(path, []byte(text+more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Sources{File: path}
+}
+
+func inProcess(t *testing.T) *music {
+	m := &music{called: map[string]bool{}}
+	m.url, m.house = start(t, settings(t, m, ""))
+	m.source = m.house.catalog
+	return m
+}
+
+func overZeroMQ(t *testing.T) *music {
+	m := &music{called: map[string]bool{}}
+	sources := settings(t, m, "")
+	sources.Flags = map[string]string{"data": t.TempDir(), "hoot.url": "http://front.test"}
+	loaded, err := Load(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := &banner{url: make(chan string, 1)}
+	backend, err := BuildMusic(t.Context(), loaded, Options{Version: "test", Stderr: stderr, Jobs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- backend.ServeMusic(ctx, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0") }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("ServeMusic: %v", err)
+		}
+	})
+	front := filepath.Join(t.TempDir(), "front.toml")
+	if err := os.WriteFile(front, fmt.Appendf(nil, "[upstreams.hootenanny]\nurl = \"zmq+%s\"\n", <-stderr.url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.url, m.house = start(t, Sources{File: front})
+	m.house.upstreams.allTried(t.Context(), clocktest.Patience)
+	m.house.catalog.Refresh(t.Context())
+	m.source = m.house.catalog
+	return m
+}
+
+// try calls a tool and returns its result, which is held against its schema.
+func (m *music) try(t *testing.T, name string, args any) (tool.View, error) {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.mu.Lock()
+	m.called[name] = true
+	m.mu.Unlock()
+	result, err := m.source.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: hootenanny.Space, Name: name}, Args: raw})
+	if err != nil {
+		return tool.View{}, err
+	}
+	view, err := result.View()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !view.IsError {
+		m.fits(t, name, view)
+	}
+	return view, nil
+}
+
+// fits holds a result against the tool's output schema.
+func (m *music) fits(t *testing.T, name string, view tool.View) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.schemas == nil {
+		m.schemas = map[string]*jsonschema.Schema{}
+		tools, err := m.source.Tools(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range tools {
+			if info.Space == hootenanny.Space {
+				m.schemas[info.Name] = compiled(t, info.Output)
+			}
+		}
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(view.Structured))
+	if err != nil {
+		t.Fatalf("%s: %v in %s", name, err, view.Structured)
+	}
+	if err := m.schemas[name].Validate(value); err != nil {
+		t.Errorf("%s answers %s: %v", name, view.Structured, err)
+	}
+	if view.Text() == "" {
+		t.Errorf("%s: no text", name)
+	}
+}
+
+func compiled(t *testing.T, raw json.RawMessage) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("tool:schema", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("tool:schema")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+type args map[string]any
+
+// call calls a tool that succeeds and returns its data.
+func (m *music) call(t *testing.T, name string, with any) args {
+	t.Helper()
+	view, err := m.try(t, name, with)
+	if err != nil || view.IsError {
+		t.Fatalf("%s(%v): %v %s", name, with, err, view.Text())
+	}
+	var data args
+	if err := json.Unmarshal(view.Structured, &data); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// refused calls a tool that fails and returns what it says.
+func (m *music) refused(t *testing.T, name string, with any, code fault.Code) string {
+	t.Helper()
+	view, err := m.try(t, name, with)
+	if err != nil {
+		if fault.CodeOf(err) != code {
+			t.Errorf("%s(%v): %v, want %s", name, with, err, code)
+		}
+		return err.Error()
+	}
+	if !view.IsError || !strings.HasPrefix(view.Text(), string(code)+":") || !strings.Contains(string(view.Meta), `"code":"`+string(code)+`"`) {
+		t.Errorf("%s(%v): %s %s, want %s", name, with, view.Text(), view.Meta, code)
+	}
+	return view.Text()
+}
+
+// store keeps content and returns its hash.
+func (m *music) store(t *testing.T, content []byte, mime string) string {
+	t.Helper()
+	return m.call(t, "cas_store", args{"content_base64": base64.StdEncoding.EncodeToString(content), "mime_type": mime})["hash"].(string)
+}
+
+// finish waits for a job and returns it.
+func (m *music) finish(t *testing.T, begun args) args {
+	t.Helper()
+	id := begun["job_id"].(string)
+	for {
+		polled := m.call(t, "job_poll", args{"job_ids": []string{id}, "timeout_ms": 60000, "mode": "all"})
+		if len(polled["pending"].([]any)) == 0 {
+			return m.call(t, "job_status", args{"job_id": id})
+		}
+	}
+}
+
+// result is what a job that succeeds comes to.
+func (m *music) result(t *testing.T, begun args) args {
+	t.Helper()
+	j := m.finish(t, begun)
+	if j["status"] != "complete" {
+		t.Fatalf("job %v", j)
+	}
+	return j["result"].(map[string]any)
+}
+
+func song(t *testing.T, keys ...uint8) []byte {
+	t.Helper()
+	events := []smf.Event{smf.SetTempo(0, 500_000)}
+	for i, key := range keys {
+		events = append(events, smf.Note(int64(i)*480, 0, key, 100), smf.Release(int64(i+1)*480, 0, key))
+	}
+	f := smf.File{Tracks: []smf.Track{{Events: append(events, smf.End(int64(len(keys))*480))}}}
+	raw, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func tone(t *testing.T, level float64) []byte {
+	t.Helper()
+	c := audio.Clip{Channels: 2, Rate: 44100}
+	for i := range 44100 {
+		s := float32(level * math.Sin(2*math.Pi*440*float64(i)/44100))
+		c.Samples = append(c.Samples, s, s)
+	}
+	raw, err := c.Encode(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func testContents(t *testing.T, m *music) {
+	hash := m.store(t, []byte("hello, content"), "text/plain")
+	if again := m.store(t, []byte("hello, content"), "text/plain"); again != hash {
+		t.Errorf("the same content is %s and %s", hash, again)
+	}
+	about := m.call(t, "cas_inspect", args{"hash": hash[:12]})
+	if about["hash"] != hash || about["mime_type"] != "text/plain" || about["size_bytes"] != 14.0 || about["exists"] != true || about["preview"] != "hello, content" {
+		t.Errorf("inspected %v", about)
+	}
+	if raw, err := os.ReadFile(about["local_path"].(string)); err != nil || string(raw) != "hello, content" {
+		t.Errorf("at local_path: %q, %v", raw, err)
+	}
+	if got := m.call(t, "cas_get", args{"hash": "cas:" + hash}); got["data"] != base64.StdEncoding.EncodeToString([]byte("hello, content")) {
+		t.Errorf("got %v", got)
+	}
+	path := filepath.Join(m.folder, "upload.txt")
+	if err := os.WriteFile(path, []byte("from a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if up := m.call(t, "cas_upload_file", args{"file_path": path, "mime_type": "text/plain"}); up["size_bytes"] != 11.0 || up["source_path"] != path {
+		t.Errorf("uploaded %v", up)
+	}
+	if stats := m.call(t, "cas_stats", args{}); stats["total_items"].(float64) < 2 || stats["total_bytes"].(float64) < 25 {
+		t.Errorf("stats %v", stats)
+	}
+	link := filepath.Join(m.folder, "link")
+	if err := os.Symlink("/etc/passwd", link); err != nil {
+		t.Fatal(err)
+	}
+	m.refused(t, "cas_upload_file", args{"file_path": "/etc/passwd", "mime_type": "text/plain"}, fault.Denied)
+	m.refused(t, "cas_upload_file", args{"file_path": m.folder + "/../../etc/passwd", "mime_type": "text/plain"}, fault.Denied)
+	m.refused(t, "cas_upload_file", args{"file_path": link, "mime_type": "text/plain"}, fault.NotFound)
+	m.refused(t, "cas_upload_file", args{"file_path": m.folder, "mime_type": "text/plain"}, fault.InvalidParams)
+	m.refused(t, "cas_upload_file", args{"file_path": "upload.txt", "mime_type": "text/plain"}, fault.InvalidParams)
+	m.refused(t, "cas_inspect", args{"hash": strings.Repeat("0", 64)}, fault.NotFound)
+	m.refused(t, "cas_store", args{"content_base64": "!", "mime_type": "text/plain"}, fault.InvalidParams)
+	m.refused(t, "cas_store", args{"content_base64": "aGk="}, fault.InvalidParams)
+}
+
+func testArtifacts(t *testing.T, m *music) {
+	path := filepath.Join(m.folder, "first.mid")
+	if err := os.WriteFile(path, song(t, 61, 62), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := m.call(t, "artifact_upload", args{"file_path": path, "mime_type": "audio/midi", "tags": []string{"family:test"}, "creator": "ada", "name": "First"})
+	if !strings.HasPrefix(first["artifact_id"].(string), "artifact_") || first["source_path"] != path {
+		t.Errorf("uploaded %v", first)
+	}
+	hash := m.store(t, song(t, 63), "audio/midi")
+	second := m.call(t, "artifact_create", args{"cas_hash": hash, "tags": []string{"family:test"}, "creator": "bob", "parent_id": first["artifact_id"], "metadata": args{"take": 2}})
+	got := m.call(t, "artifact_get", args{"id": second["artifact_id"]})
+	if got["content_hash"] != hash || got["creator"] != "bob" || got["parent_id"] != first["artifact_id"] || got["mime_type"] != "audio/midi" ||
+		fmt.Sprint(got["metadata"]) != "map[take:2]" || fmt.Sprint(got["tags"]) != "[family:test tool:artifact_create type:midi]" {
+		t.Errorf("got %v", got)
+	}
+	byHash := m.call(t, "artifact_get", args{"id": hash})
+	if byHash["id"] != got["id"] {
+		t.Errorf("by hash %v", byHash)
+	}
+	list := m.call(t, "artifact_list", args{"tag": "family:test"})
+	if list["count"] != 2.0 {
+		t.Errorf("listed %v", list)
+	}
+	if list := m.call(t, "artifact_list", args{"tag": "family:test", "creator": "ada"}); list["count"] != 1.0 {
+		t.Errorf("of ada %v", list)
+	}
+	page := m.call(t, "artifact_list", args{"tag": "family:test", "limit": 1})
+	next := m.call(t, "artifact_list", args{"tag": "family:test", "limit": 1, "cursor": page["next_cursor"]})
+	if fmt.Sprint(page["artifacts"]) == fmt.Sprint(next["artifacts"]) || next["next_cursor"] != nil {
+		t.Errorf("pages %v and %v", page, next)
+	}
+	m.refused(t, "artifact_get", args{"id": "artifact_000000000000"}, fault.NotFound)
+	m.refused(t, "artifact_create", args{"cas_hash": hash, "mime_type": "nonsense"}, fault.InvalidParams)
+	m.refused(t, "artifact_create", args{"cas_hash": hash, "parent_id": "artifact_000000000000"}, fault.NotFound)
+}
+
+func testVariations(t *testing.T, m *music) {
+	var ids []any
+	for i := range 3 {
+		hash := m.store(t, song(t, uint8(70+i)), "audio/midi")
+		a := m.call(t, "artifact_create", args{"cas_hash": hash, "variation_set_id": "takes"})
+		if a["variation_set_id"] != "takes" || a["variation_index"] != float64(i+1) {
+			t.Errorf("variation %d is %v", i+1, a)
+		}
+		ids = append(ids, a["id"])
+		if again := m.call(t, "artifact_create", args{"cas_hash": hash, "variation_set_id": "takes"}); again["variation_index"] != a["variation_index"] {
+			t.Errorf("again it is %v", again)
+		}
+	}
+	list := m.call(t, "artifact_list", args{"variation_set_id": "takes"})
+	for i, a := range list["artifacts"].([]any) {
+		if a.(map[string]any)["id"] != ids[i] {
+			t.Errorf("variation %d of the set is %v", i+1, a)
+		}
+	}
+	other := m.store(t, song(t, 80), "audio/midi")
+	m.refused(t, "artifact_create", args{"cas_hash": other, "variation_set_id": "takes", "variation_index": 2}, fault.Conflict)
+	if a := m.call(t, "artifact_create", args{"cas_hash": other, "variation_set_id": "takes", "variation_index": 9}); a["variation_index"] != 9.0 {
+		t.Errorf("at 9 it is %v", a)
+	}
+}
+
+func testGraph(t *testing.T, m *music) {
+	make := func(key uint8, more args) string {
+		with := args{"cas_hash": m.store(t, song(t, key), "audio/midi"), "tags": []string{"graph"}}
+		maps.Copy(with, more)
+		return m.call(t, "artifact_create", with)["id"].(string)
+	}
+	root := make(90, args{"creator": "ada", "name": "Morning"})
+	child := make(91, args{"creator": "bob", "parent_id": root})
+	grandchild := make(92, args{"creator": "ada", "parent_id": child})
+	said := m.call(t, "add_annotation", args{"artifact_id": child, "message": "slow and full of rain", "vibe": "melancholic dusk", "source": "critic"})
+	if said["success"] != true || said["artifact_id"] != child {
+		t.Errorf("annotated %v", said)
+	}
+	found := m.call(t, "graph_context", args{"vibe_search": "melancholic rain", "tag": "graph"})
+	if list := found["artifacts"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != child {
+		t.Errorf("by mood %v", found)
+	}
+	if found := m.call(t, "graph_context", args{"tag": "graph", "creator": "ada", "include_annotations": false}); found["summary"].(map[string]any)["total"] != 2.0 {
+		t.Errorf("by tag and creator %v", found)
+	}
+	for query, want := range map[string][]string{
+		`tag = graph and creator = ada`:                           {grandchild, root},
+		`tag = graph and not has(parent)`:                         {root},
+		`tag = graph and (annotation ~ "RAIN" or name = Morning)`: {child, root},
+		`tag = graph and vibe ~ dusk and source = critic`:         {child},
+		`ancestor = ` + root:                                      {grandchild, child},
+		`tag = graph and descendant = ` + grandchild:              {child, root},
+		`parent = ` + child:                                       {grandchild},
+		`tag = graph and creator != ada`:                          {child},
+		`tag = $tag and size > 10 and created > 2020-01-01`:       {grandchild, child, root},
+		`tag = graph and size < 10`:                               {},
+		`tag = graph and mime = "audio/midi" and has(annotation)`: {child},
+		child: {child},
+		`tag = graph AND NOT (creator = ada OR creator = 'nobody')`:  {child},
+		`tag ~ grap and id = ` + root + ` and not description ~ "x"`: {root},
+	} {
+		result := m.call(t, "graph_query", args{"query": query, "variables": args{"tag": "graph"}})
+		var ids []string
+		for _, a := range result["results"].([]any) {
+			ids = append(ids, a.(map[string]any)["id"].(string))
+		}
+		if !slices.Equal(ids, want) && len(ids)+len(want) > 0 || result["complete"] != true {
+			t.Errorf("%s\n found %v\n  want %v", query, ids, want)
+		}
+	}
+	if result := m.call(t, "graph_query", args{"query": "tag = graph", "limit": 2}); result["count"] != 2.0 || result["complete"] != false {
+		t.Errorf("limited %v", result)
+	}
+	for query, want := range map[string]string{
+		`tag graph`:           "after a field comes one of",
+		`tug = graph`:         "did you mean tag?",
+		`tag = `:              "a value is expected",
+		`(tag = graph`:        "not closed",
+		`tag = graph creator`: "goes on where it should end",
+		`tag = "graph`:        "not closed",
+		`size ~ 3`:            "cannot be compared",
+		`tag < 3`:             "cannot be compared",
+		`size = big`:          "compared with a number",
+		`created > yesterday`: "compared with a date",
+		`tag = $other`:        "no variable other",
+		`has(ancestor)`:       "there is no field",
+		strings.Repeat("(", 500) + "tag = x" + strings.Repeat(")", 500): "nested deeper",
+	} {
+		if text := m.refused(t, "graph_query", args{"query": query}, fault.InvalidParams); !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", query, text, want)
+		}
+	}
+}
+
+func testIdentities(t *testing.T, m *music) {
+	synth := m.call(t, "graph_bind", args{"id": "jdxi", "name": "Roland JD-Xi", "hints": []args{{"kind": "usb_id", "value": "0582:01a1"}, {"kind": "alsa", "value": "JD-Xi", "confidence": 0.5}}})
+	if synth["name"] != "Roland JD-Xi" || len(synth["hints"].([]any)) != 2 {
+		t.Errorf("bound %v", synth)
+	}
+	m.call(t, "graph_bind", args{"id": "mixer", "name": "100% Mixer_1"})
+	if tagged := m.call(t, "graph_tag", args{"identity_id": "jdxi", "namespace": "role", "value": "synth"}); fmt.Sprint(tagged["tags"]) != "[role:synth]" {
+		t.Errorf("tagged %v", tagged)
+	}
+	wire := args{"from_identity": "jdxi", "from_port": "out", "to_identity": "mixer", "to_port": "in1", "transport": "audio"}
+	connection := m.call(t, "graph_connect", wire)
+	if again := m.call(t, "graph_connect", wire); again["connection_id"] != connection["connection_id"] {
+		t.Errorf("connected twice: %v, %v", connection, again)
+	}
+	for _, tt := range []struct {
+		with args
+		want []string
+	}{
+		{args{"name": "jd-x"}, []string{"jdxi"}},
+		{args{"name": "0%"}, []string{"mixer"}},
+		{args{"name": "r_1"}, []string{"mixer"}},
+		{args{"tag_namespace": "role"}, []string{"jdxi"}},
+		{args{"tag_namespace": "role", "tag_value": "synth"}, []string{"jdxi"}},
+		{args{"tag_value": "drums"}, nil},
+		{args{}, []string{"mixer", "jdxi"}},
+	} {
+		found := m.call(t, "graph_find", tt.with)
+		var ids []string
+		for _, i := range found["identities"].([]any) {
+			ids = append(ids, i.(map[string]any)["id"].(string))
+		}
+		if !slices.Equal(ids, tt.want) || len(ids) > 0 && len(found["connections"].([]any)) != 1 {
+			t.Errorf("%v finds %v", tt.with, found)
+		}
+	}
+	m.refused(t, "graph_tag", args{"identity_id": "nobody", "namespace": "a", "value": "b"}, fault.NotFound)
+	m.refused(t, "graph_connect", args{"from_identity": "jdxi", "from_port": "a", "to_identity": "nobody", "to_port": "b"}, fault.NotFound)
+}
+
+const tune = "X:1\nT:Test Reel\nM:4/4\nL:1/8\nQ:1/4=120\nK:G\n|: GABc d2 (3efg | {a}[GBd]4 z4 :|\n"
+
+func testTunes(t *testing.T, m *music) {
+	parsed := m.call(t, "abc_parse", args{"abc": tune})
+	if parsed["success"] != true || parsed["title"] != "Test Reel" || parsed["key"] != "G major" || parsed["bar_count"] != 2.0 || parsed["ast"].(map[string]any)["voices"] == nil {
+		t.Errorf("parsed %v", parsed)
+	}
+	if checked := m.call(t, "abc_validate", args{"abc": "X:1\nK:C\nCDE [FG\n"}); checked["valid"] != false || checked["errors"].([]any)[0].(map[string]any)["line"] != 3.0 {
+		t.Errorf("checked %v", checked)
+	}
+	if moved := m.call(t, "abc_transpose", args{"abc": tune, "semitones": 2}); moved["new_key"] != "A" && moved["new_key"] != "A major" || !strings.Contains(moved["abc"].(string), "K:A") {
+		t.Errorf("moved %v", moved)
+	}
+	if moved := m.call(t, "abc_transpose", args{"abc": tune, "target_key": "D"}); !strings.Contains(moved["abc"].(string), "K:D") {
+		t.Errorf("moved to D %v", moved)
+	}
+	m.refused(t, "abc_transpose", args{"abc": tune}, fault.InvalidParams)
+	played := m.call(t, "abc_to_midi", args{"abc": tune, "tags": []string{"reel"}, "velocity": 90})
+	if played["mime_type"] != "audio/midi" || played["name"] != "Test Reel" || played["note_count"].(float64) != 24 { // twice: 8 notes, a grace note and a chord of three
+		t.Errorf("played %v", played)
+	}
+	m.refused(t, "abc_to_midi", args{"abc": "X:1\nK:C\n[CE"}, fault.InvalidParams)
+}
+
+func testMedia(t *testing.T, m *music) {
+	hash := m.store(t, song(t, 60, 64, 67), "audio/midi")
+	if info := m.call(t, "midi_info", args{"hash": hash}); info["note_count"] != 3.0 || info["tempo_bpm"] != 120.0 || info["duration_seconds"] != 1.5 {
+		t.Errorf("midi %v", info)
+	}
+	sound := m.store(t, tone(t, 0.5), "audio/wav")
+	info := m.call(t, "audio_info", args{"hash": sound})
+	if info["duration"] != 1.0 || info["channels"] != 2.0 || info["is_silent"] != false || math.Abs(info["peak_db"].(float64)+6.02) > 0.1 {
+		t.Errorf("audio %v", info)
+	}
+	if info := m.call(t, "audio_info", args{"hash": m.store(t, tone(t, 0.0001), "audio/wav")}); info["is_silent"] != true {
+		t.Errorf("silence %v", info)
+	}
+	for _, tt := range []struct {
+		with args
+		want float64
+	}{
+		{args{"value": 4, "from": "beats", "to": "seconds", "tempo_bpm": 120}, 2},
+		{args{"value": 3, "from": "seconds", "to": "beats", "tempo_bpm": 60}, 3},
+		{args{"value": 3, "from": "seconds", "to": "seconds", "tempo_bpm": 60}, 3},
+	} {
+		if got := m.call(t, "time_convert", tt.with); got["value"] != tt.want {
+			t.Errorf("%v is %v", tt.with, got)
+		}
+	}
+	font := m.store(t, soundfonttest.Font(), "audio/sf2")
+	about := m.call(t, "soundfont_inspect", args{"soundfont_hash": font, "include_drum_map": true})
+	if len(about["presets"].([]any)) != 3 || about["has_drum_presets"] != true || about["drum_map"] == nil {
+		t.Errorf("font %v", about)
+	}
+	if preset := m.call(t, "soundfont_preset_inspect", args{"soundfont_hash": font, "bank": 0, "program": 5}); len(preset["regions"].([]any)) != 2 {
+		t.Errorf("preset %v", preset)
+	}
+	m.refused(t, "soundfont_preset_inspect", args{"soundfont_hash": font, "bank": 0, "program": 99}, fault.NotFound)
+	m.refused(t, "midi_info", args{}, fault.InvalidParams)
+	m.refused(t, "midi_info", args{"hash": sound}, fault.InvalidParams)
+	m.refused(t, "audio_info", args{"hash": hash}, fault.InvalidParams)
+}
+
+func testRender(t *testing.T, m *music) {
+	font := m.store(t, soundfonttest.Font(), "audio/sf2")
+	midi := m.call(t, "abc_to_midi", args{"abc": "X:1\nL:1/4\nQ:1/4=60\nK:C\nA2 z2|"}) // A, 440 Hz, for two seconds
+	begun := m.call(t, "convert_midi_to_wav", args{"input_hash": midi["artifact_id"], "soundfont_hash": font, "sample_rate": 22050, "tags": []string{"mix"}})
+	made := m.result(t, begun)
+	wav := m.call(t, "artifact_get", args{"id": made["artifact_id"]})
+	if wav["mime_type"] != "audio/wav" || wav["parent_id"] != midi["artifact_id"] || !slices.Contains(wav["tags"].([]any), any("mix")) || wav["content_hash"] != made["content_hash"] {
+		t.Errorf("made %v", wav)
+	}
+	got := m.call(t, "cas_get", args{"hash": made["content_hash"]})
+	raw, err := base64.StdEncoding.DecodeString(got["data"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clip, _, err := audio.Decode(raw)
+	if err != nil || clip.Rate != 22050 || clip.Channels != 2 || math.Abs(clip.Seconds()-7) > 0.1 { // four beats and three seconds to fade
+		t.Fatalf("%g seconds at %d Hz, %v", clip.Seconds(), clip.Rate, err)
+	}
+	note := clip.Trim(0.5, 1.5).Mono()
+	if a, b := strength(note, 440), strength(note, 466.16); a < 10*b || a < 0.01 {
+		t.Errorf("440 Hz has %g, its neighbour %g", a, b)
+	}
+	if info := clip.Trim(6, 7).Info(); !info.IsSilent {
+		t.Errorf("the end sounds: %+v", info)
+	}
+	m.refused(t, "convert_midi_to_wav", args{"input_hash": font, "soundfont_hash": font}, fault.InvalidParams)
+	m.refused(t, "convert_midi_to_wav", args{"input_hash": midi["content_hash"], "soundfont_hash": midi["content_hash"]}, fault.InvalidParams)
+	m.refused(t, "convert_midi_to_wav", args{"input_hash": strings.Repeat("0", 64), "soundfont_hash": font}, fault.NotFound)
+}
+
+func strength(c audio.Clip, hz float64) float64 {
+	var re, im float64
+	for i, s := range c.Samples {
+		turn := 2 * math.Pi * hz * float64(i) / float64(c.Rate)
+		re, im = re+float64(s)*math.Cos(turn), im+float64(s)*math.Sin(turn)
+	}
+	return 2 * math.Hypot(re, im) / float64(len(c.Samples))
+}
+
+func testGarden(t *testing.T, m *music) {
+	m.call(t, "garden_stop", args{})
+	m.call(t, "garden_set_tempo", args{"bpm": 90})
+	if state := m.call(t, "garden_seek", args{"beat": 16}); state["position_beats"] != 16.0 || state["tempo_bpm"] != 90.0 || state["state"] != "stopped" {
+		t.Errorf("state %v", state)
+	}
+	song := m.store(t, song(t, 50), "audio/midi")
+	first := m.call(t, "garden_create_region", args{"position": 16, "duration": 4, "behavior_type": "play_content", "content_id": song, "name": "verse"})
+	second := m.call(t, "garden_create_region", args{"position": 40, "duration": 4, "behavior_type": "latent"})
+	marker := m.call(t, "garden_add_marker", args{"position": 18.5, "marker_type": "section_change", "metadata": args{"to": "chorus"}})
+	if list := m.call(t, "garden_get_regions", args{"start": 0, "end": 20}); list["count"] != 1.0 {
+		t.Errorf("regions %v", list)
+	}
+	if moved := m.call(t, "garden_move_region", args{"region_id": second["region_id"], "new_position": 18}); moved["position"] != 18.0 {
+		t.Errorf("moved %v", moved)
+	}
+	view := m.call(t, "garden_query", args{"end": 30, "behavior_type": "play_content"})
+	if len(view["regions"].([]any)) != 1 || len(view["markers"].([]any)) != 1 || fmt.Sprint(view["active_regions"]) != fmt.Sprint([]any{first["region_id"]}) {
+		t.Errorf("view %v", view)
+	}
+	if state := m.call(t, "garden_play", args{}); state["state"] != "playing" {
+		t.Errorf("playing %v", state)
+	}
+	m.call(t, "garden_status", args{})
+	if state := m.call(t, "garden_pause", args{}); state["state"] != "paused" || state["position_beats"].(float64) < 16 {
+		t.Errorf("paused %v", state)
+	}
+	m.call(t, "garden_play", args{})
+	if state := m.call(t, "garden_emergency_pause", args{}); state["state"] != "paused" {
+		t.Errorf("halted %v", state)
+	}
+	m.call(t, "garden_delete_marker", args{"marker_id": marker["marker_id"]})
+	m.call(t, "garden_delete_region", args{"region_id": first["region_id"]})
+	if gone := m.call(t, "garden_clear_regions", args{}); gone["deleted_count"] != 1.0 {
+		t.Errorf("cleared %v", gone)
+	}
+	m.refused(t, "garden_delete_region", args{"region_id": first["region_id"]}, fault.NotFound)
+	m.refused(t, "garden_delete_marker", args{"marker_id": marker["marker_id"]}, fault.NotFound)
+	m.refused(t, "garden_move_region", args{"region_id": "nothing", "new_position": 1}, fault.NotFound)
+	m.refused(t, "garden_create_region", args{"position": 0, "duration": 1, "behavior_type": "play_content"}, fault.InvalidParams)
+	m.refused(t, "garden_set_tempo", args{"bpm": 1000}, fault.InvalidParams)
+	m.refused(t, "garden_seek", args{"beat": -1}, fault.InvalidParams)
+}
+
+func testEvents(t *testing.T, m *music) {
+	begin := m.call(t, "event_poll", args{})
+	a := m.call(t, "artifact_create", args{"cas_hash": m.store(t, []byte("an event"), "text/plain"), "tags": []string{"eventful"}})
+	b := m.call(t, "artifact_create", args{"cas_hash": m.store(t, []byte("another event"), "text/plain")})
+	cursor := begin["cursor"]
+	for missing := map[any]bool{a["artifact_id"]: true, b["artifact_id"]: true}; len(missing) > 0; {
+		polled := m.call(t, "event_poll", args{"cursor": cursor, "types": []string{"artifact_created"}, "timeout_ms": 30000})
+		cursor = polled["cursor"]
+		for _, e := range polled["events"].([]any) {
+			delete(missing, e.(map[string]any)["data"].(map[string]any)["artifact_id"])
+		}
+	}
+	if polled := m.call(t, "event_poll", args{"since_ms": 600000, "limit": 1}); len(polled["events"].([]any)) != 1 || polled["has_more"] != true {
+		t.Errorf("since %v", polled)
+	}
+	if again := m.call(t, "event_poll", args{"cursor": begin["cursor"], "types": []string{"artifact.created"}, "timeout_ms": 0}); len(again["events"].([]any)) == 0 {
+		t.Errorf("again %v", again)
+	}
+	m.refused(t, "event_poll", args{"cursor": "nonsense"}, fault.InvalidParams)
+	m.refused(t, "event_poll", args{"cursor": "abc-7"}, fault.InvalidParams)
+	m.refused(t, "event_poll", args{"types": []string{"weather_changed"}}, fault.InvalidParams)
+}
+
+func testJobs(t *testing.T, m *music) {
+	if slept := m.call(t, "job_sleep", args{"milliseconds": 1}); slept["slept_ms"].(float64) < 1 {
+		t.Errorf("slept %v", slept)
+	}
+	if polled := m.call(t, "job_poll", args{"timeout_ms": 1}); polled["timed_out"] != true || polled["reason"] != "timeout" {
+		t.Errorf("polled nothing: %v", polled)
+	}
+	begun := m.call(t, "musicgen_generate", args{"prompt": "wait for me"}) // which the stand-in does until it is let go
+	if polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 10}); polled["timed_out"] != true || len(polled["pending"].([]any)) != 1 {
+		t.Errorf("polled %v", polled)
+	}
+	if list := m.call(t, "job_list", args{}); list["total"].(float64) < 1 {
+		t.Errorf("listed %v", list)
+	}
+	if gone := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); gone["success"] != true {
+		t.Errorf("cancelled %v", gone)
+	}
+	if j := m.finish(t, begun); j["status"] != "cancelled" {
+		t.Errorf("after that %v", j)
+	}
+	if gone := m.call(t, "job_cancel", args{"job_id": begun["job_id"]}); gone["success"] != false {
+		t.Errorf("cancelled twice %v", gone)
+	}
+	polled := m.call(t, "job_poll", args{"job_ids": []any{begun["job_id"]}, "timeout_ms": 60000})
+	if fmt.Sprint(polled["failed"]) != fmt.Sprint([]any{begun["job_id"]}) || polled["timed_out"] != false {
+		t.Errorf("polled at its end %v", polled)
+	}
+	m.refused(t, "job_status", args{"job_id": "nobody"}, fault.NotFound)
+	m.refused(t, "job_cancel", args{"job_id": "nobody"}, fault.NotFound)
+	m.refused(t, "job_poll", args{"job_ids": []string{"nobody"}, "timeout_ms": 10}, fault.NotFound)
+}
+
+func testHelp(t *testing.T, m *music) {
+	if help := m.call(t, "help", args{}); !slices.Contains(help["categories"].([]any), any("garden")) {
+		t.Errorf("help %v", help)
+	}
+	if help := m.call(t, "help", args{"category": "abc"}); len(help["tools"].([]any)) != 4 {
+		t.Errorf("help on abc %v", help)
+	}
+	if help := m.call(t, "help", args{"tool": "cas_get"}); help["input_schema"] == nil {
+		t.Errorf("help on cas_get %v", help)
+	}
+	if text := m.refused(t, "help", args{"tool": "cas_gte"}, fault.NotFound); !strings.Contains(text, "did you mean cas_get") {
+		t.Errorf("help on nothing: %s", text)
+	}
+}
+
+// models is a stand-in for the services, by their contract.
+type models struct {
+	url string
+
+	mu    sync.Mutex
+	asked map[string][]args // by service
+}
+
+func (s *models) requests(service string) []args {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked[service])
+}
+
+// based are the requests for the model base.
+func based(requests []args) (some []args) {
+	for _, q := range requests {
+		if q["model"] == "base" {
+			some = append(some, q)
+		}
+	}
+	return some
+}
+
+func newModels(t *testing.T) *models {
+	t.Helper()
+	s := &models{asked: map[string][]args{}}
+	encoded := func(raw []byte) string { return base64.StdEncoding.EncodeToString(raw) }
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		service, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		var asked args
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/predict") || json.Unmarshal(body, &asked) != nil {
+			http.Error(w, "not a prediction", http.StatusBadRequest)
+			return
+		}
+		s.mu.Lock()
+		s.asked[service] = append(s.asked[service], asked)
+		times := len(s.asked[service])
+		busy := asked["model"] == "base" && len(based(s.asked[service])) == 1
+		s.mu.Unlock()
+		answer := func(body any) { _ = json.NewEncoder(w).Encode(body) }
+		switch service {
+		case "orpheus":
+			if busy {
+				w.Header().Set("Retry-After", "0.01")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			if asked["temperature"].(float64) > 1.9 {
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				answer(args{"detail": "too hot"})
+				return
+			}
+			var made []args
+			for i := range int(asked["num_variations"].(float64)) {
+				made = append(made, args{"midi_base64": encoded(song(t, uint8(40+i), uint8(10*times%100))), "num_tokens": 100 + i})
+			}
+			answer(args{"task": asked["task"], "variations": made, "meta": args{}})
+		case "orpheus_bridge":
+			answer(args{"variations": []args{{"midi_base64": encoded([]byte("not MIDI")), "num_tokens": 1}}})
+		case "orpheus_classifier":
+			answer(args{"classification": args{"is_human": true, "confidence": 0.9}, "num_tokens": 12})
+		case "musicgen":
+			if asked["prompt"] == "wait for me" {
+				<-r.Context().Done()
+				return
+			}
+			answer(args{"audio_base64": encoded(tone(t, 0.25)), "sample_rate": 44100, "duration": 1, "channels": 2})
+		case "yue":
+			if asked["genre"] == "Silence" {
+				answer(args{"status": "error", "error": "out of memory"})
+				return
+			}
+			answer(args{"status": "success", "audio_base64": encoded([]byte("ID3 an mp3")), "format": "mp3"})
+		case "clap":
+			answer(args{"genre": args{"top_label": "ambient"}, "mood": args{"top_label": "calm"}})
+		case "beatthis":
+			answer(args{"beats": []float64{0.5, 1}, "downbeats": []float64{0.5}, "bpm": 120, "num_beats": 2})
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func testModels(t *testing.T, m *music) {
+	one := m.result(t, m.call(t, "orpheus_generate", args{"model": "base", "temperature": 0.8, "tags": []string{"style:ambient"}}))
+	if one["status"] != "completed" || !strings.HasPrefix(one["artifact_id"].(string), "artifact_") {
+		t.Errorf("generated %v", one)
+	}
+	asked := based(m.models.requests("orpheus"))
+	if len(asked) != 2 { // once it was busy
+		t.Fatalf("orpheus was asked %d times", len(asked))
+	}
+	want := args{"model": "base", "task": "generate", "temperature": 0.8, "top_p": 0.95, "max_tokens": 1024.0, "num_variations": 1.0}
+	for key, value := range want {
+		if asked[1][key] != value {
+			t.Errorf("orpheus was asked with %s = %v, want %v", key, asked[1][key], value)
+		}
+	}
+	a := m.call(t, "artifact_get", args{"id": one["artifact_id"]})
+	if a["mime_type"] != "audio/midi" || !slices.Contains(a["tags"].([]any), any("style:ambient")) || !slices.Contains(a["tags"].([]any), any("tool:orpheus_generate")) {
+		t.Errorf("artifact %v", a)
+	}
+	several := m.result(t, m.call(t, "orpheus_generate_seeded", args{"seed_hash": one["content_hash"], "num_variations": 3}))
+	if len(several["artifact_ids"].([]any)) != 3 {
+		t.Errorf("several %v", several)
+	}
+	third := m.call(t, "artifact_get", args{"id": several["artifact_ids"].([]any)[2]})
+	if third["variation_index"] != 3.0 || third["variation_set_id"] == nil || third["parent_id"] != one["artifact_id"] {
+		t.Errorf("the third %v", third)
+	}
+	m.result(t, m.call(t, "orpheus_continue", args{"input_hash": one["artifact_id"], "variation_set_id": "more"}))
+	if q := m.models.requests("orpheus"); !slices.ContainsFunc(q, func(q args) bool { return q["task"] == "continue" && q["midi_input"] != nil }) {
+		t.Errorf("asked to continue with %v", q)
+	}
+	classified := m.result(t, m.call(t, "orpheus_classify", args{"input_hash": one["content_hash"]}))
+	if m.models.requests("orpheus_classifier")[0]["midi_input"] == nil || classified["analysis"].(map[string]any)["num_tokens"] != 12.0 {
+		t.Errorf("classified %v", classified)
+	}
+	sound := m.result(t, m.call(t, "musicgen_generate", args{"prompt": "rain on a roof"}))
+	if q := m.models.requests("musicgen"); !slices.ContainsFunc(q, func(q args) bool {
+		return q["prompt"] == "rain on a roof" && q["duration"] == 10.0 && q["top_k"] == 250.0 && q["guidance_scale"] == 3.0 && q["do_sample"] == true
+	}) {
+		t.Errorf("musicgen was asked %v", q)
+	}
+	if sung := m.result(t, m.call(t, "yue_generate", args{"lyrics": "la la"})); m.call(t, "artifact_get", args{"id": sung["artifact_id"]})["mime_type"] != "audio/mpeg" {
+		t.Errorf("sung %v", sung)
+	}
+	if heard := m.result(t, m.call(t, "clap_analyze", args{"audio_hash": sound["content_hash"]})); heard["analysis"].(map[string]any)["mood"] == nil {
+		t.Errorf("heard %v", heard)
+	}
+	beats := m.result(t, m.call(t, "beatthis_analyze", args{"audio_hash": sound["artifact_id"]}))
+	raw, _ := base64.StdEncoding.DecodeString(m.models.requests("beatthis")[0]["audio"].(string))
+	if clip, _, err := audio.Decode(raw); err != nil || clip.Rate != 22050 || clip.Channels != 1 || beats["analysis"].(map[string]any)["bpm"] != 120.0 {
+		t.Errorf("beats %v of %d Hz, %v", beats, clip.Rate, err)
+	}
+}
+
+// What goes wrong with a model is told with its name.
+func testAbsentModels(t *testing.T, m *music) {
+	midi, silence := m.store(t, song(t, 30), "audio/midi"), m.store(t, tone(t, 0), "audio/wav")
+	for _, tt := range []struct {
+		tool       string
+		with       args
+		code, says string
+	}{
+		{"orpheus_loops", args{"seed_hash": midi}, "unavailable", "the orpheus_loops service is not running at http://127.0.0.1:1"},
+		{"orpheus_generate", args{"temperature": 2}, "invalid_params", "too hot"},
+		{"orpheus_bridge", args{"section_a_hash": midi, "section_b_hash": midi}, "upstream_error", "variation 1 of orpheus_bridge"},
+		{"yue_generate", args{"lyrics": "x", "genre": "Silence"}, "upstream_error", "out of memory"},
+		{"beatthis_analyze", args{"audio_hash": silence}, "invalid_params", "is silent"},
+	} {
+		j := m.finish(t, m.call(t, tt.tool, tt.with))
+		failed, _ := j["error"].(map[string]any)
+		if j["status"] != "failed" || failed["code"] != tt.code || !strings.Contains(fmt.Sprint(failed["message"]), tt.says) {
+			t.Errorf("%s: %v, want %s: %s", tt.tool, j, tt.code, tt.says)
+		}
+	}
+	m.refused(t, "orpheus_continue", args{"input_hash": strings.Repeat("0", 64)}, fault.NotFound)
+}

@@ -1,0 +1,257 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+// told is an event as a reader of the stream sees it.
+type told struct {
+	Type string
+	Node string
+	Data object
+}
+
+// reader reads the events of a node, those of other nodes among them.
+type reader struct {
+	t      *testing.T
+	events *wire.EventReader
+	counts map[string]int // by node, type and what it is about
+}
+
+func readEvents(t *testing.T, url, query string) *reader {
+	t.Helper()
+	answer := httpjsontest.Open(t, http.MethodGet, url+"/api/v1/events"+query, "")
+	return &reader{t, wire.NewEventReader(answer.Body, 0), map[string]int{}}
+}
+
+// until reads on to an event that suits, and returns it.
+func (r *reader) until(suits func(told) bool) told {
+	r.t.Helper()
+	for {
+		raw, err := r.events.Next()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		var e told
+		if err := json.Unmarshal(raw.Data, &e); err != nil {
+			r.t.Fatal(err)
+		}
+		about := ""
+		for _, field := range []string{"id", "job_id", "session", "name", "tool", "upstream"} {
+			about += e.Data.text(field) + " "
+		}
+		r.counts[e.Node+" "+e.Type+" "+about]++
+		if suits(e) {
+			return e
+		}
+	}
+}
+
+func ofNode(node, kind string) func(told) bool {
+	return func(e told) bool { return e.Node == node && e.Type == kind }
+}
+
+// Who looks on at one node sees what happens on another, once each and with its
+// name; scripts published there are tools here, and clients are told.
+func TestNodesShareWhatHappens(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	behind, _ := start(t, Sources{})
+	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	r := readEvents(t, a.url, "")
+	for !b.house.node.Watched() { // b hears that somebody looks on at a
+		waitFor(t, b.house, "node.*")
+	}
+	client := listChanges(t, a.url)
+	desk := deskAt(t, b.url)
+	desk.call("job_stats", `{}`)
+	r.until(ofNode("b", "tool.call_started"))
+	r.until(ofNode("b", "tool.call_ended"))
+	script := desk.call("script_store", `{"content": "function describe() return {name = 'greet', description = 'Greets.'} end function main() return 'hi' end"}`)
+	desk.call("script_publish", `{"script_hash": "`+script.text("hash")+`"}`)
+	r.until(ofNode("b", "script.published"))
+	client.until("notifications/tools/list_changed")
+	if said := deskAt(t, a.url).call("greet", `{}`); said == nil {
+		t.Error("the other node's script is no tool here")
+	}
+	desk.call("lua_execute", `{"script_hash": "`+script.text("hash")+`"}`)
+	r.until(ofNode("b", "job.finished"))
+	session := desk.call("session_create", `{}`).text("session_id")
+	desk.call("lua_eval", `{"session_id": "`+session+`", "code": "x = 1"}`)
+	r.until(ofNode("b", "session.used"))
+	b.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+behind+`/mcp"}`)
+	r.until(ofNode("b", "upstream.connected"))
+	b.api(http.StatusOK, "DELETE", "/upstreams/docs", "")
+	r.until(ofNode("b", "upstream.removed"))
+	for what, n := range r.counts {
+		for _, once := range []string{"b script.published", "b job.submitted", "b job.started", "b job.finished", "b session.created", "b upstream.connected", "b upstream.removed"} {
+			if strings.HasPrefix(what, once+" ") && n != 1 {
+				t.Errorf("%s was told %d times", what, n)
+			}
+		}
+	}
+	nodes := a.api(http.StatusOK, "GET", "/nodes", "")["nodes"].([]any)
+	if len(nodes) != 2 {
+		t.Fatalf("nodes %v", nodes)
+	}
+	for _, one := range nodes {
+		n := object(one.(map[string]any))
+		if load, ok := n["load"].(map[string]any); !ok || load["goroutines"].(float64) < 1 || n.text("version") == "" || n.text("state") != "up" || n.text("started") == "" {
+			t.Errorf("node %v", n)
+		}
+	}
+}
+
+// waitFor waits for an event of a house, or a moment: another process may have made
+// it.
+func waitFor(t *testing.T, h *House, types string) {
+	t.Helper()
+	sub := h.bus.Subscribe(event.Options{Types: []string{types}})
+	defer sub.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _ = sub.Next(ctx)
+	if t.Context().Err() != nil {
+		t.Fatal("the test is over")
+	}
+}
+
+// listener of a client's stream of notifications.
+type notes struct {
+	t      *testing.T
+	events *wire.EventReader
+}
+
+// listChanges opens a session of the older era, and its stream.
+func listChanges(t *testing.T, url string) notes {
+	t.Helper()
+	send := func(session, body string) *http.Response {
+		answer, _ := httpjsontest.Read(t, http.MethodPost, url+"/mcp", body, "Accept", "application/json, text/event-stream", "Mcp-Session-Id", session)
+		return answer
+	}
+	session := send("", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`).Header.Get("Mcp-Session-Id")
+	send(session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	answer := httpjsontest.Open(t, http.MethodGet, url+"/mcp", "", "Accept", "text/event-stream", "Mcp-Session-Id", session)
+	if answer.StatusCode != http.StatusOK {
+		t.Fatal(answer.Status)
+	}
+	return notes{t, wire.NewEventReader(answer.Body, 0)}
+}
+
+func (n notes) until(method string) {
+	n.t.Helper()
+	for {
+		e, err := n.events.Next()
+		if err != nil {
+			n.t.Fatalf("no %s: %v", method, err)
+		}
+		if strings.Contains(string(e.Data), `"`+method+`"`) {
+			return
+		}
+	}
+}
+
+// What was told and not heard is no secret, and what is told twice is heard once.
+func TestEventsOfOthersAreNotLostSilently(t *testing.T) {
+	t.Parallel()
+	a := nodeOn(t, dbtest.Postgres(t), "a", "")
+	r := readEvents(t, a.url, "?types=job.*")
+	say := func(before int, jobs ...string) {
+		told := relayed{Node: "b", ID: "bbbb", Before: uint64(before)}
+		for _, id := range jobs {
+			told.Events = append(told.Events, relayedEvent{Type: "job.started", Key: id, Data: json.RawMessage(`{"id": "` + id + `"}`)})
+		}
+		text, err := json.Marshal(told)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.house.store.Notify(t.Context(), eventTopic, string(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(10, "one", "two")
+	say(10, "one", "two")
+	say(11, "two", "three")
+	say(18, "last")
+	var heard []string
+	r.until(func(e told) bool {
+		heard = append(heard, strings.TrimSpace(e.Node+" "+e.Type+" "+e.Data.text("id")+" "+fmt.Sprint(e.Data["count"])))
+		return e.Data.text("id") == "last"
+	})
+	want := "b job.started one <nil>, b job.started two <nil>, b job.started three <nil>, b event.missed  5, b job.started last <nil>"
+	if got := strings.Join(heard, ", "); got != want {
+		t.Errorf("heard\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A node that may have missed something asks the others how much that was: they tell
+// the number, and nothing is said where it is none.
+func TestMissedEventsAreCounted(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	select {
+	case <-a.house.heard.begun:
+	default:
+		t.Error("a node is open that hears nobody")
+	}
+	r := readEvents(t, a.url, "?types=job.*")
+	b.house.tellEvents(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "first"}`)}})
+	r.until(func(e told) bool { return e.Data.text("id") == "first" })
+	tell := func(e told) string { return e.Node + " " + e.Type + " " + fmt.Sprint(e.Data["count"]) }
+	a.house.heard.patience = clocktest.Patience
+	a.house.heardEvents(t.Context(), "") // it missed nothing
+	b.house.heard.own.Add(3)             // of which nobody hears
+	a.house.heardEvents(t.Context(), "")
+	if got, want := tell(r.until(func(told) bool { return true })), "b event.missed 3"; got != want {
+		t.Errorf("heard %s, want %s", got, want)
+	}
+	a.house.heard.patience = time.Millisecond // b may not make it, c never does
+	a.house.heard.count(&relayed{Node: "c", ID: "cccc", Before: 7})
+	a.house.heardEvents(t.Context(), "")
+	if got, want := tell(r.until(func(e told) bool { return e.Node == "c" })), "c event.missed 0"; got != want {
+		t.Errorf("heard %s, want %s", got, want)
+	}
+}
+
+// What administrators decide on one node holds on the others at once: they are told, and
+// do not look by themselves.
+func TestNodesHearWhatIsDecided(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	behind, _ := start(t, Sources{})
+	config := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
+	seldom := func(o *Options) { o.unasked = time.Hour }
+	a, b := nodeOn(t, database, "a", config, seldom), nodeOn(t, database, "b", config, seldom)
+	a.await("far", "connected")
+	b.await("far", "connected")
+	a.api(http.StatusOK, "POST", "/pins/approve", `{"upstream": "far", "flagged": true}`)
+	clocktest.Await(t, func() bool {
+		tools, ok := b.house.catalog.In(t.Context(), "far")
+		return ok && len(tools) > 0
+	}, func() string { return "b does not hear of the approval" })
+	made := a.api(http.StatusCreated, "POST", "/keys", `{"name": "boss", "scopes": ["admin"]}`)
+	clocktest.Await(t, func() bool {
+		return b.status(made.text("token")) == http.StatusOK && b.status("") == http.StatusUnauthorized
+	}, func() string { return "b does not hear of the key" })
+}
+
+// status is what a node answers to somebody with that token.
+func (f far) status(token string) int {
+	f.t.Helper()
+	name, value := httpjsontest.Bearer(token)
+	answer, _ := httpjsontest.Read(f.t, http.MethodGet, f.url+"/api/v1/nodes", "", name, value)
+	return answer.StatusCode
+}

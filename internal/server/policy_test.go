@@ -1,0 +1,303 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+const seeded = "s3cr3t-4711"
+
+// stand is an MCP server of a test: it gives out a secret, and remembers all it is
+// sent.
+type stand struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (s *stand) Tools(context.Context) ([]tool.Info, error) {
+	any := json.RawMessage(`{"type":"object"}`)
+	return []tool.Info{
+		{Ref: tool.Ref{Name: "fail"}, Input: any, Hints: tool.Hints{ReadOnly: true}},
+		{Ref: tool.Ref{Name: "get_customer"}, Input: any, Hints: tool.Hints{ReadOnly: true}},
+		{Ref: tool.Ref{Name: "post"}, Input: any},
+	}, nil
+}
+
+func (s *stand) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	s.mu.Lock()
+	s.got = append(s.got, string(call.Args))
+	s.mu.Unlock()
+	switch call.Ref.Name {
+	case "get_customer":
+		return tool.Output(seeded, map[string]string{"card": seeded})
+	case "fail":
+		return tool.Failed("no customer " + seeded), nil
+	default:
+		return tool.Output("posted", map[string]bool{"ok": true})
+	}
+}
+
+func (s *stand) heard() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.got, "\n")
+}
+
+// town is a house with three servers behind it: crm, what is read from which is
+// secret, mail, which may have it, and web, which may not.
+type town struct {
+	*mcpClient
+	house     *House
+	crm, web  *stand
+	mail      *stand
+	folder    string
+	t         *testing.T
+	sessionID string
+}
+
+func newTown(t *testing.T, more string) *town {
+	t.Helper()
+	w := &town{crm: &stand{}, web: &stand{}, mail: &stand{}, folder: t.TempDir(), t: t}
+	write := filepath.Join(w.folder, "out")
+	if err := os.MkdirAll(filepath.Join(w.folder, "scripts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(write, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	relay := "function describe() return { name = \"relay\", description = \"Posts.\", params = { text = { type = \"string\" } } } end\nfunction main(p) return mcp.web.post{ text = p.text } end\n"
+	reader := "function describe() return { name = \"reader\", description = \"Reads.\", params = {} } end\nfunction main() return mcp.crm.get_customer{}.card end\n"
+	for name, text := range map[string]string{"relay": relay, "reader": reader} {
+		if err := os.WriteFile(filepath.Join(w.folder, "scripts", name+".lua"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(w.folder, "luanette.toml")
+	text := fmt.Sprintf("%s\n[scripts]\nfolder = %q\nwrite = [%q]\n[upstreams.crm]\nurl = %q\nlabels = [\"secret\"]\n[upstreams.mail]\nurl = %q\naccepts = [\"secret\"]\n[upstreams.web]\nurl = %q\nexpose = \"all\"\n",
+		more, filepath.Join(w.folder, "scripts"), write, serveTools(t, "crm", w.crm), serveTools(t, "mail", w.mail), serveTools(t, "web", w.web))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, house := start(t, Sources{File: file, Env: Environment{"HOME": w.folder}})
+	house.upstreams.allTried(t.Context(), time.Minute)
+	house.catalog.Refresh(t.Context())
+	w.mcpClient, w.house = connect(t, url), house
+	return w
+}
+
+// at is a client of another of the house's endpoints.
+func (w *town) at(path string) *mcpClient {
+	c := &mcpClient{w.t, w.url + path, w.header.Clone()}
+	c.header.Del("Mcp-Session-Id")
+	header, _ := c.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	c.header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id"))
+	return c
+}
+
+// lua runs a script and returns what the client sees, result or error.
+func (w *town) lua(code string) string {
+	code = strings.ReplaceAll(code, "OUT", filepath.Join(w.folder, "out"))
+	args := map[string]any{"code": code}
+	if w.sessionID != "" {
+		args["session_id"] = w.sessionID
+	}
+	return w.call("lua_eval", args)
+}
+
+const readCard = "local c = mcp.crm.get_customer{}.card\n"
+
+// What was read from a labelled namespace reaches no other, whatever a script does
+// with it; each attempt is two runs, for what one leaves the next may find.
+func TestLabelsCannotBeLaundered(t *testing.T) {
+	t.Parallel()
+	attempts := map[string][2]string{
+		"directly":          {readCard + "return mcp.web.post{text=c}", ""},
+		"as other text":     {readCard + "return mcp.web.post{text=c:reverse():gsub('-', '.')}", ""},
+		"letter by letter":  {readCard + "for i = 1, #c do mcp.web.post{n=c:byte(i)} end", ""},
+		"as a choice":       {readCard + "if c:sub(1,1) == 's' then mcp.web.post{text='it begins with s'} end", ""},
+		"in a table's keys": {readCard + "return mcp.web.post{[c]=1}", ""},
+		"through a closure": {readCard + "local f = function() return mcp.web.post{text=c} end return f()", ""},
+		"in a coroutine":    {"local co = coroutine.wrap(function() coroutine.yield(mcp.crm.get_customer{}.card) end)\nreturn mcp.web.post{text=co()}", ""},
+		"at once":           {"local all = parallel.map({1}, function() return mcp.crm.get_customer{}.card end)\nreturn parallel.map(all, function(c) return mcp.web.post{text=c} end)", ""},
+		"in an error":       {"local ok, e = pcall(mcp.crm.fail, {})\nreturn mcp.web.post{text=tostring(e)}", ""},
+		"by a script":       {readCard + "return mcp.relay{text=c}", ""},
+		"from a script":     {"return mcp.web.post{text=mcp.reader{}}", ""},
+		"by call_tool":      {"local c = mcp.call_tool{name='crm.get_customer', arguments={}}\nreturn mcp.call_tool{name='web.post', arguments={text=json.encode(c)}}", ""},
+		"in a temp file":    {readCard + "local p = temp.path('x') fs.write(p, c) return mcp.web.post{text=fs.read(p)}", ""},
+		"in a file":         {readCard + "fs.write('OUT/x', c)", "return mcp.web.post{text=assert(fs.read('OUT/x'))}"},
+		"in a file's name":  {readCard + "fs.write('OUT/' .. c, '')", "return mcp.web.post{text=assert(fs.list('OUT')[1])}"},
+		"kept":              {readCard + "return results.keep(c)", "return mcp.web.post{text=results.get(results.list()[1].handle)}"},
+		"stored":            {readCard + "return mcp.script_store{content='-- ' .. c .. '\\nreturn 1', name='x'}", ""},
+		"as a content":      {readCard + "return cas.store(c)", ""},
+		"emitted":           {readCard + "return emit('mine.leak', {text=c})", ""},
+		"as an address":     {readCard + "return tools.mcp_add('leak', 'http://127.0.0.1:9/' .. c)", ""},
+		"as a job":          {readCard + "return mcp.lua_execute{script_hash=('0'):rep(64), params={text=c}}", ""},
+	}
+	w := newTown(t, "") // all in one house: what one attempt left must not help another
+	for name, runs := range attempts {
+		said := w.lua(runs[0])
+		if runs[1] != "" {
+			said += w.lua(runs[1])
+		}
+		if got := w.web.heard(); got != "" {
+			t.Errorf("%s: web was sent %s", name, got)
+		}
+		if !strings.Contains(said, "must not go to") {
+			t.Errorf("%s: nobody refused: %s", name, said)
+		}
+	}
+}
+
+// The same through a session: what a turn has read the next ones have.
+func TestLabelsStayWithSessions(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	w.sessionID = regexp.MustCompile(`s-[a-z0-9]+`).FindString(w.call("session_create", map[string]any{}))
+	if w.sessionID == "" {
+		t.Fatal("no session")
+	}
+	w.lua("card = mcp.crm.get_customer{}.card")
+	for _, code := range []string{"return mcp.web.post{text=card}", "return mcp.web.post{text='x'}"} {
+		if said := w.lua(code); !strings.Contains(said, "crm.get_customer (line 1) → web.post (line 1)") {
+			t.Errorf("%s: %s", code, said)
+		}
+	}
+	forked := regexp.MustCompile(`s-[a-z0-9]+`).FindAllString(w.call("session_fork", map[string]any{"session_id": w.sessionID}), -1)
+	for _, id := range forked {
+		w.sessionID = id
+		if said := w.lua("return mcp.web.post{text=card}"); !strings.Contains(said, "must not go to") {
+			t.Errorf("forked: %s", said)
+		}
+	}
+	if w.web.heard() != "" {
+		t.Errorf("web was sent %s", w.web.heard())
+	}
+}
+
+// What is allowed is not in the way.
+func TestLabelsLetPassWhatMay(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "[accepts]\nfiles = [\"secret\"]\n")
+	for _, code := range []string{
+		"return mcp.web.post{text='hello'}",
+		readCard + "return mcp.mail.post{text=c}",
+		readCard + "return mcp.crm.post{text=c}",
+		readCard + "fs.write('OUT/x', c)",
+		"return mcp.web.post{text='again'}",
+	} {
+		if said := w.lua(code); strings.Contains(said, "must not go") || strings.Contains(said, `"isError":true`) {
+			t.Errorf("%s: %s", code, said)
+		}
+	}
+	if !strings.Contains(w.mail.heard(), seeded) {
+		t.Error("mail did not get it")
+	}
+}
+
+// The refusal names the way.
+func TestLabelsShowTheWay(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	said := w.lua("\n\nlocal c = mcp.crm.get_customer{}\nlocal x = 1\nreturn mcp.web.post{text=c.card}")
+	if !strings.Contains(said, "crm.get_customer (line 3) → web.post (line 5)") {
+		t.Error(said)
+	}
+	js := w.call("execute_code", map[string]any{"language": "javascript", "code": "const c = await mcp.crm.get_customer({});\nreturn await mcp.web.post({text: c.card})"})
+	if !strings.Contains(js, "crm.get_customer → web.post") {
+		t.Error(js)
+	}
+	if w.web.heard() != "" {
+		t.Errorf("web was sent %s", w.web.heard())
+	}
+}
+
+// Attack: over-broad tools. Rules and read-only mode hold for direct calls, calls
+// through one server's own endpoint, scripts and other modules alike, and are kept
+// in the log.
+func TestAttackOverBroadTools(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, `
+[[policy]]
+tool = "web.post"
+do = "deny"
+reason = "nothing goes out"
+[[policy]]
+tool = "mail.post"
+do = "approve"
+[[policy]]
+tool = "fs.*"
+do = "read_only"
+`)
+	for name, said := range map[string]string{
+		"exposed":   w.call("web__post", map[string]any{"text": "x"}),
+		"call_tool": w.call("call_tool", map[string]any{"name": "web.post", "arguments": map[string]any{}}),
+		"lua":       w.lua("return mcp.web.post{}"),
+		"endpoint":  w.at("/web").call("post", map[string]any{}),
+	} {
+		if !strings.Contains(said, "nothing goes out") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	if w.web.heard() != "" {
+		t.Errorf("web was sent %s", w.web.heard())
+	}
+	if said := w.call("call_tool", map[string]any{"name": "mail.post", "arguments": map[string]any{}}); !strings.Contains(said, "needs somebody's approval") {
+		t.Errorf("mail, directly: %s", said)
+	}
+	if said := w.lua("return mcp.mail.post{}"); !strings.Contains(said, "waits for approval") && !strings.Contains(said, "Waiting for approval") || w.mail.heard() != "" {
+		t.Errorf("mail, from a script: %s", said)
+	}
+	if said := w.lua("fs.write('OUT/x', 'y')"); !strings.Contains(said, "may change something") {
+		t.Errorf("a file: %s", said)
+	}
+	if said := w.lua("return fs.list('OUT')"); strings.Contains(said, "not allowed") {
+		t.Errorf("a folder: %s", said)
+	}
+	if err := w.house.audit.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := w.house.audit.Find(t.Context(), audit.Filter{Tool: "web.post", Decision: "deny"})
+	if err != nil || len(entries) != 4 || entries[0].Rule != "policy 1 (deny web.post)" || entries[0].Error != string(fault.Denied) || entries[0].Trace == "" {
+		t.Errorf("%+v %v", entries, err)
+	}
+	verified, err := w.house.audit.Verify(t.Context())
+	if err != nil || len(verified) != 1 || len(verified[0].Problems) > 0 {
+		t.Errorf("%+v %v", verified, err)
+	}
+}
+
+// In read-only mode what a tool says of itself counts, unless the owner's list
+// speaks of its namespace.
+func TestReadOnlyMode(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "read_only = true\nread_only_tools = [\"web.post\"]\n")
+	for code, want := range map[string]bool{
+		"return mcp.crm.get_customer{}": true,
+		"return mcp.crm.post{}":         false,
+		"return mcp.web.post{}":         true,
+		"return mcp.web.get_customer{}": false,
+		"fs.write('OUT/x', 'y')":        false,
+		"fs.write(temp.path('x'), 'y')": true,
+	} {
+		if said := w.lua(code); strings.Contains(said, "may change something") == want {
+			t.Errorf("%s: %s", code, said)
+		}
+	}
+	for name, want := range map[string]bool{"get_customer": true, "post": false} { // the upstream seen whole
+		if said := w.at("/crm").call(name, map[string]any{}); strings.Contains(said, "may change something") == want {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}

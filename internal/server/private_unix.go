@@ -1,0 +1,31 @@
+//go:build unix
+
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// privateFile tells that only its owner may read it.
+func privateFile(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 == 0 }
+
+// ownersFolder tells that only its owner may write to it.
+func ownersFolder(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 == 0 }
+
+// lockFolder locks a folder until unlock is called or the process ends.
+func lockFolder(path string) (unlock func() error, err error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // a descriptor is an int
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errLocked
+		}
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder.Close, nil
+}

@@ -1,0 +1,50 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/tools/shape"
+)
+
+// scriptResults is the store of results as scripts see it.
+type scriptResults struct{ *results.Store }
+
+func (s scriptResults) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (json.RawMessage, int, error) {
+	part, err := s.Store.Slice(ctx, owner, handle, pointer, skip, count)
+	return part.Value, part.Total, err
+}
+
+func (s scriptResults) Keep(ctx context.Context, owner, source string, value json.RawMessage) (string, error) {
+	kept, err := s.Store.Keep(ctx, owner, source, value)
+	return kept.Handle, err
+}
+
+func (s scriptResults) List(ctx context.Context, owner string) ([]host.KeptResult, error) {
+	all, err := s.Store.List(ctx, owner)
+	list := make([]host.KeptResult, len(all))
+	for i, k := range all {
+		list[i] = host.KeptResult{Handle: k.Handle, Source: k.Source, Shape: k.Shape, Bytes: k.Size, Expires: k.Expires}
+	}
+	return list, err
+}
+
+// fieldsOf are the names of the fields a tool's results have, by its own word or
+// by what was seen of them.
+func (h *House) fieldsOf(ctx context.Context, ref tool.Ref) []string {
+	info, ok := h.catalog.Find(ctx, ref)
+	if !ok {
+		return nil
+	}
+	if info.Output != nil {
+		return shape.FieldNames(info.Output)
+	}
+	learned, ok := h.results.Learned(ref)
+	if !ok {
+		return nil
+	}
+	return shape.FieldNames(learned.Schema)
+}

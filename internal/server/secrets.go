@@ -1,0 +1,67 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/oskeyring"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// finder looks up what the configuration refers to. Files are beside it.
+func (l *Loaded) finder(env Environment) secret.Finder {
+	folder := ""
+	if l.File != "" {
+		folder = filepath.Dir(l.File)
+	}
+	return secret.Finder{
+		Getenv: env.Lookup, Folder: folder, Keyring: oskeyring.Get,
+		Problem: func(reference string, cause error) error {
+			f := fault.Wrap(fault.Config, cause, "find %s", reference)
+			if hint := fault.HintOf(cause); hint != "" {
+				return f.WithHint("%s", hint)
+			}
+			return f.WithHint("a secret is ${env:NAME}, ${file:PATH} or ${keyring:SERVICE/NAME}")
+		},
+	}
+}
+
+// openDatabase opens what the configuration names, which may refer to a password.
+func openDatabase(ctx context.Context, config *Loaded, secrets secret.Finder) (*db.DB, error) {
+	url, err := config.databaseAddress(secrets)
+	if err != nil {
+		return nil, err
+	}
+	return db.Open(ctx, url, db.Options{})
+}
+
+// databaseAddress is where the database is, with what it refers to.
+func (l *Loaded) databaseAddress(secrets secret.Finder) (string, error) {
+	url, err := secrets.Find(l.Database)
+	if err != nil {
+		return "", fault.Wrap(fault.Config, err, "database").WithHint("%s", fault.HintOf(err))
+	}
+	return url.Reveal(), nil
+}
+
+// Kept is where everything is kept, for people: the data folder, and the database
+// where that is elsewhere.
+func (l *Loaded) Kept() string {
+	if strings.HasPrefix(l.Database, "sqlite:") {
+		return l.Data
+	}
+	return l.Data + " and " + db.Shown(l.Database)
+}
+
+// ownDatabase tells that nobody but this machine uses the database.
+func (l *Loaded) ownDatabase(secrets secret.Finder) (bool, error) {
+	address, err := l.databaseAddress(secrets)
+	if err != nil {
+		return false, err
+	}
+	kind, err := db.KindOf(address)
+	return kind == db.SQLite, err
+}

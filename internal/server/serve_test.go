@@ -1,0 +1,336 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
+	"github.com/luanette/luanette/internal/scripting/js/jstest"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+func TestMain(m *testing.M) {
+	clocktest.AtOnce()
+	idle := []goleak.Option{goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop")}
+	goleak.VerifyTestMain(clocktest.Settled(m, idle...), idle...)
+}
+
+// banner collects standard error and tells when the server says where it is.
+type banner struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	url  chan string
+	once sync.Once
+}
+
+func (b *banner) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+var listening = regexp.MustCompile(`is listening on (\S+)`)
+
+func (b *banner) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.Write(p)
+	if m := listening.FindSubmatch(b.text.Bytes()); m != nil {
+		b.once.Do(func() { b.url <- string(m[1]) })
+	}
+	return len(p), nil
+}
+
+// furnished is a database file with the tables of the engine of durable runs, which take
+// longer to make than all else at a start.
+var furnished = sync.OnceValues(func() (file []byte, err error) {
+	folder, err := os.MkdirTemp("", "luanette-furnished-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, databaseName)
+	d, err := db.Open(context.Background(), "sqlite:"+path, db.Options{})
+	if err == nil {
+		err = errors.Join(job.Furnish(context.Background(), d), d.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// furnish puts such a file where a house will have its own, if it will.
+func furnish(t testing.TB, c *Loaded) {
+	t.Helper()
+	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
+	if !own {
+		return
+	}
+	file, err := furnished()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.Data, path), file, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start serves a house until the test ends, and returns where it is. Its options may be
+// changed before it is built.
+func start(t testing.TB, sources Sources, change ...func(*Options)) (url string, house *House) {
+	t.Helper()
+	if sources.Flags == nil {
+		sources.Flags = map[string]string{}
+	}
+	sources.Flags["listen"] = "127.0.0.1:0"
+	sources.Flags["data"] = t.TempDir()
+	if sources.Flags["scripts.cache"] == "" {
+		sources.Flags["scripts.cache"] = jstest.Cache()
+	}
+	loaded, err := Load(sources)
+	if err == nil && loaded.Origins["scripts.code_timeout"] == "" { // no time that a busy machine may need
+		sources.Flags["scripts.code_timeout"] = "30s"
+		loaded, err = Load(sources)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	furnish(t, loaded)
+	stderr := &banner{url: make(chan string, 1)}
+	options := Options{Version: "test", Stderr: stderr, Env: sources.Env, Jobs: true}
+	for _, alter := range change {
+		alter(&options)
+	}
+	house, err = Build(t.Context(), loaded, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- house.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	select {
+	case url = <-stderr.url:
+		return url, house
+	case err := <-ended:
+		t.Fatalf("Serve: %v\n%s", err, &stderr.text)
+		return "", nil
+	}
+}
+
+func get(t *testing.T, url string, header http.Header) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, Sources{})
+	status, body := get(t, url+"/health", nil)
+	var health struct {
+		Status  string
+		Version string
+		Uptime  *int64 `json:"uptime_secs"`
+
+		Sessions struct{ Total, Connected *int }
+	}
+	if err := json.Unmarshal(body, &health); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	if health.Status != "healthy" || health.Version != "test" || health.Uptime == nil ||
+		health.Sessions.Total == nil || health.Sessions.Connected == nil {
+		t.Errorf("health = %s", body)
+	}
+	for _, path := range []string{"/nothing", "/register", "/.well-known/openid-configuration"} {
+		if status, body := get(t, url+path, nil); status != http.StatusNotFound || !json.Valid(body) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+func TestARequestsSpanReachesTheCollector(t *testing.T) {
+	t.Parallel()
+	sink := otlptest.Start(t)
+	url, _ := start(t, Sources{Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	get(t, url+"/health", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}})
+	span := sink.AwaitSpan(t, "GET /health")
+	if got := span.TraceID; !strings.EqualFold(got, trace) {
+		t.Errorf("the span's trace is %s, want the client's %s", got, trace)
+	}
+}
+
+func TestADeadCollectorHurtsNobody(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, Sources{Flags: map[string]string{"telemetry.otlp_endpoint": "http://127.0.0.1:1"}})
+	for range 20 {
+		if status, _ := get(t, url+"/health", nil); status != http.StatusOK {
+			t.Fatalf("status %d", status)
+		}
+	}
+}
+
+func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
+	_, house := start(t, Sources{File: file})
+	before, _ := house.upstreams.manager.Status("a")
+	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
+	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
+	if after, _ := house.upstreams.manager.Status("a"); after.Generation != before.Generation {
+		t.Error("an upstream that did not change was connected anew")
+	}
+	rewrite(t, file, "[upstreams.c]\nurl = 7\n")
+	house.Reload(t.Context())
+	if got := strings.Join(house.upstreams.Namespaces(), " "); got != "a c" {
+		t.Errorf("a broken file changed the upstreams to %s", got)
+	}
+}
+
+// What the configuration names belongs to it: a tool may disconnect it and connect
+// it again, but not put another server in its place.
+func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
+	_, house := start(t, Sources{File: file})
+	before, _ := house.upstreams.manager.Status("a")
+	if removed, err := house.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
+		t.Fatalf("Remove = %v, %v", removed, err)
+	}
+	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/evil"}); fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("another server in its place: %v", err)
+	}
+	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/a"}); err != nil {
+		t.Fatal(err)
+	}
+	after, ok := house.upstreams.manager.Status("a")
+	if !ok || !reflect.DeepEqual(after.Desired, before.Desired) {
+		t.Errorf("it came back as %+v", after.Desired)
+	}
+}
+
+func TestVariablesAreFilledIn(t *testing.T) {
+	t.Parallel()
+	file := write(t, `[upstreams.a]
+command = "${HOME}/bin/server"
+args = ["--level", "${LEVEL:-low}"]
+env = { TOKEN = "${env:A_TOKEN}", OTHER = "${NOT_SET}" }
+[upstreams.b]
+url = "${BASE}/mcp"
+headers = { X-Key = "${A_TOKEN}" }
+`)
+	loaded, err := Load(Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := Environment{"HOME": "/home/ann", "A_TOKEN": "s3cret", "BASE": "https://example.org"}
+	specs, warnings, err := loaded.specs(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := specs[0], specs[1]
+	if a.Command != "/home/ann/bin/server" || a.Args[1] != "low" || a.Env["TOKEN"] != "s3cret" || a.Env["OTHER"] != "${NOT_SET}" {
+		t.Errorf("a = %#v", a)
+	}
+	if b.URL != "https://example.org/mcp" || b.Headers["X-Key"] != "s3cret" {
+		t.Errorf("b = %#v", b)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "NOT_SET") {
+		t.Errorf("warnings = %q", warnings)
+	}
+	if loaded.Upstreams["a"].Env["TOKEN"] != "${env:A_TOKEN}" {
+		t.Error("the configuration itself was changed")
+	}
+}
+
+// A reload tells what it could not fill in, as the start does; a server that
+// makes no sense costs only itself.
+func TestAnImportIsReadAgain(t *testing.T) {
+	t.Parallel()
+	file := write(t, "[mcp]\nimport = [\"servers.json\"]\n")
+	servers := filepath.Join(filepath.Dir(file), "servers.json")
+	rewrite(t, servers, `{"mcpServers": {}}`)
+	_, house := start(t, Sources{File: file})
+	rewrite(t, servers, `{"mcpServers": {
+		"good": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "${NOT_SET}"}}, // a comment
+		"none": {},
+	}}`)
+	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "good" })
+	stderr := house.options.Stderr.(*banner)
+	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "NOT_SET") })
+}
+
+// An import that is added while we run is watched like those that were there,
+// though its file comes later still.
+func TestAnImportAddedLaterIsWatched(t *testing.T) {
+	t.Parallel()
+	file := write(t, "")
+	_, house := start(t, Sources{File: file})
+	elsewhere := t.TempDir()
+	servers := filepath.Join(elsewhere, "servers.json")
+	rewrite(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
+	stderr := house.options.Stderr.(*banner)
+	clocktest.Await(t, func() bool { return strings.Contains(stderr.String(), "configuration not reloaded") })
+	for _, name := range []string{"one", "two"} {
+		rewrite(t, servers, `{"mcpServers": {"`+name+`": {"url": "http://127.0.0.1:1/mcp"}}}`)
+		clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == name })
+	}
+}
+
+// Nobody waits for a server that is not there.
+func TestAServerThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	_, err := Connect(t.Context(), "127.0.0.1:1", Options{})
+	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "refused") || !strings.Contains(fault.HintOf(err), "luanette serve") {
+		t.Errorf("error %v, hint %s", err, fault.HintOf(err))
+	}
+}
+
+// Whoever starts without a file and then adds an upstream need not restart.
+func TestAFileThatComesLaterIsRead(t *testing.T) {
+	t.Parallel()
+	env := Environment{"HOME": t.TempDir()}
+	_, house := start(t, Sources{Env: env})
+	if _, err := AddUpstream(Sources{Env: env}, "late", UpstreamConfig{URL: "http://127.0.0.1:1/mcp"}); err != nil {
+		t.Fatal(err)
+	}
+	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "late" })
+}

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/script"
+)
+
+// SessionsConfig is about environments that persist between runs.
+type SessionsConfig struct {
+	Idle     Duration `toml:"idle" help:"how long a session is kept that nobody uses"`
+	Limit    int      `toml:"limit" help:"how many sessions one user may have"`
+	Timeout  Duration `toml:"timeout" help:"how long one turn may take; 0 is as long as scripts.timeout says"`
+	MemoryMB int      `toml:"memory_mb" help:"how much memory one turn may hold, in MiB; 0 is as much as scripts.memory_mb says"`
+	StateMB  int      `toml:"state_mb" help:"largest state that is saved, in MiB"`
+	ReadyMB  int      `toml:"ready_mb" help:"about how much memory holds states ready for their next turn, in MiB"`
+}
+
+func defaultSessions() SessionsConfig {
+	return SessionsConfig{Idle: Duration(7 * 24 * time.Hour), Limit: 100, StateMB: 32, ReadyMB: 64}
+}
+
+func (c SessionsConfig) check() error {
+	switch {
+	case c.Idle <= 0:
+		return fault.New(fault.Config, "sessions.idle: a session must be kept for some time").WithHint("such as 168h")
+	case c.Limit < 1 || c.StateMB < 1:
+		return fault.New(fault.Config, "sessions: limit and state_mb must be 1 or more")
+	case c.Timeout < 0 || c.MemoryMB < 0 || c.ReadyMB < 0:
+		return fault.New(fault.Config, "sessions: timeout, memory_mb and ready_mb cannot be negative")
+	}
+	return nil
+}
+
+// options is the same in the room's words.
+func (c SessionsConfig) options() script.SessionOptions {
+	return script.SessionOptions{
+		Idle: time.Duration(c.Idle), Limit: c.Limit,
+		Turn:  script.Limits{Time: time.Duration(c.Timeout), Memory: int64(c.MemoryMB) << 20},
+		State: int64(c.StateMB) << 20, Memory: max(int64(c.ReadyMB)<<20, 1),
+	}
+}

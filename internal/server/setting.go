@@ -1,0 +1,129 @@
+package server
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setting is one scalar (or list of strings) of the configuration that can be
+// given as text: by a variable or a flag.
+type setting struct {
+	key    string // "log.level"
+	help   string
+	secret string // how it hides itself when shown: "", "url" or "all"
+	alias  string // another variable that sets it, which others know it by; its own is stronger
+	live   bool   // it takes effect when the file changes
+	field  reflect.Value
+}
+
+// variable is the environment variable that sets it.
+func (s setting) variable() string {
+	return "LUANETTE_" + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
+}
+
+// set parses text as the field's type wants it.
+func (s setting) set(text string) error {
+	switch target := s.field.Addr().Interface().(type) {
+	case *string:
+		*target = text
+	case *bool:
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", text)
+		}
+		*target = v
+	case *int:
+		v, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		*target = v
+	case *float64:
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		*target = v
+	case *Duration:
+		return target.UnmarshalText([]byte(text))
+	case *[]string:
+		*target = splitList(text)
+	default:
+		return fmt.Errorf("cannot be set as text")
+	}
+	return nil
+}
+
+// Duration is a time.Duration written as people write it: "30s", "5m".
+type Duration time.Duration
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 30s or 5m", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes "1m30s".
+func (d Duration) MarshalText() ([]byte, error) {
+	return []byte(time.Duration(d).String()), nil
+}
+
+func splitList(text string) []string {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// settingsOf walks the configuration in the order it is written down.
+func settingsOf(c *Config) []setting {
+	return walkSettings(reflect.ValueOf(c).Elem(), "")
+}
+
+func walkSettings(v reflect.Value, prefix string) []setting {
+	var found []setting
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
+		switch {
+		case field.Type.Kind() == reflect.Struct:
+			found = append(found, walkSettings(v.Field(i), prefix+name+".")...)
+		case field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct: // a table of its own
+		case field.Type.Kind() != reflect.Map:
+			found = append(found, setting{prefix + name, field.Tag.Get("help"), field.Tag.Get("secret"), field.Tag.Get("alias"), isLive(field), v.Field(i)})
+		}
+	}
+	return found
+}
+
+// settingKeys lists every key a file may have at its top, sections included.
+func settingKeys() []string {
+	keys := []string{"log", "telemetry", "mcp", "scripts", "sessions", "approvals", "chat", "keys", "upstreams", "policy", "accepts", "audit"}
+	for _, s := range settingsOf(new(Config)) {
+		keys = append(keys, s.key)
+	}
+	return keys
+}
+
+func upstreamKeys() []string {
+	t := reflect.TypeFor[UpstreamConfig]()
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("toml"), ",")
+	}
+	return keys
+}
+
+func mapKeys[M ~map[string]V, V any](m M) iter.Seq[string] { return maps.Keys(m) }

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/base/secret"
+)
+
+// markFileKeys remembers which keys the file gave, for Show.
+func (l *Loaded) markFileKeys(text []byte) {
+	var given map[string]any
+	if toml.Unmarshal(text, &given) != nil {
+		return // it was decoded already; a second opinion is not worth an error
+	}
+	for _, s := range settingsOf(&l.Config) {
+		if hasKey(given, strings.Split(s.key, ".")) {
+			l.Origins[s.key] = "file"
+		}
+	}
+}
+
+func hasKey(table map[string]any, path []string) bool {
+	value, ok := table[path[0]]
+	if !ok || len(path) == 1 {
+		return ok
+	}
+	inner, ok := value.(map[string]any)
+	return ok && hasKey(inner, path[1:])
+}
+
+// Show writes the effective configuration as a luanette.toml with every key,
+// where its value came from, and which variable sets it. Secrets are hidden, so
+// the output can be pasted into a bug report.
+func (l *Loaded) Show(w io.Writer) error {
+	var out strings.Builder
+	if l.File != "" {
+		fmt.Fprintf(&out, "# file: %s\n", l.File)
+	} else {
+		out.WriteString("# file: none\n")
+	}
+	if names := l.restartNeeded(); len(names) > 0 {
+		fmt.Fprintf(&out, "# restart needed for: %s\n", strings.Join(names, ", "))
+	}
+	section := ""
+	for _, s := range settingsOf(&l.Config) {
+		name := s.key
+		if at := strings.LastIndex(s.key, "."); at >= 0 {
+			if s.key[:at] != section {
+				section = s.key[:at]
+				fmt.Fprintf(&out, "\n[%s]\n", section)
+			}
+			name = s.key[at+1:]
+		}
+		line, err := s.show(name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "%-40s # %s; %s; %s%s\n", line, l.origin(s.key), s.variable(), s.help, l.awaits(s.key))
+	}
+	if len(l.Approvals) > 0 {
+		text, err := toml.Marshal(l.Approvals)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "\n[approvals]\n%s", text)
+	}
+	if err := l.showPolicy(&out); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(mapKeys(l.Upstreams)) {
+		text, err := toml.Marshal(l.Upstreams[name].hidden())
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "\n[upstreams.%s]\n%s", name, text)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (l *Loaded) origin(key string) string {
+	if o := l.Origins[key]; o != "" {
+		return o
+	}
+	return "default"
+}
+
+// show writes "name = value" as TOML.
+func (s setting) show(name string) (string, error) {
+	text, err := toml.Marshal(map[string]any{name: s.shown()})
+	return strings.TrimSpace(string(text)), err
+}
+
+// shown is the value as anybody may see it.
+func (s setting) shown() any {
+	value := s.field.Interface()
+	text, ok := value.(string)
+	if !ok {
+		return value
+	}
+	switch s.secret {
+	case "url":
+		return hidePassword(text)
+	case "all":
+		return secret.Shown(text)
+	}
+	return text
+}
+
+const hiddenValue = "(hidden)"
+
+// hidePassword keeps a URL readable without its password.
+func hidePassword(text string) string {
+	if strings.HasPrefix(text, "sqlite:") {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return hiddenValue // who knows where the password is
+	}
+	if query := u.Query(); query.Has("password") {
+		query.Del("password")
+		u.RawQuery = query.Encode()
+	}
+	if _, has := u.User.Password(); !has {
+		return u.String()
+	}
+	u.User = url.User(u.User.Username())
+	return strings.Replace(u.String(), "@", ":"+hiddenValue+"@", 1)
+}
+
+// hidden is the upstream as it may be shown: environment values and headers are
+// where people put their tokens, and so are passwords and query strings of URLs.
+func (u UpstreamConfig) hidden() UpstreamConfig {
+	u.URL = hideQuery(hidePassword(u.URL))
+	u.Args = redact.Args(u.Args)
+	u.Env = hideValues(u.Env)
+	u.Headers = hideValues(u.Headers)
+	u.OAuth = u.OAuth.hidden()
+	return u
+}
+
+func hideQuery(text string) string {
+	if before, _, has := strings.Cut(text, "?"); has {
+		return before + "?" + hiddenValue
+	}
+	return text
+}
+
+func hideValues(m map[string]string) map[string]string {
+	shown := make(map[string]string, len(m))
+	for key, value := range m {
+		shown[key] = hiddenValue
+		if secret.Refers(value) && secret.Shown(value) == value {
+			shown[key] = value
+		}
+	}
+	return shown
+}

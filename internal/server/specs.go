@@ -1,0 +1,149 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/tools/overlay"
+)
+
+// specs are the upstreams the configuration wants: its own tables, and those of
+// the mcpServers files it imports. Where a name is in both, its own table wins.
+// Warnings are for the log: they stop nobody.
+func (l *Loaded) specs(env Environment) (specs []upstream.Spec, warnings []string, err error) {
+	for _, name := range slices.Sorted(mapKeys(l.Upstreams)) {
+		u := l.Upstreams[name]
+		if u.Enabled != nil && !*u.Enabled {
+			continue
+		}
+		spec, told, err := u.spec(name, env)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings = append(warnings, told...)
+		specs = append(specs, spec)
+	}
+	for _, path := range l.MCP.Import {
+		imported, told, err := importServers(l.beside(path), env)
+		if err != nil {
+			return nil, nil, err
+		}
+		warnings = append(warnings, told...)
+		for _, spec := range imported {
+			if _, own := l.Upstreams[spec.Name]; own {
+				continue
+			}
+			if slices.ContainsFunc(specs, func(s upstream.Spec) bool { return s.Name == spec.Name }) {
+				warnings = append(warnings, fmt.Sprintf("%s: server %q: an earlier file has one of that name, this one is left out", path, spec.Name))
+				continue
+			}
+			spec.Trusted = true
+			specs = append(specs, spec)
+		}
+	}
+	return specs, warnings, nil
+}
+
+// beside reads a path as the configuration file means it: relative to itself.
+func (l *Loaded) beside(path string) string {
+	if filepath.IsAbs(path) || l.File == "" {
+		return path
+	}
+	return filepath.Join(filepath.Dir(l.File), path)
+}
+
+func importServers(path string, env Environment) ([]upstream.Spec, []string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Config, err, "import MCP servers").
+			WithHint("mcp.import lists the files; leave a file away to start without it")
+	}
+	specs, warnings, err := upstream.ParseServers(text, env.Lookup)
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Config, err, "import %s", path)
+	}
+	for i := range warnings {
+		warnings[i] = path + ": " + warnings[i]
+	}
+	return specs, warnings, nil
+}
+
+// spec is the upstream in the connection manager's words, its variables filled in
+// from env.
+func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, warnings []string, err error) {
+	expose, err := exposeList(u.Expose)
+	if err != nil {
+		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s.expose", name).
+			WithHint(`use "none", "all", or a list of tool names`)
+	}
+	spec, warnings = upstream.Spec{
+		Name: name, URL: u.URL, Command: u.Command, Args: u.Args, Env: u.Env, EnvFile: u.EnvFile, Cwd: u.Cwd,
+		Transport: u.Transport, Protocol: u.Protocol, Headers: u.Headers, BearerEnv: u.BearerEnv,
+		Timeout: time.Duration(u.Timeout), MaxTime: time.Duration(u.MaxTime), Wait: time.Duration(u.Wait),
+		Start: u.Start, Idle: time.Duration(u.Idle),
+		Trusted: true, OAuth: u.OAuth.settings(),
+		Expose: expose, Prefixes: u.Prefixes, AllowedTools: u.Allowed, DisabledTools: u.Disabled, ReadOnly: u.ReadOnly,
+	}.Expand(env.Lookup)
+	if err := spec.Validate(); err != nil {
+		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s", name).WithHint("%s", fault.HintOf(err))
+	}
+	return spec, warnings, nil
+}
+
+// rule is how the upstream's tools are arranged.
+func (u UpstreamConfig) rule() overlay.Rule {
+	return overlay.Rule{Priority: u.Priority, Tools: u.Ranks, Aliases: u.Aliases}
+}
+
+// rules are those of all upstreams that have any, by namespace.
+func (l *Loaded) rules() map[string]overlay.Rule {
+	rules := map[string]overlay.Rule{}
+	for name, u := range l.Upstreams {
+		rules[name] = u.rule()
+	}
+	return rules
+}
+
+// exposeAll is how a spec says that all its tools are exposed.
+const exposeAll = "*"
+
+// exposeList reads "none", "all" or a list of names.
+func exposeList(value any) ([]string, error) {
+	switch v := value.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		switch v {
+		case "none", "":
+			return nil, nil
+		case "all":
+			return []string{exposeAll}, nil
+		}
+		return nil, fmt.Errorf("%q is neither none nor all", v)
+	case []string:
+		return v, nil
+	case []any:
+		names := make([]string, len(v))
+		for i, item := range v {
+			name, ok := item.(string)
+			if !ok {
+				return nil, fmt.Errorf("item %d is not a name", i+1)
+			}
+			names[i] = name
+		}
+		return names, nil
+	default:
+		return nil, fmt.Errorf("%v is neither a word nor a list", v)
+	}
+}
+
+// Lookup reads a variable, as os.LookupEnv does.
+func (e Environment) Lookup(name string) (string, bool) {
+	value, ok := e[name]
+	return value, ok
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/luanette/luanette/internal/access/pin"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/hub"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/ui/adminapi"
+)
+
+// openTrust puts the guard between the upstreams and whoever uses their tools.
+func (h *House) openTrust(ctx context.Context, manager *upstream.Manager) (err error) {
+	h.trust, err = pin.New(ctx, h.store, manager, pin.Options{
+		Settings: h.config.trustSettings(), Own: h.ownNames,
+		Target: func(namespace string) string {
+			status, _ := manager.Status(namespace)
+			return status.Target
+		},
+		Events: h.bus, Log: h.log,
+	})
+	return err
+}
+
+// ownNames are the names nobody else's tool may have.
+func (h *House) ownNames() (names []string) {
+	if h.own == nil { // nothing is offered yet
+		return nil
+	}
+	for _, source := range []tool.Source{h.own, h.scripts.published} {
+		tools, _ := source.Tools(context.Background()) // from memory
+		for i := range tools {
+			names = append(names, tools[i].Name)
+		}
+	}
+	return names
+}
+
+// trustSettings are what the configuration says of whom to trust.
+func (c *Config) trustSettings() pin.Settings {
+	s := pin.Settings{Default: pin.Mode(c.Trust), Modes: map[string]pin.Mode{}, Owned: map[string]bool{}}
+	for name, u := range c.Upstreams {
+		s.Owned[name] = true
+		if u.Trust != "" {
+			s.Modes[name] = pin.Mode(u.Trust)
+		}
+	}
+	return s
+}
+
+func (c *Config) checkTrust() error {
+	wrong := func(key, mode string) error {
+		return fault.New(fault.Config, "%s: %q is not a way to trust", key, mode).WithHint("use open or pin")
+	}
+	if !slices.Contains(pin.Modes(), pin.Mode(c.Trust)) {
+		return wrong("trust", c.Trust)
+	}
+	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
+		if mode := c.Upstreams[name].Trust; mode != "" && !slices.Contains(pin.Modes(), pin.Mode(mode)) {
+			return wrong("upstreams."+name+".trust", mode)
+		}
+	}
+	return nil
+}
+
+// withheld tells of what an upstream offers and nobody sees.
+func (u *upstreams) withheld(namespace string) []string {
+	if n := u.guard.Held(namespace); n > 0 {
+		return []string{fmt.Sprintf("%d of its tools are held: luanette pin list %s", n, namespace)}
+	}
+	return nil
+}
+
+// trustedPeer is an upstream seen whole of which what is not approved is left out.
+// Calls of tools are decided about before: see watchedPeer.
+type trustedPeer struct {
+	hub.Peer
+	name  string
+	guard *pin.Guard
+}
+
+// Request relays a request about what may be seen.
+func (p trustedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+	switch method {
+	case wire.MethodPromptsGet:
+		name, _ := wire.GetText(params, "name")
+		if err := p.admitPrompt(ctx, name); err != nil {
+			return nil, err
+		}
+	case wire.MethodToolsList, wire.MethodPromptsList:
+		page, err := p.Peer.Request(ctx, method, params, caller)
+		if err != nil {
+			return nil, err
+		}
+		return p.sift(ctx, method, page), nil
+	}
+	return p.Peer.Request(ctx, method, params, caller)
+}
+
+// sift takes out of a page what is held.
+func (p trustedPeer) sift(ctx context.Context, method string, page json.RawMessage) json.RawMessage {
+	list, kind := "tools", pin.Tool
+	if method == wire.MethodPromptsList {
+		list, kind = "prompts", pin.Prompt
+	}
+	raw, ok := wire.Get(page, list)
+	items, isList := wire.Items(raw)
+	if !ok || !isList {
+		return page
+	}
+	kept, all := []byte{'['}, true
+	for _, item := range items {
+		name, _ := wire.GetText(item, "name")
+		if p.guard.Examine(ctx, p.name, kind, item) != nil || kind == pin.Tool && p.guard.Admit(ctx, tool.Ref{Space: p.name, Name: name}) != nil {
+			all = false
+			continue
+		}
+		if len(kept) > 1 {
+			kept = append(kept, ',')
+		}
+		kept = append(kept, item...)
+	}
+	if all {
+		return page
+	}
+	return wire.Set(page, list, append(kept, ']'))
+}
+
+// mostPages bounds how long an upstream can keep us reading.
+const mostPages = 100
+
+// admitPrompt says why a prompt may not be used. One that was never listed is
+// looked for first.
+func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
+	seen, err := p.guard.Known(p.name, pin.Prompt, name)
+	if seen {
+		return err
+	}
+	params := json.RawMessage(`{}`)
+	for range mostPages {
+		page, err := p.Request(ctx, wire.MethodPromptsList, params, nil)
+		if err != nil {
+			return err
+		}
+		cursor, more := wire.Get(page, "nextCursor")
+		if !more || wire.IsNull(cursor) {
+			break
+		}
+		params = wire.Set(nil, "cursor", cursor)
+	}
+	if seen, err = p.guard.Known(p.name, pin.Prompt, name); seen {
+		return err
+	}
+	return fault.New(fault.NotFound, "no prompt %q", name).
+		WithHint("%s is pinned: only what it lists, and somebody approved, can be used", p.name)
+}
+
+// Describe leaves out instructions that nobody approved.
+func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
+	capabilities, serverInfo, instructions, err = p.Peer.Describe(ctx)
+	if text, _ := wire.Text(instructions); err == nil && text != "" && p.guard.Examine(ctx, p.name, pin.Instructions, instructions) != nil {
+		instructions = nil
+	}
+	return capabilities, serverInfo, instructions, err
+}
+
+// admin makes the door for those who run the house.
+func (h *House) admin() *adminapi.Door {
+	return adminapi.New(adminapi.Options{
+		Pins: pinRoom{h}, Policy: h.explainPolicy, Audit: h.auditStore,
+		Upstreams: serverRoom{h, builtin.AllowHosts(h.config.MCP.AllowedHosts)}, Nodes: h.nodes,
+		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
+	})
+}
+
+// watchPins heeds what other processes decide.
+func (h *House) watchPins(ctx context.Context) {
+	h.heed(ctx, pin.Topic, func(ctx context.Context) error {
+		changed, err := h.trust.Look(ctx)
+		if changed {
+			h.catalog.Refresh(ctx)
+		}
+		return err
+	})
+}
+
+// pinRoom shows what a decision changes as soon as it is made.
+type pinRoom struct{ house *House }
+
+func (r pinRoom) List(upstream string, states ...pin.State) []*pin.Pin {
+	return r.house.trust.List(upstream, states...)
+}
+
+func (r pinRoom) Get(id string) (*pin.Pin, error) { return r.house.trust.Get(id) }
+
+func (r pinRoom) Decide(ctx context.Context, id string, d pin.Decision) (*pin.Pin, error) {
+	defer r.house.catalog.Refresh(ctx)
+	p, err := r.house.trust.Decide(ctx, id, d)
+	if err == nil {
+		r.house.did(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+	}
+	return p, err
+}
+
+func (r pinRoom) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*pin.Pin, err error) {
+	defer r.house.catalog.Refresh(ctx)
+	approved, left, err = r.house.trust.ApproveAll(ctx, upstream, by, withFlags)
+	for _, p := range approved {
+		r.house.did(ctx, "pin."+string(p.State()), p.Upstream+"."+p.Name, []byte(p.Digest))
+	}
+	return approved, left, err
+}

@@ -1,0 +1,265 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+	"github.com/luanette/luanette/internal/ui/adminapi"
+)
+
+// far is a node in a test.
+type far struct {
+	t     *testing.T
+	url   string
+	house *House
+}
+
+// nodeOn starts a node on a database, with what else its configuration says.
+func nodeOn(t *testing.T, database, name, config string, change ...func(*Options)) far {
+	t.Helper()
+	sources := Sources{
+		Flags: map[string]string{"database": database, "node": name},
+		Env:   Environment{"LUANETTE_OAUTH_KEY": "a key that is long enough for all"},
+	}
+	if config != "" {
+		sources.File = write(t, config)
+	}
+	url, house := start(t, sources, change...)
+	return far{t, url, house}
+}
+
+// api asks a node, and wants that status.
+func (f far) api(status int, method, path, body string) (answer object) {
+	f.t.Helper()
+	response, text := httpjsontest.Read(f.t, method, f.url+"/api/v1"+path, body)
+	if response.StatusCode != status {
+		f.t.Fatalf("%s %s %s: %d, want %d: %s", method, path, body, response.StatusCode, status, text)
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		f.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer
+}
+
+// await waits until an upstream is in a state on the node; "" means that there is
+// none of that name.
+func (f far) await(name, state string) adminapi.Upstream {
+	f.t.Helper()
+	sub := f.house.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	defer sub.Close()
+	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Patience)
+	defer cancel()
+	room := serverRoom{house: f.house}
+	for {
+		u, err := room.Get(ctx, name)
+		if err == nil && u.State == state || err != nil && state == "" {
+			return u
+		}
+		if _, wait := sub.Next(ctx); wait != nil {
+			f.t.Fatalf("%s does not become %q on %s: it is %q %v", name, state, f.house.node.Name(), u.State, err)
+		}
+	}
+}
+
+func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	one, _ := start(t, Sources{})
+	other, _ := start(t, Sources{})
+	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
+	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "hush-hush"}}`)
+	seen := b.await("docs", "connected")
+	if seen.Origin != originAdded || !seen.Editable || seen.Settings.URL != one+"/mcp" || fmt.Sprint(seen.Settings.Headers) != "[X-Mine]" || seen.By == "" {
+		t.Errorf("b knows it as %+v %+v", seen, seen.Settings)
+	}
+	a.api(http.StatusConflict, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp"}`)
+	refused := b.api(http.StatusBadRequest, "PATCH", "/upstreams/docs", `{"url": "`+other+`/mcp"}`)
+	if !strings.Contains(refused.text("message"), "not sent to another server") {
+		t.Errorf("a secret may go elsewhere: %v", refused)
+	}
+	b.api(http.StatusBadRequest, "PATCH", "/upstreams/docs", `{"url": "`+other+`/mcp", "headers": {"X-Mine": null}}`)
+	b.api(http.StatusOK, "PATCH", "/upstreams/docs", `{"url": "`+other+`/mcp", "headers": {}, "expose": ["job_stats"]}`)
+	awaitEndpoint(a, "docs", other+"/mcp")
+	if got := a.await("docs", "connected"); len(got.Settings.Headers) != 0 || fmt.Sprint(got.Settings.Expose.Names) != "[job_stats]" {
+		t.Errorf("a does not know of the change: %+v", got.Settings)
+	}
+	late := nodeOn(t, database, "late", "")
+	if got := late.await("docs", "connected"); got.Endpoint != other+"/mcp" {
+		t.Errorf("who comes later finds %s", got.Endpoint)
+	}
+	deskAt(t, a.url).call("mcp_disconnect", `{"namespace": "docs"}`)
+	b.await("docs", "")
+	late.await("docs", "")
+	a.api(http.StatusNotFound, "DELETE", "/upstreams/docs", "")
+	deskAt(t, b.url).call("lua_eval", `{"code": "tools.mcp_add('viascript', '`+one+`/mcp')"}`)
+	a.await("viascript", "connected")
+}
+
+func awaitEndpoint(f far, name, endpoint string) {
+	f.t.Helper()
+	sub := f.house.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
+	defer sub.Close()
+	for {
+		if s, _ := f.house.upstreams.Status(name); s.Endpoint == endpoint {
+			return
+		}
+		if _, err := sub.Next(f.t.Context()); err != nil {
+			f.t.Fatalf("%s does not come to %s", name, endpoint)
+		}
+	}
+}
+
+// What the configuration has and a person removed is shown as both, on every node
+// that has it, and comes back at a word.
+func TestRemovedAndYetConfigured(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	one, _ := start(t, Sources{})
+	config := "log.level = \"warn\"\n\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
+	a, b := nodeOn(t, database, "a", config), nodeOn(t, database, "b", config)
+	if at := a.await("far", "connected").ConfiguredAt; !strings.HasSuffix(at, ".toml:3") {
+		t.Errorf("configured at %s", at)
+	}
+	b.await("far", "connected")
+	said := a.api(http.StatusConflict, "PATCH", "/upstreams/far", `{"read_only": true}`)
+	if !strings.Contains(said.text("message"), ".toml:3") {
+		t.Errorf("nobody says where it is: %v", said)
+	}
+	if gone := a.api(http.StatusOK, "DELETE", "/upstreams/far", ""); gone["removed"] != true || !strings.HasSuffix(gone.text("configured_at"), ".toml:3") {
+		t.Errorf("removed %v", gone)
+	}
+	for _, n := range []far{a, b} {
+		if got := n.await("far", stateRemoved); got.Wanted || got.Origin != originConfig || !strings.Contains(got.Hint, "restore") || got.ToolCount != 0 {
+			t.Errorf("shown as %+v", got)
+		}
+	}
+	late := nodeOn(t, database, "late", config)
+	late.await("far", stateRemoved)
+	b.api(http.StatusOK, "POST", "/upstreams/far/restore", "")
+	a.await("far", "connected")
+	late.await("far", "connected")
+	b.api(http.StatusConflict, "POST", "/upstreams/far/restore", "")
+
+	deskAt(t, a.url).call("mcp_disconnect", `{"namespace": "far"}`)
+	b.await("far", stateRemoved)
+	deskAt(t, b.url).call("mcp_connect", `{"namespace": "far", "url": "`+one+`/mcp"}`)
+	a.await("far", "connected")
+
+	deskAt(t, a.url).call("mcp_disconnect", `{"namespace": "far"}`)
+	b.await("far", stateRemoved)
+	b.house.reread(t.Context(), false) // a file that did not change what it says of it
+	b.await("far", stateRemoved)
+	b.house.Reload(t.Context())
+	a.await("far", "connected")
+}
+
+// An entry that is edited counts again.
+func TestAnEditedEntryComesBack(t *testing.T) {
+	t.Parallel()
+	one, _ := start(t, Sources{})
+	file := write(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
+	url, house := start(t, Sources{File: file})
+	n := far{t, url, house}
+	for _, name := range []string{"far", "near"} {
+		n.await(name, "connected")
+		n.api(http.StatusOK, "DELETE", "/upstreams/"+name, "")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), "[upstreams.near]", "read_only = true\n[upstreams.near]", 1)
+	rewrite(t, file, changed)
+	n.await("far", "connected")
+	if got := n.await("near", stateRemoved); !strings.HasSuffix(got.ConfiguredAt, ":4") {
+		t.Errorf("near is at %s", got.ConfiguredAt)
+	}
+}
+
+// The same on SQLite: what was added and removed outlives the server, its secrets
+// encrypted; what startup.lua adds is its own.
+func TestUpstreamsOutliveTheServer(t *testing.T) {
+	t.Parallel()
+	one, _ := start(t, Sources{})
+	folder := t.TempDir()
+	database := "sqlite:" + filepath.Join(folder, "test.db")
+	config := "[scripts]\nstartup = " + quoted(filepath.Join(folder, "startup.lua")) + "\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "startup.lua"), []byte("tools.mcp_add('local', '"+one+"/mcp')"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("before", func(t *testing.T) {
+		n := nodeOn(t, database, "", config)
+		n.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"Authorization": "hush-hush"}}`)
+		n.api(http.StatusOK, "DELETE", "/upstreams/far", "")
+		n.await("docs", "connected")
+		if got := n.await("local", "connected"); got.Origin != originStartup || !got.Editable {
+			t.Errorf("of startup.lua: %+v", got)
+		}
+	})
+	files, err := filepath.Glob(filepath.Join(folder, "test.db*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "hush-hush") {
+			t.Errorf("the secret stands in %s: %v", file, err)
+		}
+	}
+	t.Run("after", func(t *testing.T) {
+		n := nodeOn(t, database, "", config)
+		if got := n.await("docs", "connected"); fmt.Sprint(got.Settings.Headers) != "[Authorization]" {
+			t.Errorf("it came back as %+v", got.Settings)
+		}
+		n.await("far", stateRemoved)
+		n.await("local", "connected")
+	})
+}
+
+func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
+	t.Parallel()
+	url, house := start(t, Sources{})
+	n := far{t, url, house}
+	for body, status := range map[string]int{
+		`{"namespace": "x", "url": "https://example.org/mcp"}`:                     http.StatusForbidden,
+		`{"namespace": "x", "url": "http://169.254.169.254/mcp"}`:                  http.StatusForbidden,
+		`{"namespace": "x", "url": "zmq+ipc:///run/backend"}`:                      http.StatusBadRequest,
+		`{"namespace": "x", "url": "/bin/sh"}`:                                     http.StatusBadRequest,
+		`{"namespace": "x", "command": "sh"}`:                                      http.StatusBadRequest,
+		`{"namespace": "x"}`:                                                       http.StatusBadRequest,
+		`{"namespace": "a b", "url": "http://127.0.0.1:1/"}`:                       http.StatusBadRequest,
+		`{"namespace": "own-x", "url": "http://127.0.0.1:1/"}`:                     http.StatusBadRequest,
+		`{"namespace": "x", "url": "http://127.0.0.1:1/", "expose": 3}`:            http.StatusBadRequest,
+		`{"namespace": "x", "url": "http://127.0.0.1:1/", "transport": "stdio"}`:   http.StatusBadRequest,
+		`{"namespace": "x", "url": "http://127.0.0.1:1/", "headers": {"A": null}}`: http.StatusBadRequest,
+	} {
+		n.api(status, "POST", "/upstreams", body)
+	}
+	n.api(http.StatusNotFound, "PATCH", "/upstreams/nobody", `{}`)
+	n.api(http.StatusNotFound, "DELETE", "/upstreams/nobody", ``)
+	if list := n.api(http.StatusOK, "GET", "/upstreams", ""); len(list["upstreams"].([]any)) != 0 {
+		t.Errorf("something came of it: %v", list)
+	}
+}
+
+func TestWhereUpstreamsAreConfigured(t *testing.T) {
+	t.Parallel()
+	got := upstreamLines("listen = \"x\"\nupstreams.a.url = \"u\"\n\n[upstreams]\nb = {url = \"u\"}\n[ upstreams . \"c\" ] # see\nurl = \"u\"\n[upstreams.c.env]\nX = \"1\"\n")
+	if want := map[string]int{"a": 2, "b": 5, "c": 6}; !maps.Equal(got, want) {
+		t.Errorf("lines %v, want %v", got, want)
+	}
+	got = serverLines("{\n  \"mcpServers\": {\n    \"git\": {\"command\": \"x\"},\n    \"web\" : {\n      \"env\": {\"A\": \"b\"}}}}")
+	if got["git"] != 3 || got["web"] != 4 {
+		t.Errorf("lines %v", got)
+	}
+}

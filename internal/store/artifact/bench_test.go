@@ -1,0 +1,91 @@
+package artifact
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// library is a store that knows of many artifacts; their contents do not exist.
+func library(b *testing.B, size int) *Store {
+	b.Helper()
+	database, err := db.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "bench.db"), db.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = database.Close() })
+	blobs, err := cas.OpenDir(b.TempDir(), cas.DirOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := Open(b.Context(), database, blobs, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for first := 0; first < size; first += 5000 {
+		err := database.Write(b.Context(), func(tx *db.Tx) error {
+			for i := first; i < first+5000; i++ {
+				ref := cas.Sum(fmt.Append(nil, i))
+				if _, err := s.record(b.Context(), tx, ref, 100, detailsOf(random, i)); err != nil {
+					return err
+				}
+				a, err := load(b.Context(), tx, ref)
+				if err != nil {
+					return err
+				}
+				if err := s.words.put(b.Context(), tx, &a); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return s
+}
+
+// detailsOf draws words so that some are everywhere and most are rare.
+func detailsOf(random *rand.Rand, i int) Details {
+	word := func() string { return fmt.Sprintf("word%d", int(random.ExpFloat64()*200)) }
+	d := Details{
+		MIME: "text/x-lua", Name: word() + "_" + word(), Creator: fmt.Sprintf("agent%d", i%7),
+		Tags:        []string{"type:lua", "mood:" + word(), fmt.Sprintf("set:%d", i/100)},
+		Description: fmt.Sprintf("A script that does %s with %s and %s, in the manner of %s", word(), word(), word(), word()),
+	}
+	if i%10 != 0 {
+		d.Parent = cas.Sum(fmt.Append(nil, i-1))
+	}
+	return d
+}
+
+func BenchmarkSearch100k(b *testing.B) {
+	s := library(b, 100_000)
+	for name, q := range map[string]Query{
+		"newest":          {},
+		"tag of all":      {Tags: []string{"type:lua"}},
+		"tag of a few":    {Tags: []string{"set:500"}},
+		"creator":         {Creator: "agent3"},
+		"tag and creator": {Tags: []string{"type:lua"}, Creator: "agent3"},
+		"parent":          {Parent: cas.Sum(fmt.Append(nil, 500))},
+		"rare words":      {Vibe: "word900 word800"},
+		"usual words":     {Vibe: "word50 with word70"},
+		"word of all":     {Vibe: "script"},
+		"words and tag":   {Vibe: "word3", Tags: []string{"set:500"}},
+		"all and tag":     {Vibe: "script", Tags: []string{"type:lua"}, Creator: "agent3"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := s.Search(b.Context(), q); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package artifact
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Content is something kept under its hash. It need not be an artifact: nobody
+// made it to be found.
+type Content struct {
+	Hash      cas.Ref
+	Size      int64
+	MIME      string
+	CreatedAt time.Time // zero when nobody noted it
+}
+
+// idPrefix begins the id of an artifact; digits of its hash follow.
+const idPrefix = "artifact_"
+
+// ID is what people and tools call the artifact of that content.
+func ID(ref cas.Ref) string { return idPrefix + ref.Short() }
+
+// Keep stores all of r without making it an artifact. Content that is there keeps
+// the type it was first said to have, unless that was none.
+func (s *Store) Keep(ctx context.Context, r io.Reader, mime string) (c Content, err error) {
+	d, err := Details{MIME: mime}.checked()
+	if err != nil {
+		return Content{}, err
+	}
+	ref, size, err := s.blobs.Put(ctx, r)
+	if err != nil {
+		return Content{}, err
+	}
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO contents (hash, size, mime, created_at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (hash) DO UPDATE SET mime = excluded.mime WHERE contents.mime = 'application/octet-stream'`,
+			ref.String(), size, d.MIME, s.clock.Now().UnixMicro())
+		if err != nil {
+			return err
+		}
+		c, err = describeContent(ctx, tx, ref, size)
+		return err
+	})
+	return c, err
+}
+
+// Find is the content that text names: a hash or a unique beginning of one, with
+// or without "cas:", or an artifact's id.
+func (s *Store) Find(ctx context.Context, text string) (c Content, err error) {
+	ref, err := cas.Resolve(ctx, s.blobs, strings.TrimPrefix(text, idPrefix))
+	if err != nil {
+		return Content{}, err
+	}
+	size, err := s.blobs.Stat(ctx, ref)
+	if err != nil {
+		return Content{}, err
+	}
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		c, err = describeContent(ctx, tx, ref, size)
+		return err
+	})
+	return c, err
+}
+
+// describeContent finds the type of a content: as an artifact, or as it was kept.
+func describeContent(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64) (Content, error) {
+	c := Content{Hash: ref, Size: size, MIME: "application/octet-stream"}
+	var created int64
+	for _, table := range []string{"artifacts", "contents"} {
+		err := tx.QueryRow(ctx, "SELECT mime, created_at FROM "+table+" WHERE hash = $1", ref.String()).Scan(&c.MIME, &created)
+		if err == nil {
+			c.CreatedAt = time.UnixMicro(created)
+			return c, nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return Content{}, err
+		}
+	}
+	return c, nil
+}
+
+// Stats counts what is kept, artifacts and other contents, each once.
+func (s *Store) Stats(ctx context.Context) (items, bytes int64, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, `SELECT COUNT(*), COALESCE(SUM(size), 0) FROM
+			(SELECT hash, size FROM artifacts UNION SELECT hash, size FROM contents) AS kept`).Scan(&items, &bytes)
+	})
+	return items, bytes, err
+}

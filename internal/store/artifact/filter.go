@@ -1,0 +1,80 @@
+package artifact
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// filter is one field of a query that must hold. Each is answered from an index
+// whose order is that of the artifacts' numbers.
+type filter struct {
+	column string // of artifacts, or "tag"
+	value  string
+	count  int // how many artifacts it lets through, up to MostCounted
+}
+
+// filters are the query's fields, the one that lets the fewest through first: it
+// leads the walk, and the others are looked up for what it finds. Of equals the
+// tag comes last, for it is quickest to look up.
+func (q Query) filters(ctx context.Context, tx *db.Tx) (given []filter, err error) {
+	for _, f := range q.fields() {
+		if f.value == "" {
+			continue
+		}
+		if f.count, err = count(ctx, tx, []filter{f}); err != nil {
+			return nil, err
+		}
+		given = append(given, f)
+	}
+	slices.SortStableFunc(given, func(a, b filter) int { return cmp.Compare(a.count, b.count) })
+	return given, nil
+}
+
+func (q Query) fields() []filter {
+	fields := []filter{{column: "parent", value: written(q.Parent)}, {column: "name", value: q.Name}, {column: "creator", value: q.Creator}}
+	for _, tag := range q.Tags {
+		fields = append(fields, filter{column: "tag", value: tag})
+	}
+	return fields
+}
+
+// count tells how many artifacts fit all filters, up to MostCounted.
+func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err error) {
+	column, from, where, args := joinedBy(filters)
+	if len(filters) == 1 && filters[0].column == "tag" { // needs no look at the artifacts
+		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
+	}
+	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
+		column, from, conditions(where), column, MostCounted), args...).Scan(&total)
+	return total, err
+}
+
+// joinedBy is the filters as SQL, and the column that gives the order.
+func joinedBy(filters []filter) (column, from string, where []string, args []any) {
+	column, from = "a.number", "artifacts a"
+	for i, f := range filters {
+		args = append(args, f.value)
+		switch {
+		case f.column != "tag":
+			where = append(where, fmt.Sprintf("a.%s = $%d", f.column, len(args)))
+		case i == 0:
+			column, from = "t.number", "artifact_tags t CROSS JOIN artifacts a"
+			where = append(where, "t.number = a.number", fmt.Sprintf("t.tag = $%d", len(args)))
+		default:
+			where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM artifact_tags t WHERE t.tag = $%d AND t.number = a.number)", len(args)))
+		}
+	}
+	return column, from, where, args
+}
+
+func conditions(where []string) string {
+	if len(where) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(where, " AND ")
+}

@@ -1,0 +1,133 @@
+package artifact
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed fts5/migrations/*.sql
+var fts5Migrations embed.FS
+
+// fts5 is the index of words in SQLite: a full-text table that holds no text of
+// its own, whose rows bear the artifacts' numbers.
+type fts5 struct{}
+
+func openFTS5(ctx context.Context, database *db.DB) (words, error) {
+	files, err := fs.Sub(fts5Migrations, "fts5")
+	if err != nil {
+		return nil, err
+	}
+	return fts5{}, database.Migrate(ctx, "artifact_fts5", files)
+}
+
+func (fts5) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
+	var said []string
+	for i := range a.Annotations {
+		said = append(said, a.Annotations[i].Message, a.Annotations[i].Vibe)
+	}
+	name, tags, parent := a.Name, strings.Join(a.Tags, " | "), written(a.Parent)
+	for _, statement := range []struct {
+		sql  string
+		args []any
+	}{
+		{"DELETE FROM artifact_words WHERE rowid = $1", []any{a.number}},
+		{"DELETE FROM artifact_titles WHERE rowid = $1", []any{a.number}},
+		{"INSERT INTO artifact_words (rowid, name, tags, description, annotations, creator, parent) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+			[]any{a.number, name, tags, a.Description, strings.Join(said, "\n"), a.Creator, parent}},
+		{"INSERT INTO artifact_titles (rowid, name, tags, creator, parent) VALUES ($1, $2, $3, $4, $5)",
+			[]any{a.number, name, tags, a.Creator, parent}},
+	} {
+		if _, err := tx.Exec(ctx, statement.sql, statement.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find looks for all words as they are, which streams the newest from the index
+// and stops early. When too many artifacts have them, those that have them in
+// name or tags go before the others. Only when few do are the words taken as
+// beginnings, and after that each for itself.
+func (fts5) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error) {
+	const few = 50
+	rest := restriction(q)
+	found, err := matching(ctx, tx, texts, everywhere+exactly(wanted)+rest, limit)
+	if err == nil && len(found) == limit {
+		var first []int64
+		first, err = matching(ctx, tx, titles, inTitle+exactly(wanted)+rest, limit)
+		return join(limit, first, found), err
+	}
+	if err == nil && len(found) < few {
+		found, err = widen(ctx, tx, found, limit, everywhere+beginning(wanted)+rest)
+	}
+	for _, word := range wanted {
+		if err != nil || len(found) >= few || len(wanted) == 1 {
+			break
+		}
+		found, err = widen(ctx, tx, found, limit, everywhere+beginning([]string{word})+rest)
+	}
+	return found, err
+}
+
+// Where words are looked for.
+const (
+	texts      = "artifact_words"
+	titles     = "artifact_titles"
+	everywhere = "{name tags description annotations} : "
+	inTitle    = "{name tags} : "
+)
+
+// exactly asks for all words in FTS5's language. They are letters and digits
+// only, so nothing in them can be taken for an operator inside the quotes.
+func exactly(wanted []string) string { return `("` + strings.Join(wanted, `" AND "`) + `")` }
+
+// beginning asks for words that begin with the wanted ones.
+func beginning(wanted []string) string { return `("` + strings.Join(wanted, `" * AND "`) + `" *)` }
+
+// widen adds what matches the expression to what was found.
+func widen(ctx context.Context, tx *db.Tx, found []int64, limit int, expression string) ([]int64, error) {
+	more, err := matching(ctx, tx, texts, expression, limit)
+	return join(limit, found, more), err
+}
+
+// restriction narrows by the query's other fields as far as their words go.
+func restriction(q Query) string {
+	var out strings.Builder
+	for _, field := range q.fields() {
+		column := field.column
+		if column == "tag" {
+			column = "tags"
+		}
+		if phrase := strings.Join(tokensInOrder(field.value), " "); phrase != "" {
+			out.WriteString(" AND " + column + ` : "` + phrase + `"`)
+		}
+	}
+	return out.String()
+}
+
+// tokensInOrder is text as a phrase: its words, repeated ones too.
+func tokensInOrder(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '"' || r < ' ' || strings.ContainsRune(" :/_-.,;'()", r) })
+}
+
+func matching(ctx context.Context, tx *db.Tx, table, expression string, limit int) ([]int64, error) {
+	return db.All(ctx, tx, scanNumber,
+		"SELECT rowid FROM "+table+" WHERE "+table+" MATCH $1 ORDER BY rowid DESC LIMIT $2", expression, limit)
+}
+
+func join(limit int, first, second []int64) []int64 {
+	seen := make(map[int64]bool, limit)
+	var joined []int64
+	for _, number := range slices.Concat(first, second) {
+		if !seen[number] && len(joined) < limit {
+			seen[number] = true
+			joined = append(joined, number)
+		}
+	}
+	return joined
+}

@@ -1,0 +1,70 @@
+package artifact
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// maxGenerations bounds a walk up the family tree.
+const maxGenerations = 1000
+
+// Ancestors walks from ref to what it was made from and on to the first of the
+// family, nearest first, at most limit of them.
+func (s *Store) Ancestors(ctx context.Context, ref cas.Ref, limit int) (line []Artifact, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		line = nil
+		a, err := load(ctx, tx, ref)
+		for err == nil && !a.Parent.IsZero() && len(line) < min(limit, maxGenerations) {
+			if a, err = load(ctx, tx, a.Parent); err == nil {
+				line = append(line, a)
+			}
+		}
+		return err
+	})
+	return line, err
+}
+
+// Children are the artifacts made from ref, newest first, a page of them.
+func (s *Store) Children(ctx context.Context, ref cas.Ref, limit int) ([]Artifact, error) {
+	page, err := s.Search(ctx, Query{Parent: ref, Limit: limit})
+	return page.Artifacts, err
+}
+
+// Versions are the artifacts of one name, newest first, a page of them: the
+// variations of one thing over time.
+func (s *Store) Versions(ctx context.Context, name string, limit int) ([]Artifact, error) {
+	page, err := s.Search(ctx, Query{Name: name, Limit: limit})
+	return page.Artifacts, err
+}
+
+// checkParent sees to it that a parent exists and does not descend from ref,
+// which would make the family a circle.
+func checkParent(ctx context.Context, tx *db.Tx, ref, parent cas.Ref) error {
+	if parent.IsZero() {
+		return nil
+	}
+	for at, depth := parent, 0; !at.IsZero() && depth < maxGenerations; depth++ {
+		if at == ref {
+			return fault.New(fault.Conflict, "artifact %s cannot descend from itself", ref.Short()).
+				WithHint("give the artifact it was really made from, or none")
+		}
+		var above string
+		err := tx.QueryRow(ctx, "SELECT parent FROM artifacts WHERE hash = $1", at.String()).Scan(&above)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fault.Wrap(fault.NotFound, missing(at), "find parent").WithHint("store the parent first, or give none")
+		}
+		if err != nil {
+			return err
+		}
+		at = cas.Ref{}
+		if err := at.UnmarshalText([]byte(above)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package artifact
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+const columns = "hash, number, size, mime, creator, parent, name, description, created_at"
+
+// scanRow reads a row of columns; tags and annotations are not in it.
+func scanRow(row db.Scanner) (Artifact, error) {
+	var a Artifact
+	var hash, parent string
+	var created int64
+	err := row.Scan(&hash, &a.number, &a.Size, &a.MIME, &a.Creator, &parent, &a.Name, &a.Description, &created)
+	if err != nil {
+		return Artifact{}, err
+	}
+	a.CreatedAt = time.UnixMicro(created)
+	if err := a.Hash.UnmarshalText([]byte(hash)); err != nil {
+		return Artifact{}, err
+	}
+	return a, a.Parent.UnmarshalText([]byte(parent))
+}
+
+func scanRef(row db.Scanner) (ref cas.Ref, err error) {
+	var hash string
+	if err := row.Scan(&hash); err != nil {
+		return cas.Ref{}, err
+	}
+	return cas.Parse(hash)
+}
+
+func scanText(row db.Scanner) (text string, err error) {
+	err = row.Scan(&text)
+	return text, err
+}
+
+func scanNumber(row db.Scanner) (number int64, err error) {
+	err = row.Scan(&number)
+	return number, err
+}
+
+// load reads everything known of ref.
+func load(ctx context.Context, tx *db.Tx, ref cas.Ref) (Artifact, error) {
+	a, err := scanRow(tx.QueryRow(ctx, "SELECT "+columns+" FROM artifacts WHERE hash = $1", ref.String()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Artifact{}, missing(ref)
+	}
+	if err != nil {
+		return Artifact{}, err
+	}
+	return a, furnish(ctx, tx, &a)
+}
+
+// furnish adds tags and annotations.
+func furnish(ctx context.Context, tx *db.Tx, a *Artifact) (err error) {
+	a.Tags, err = db.All(ctx, tx, scanText, "SELECT tag FROM artifact_tags WHERE number = $1 ORDER BY tag", a.number)
+	if err != nil {
+		return err
+	}
+	a.Annotations, err = db.All(ctx, tx, scanAnnotation,
+		"SELECT message, vibe, source, created_at FROM artifact_annotations WHERE number = $1 ORDER BY place", a.number)
+	return err
+}
+
+func scanAnnotation(row db.Scanner) (Annotation, error) {
+	var n Annotation
+	var created int64
+	err := row.Scan(&n.Message, &n.Vibe, &n.Source, &created)
+	n.Time = time.UnixMicro(created)
+	return n, err
+}
+
+func numberOf(ctx context.Context, tx *db.Tx, ref cas.Ref) (number int64, err error) {
+	err = tx.QueryRow(ctx, "SELECT number FROM artifacts WHERE hash = $1", ref.String()).Scan(&number)
+	return number, err
+}
+
+// written is how a ref stands in a column; nothing for none.
+func written(ref cas.Ref) string {
+	if ref.IsZero() {
+		return ""
+	}
+	return ref.String()
+}
+
+func missing(ref cas.Ref) error {
+	return fault.New(fault.NotFound, "no artifact %s", ref.Short()).
+		WithHint("search for it, or store the content again: the same content gets the same hash")
+}

@@ -1,0 +1,203 @@
+package artifact
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Query says which artifacts are looked for. Empty fields do not matter; those
+// given must all hold.
+type Query struct {
+	Tags    []string // all of them
+	Creator string
+	Parent  cas.Ref
+	Name    string
+	Vibe    string // free words, looked for in name, tags, description and annotations
+	Limit   int    // of one page; zero means 20, and no more than 200 are given
+	Cursor  string // Page.Next of the page before
+}
+
+// Page is some of what a search found: with a Vibe the best first, else the
+// newest.
+type Page struct {
+	Artifacts []Artifact
+	Total     int    // of all pages, counted no further than MostCounted
+	Next      string // Cursor of the next page; "" at the end
+}
+
+// MostCounted is where counting ends: nobody reads further, and everybody would
+// wait for it.
+const MostCounted = 1000
+
+// mostRanked is how many artifacts that have the words are ranked. When more
+// have them, the newest count.
+const mostRanked = 200
+
+// Search finds artifacts.
+func (s *Store) Search(ctx context.Context, q Query) (page Page, err error) {
+	if q.Limit <= 0 {
+		q.Limit = 20
+	}
+	q.Limit = min(q.Limit, 200)
+	after, err := readCursor(q.Cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		if wanted := tokens(q.Vibe); len(wanted) > 0 {
+			page, err = s.ranked(ctx, tx, q, wanted, after)
+		} else {
+			page, err = newest(ctx, tx, q, after)
+		}
+		return err
+	})
+	return page, err
+}
+
+// Tags lists tags that begin with prefix, the most used first.
+func (s *Store) Tags(ctx context.Context, prefix string, limit int) (tags []string, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		tags, err = db.All(ctx, tx, scanText, `SELECT tag FROM artifact_tags WHERE tag >= $1 AND tag < $2
+			GROUP BY tag ORDER BY COUNT(*) DESC, tag LIMIT $3`, prefix, prefix+"\U0010FFFF", limit)
+		return err
+	})
+	return tags, err
+}
+
+// newest lists what fits the query, by age.
+func newest(ctx context.Context, tx *db.Tx, q Query, after cursor) (Page, error) {
+	filters, err := q.filters(ctx, tx)
+	if err != nil {
+		return Page{}, err
+	}
+	total, err := count(ctx, tx, filters)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Total: total}
+	column, from, where, args := joinedBy(filters)
+	if after.number > 0 {
+		args = append(args, after.number)
+		where = append(where, fmt.Sprintf("%s < $%d", column, len(args)))
+	}
+	args = append(args, q.Limit+1)
+	found, err := db.All(ctx, tx, scanRow, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s DESC LIMIT $%d",
+		prefixed(columns), from, conditions(where), column, len(args)), args...)
+	if err != nil {
+		return Page{}, err
+	}
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		page.Next = cursor{number: found[q.Limit-1].number}.String()
+	}
+	return page, furnishAll(ctx, tx, &page, found)
+}
+
+func prefixed(columns string) string {
+	return "a." + strings.ReplaceAll(columns, ", ", ", a.")
+}
+
+func furnishAll(ctx context.Context, tx *db.Tx, page *Page, found []Artifact) error {
+	page.Artifacts = found
+	for i := range found {
+		if err := furnish(ctx, tx, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ranked lists what has the words, best first. All of them are wanted; what has
+// only some comes after what has all.
+func (s *Store) ranked(ctx context.Context, tx *db.Tx, q Query, wanted []string, after cursor) (Page, error) {
+	numbers, err := s.candidates(ctx, tx, q, wanted)
+	if err != nil {
+		return Page{}, err
+	}
+	hits := make([]hit, 0, len(numbers))
+	err = eachCandidate(ctx, tx, numbers, func(a *Artifact) {
+		if score := score(a, wanted); score > 0 && q.fits(a) {
+			hits = append(hits, hit{score, a})
+		}
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	slices.SortFunc(hits, hit.compare)
+	page := Page{Total: len(hits)}
+	if after.number > 0 {
+		last := hit{after.score, &Artifact{number: after.number}}
+		hits = hits[firstAfter(hits, last):]
+	}
+	if len(hits) > q.Limit {
+		last := hits[q.Limit-1]
+		hits, page.Next = hits[:q.Limit], cursor{last.score, last.artifact.number}.String()
+	}
+	page.Artifacts = make([]Artifact, len(hits))
+	for i, h := range hits {
+		page.Artifacts[i] = *h.artifact
+	}
+	return page, nil
+}
+
+// candidates are the artifacts worth ranking: all that the query's other fields
+// let through when one of them lets few, else those the index of words knows.
+func (s *Store) candidates(ctx context.Context, tx *db.Tx, q Query, wanted []string) ([]int64, error) {
+	filters, err := q.filters(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if len(filters) == 0 || filters[0].count >= mostRanked {
+		return s.words.find(ctx, tx, q, wanted, mostRanked)
+	}
+	column, from, where, args := joinedBy(filters)
+	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s", column, from, conditions(where)), args...)
+}
+
+func firstAfter(hits []hit, last hit) int {
+	i, found := slices.BinarySearchFunc(hits, last, hit.compare)
+	if found {
+		i++
+	}
+	return i
+}
+
+// fits tells exactly what the words' index may know only roughly.
+func (q Query) fits(a *Artifact) bool {
+	hasTag := func(tag string) bool { return slices.Contains(a.Tags, tag) }
+	return !slices.ContainsFunc(q.Tags, func(tag string) bool { return !hasTag(tag) }) &&
+		(q.Creator == "" || q.Creator == a.Creator) &&
+		(q.Parent.IsZero() || q.Parent == a.Parent) &&
+		(q.Name == "" || q.Name == a.Name)
+}
+
+// cursor is the last artifact of a page.
+type cursor struct {
+	score  int
+	number int64
+}
+
+func (c cursor) String() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d.%d", c.score, c.number))
+}
+
+func readCursor(text string) (c cursor, err error) {
+	if text == "" {
+		return c, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		_, err = fmt.Sscanf(string(raw), "%d.%d", &c.score, &c.number)
+	}
+	if err != nil || c.number < 1 {
+		return c, fault.New(fault.InvalidParams, "cursor %.40q is not one of ours", text).WithHint("begin again without a cursor")
+	}
+	return c, nil
+}

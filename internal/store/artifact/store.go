@@ -1,0 +1,202 @@
+package artifact
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Options are a store's choices. The zero value tells nobody and uses the
+// machine's clock.
+type Options struct {
+	Events *event.Bus
+	Clock  clock.Clock
+}
+
+// Store keeps artifacts. It is safe for concurrent use.
+type Store struct {
+	db     *db.DB
+	blobs  cas.Store
+	words  words
+	events *event.Bus
+	clock  clock.Clock
+}
+
+// Open makes a store over a database, whose tables it brings up to date, and a
+// store of contents. Both stay the caller's to close.
+func Open(ctx context.Context, database *db.DB, blobs cas.Store, o Options) (*Store, error) {
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if err := database.Migrate(ctx, "artifact", migrations); err != nil {
+		return nil, err
+	}
+	index := openFTS5
+	if database.Kind() == db.Postgres {
+		index = openTSVector
+	}
+	words, err := index(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{db: database, blobs: blobs, words: words, events: o.Events, clock: o.Clock}, nil
+}
+
+// Put stores all of content. Content that is an artifact already stays the same
+// one: tags are added to it, name and description replaced when given, and a
+// parent is taken when it had none and does not descend from it; its creator
+// stays the first. created tells whether it is new.
+func (s *Store) Put(ctx context.Context, content io.Reader, d Details) (a Artifact, created bool, err error) {
+	d, err = d.checked()
+	if err != nil {
+		return Artifact{}, false, err
+	}
+	ref, size, err := s.blobs.Put(ctx, content)
+	if err != nil {
+		return Artifact{}, false, err
+	}
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		created, err = s.record(ctx, tx, ref, size, d)
+		if err != nil {
+			return err
+		}
+		a, err = load(ctx, tx, ref)
+		if err != nil {
+			return err
+		}
+		return s.words.put(ctx, tx, &a)
+	})
+	if err != nil {
+		return Artifact{}, false, err
+	}
+	if created {
+		s.events.Publish(Created{ID: ID(a.Hash), Hash: a.Hash, Content: a.Hash, MIME: a.MIME, Name: a.Name, Creator: a.Creator, Tags: a.Tags})
+	}
+	return a, created, nil
+}
+
+// record writes what is known of ref, adding to what was known before.
+func (s *Store) record(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, d Details) (created bool, err error) {
+	if err := checkParent(ctx, tx, ref, d.Parent); err != nil {
+		return false, err
+	}
+	number, err := numberOf(ctx, tx, ref)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		created = true
+		number, err = s.insert(ctx, tx, ref, size, d)
+	case err == nil:
+		err = amend(ctx, tx, ref, d)
+	}
+	if err != nil {
+		return false, err
+	}
+	return created, addTags(ctx, tx, number, d.Tags)
+}
+
+func (s *Store) insert(ctx context.Context, tx *db.Tx, ref cas.Ref, size int64, d Details) (number int64, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO artifacts (hash, number, size, mime, creator, parent, name, description, created_at)
+		VALUES ($1, (SELECT COALESCE(MAX(number), 0) + 1 FROM artifacts), $2, $3, $4, $5, $6, $7, $8) RETURNING number`,
+		ref.String(), size, d.MIME, d.Creator, written(d.Parent), d.Name, d.Description, s.clock.Now().UnixMicro()).Scan(&number)
+	return number, err
+}
+
+// amend adds what is newly said of an artifact that exists.
+func amend(ctx context.Context, tx *db.Tx, ref cas.Ref, d Details) error {
+	_, err := tx.Exec(ctx, `UPDATE artifacts SET
+		creator = CASE WHEN creator = '' THEN $2 ELSE creator END,
+		parent = CASE WHEN parent = '' THEN $3 ELSE parent END,
+		name = CASE WHEN $4 = '' THEN name ELSE $4 END,
+		description = CASE WHEN $5 = '' THEN description ELSE $5 END
+		WHERE hash = $1`, ref.String(), d.Creator, written(d.Parent), d.Name, d.Description)
+	return err
+}
+
+func addTags(ctx context.Context, tx *db.Tx, number int64, tags []string) error {
+	for _, tag := range tags {
+		if _, err := tx.Exec(ctx, "INSERT INTO artifact_tags (tag, number) VALUES ($1, $2) ON CONFLICT DO NOTHING", tag, number); err != nil {
+			return err
+		}
+	}
+	var count int
+	if err := tx.QueryRow(ctx, "SELECT COUNT(*) FROM artifact_tags WHERE number = $1", number).Scan(&count); err != nil {
+		return err
+	}
+	if count > maxTags {
+		return fault.New(fault.Limit, "the artifact would have %d tags", count).WithHint("an artifact has at most %d", maxTags)
+	}
+	return nil
+}
+
+// Get tells what is known of ref.
+func (s *Store) Get(ctx context.Context, ref cas.Ref) (a Artifact, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		a, err = load(ctx, tx, ref)
+		return err
+	})
+	return a, err
+}
+
+// Read gives the whole content of ref, of at most limit bytes.
+func (s *Store) Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error) {
+	return cas.Read(ctx, s.blobs, ref, limit)
+}
+
+// Open reads the content of ref, which the caller closes.
+func (s *Store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	return s.blobs.Open(ctx, ref)
+}
+
+// Resolve finds the one artifact that text names: a whole hash or a unique
+// prefix of one, with or without "cas:", or its id.
+func (s *Store) Resolve(ctx context.Context, text string) (cas.Ref, error) {
+	return cas.Resolve(ctx, s, strings.TrimPrefix(text, idPrefix))
+}
+
+// Match lists up to limit artifacts whose hash begins with prefix.
+func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		refs, err = db.All(ctx, tx, scanRef, "SELECT hash FROM artifacts WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3",
+			prefix, prefix+"g", limit)
+		return err
+	})
+	return refs, err
+}
+
+// Annotate adds something said about ref. It is found by those words from now on.
+func (s *Store) Annotate(ctx context.Context, ref cas.Ref, n Annotation) (a Artifact, err error) {
+	if len(n.Message)+len(n.Vibe)+len(n.Source) > maxDescription {
+		return a, fault.New(fault.InvalidParams, "annotate %s: the annotation is too long", ref.Short()).
+			WithHint("at most %d bytes are kept", maxDescription)
+	}
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		if a, err = load(ctx, tx, ref); err != nil {
+			return err
+		}
+		n.Time = s.clock.Now()
+		_, err := tx.Exec(ctx, "INSERT INTO artifact_annotations (number, place, message, vibe, source, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+			a.number, len(a.Annotations)+1, n.Message, n.Vibe, n.Source, n.Time.UnixMicro())
+		if err != nil {
+			return err
+		}
+		n.Time = time.UnixMicro(n.Time.UnixMicro())
+		a.Annotations = append(a.Annotations, n)
+		return s.words.put(ctx, tx, &a)
+	})
+	return a, err
+}
+
+var _ cas.Matcher = (*Store)(nil)

@@ -1,0 +1,87 @@
+package artifact
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed tsvector/migrations/*.sql
+var tsvectorMigrations embed.FS
+
+// tsvector is the index of words in Postgres. The words are split here, so that
+// they are the same as those that are ranked.
+type tsvector struct{}
+
+func openTSVector(ctx context.Context, database *db.DB) (words, error) {
+	files, err := fs.Sub(tsvectorMigrations, "tsvector")
+	if err != nil {
+		return nil, err
+	}
+	return tsvector{}, database.Migrate(ctx, "artifact_tsvector", files)
+}
+
+func (tsvector) put(ctx context.Context, tx *db.Tx, a *Artifact) error {
+	said := append([]string{a.Name, a.Description}, a.Tags...)
+	for i := range a.Annotations {
+		said = append(said, a.Annotations[i].Message, a.Annotations[i].Vibe)
+	}
+	_, err := tx.Exec(ctx, `INSERT INTO artifact_words (number, words) VALUES ($1, array_to_tsvector($2))
+		ON CONFLICT (number) DO UPDATE SET words = excluded.words`, a.number, lexemes(strings.Join(said, "\n")))
+	return err
+}
+
+// lexemes are all words of a text, each once. What is too long for Postgres is
+// nobody's word.
+func lexemes(text string) []string {
+	const longest = 255
+	all := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	all = slices.DeleteFunc(all, func(word string) bool { return len(word) > longest })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// find looks for all words as they are, then for words that begin with them, and
+// then for each of them.
+func (tsvector) find(ctx context.Context, tx *db.Tx, q Query, wanted []string, limit int) ([]int64, error) {
+	const few = 50
+	searches := []string{`'` + strings.Join(wanted, `' & '`) + `'`, `'` + strings.Join(wanted, `':* & '`) + `':*`}
+	if len(wanted) > 1 {
+		for _, word := range wanted {
+			searches = append(searches, `'`+word+`':*`)
+		}
+	}
+	var found []int64
+	for i, search := range searches {
+		if i > 0 && len(found) >= few {
+			break
+		}
+		more, err := tsMatching(ctx, tx, q, search, limit)
+		if err != nil {
+			return nil, err
+		}
+		found = join(limit, found, more)
+	}
+	return found, nil
+}
+
+// tsMatching lists the newest that match and fit the rest of the query. Words are
+// letters and digits, so nothing in them ends the quotes.
+func tsMatching(ctx context.Context, tx *db.Tx, q Query, search string, limit int) ([]int64, error) {
+	var given []filter
+	for _, f := range q.fields() {
+		if f.value != "" {
+			given = append(given, f)
+		}
+	}
+	column, from, where, args := joinedBy(given)
+	args = append(args, search, limit)
+	where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM artifact_words w WHERE w.number = %s AND w.words @@ $%d::TEXT::TSQUERY)", column, len(args)-1))
+	return db.All(ctx, tx, scanNumber, fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s DESC LIMIT $%d", column, from, conditions(where), column, len(args)), args...)
+}

@@ -1,0 +1,174 @@
+// Package blobs keeps contents in the database, for nodes that share nothing
+// else. Each node has a folder of its own for those it has met, so that they are
+// read from files, and scripts find them there.
+package blobs
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// partSize is how much of a content is in one row: what is written and read at
+// once stays small.
+const partSize = 1 << 20
+
+// Store is a cas.Store in a database. It is safe for concurrent use.
+type Store struct {
+	db   *db.DB
+	near *cas.Dir
+}
+
+// Open opens the store of a database, whose tables it brings up to date. The
+// folder may be removed at any time: what is missing is fetched again.
+func Open(ctx context.Context, database *db.DB, near *cas.Dir) (*Store, error) {
+	return &Store{database, near}, database.Migrate(ctx, "blobs", migrations)
+}
+
+// Put stores all of r, here and in the database.
+func (s *Store) Put(ctx context.Context, r io.Reader) (cas.Ref, int64, error) {
+	ref, size, err := s.near.Put(ctx, r)
+	if err != nil {
+		return cas.Ref{}, 0, err
+	}
+	if _, err := s.Stat(ctx, ref); err == nil {
+		return ref, size, nil
+	} else if fault.CodeOf(err) != fault.NotFound {
+		return cas.Ref{}, 0, err
+	}
+	if err := s.upload(ctx, ref, size); err != nil {
+		return cas.Ref{}, 0, fmt.Errorf("store content %s: %w", ref.Short(), err)
+	}
+	return ref, size, nil
+}
+
+// upload writes the parts and, with the last of them, that they are all there.
+// What a process that died left of them fits those of the next.
+func (s *Store) upload(ctx context.Context, ref cas.Ref, size int64) (err error) {
+	r, err := s.near.Open(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	part := make([]byte, partSize)
+	for place, left := 0, size; place == 0 || left > 0; place++ {
+		n, err := io.ReadFull(r, part[:min(left, partSize)])
+		if err != nil {
+			return err
+		}
+		left -= int64(n)
+		if err := s.write(ctx, ref, place, part[:n], size, left == 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) write(ctx context.Context, ref cas.Ref, place int, part []byte, size int64, last bool) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO blob_parts (hash, place, data) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", ref.String(), place, part)
+		if err == nil && last {
+			_, err = tx.Exec(ctx, "INSERT INTO blobs (hash, size) VALUES ($1, $2) ON CONFLICT DO NOTHING", ref.String(), size)
+		}
+		return err
+	})
+}
+
+// Open reads the content of ref from its file, which is fetched if need be.
+func (s *Store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	if err := s.Fetch(ctx, ref); err != nil {
+		return nil, err
+	}
+	return s.near.Open(ctx, ref)
+}
+
+// Fetch sees to it that the content of ref is a file here.
+func (s *Store) Fetch(ctx context.Context, ref cas.Ref) error {
+	if _, err := s.near.Stat(ctx, ref); err == nil {
+		return nil
+	}
+	size, err := s.Stat(ctx, ref)
+	if err != nil {
+		return err
+	}
+	got, _, err := s.near.Put(ctx, &download{ctx: ctx, store: s, ref: ref, left: size})
+	if err == nil && got != ref {
+		err = fault.New(fault.Internal, "the content %s is damaged in the database", ref.Short()).
+			WithHint("put back a copy of the database that was made earlier, or store the content again")
+	}
+	return err
+}
+
+// Stat tells the size of ref's content.
+func (s *Store) Stat(ctx context.Context, ref cas.Ref) (size int64, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(ctx, "SELECT size FROM blobs WHERE hash = $1", ref.String()).Scan(&size)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fault.New(fault.NotFound, "no content with hash %s", ref).
+			WithHint("check the hash, or store the content again: the same content gets the same hash")
+	}
+	return size, err
+}
+
+// Match lists refs that begin with prefix.
+func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		refs, err = db.All(ctx, tx, func(row db.Scanner) (ref cas.Ref, err error) {
+			var hash string
+			if err := row.Scan(&hash); err != nil {
+				return cas.Ref{}, err
+			}
+			return cas.Parse(hash)
+		}, "SELECT hash FROM blobs WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
+		return err
+	})
+	return refs, err
+}
+
+// download reads the parts of a content, one after the other. It lives as long
+// as one Fetch, which is why it may hold ctx.
+type download struct {
+	ctx   context.Context //nolint:containedctx // see above
+	store *Store
+	ref   cas.Ref
+	left  int64
+	place int
+	part  bytes.Reader
+}
+
+func (d *download) Read(p []byte) (int, error) {
+	if d.part.Len() > 0 {
+		return d.part.Read(p)
+	}
+	if d.left <= 0 {
+		return 0, io.EOF
+	}
+	var data []byte
+	err := d.store.db.Read(d.ctx, func(tx *db.Tx) error {
+		return tx.QueryRow(d.ctx, "SELECT data FROM blob_parts WHERE hash = $1 AND place = $2", d.ref.String(), d.place).Scan(&data)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(data) == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	d.part.Reset(data)
+	d.left -= int64(len(data))
+	d.place++
+	return d.part.Read(p)
+}
+
+var _ cas.Store = (*Store)(nil)

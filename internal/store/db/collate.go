@@ -1,0 +1,37 @@
+package db
+
+import (
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/lazy"
+)
+
+// textColumn is a column of a table as our migrations write it.
+var textColumn = lazy.Regexp(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`)
+
+// collated is migrations whose text columns are compared byte by byte, as SQLite
+// does, whatever language the Postgres database was made for.
+type collated struct{ fs.FS }
+
+// Open opens a file, or the folder.
+func (c collated) Open(name string) (fs.File, error) {
+	f, err := c.FS.Open(name)
+	if err != nil || !strings.HasSuffix(name, ".sql") {
+		return f, err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return collatedFile{f, strings.NewReader(textColumn().ReplaceAllString(string(text), `${1}TEXT COLLATE "C"`))}, nil
+}
+
+type collatedFile struct {
+	fs.File
+	text *strings.Reader
+}
+
+func (f collatedFile) Read(p []byte) (int, error) { return f.text.Read(p) }

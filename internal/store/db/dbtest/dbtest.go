@@ -1,0 +1,126 @@
+// Package dbtest is what every database behind internal/store/db must do.
+package dbtest
+
+import (
+	"context"
+	"testing"
+	"testing/fstest"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Run puts a kind of database through its paces. Each call of fresh returns the
+// URL of an empty one, which is removed when its test is over. Run must be
+// called from a test function of its own: the crash test runs it again in a
+// child process.
+func Run(t *testing.T, fresh func(t testing.TB) string) {
+	if beChild() {
+		return
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, fresh(t))
+		})
+	}
+}
+
+var tests = map[string]func(t *testing.T, url string){
+	"migrations run once and in order":              migrationsInOrder,
+	"migration sets do not know each other":         migrationSets,
+	"a failing migration leaves nothing":            migrationFails,
+	"a newer database is refused":                   migrationNewer,
+	"two programs may migrate at once":              migrationRace,
+	"constraints say what they are":                 constraints,
+	"an error undoes its write":                     undoneByError,
+	"a panic undoes its write and goes on":          undoneByPanic,
+	"writers do not lose each other's work":         manyWriters,
+	"a failing writer takes nobody along":           failingWriters,
+	"a read sees one moment":                        oneMoment,
+	"text is compared byte by byte":                 bytewise,
+	"a read cannot write":                           readOnly,
+	"a cancelled write does not happen":             cancelledWrite,
+	"a cancelled wait leaves the line":              cancelledWait,
+	"a cancelled read stops":                        cancelledRead,
+	"a blob comes back as it was":                   bigBlob,
+	"what was written is there after opening":       reopened,
+	"a closed database says so":                     closed,
+	"what was acknowledged survives a crash":        crash,
+	"two programs count together":                   twoNodes,
+	"two programs decide as if one after the other": skew,
+	"a claim is one program's":                      claims,
+	"news reach who listens":                        news,
+	"a slow listener hears that it missed":          slowListener,
+}
+
+// open opens url and closes it when the test is over.
+func open(t *testing.T, url string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, db.Options{Patience: clocktest.Patience})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return d
+}
+
+// schema is what most tests work on.
+var schema = files{
+	"00001_things": `CREATE TABLE things (name TEXT PRIMARY KEY, size BIGINT NOT NULL CHECK (size >= 0), body BYTEA);`,
+	"00002_parts":  `CREATE TABLE parts (thing TEXT NOT NULL REFERENCES things (name), label TEXT NOT NULL);`,
+}
+
+// files are migrations by name, without their goose frame.
+type files map[string]string
+
+func (f files) fs() fstest.MapFS {
+	m := fstest.MapFS{}
+	for name, up := range f {
+		m["migrations/"+name+".sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + up)}
+	}
+	return m
+}
+
+// furnished opens url and makes the tables of schema.
+func furnished(t *testing.T, url string) *db.DB {
+	t.Helper()
+	d := open(t, url)
+	if err := d.Migrate(t.Context(), "dbtest", schema.fs()); err != nil {
+		t.Fatalf("Migrate: %v", err)
+	}
+	return d
+}
+
+// addThing writes one row.
+func addThing(ctx context.Context, d *db.DB, name string, size int) error {
+	return d.Write(ctx, func(tx *db.Tx) error { return insertThing(ctx, tx, name, size) })
+}
+
+func insertThing(ctx context.Context, tx *db.Tx, name string, size int) error {
+	_, err := tx.Exec(ctx, "INSERT INTO things (name, size) VALUES ($1, $2)", name, size)
+	return err
+}
+
+// things reads the names in order.
+func things(t *testing.T, d *db.DB) (names []string) {
+	t.Helper()
+	err := d.Read(t.Context(), func(tx *db.Tx) (err error) {
+		names, err = thingNames(t.Context(), tx)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("Read: %v", err)
+	}
+	return names
+}
+
+func thingNames(ctx context.Context, tx *db.Tx) ([]string, error) {
+	return db.All(ctx, tx, func(row db.Scanner) (name string, err error) {
+		return name, row.Scan(&name)
+	}, "SELECT name FROM things ORDER BY name")
+}

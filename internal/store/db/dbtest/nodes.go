@@ -1,0 +1,187 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// twoNodes lets two programs read and write the same row in one Write each: none
+// loses what the other did.
+func twoNodes(t *testing.T, url string) {
+	const each = 25
+	nodes := []*db.DB{furnished(t, url), open(t, url), open(t, url)}
+	if err := addThing(t.Context(), nodes[0], "counter", 0); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, d := range nodes {
+		for range 2 {
+			all.Go(func() {
+				for range each {
+					if err := increment(t.Context(), d); err != nil {
+						t.Errorf("Write: %v", err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if got, want := counter(t, nodes[0]), 2*each*len(nodes); got != want {
+		t.Errorf("counter = %d, want %d", got, want)
+	}
+}
+
+// skew lets two programs each look whether there is a thing and make one of
+// another name if there is none: only one may find none.
+func skew(t *testing.T, url string) {
+	nodes := []*db.DB{furnished(t, url), open(t, url)}
+	for round := range 10 {
+		var all sync.WaitGroup
+		for i, d := range nodes {
+			all.Go(func() {
+				err := d.Write(t.Context(), func(tx *db.Tx) error {
+					var n int
+					if err := tx.QueryRow(t.Context(), "SELECT count(*) FROM things WHERE size = $1", round).Scan(&n); err != nil || n > 0 {
+						return err
+					}
+					return insertThing(t.Context(), tx, fmt.Sprint(round, " ", i), round)
+				})
+				if err != nil {
+					t.Errorf("Write: %v", err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if got := things(t, nodes[0]); len(got) != 10 {
+		t.Errorf("%d things %q, want 10", len(got), got)
+	}
+}
+
+func claims(t *testing.T, url string) {
+	one, other := open(t, url), open(t, url)
+	release, err := one.Claim(t.Context(), "jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Claim(t.Context(), "jobs"); fault.CodeOf(err) != fault.Conflict || fault.HintOf(err) == "" {
+		t.Errorf("second Claim = %v, want conflict with a hint", err)
+	}
+	if also, err := other.Claim(t.Context(), "hoot"); err != nil {
+		t.Errorf("Claim of something else: %v", err)
+	} else if err := also(); err != nil {
+		t.Error(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	again, err := other.Claim(t.Context(), "jobs")
+	if err != nil {
+		t.Fatalf("Claim after release: %v", err)
+	}
+	if err := again(); err != nil {
+		t.Error(err)
+	}
+}
+
+// news says things from within and without Writes, long ones and odd ones.
+func news(t *testing.T, url string) {
+	d := furnished(t, url)
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(chan db.News, 100)
+	var all sync.WaitGroup
+	all.Go(func() { _ = d.Listen(ctx, "things", func(n db.News) { heard <- n }) })
+	defer all.Wait()
+	defer cancel()
+	if first := <-heard; !first.Missed {
+		t.Errorf("first news %+v, want Missed", first)
+	}
+	long := strings.Repeat("lang und länger ", 3000)
+	want := []string{"", "plain", "zero\x00 and \xff", long, "with a write", "last"}
+	for _, payload := range want[:4] {
+		if err := d.Notify(ctx, "things", payload); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := d.Notify(ctx, "others", "not for us"); err != nil {
+		t.Error(err)
+	}
+	tell := func(payload string, end error) {
+		err := d.Write(ctx, func(tx *db.Tx) error {
+			if err := tx.Notify("things", payload); err != nil {
+				return err
+			}
+			return end
+		})
+		if (err == nil) != (end == nil) {
+			t.Error(err)
+		}
+	}
+	tell("never", fault.New(fault.Conflict, "no"))
+	tell("with a write", nil)
+	tell("last", nil)
+	var got []string
+	for range want {
+		got = append(got, (<-heard).Payload)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %.200q, want %.200q", got, want)
+	}
+	if err := d.Notify(ctx, "No Topic", ""); fault.CodeOf(err) != fault.Internal {
+		t.Errorf("Notify on a bad topic = %v", err)
+	}
+}
+
+// slowListener is told that it missed something when it cannot follow.
+func slowListener(t *testing.T, url string) {
+	d := open(t, url)
+	ctx, cancel := context.WithCancel(t.Context())
+	heard, again, hold := make(chan db.News), make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		first := true
+		_ = d.Listen(ctx, "things", func(n db.News) {
+			if first {
+				first = false
+				heard <- n
+				<-hold
+				return
+			}
+			if n.Missed {
+				close(again)
+				<-ctx.Done()
+			}
+		})
+	})
+	<-heard
+	for range 3 {
+		for range 4000 {
+			if err := d.Notify(ctx, "things", "more"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	marker := make(chan struct{})
+	all.Go(func() { // hears the end of it, so that all before it has arrived
+		_ = d.Listen(ctx, "end", func(n db.News) {
+			if n.Missed {
+				_ = d.Notify(ctx, "end", "now")
+			} else {
+				close(marker)
+				<-ctx.Done()
+			}
+		})
+	})
+	<-marker
+	close(hold)
+	<-again
+	cancel()
+	all.Wait()
+}

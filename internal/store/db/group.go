@@ -1,0 +1,168 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/luanette/luanette/internal/base/lane"
+)
+
+// A commit waits for the disk, which costs far more than a statement. So writers
+// share commits: the first one opens a transaction, and if others are waiting by
+// the time it has done its part, it goes to the end of the line; those ahead of
+// it do their parts in the same transaction, and when its turn comes again it
+// commits for all. Each part stands in a savepoint of its own, so a failing one
+// takes nobody along. A writer that is alone commits at once.
+const (
+	line     = "write" // the one lane; the set of lanes is the writer's own
+	maxGroup = 256     // parts per commit: bounds how long the first of them waits
+)
+
+type groupWriter struct {
+	db      *sql.DB
+	dialect dialect
+	turns   *lane.Lanes
+
+	// These belong to whoever has the turn.
+	open   *group // nil when no transaction is open
+	closed bool
+}
+
+func newGroupWriter(db *sql.DB, d dialect) *groupWriter {
+	return &groupWriter{db: db, dialect: d, turns: lane.New(lane.Options{Depth: math.MaxInt})}
+}
+
+// write does one part. Whoever opened the group sees it through, also when its
+// own part fails or panics: hence the defer.
+func (w *groupWriter) write(ctx context.Context, f func(*Tx) error) (err error) {
+	var g *group
+	var first bool
+	defer func() {
+		if g == nil {
+			return
+		}
+		if first {
+			w.settle(ctx, g)
+		}
+		if err == nil {
+			<-g.done
+			err = g.err
+		}
+	}()
+	return w.turns.Do(ctx, line, func(ctx context.Context) (err error) {
+		if g, first, err = w.join(ctx); err != nil {
+			return err
+		}
+		defer func() {
+			if w.open == g && (w.turns.Len(line) == 1 || g.parts >= maxGroup) {
+				w.commit(g)
+			}
+		}()
+		return w.part(ctx, g, f)
+	})
+}
+
+// join returns the open group, or a new one.
+func (w *groupWriter) join(ctx context.Context) (g *group, first bool, err error) {
+	switch {
+	case w.closed:
+		return nil, false, errClosed()
+	case w.open != nil:
+		return w.open, false, nil
+	}
+	tx, err := w.db.BeginTx(context.WithoutCancel(ctx), nil) // it outlives the first writer's ctx
+	if err != nil {
+		return nil, false, doing("begin write", err)
+	}
+	w.open = &group{tx: tx, done: make(chan struct{})}
+	return w.open, true, nil
+}
+
+// part runs f in a savepoint of g.
+func (w *groupWriter) part(ctx context.Context, g *group, f func(*Tx) error) (err error) {
+	g.parts++
+	if err := g.exec(ctx, "SAVEPOINT part"); err != nil {
+		return w.abandon(g, err)
+	}
+	kept := false
+	defer func() {
+		if kept {
+			return
+		}
+		if undo := g.exec(ctx, "ROLLBACK TO part; RELEASE part"); undo != nil {
+			err = errors.Join(err, w.abandon(g, undo))
+		}
+	}()
+	if err := f(&Tx{tx: g.tx, dialect: w.dialect, shared: true}); err != nil {
+		return err
+	}
+	if err := g.exec(ctx, "RELEASE part"); err != nil {
+		return doing("keep write", err)
+	}
+	kept = true
+	return nil
+}
+
+// settle commits g unless somebody has already. It waits for its turn whatever
+// happens to ctx, because others wait for g.
+func (w *groupWriter) settle(ctx context.Context, g *group) {
+	select {
+	case <-g.done:
+		return
+	default:
+	}
+	_ = w.turns.Do(context.WithoutCancel(ctx), line, func(context.Context) error {
+		if w.open == g {
+			w.commit(g)
+		}
+		return nil
+	})
+}
+
+func (w *groupWriter) commit(g *group) {
+	if err := g.tx.Commit(); err != nil {
+		g.err = doing("commit", err)
+	}
+	w.end(g)
+}
+
+// abandon gives up all of g: the database has lost the transaction, or cannot be
+// trusted to take back a part of it.
+func (w *groupWriter) abandon(g *group, cause error) error {
+	_ = g.tx.Rollback() // cause says more
+	g.err = fmt.Errorf("transaction was undone: %w", cause)
+	w.end(g)
+	return g.err
+}
+
+func (w *groupWriter) end(g *group) {
+	w.open = nil
+	close(g.done)
+}
+
+// close waits for the turn, so that no group is open, and closes the connection.
+func (w *groupWriter) close() error {
+	return w.turns.Do(context.Background(), line, func(context.Context) error {
+		if w.open != nil {
+			w.commit(w.open)
+		}
+		w.closed = true
+		return w.db.Close()
+	})
+}
+
+// group is a transaction that several writers share.
+type group struct {
+	tx    *sql.Tx
+	parts int
+	done  chan struct{} // closed when err is final
+	err   error
+}
+
+func (g *group) exec(ctx context.Context, statement string) error {
+	_, err := g.tx.ExecContext(context.WithoutCancel(ctx), statement)
+	return err
+}

@@ -1,0 +1,54 @@
+package db
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+)
+
+// Outages tells whoever asked for patience whether it was needed.
+type Outages struct{ met atomic.Bool }
+
+// Met tells whether the database was away when it was asked for something.
+func (o *Outages) Met() bool { return o.met.Load() }
+
+// Patiently is for work that somebody was promised: Reads and Writes under the
+// context it returns wait for a database that is away for as long as that lasts,
+// where others give up after a while.
+func Patiently(ctx context.Context) (context.Context, *Outages) {
+	o := &Outages{}
+	return context.WithValue(ctx, patientKey{}, o), o
+}
+
+type patientKey struct{}
+
+// returning is how often a server that is away is asked whether it is back.
+var returning = backoff.Policy{First: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.5}
+
+// patiently does something again as long as the server is away, up to a point.
+func (p *postgres) patiently(ctx context.Context, do func() error) error {
+	promised, _ := ctx.Value(patientKey{}).(*Outages)
+	deadline := time.Now().Add(p.patience)
+	for failures := 1; ; failures++ {
+		err := do()
+		if !isLost(err) {
+			return err
+		}
+		if promised != nil {
+			promised.met.Store(true)
+		} else if time.Now().After(deadline) {
+			return err
+		}
+		if sleep(ctx, returning.Delay(failures)) != nil {
+			return err
+		}
+	}
+}
+
+// impatient does it once.
+func impatient(_ context.Context, do func() error) error { return do() }
+
+// patiently does it: a file is never away.
+func (*sqliteFile) patiently(ctx context.Context, do func() error) error { return impatient(ctx, do) }

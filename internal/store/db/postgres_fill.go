@@ -1,0 +1,213 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// half is the table that is there while a database is being filled.
+const half = "db_filling"
+
+// refuseHalf keeps everybody away from a database that is being filled, or of which
+// that was broken off.
+func (p *postgres) refuseHalf(ctx context.Context, conn *pgx.Conn) error {
+	is, err := p.isHalf(ctx, conn)
+	if err != nil || !is {
+		return err
+	}
+	return fault.New(fault.Conflict, "a backup is being restored into %s, or that was broken off", p.where).
+		WithHint("wait for it; if nobody does it any more, run `luanette restore` again, which begins anew")
+}
+
+func (p *postgres) isHalf(ctx context.Context, conn *pgx.Conn) (is bool, err error) {
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = $1 AND tablename = $2)", p.schema, half).Scan(&is)
+	return is, err
+}
+
+// fill holds a lock while it fills. A table says that it does, so that what a
+// crash leaves is seen for what it is.
+func (p *postgres) fill(ctx context.Context, f func(*Filling) error) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	if err != nil {
+		return p.cannotOpen(err)
+	}
+	lasting := context.WithoutCancel(ctx)
+	defer func() { err = errors.Join(err, conn.Close(lasting)) }()
+	if err := p.lay(ctx, conn); err != nil {
+		return err
+	}
+	if err := p.fillLaid(ctx, f); err != nil {
+		return errors.Join(err, doing("empty the database again", p.empty(lasting, conn)))
+	}
+	_, err = conn.Exec(lasting, "DROP TABLE "+pgx.Identifier{p.schema, half}.Sanitize())
+	return err
+}
+
+// lay makes sure that nobody else fills the database and that nothing is in it, and
+// says that it is being filled.
+func (p *postgres) lay(ctx context.Context, conn *pgx.Conn) error {
+	there, err := p.findSchema(ctx, conn)
+	if err != nil {
+		return err
+	}
+	var ours bool
+	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", p.key("fill")).Scan(&ours); err != nil {
+		return err
+	}
+	if !ours {
+		return fault.New(fault.Conflict, "a backup is being restored into %s", p.where).WithHint("wait for it")
+	}
+	if !there {
+		if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{p.schema}.Sanitize()); err != nil {
+			return p.cannotOpen(err)
+		}
+	}
+	is, err := p.isHalf(ctx, conn)
+	if err == nil && is { // whoever began it has died
+		err = p.empty(ctx, conn)
+	}
+	if err != nil {
+		return err
+	}
+	tables, err := p.tables(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for name := range tables {
+		if !strings.HasPrefix(name, "db_") {
+			return errNotEmpty(p.where)
+		}
+	}
+	if _, err = conn.Exec(ctx, "CREATE TABLE "+pgx.Identifier{p.schema, half}.Sanitize()+" (one BIGINT)"); err != nil {
+		return p.cannotOpen(err)
+	}
+	return nil
+}
+
+// empty removes all tables, last the one that says that they are not all there.
+func (p *postgres) empty(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, "SET client_min_messages = error; DROP SCHEMA IF EXISTS "+pgx.Identifier{p.guestSchema()}.Sanitize()+" CASCADE"); err != nil {
+		return err
+	}
+	tables, err := p.tables(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for name, t := range tables {
+		if name == half {
+			continue
+		}
+		if _, err := conn.Exec(ctx, "DROP TABLE IF EXISTS "+t.id.Sanitize()+" CASCADE"); err != nil {
+			return err
+		}
+	}
+	_, err = conn.Exec(ctx, "DROP TABLE IF EXISTS "+pgx.Identifier{p.schema, half}.Sanitize())
+	return err
+}
+
+func (p *postgres) fillLaid(ctx context.Context, f func(*Filling) error) (err error) {
+	inner := &postgres{config: p.config, where: p.where, most: p.most, filling: true}
+	d, err := open(ctx, inner, Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	conn, err := pgx.ConnectConfig(ctx, p.config.ConnConfig.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	return f(&Filling{DB: d, load: &pgLoad{p: p, conn: conn, begun: map[string]bool{}}})
+}
+
+// pgLoad loads within one transaction.
+type pgLoad struct {
+	p      *postgres
+	conn   *pgx.Conn
+	tables map[string]*pgTable // once it has begun
+	begun  map[string]bool
+}
+
+func (l *pgLoad) columns(ctx context.Context, table string) (_ []string, err error) {
+	if l.tables == nil {
+		if l.tables, err = l.p.tables(ctx, l.conn); err == nil {
+			_, err = l.conn.Exec(ctx, "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0")
+		}
+	}
+	if err != nil || l.tables[table] == nil {
+		return nil, err
+	}
+	return l.tables[table].columns, nil
+}
+
+func (l *pgLoad) rows(ctx context.Context, t Table, next func() ([]any, error)) error {
+	table := l.tables[t.Name]
+	if !l.begun[t.Name] {
+		l.begun[t.Name] = true
+		if _, err := l.conn.Exec(ctx, "DELETE FROM "+table.id.Sanitize()); err != nil {
+			return err
+		}
+	}
+	_, err := l.conn.CopyFrom(ctx, table.id, t.Columns, pgx.CopyFromFunc(func() ([]any, error) {
+		row, err := next()
+		if err != nil || row == nil {
+			return nil, err
+		}
+		for i, column := range t.Columns {
+			row[i] = asType(row[i], table.types[column])
+		}
+		return row, nil
+	}))
+	return err
+}
+
+// asType makes of a value what a column of that type takes, where SQLite knows
+// fewer types.
+func asType(v any, kind string) any {
+	switch v := v.(type) {
+	case int64:
+		switch kind {
+		case "bool":
+			return v != 0
+		case "float8":
+			return float64(v)
+		case "text", "varchar", "numeric":
+			return fmt.Sprint(v)
+		}
+	case float64:
+		if kind == "numeric" {
+			return fmt.Sprint(v)
+		}
+	case string:
+		if kind == "bytea" {
+			return []byte(v)
+		}
+	case []byte:
+		if kind == "text" || kind == "varchar" {
+			return string(v)
+		}
+	}
+	return v
+}
+
+// keep commits, and lets the planner know what there is.
+func (l *pgLoad) keep(ctx context.Context) error {
+	if l.tables == nil {
+		return nil
+	}
+	if _, err := l.conn.Exec(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	for name := range l.begun {
+		if _, err := l.conn.Exec(ctx, "ANALYZE "+l.tables[name].id.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,245 @@
+package db
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+)
+
+const (
+	maxFrame = 7000             // Postgres takes fewer than 8000 bytes at once
+	maxQueue = 4096             // notes that wait while the server is away
+	silence  = 20 * time.Second // after which the connection is tried
+)
+
+// radio is LISTEN and NOTIFY, all topics on one channel of the schema. What is
+// said goes out in batches without waiting for the disk: Postgres lets no two
+// transactions that notify commit at once.
+type radio struct {
+	p       *postgres
+	air     *air
+	channel string
+	ctx     context.Context //nolint:containedctx // of what runs in the background, until close
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	begin   sync.Once // listening
+	speak   sync.Once // sending
+
+	mu      sync.Mutex
+	queue   []note
+	dropped bool          // there was more than fits
+	waiting chan struct{} // holds one when the queue is not empty
+}
+
+func (p *postgres) carrier(heard *air) carrier {
+	ctx, stop := context.WithCancel(context.Background())
+	return &radio{
+		p: p, air: heard, channel: fmt.Sprintf("luanette_%x", uint64(p.key("news"))), //nolint:gosec // its bits are wanted
+		ctx: ctx, stop: stop, waiting: make(chan struct{}, 1),
+	}
+}
+
+func (r *radio) listen() { r.begin.Do(func() { r.work.Go(r.receive) }) }
+
+// receive brings what is said, and connects again whenever it has to.
+func (r *radio) receive() {
+	last := map[string]uint64{}
+	for failures := 0; r.ctx.Err() == nil; failures++ {
+		if failures > 0 && sleep(r.ctx, backoff.Policy{Jitter: 0.5}.Delay(failures)) != nil {
+			return
+		}
+		if r.hearAll(last) {
+			failures = 0
+		}
+		r.air.tune(false)
+	}
+}
+
+// hearAll listens until the connection is gone, and tells whether there was one. Last
+// are the numbers of what was heard before.
+func (r *radio) hearAll(last map[string]uint64) (connected bool) {
+	conn, err := pgx.ConnectConfig(r.ctx, r.p.config.ConnConfig.Copy())
+	if err != nil {
+		return false
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx) // it is gone, or to go
+	}()
+	if _, err := conn.Exec(r.ctx, "LISTEN "+r.channel); err != nil {
+		return false
+	}
+	r.air.tune(true)
+	mail := inbox{parts: map[string][]string{}, last: last}
+	for {
+		ctx, cancel := context.WithTimeout(r.ctx, silence)
+		n, err := conn.WaitForNotification(ctx)
+		quiet := ctx.Err() != nil
+		cancel()
+		switch {
+		case err == nil:
+			r.decode(mail, n.Payload)
+		case r.ctx.Err() != nil, !quiet, conn.Ping(r.ctx) != nil:
+			return true
+		}
+	}
+}
+
+func (r *radio) send(notes ...note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		return
+	}
+	r.speak.Do(func() { r.work.Go(r.transmit) })
+	if len(r.queue)+len(notes) > maxQueue {
+		r.queue, r.dropped = nil, true
+	} else {
+		r.queue = append(r.queue, notes...)
+	}
+	select {
+	case r.waiting <- struct{}{}:
+	default:
+	}
+}
+
+// transmit sends what waits, all of it at once, and the last of it before it
+// ends.
+func (r *radio) transmit() {
+	var count uint64
+	sender := rand.Text()
+	for ending := false; !ending; {
+		select {
+		case <-r.waiting:
+		case <-r.ctx.Done():
+			ending = true
+		}
+		r.mu.Lock()
+		notes, dropped := r.queue, r.dropped
+		r.queue, r.dropped = nil, false
+		r.mu.Unlock()
+		var frames []string
+		if dropped {
+			frames = append(frames, gapFrame)
+		}
+		for _, n := range notes {
+			count++
+			frames = append(frames, encode(sender+"."+strconv.FormatUint(count, 36), n)...)
+		}
+		if len(frames) > 0 {
+			r.deliver(frames)
+		}
+	}
+}
+
+// deliver hands frames to the server, again and again while it is away. One that
+// was only slow to say so may have them twice; who hears them takes each once.
+func (r *radio) deliver(frames []string) {
+	for failures := 1; ; failures++ {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), 2*time.Second)
+		_, err := r.p.all.current().Exec(ctx, `WITH soon AS (SELECT set_config('synchronous_commit', 'off', true))
+			SELECT pg_notify($1, frame) FROM soon, unnest($2::TEXT[]) AS frame`, r.channel, frames)
+		cancel()
+		if err == nil || r.ctx.Err() != nil {
+			return
+		}
+		_ = sleep(r.ctx, backoff.Policy{Jitter: 0.5}.Delay(failures))
+	}
+}
+
+func (r *radio) close() {
+	r.mu.Lock()
+	r.stop()
+	r.mu.Unlock()
+	r.work.Wait()
+}
+
+// gapFrame says that notes were dropped.
+const gapFrame = "gap"
+
+// encode frames a note: its id, which part of how many this is, whether it is
+// text or base64, its topic, the part. Parts of one note are sent together.
+func encode(id string, n note) []string {
+	kind, body := "t", n.payload
+	if len(body) > maxFrame || !utf8.ValidString(body) || strings.ContainsRune(body, 0) {
+		kind, body = "b", base64.RawStdEncoding.EncodeToString([]byte(body))
+	}
+	total := max(1, (len(body)+maxFrame-1)/maxFrame)
+	frames := make([]string, total)
+	for i := range frames {
+		part := body[i*maxFrame : min(len(body), (i+1)*maxFrame)]
+		frames[i] = fmt.Sprintf("%s %d %d %s %s %s", id, i, total, kind, n.topic, part)
+	}
+	return frames
+}
+
+// inbox is what a listener has taken in: parts of notes by their id, and the number
+// of the last note of each sender.
+type inbox struct {
+	parts map[string][]string
+	last  map[string]uint64
+}
+
+// known tells whether the note of an id was brought before: a sender's have rising
+// numbers.
+func (in inbox) known(id string) bool {
+	sender, number := numbered(id)
+	return number <= in.last[sender]
+}
+
+func (in inbox) note(id string) {
+	sender, number := numbered(id)
+	in.last[sender] = number
+}
+
+// numbered takes an id apart.
+func numbered(id string) (sender string, number uint64) {
+	sender, digits, _ := strings.Cut(id, ".")
+	number, _ = strconv.ParseUint(digits, 36, 64) // zero is nobody's
+	return sender, number
+}
+
+// decode takes a frame in, and brings the note when it is the last of one.
+// What it cannot read is not from us.
+func (r *radio) decode(in inbox, frame string) {
+	if frame == gapFrame {
+		r.air.gap()
+		return
+	}
+	field := strings.SplitN(frame, " ", 6)
+	if len(field) != 6 {
+		return
+	}
+	id, kind, topic, body := field[0], field[3], field[4], field[5]
+	if in.known(id) {
+		return
+	}
+	if field[2] != "1" {
+		in.parts[id] = append(in.parts[id], body)
+		if field[2] != strconv.Itoa(len(in.parts[id])) {
+			return
+		}
+		body = strings.Join(in.parts[id], "")
+		delete(in.parts, id)
+	}
+	in.note(id)
+	if kind == "b" {
+		raw, err := base64.RawStdEncoding.DecodeString(body)
+		if err != nil {
+			return
+		}
+		body = string(raw)
+	}
+	r.air.hear(note{topic, body})
+}

@@ -1,0 +1,275 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+var rows = fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up\nCREATE TABLE r (v TEXT PRIMARY KEY);")}}
+
+// table opens a database of a server that may be stopped, with one table.
+func table(t *testing.T, url string) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, db.Options{Patience: clocktest.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func insert(ctx context.Context, d *db.DB, v string) error {
+	return d.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO r (v) VALUES ($1)", v)
+		return err
+	})
+}
+
+func stored(t *testing.T, d *db.DB) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		all, err := db.All(t.Context(), tx, func(row db.Scanner) (v string, err error) { return v, row.Scan(&v) }, "SELECT v FROM r")
+		for _, v := range all {
+			found[v] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// While many write, the server is restarted, orderly and by a crash. A write
+// that returned nil is there, one that failed is not, and none is there twice
+// (its key would not let it); at most a few may say that they do not know.
+func TestPostgresRestarts(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d := table(t, server.URL)
+	const writers = 8
+	var done [writers]map[string]error
+	var written atomic.Int64
+	progress := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for w := range writers {
+		done[w] = map[string]error{}
+		all.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				v := fmt.Sprint(w, "-", i)
+				done[w][v] = insert(context.WithoutCancel(ctx), d, v)
+				written.Add(1)
+				select {
+				case progress <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for _, how := range []string{"fast", "immediate", "fast"} {
+		for range 50 {
+			<-progress
+		}
+		server.Stop(t, how)
+		server.Start(t)
+	}
+	stop()
+	all.Wait()
+	there := stored(t, d)
+	unknown := 0
+	for _, results := range done {
+		for v, err := range results {
+			switch {
+			case err == nil && !there[v]:
+				t.Errorf("%s was acknowledged and is lost", v)
+			case errors.Is(err, db.ErrUnknown):
+				unknown++
+			case err != nil:
+				t.Errorf("%s: %v", v, err)
+			}
+		}
+	}
+	if unknown > writers {
+		t.Errorf("%d of %d writes do not know their outcome", unknown, written.Load())
+	}
+	t.Logf("%d writes, %d of unknown outcome", written.Load(), unknown)
+}
+
+func TestPostgresThatIsAway(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d := table(t, server.URL)
+	server.Stop(t, "fast")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := insert(ctx, d, "called off"); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled write = %v", err)
+	}
+	_, err := db.Open(t.Context(), server.URL, db.Options{})
+	if fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "Postgres runs at") {
+		t.Errorf("Open = %v, hint %q", err, fault.HintOf(err))
+	}
+	waiting := make(chan error, 2)
+	go func() { waiting <- insert(t.Context(), d, "patient") }()
+	go func() { waiting <- d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }) }()
+	server.Start(t)
+	for range 2 {
+		if err := <-waiting; err != nil {
+			t.Errorf("what waited for the server: %v", err)
+		}
+	}
+}
+
+func one(ctx context.Context, tx *db.Tx) error {
+	var n int
+	return tx.QueryRow(ctx, "SELECT 1").Scan(&n)
+}
+
+// Who was promised something waits longer than others do, and knows that it did.
+func TestPatiently(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
+		t.Fatal(err)
+	}
+	patient, outages := db.Patiently(t.Context())
+	if err := insert(patient, d, "before"); err != nil || outages.Met() {
+		t.Errorf("nothing is away: %v, met %t", err, outages.Met())
+	}
+	server.Stop(t, "immediate")
+	for what, err := range map[string]error{
+		"write": insert(t.Context(), d, "impatient"),
+		"read":  d.Read(t.Context(), func(tx *db.Tx) error { return one(t.Context(), tx) }),
+	} {
+		if fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("%s without patience = %v", what, err)
+		}
+	}
+	waiting := make(chan error, 2)
+	go func() { waiting <- insert(patient, d, "patient") }()
+	go func() { waiting <- d.Read(patient, func(tx *db.Tx) error { return one(patient, tx) }) }()
+	for !outages.Met() {
+		runtime.Gosched()
+	}
+	server.Start(t)
+	for range 2 {
+		if err := <-waiting; err != nil {
+			t.Errorf("with patience: %v", err)
+		}
+	}
+	if got := stored(t, d); len(got) != 2 || got["impatient"] {
+		t.Errorf("stored %v", got)
+	}
+	ended, cancel := context.WithCancel(patient)
+	cancel()
+	if err := insert(ended, d, "called off"); !errors.Is(err, context.Canceled) {
+		t.Errorf("patience ends with its context: %v", err)
+	}
+}
+
+// A listener hears of the gap and then what others say, also those of another
+// node.
+func TestPostgresListenersComeBack(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartServer(t)
+	here, there := table(t, server.URL), table(t, server.URL)
+	ctx, cancel := context.WithCancel(t.Context())
+	heard := make(chan db.News, 10)
+	var all sync.WaitGroup
+	all.Go(func() { _ = here.Listen(ctx, "x", func(n db.News) { heard <- n }) })
+	defer all.Wait()
+	defer cancel()
+	expect := func(want db.News) {
+		t.Helper()
+		if got := <-heard; got != want {
+			t.Errorf("heard %+v, want %+v", got, want)
+		}
+	}
+	expect(db.News{Missed: true})
+	if err := there.Notify(ctx, "x", "before"); err != nil {
+		t.Fatal(err)
+	}
+	expect(db.News{Payload: "before"})
+	server.Stop(t, "fast")
+	server.Start(t)
+	expect(db.News{Missed: true})
+	if err := there.Notify(ctx, "x", "after"); err != nil {
+		t.Fatal(err)
+	}
+	expect(db.News{Payload: "after"})
+}
+
+func TestPostgresRefusesOddText(t *testing.T) {
+	t.Parallel()
+	d := table(t, dbtest.Postgres(t))
+	for _, v := range []string{"zero\x00", "broken \xff"} {
+		if err := insert(t.Context(), d, v); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
+			t.Errorf("insert %q = %v, want invalid_params with a hint", v, err)
+		}
+	}
+}
+
+// What Options.Hardship promises: functions that rely on running once are found.
+func TestHardship(t *testing.T) {
+	t.Parallel()
+	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{Hardship: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
+		t.Fatal(err)
+	}
+	var runs []string
+	err = d.Write(t.Context(), func(tx *db.Tx) error {
+		run := "began"
+		for _, v := range []string{"one", "two"} {
+			if _, err := tx.Exec(t.Context(), "INSERT INTO r (v) VALUES ($1)", v); err != nil {
+				runs = append(runs, run)
+				return err
+			}
+			run = v
+		}
+		runs = append(runs, run)
+		return nil
+	})
+	if want := []string{"began", "one", "two", "two"}; err != nil || !slices.Equal(runs, want) || len(stored(t, d)) != 2 {
+		t.Errorf("it got as far as %q, want %q; %v, rows %v", runs, want, err, stored(t, d))
+	}
+}
+
+// A pool that could not serve everybody who waits for the other is refused.
+func TestTooFewConnections(t *testing.T) {
+	t.Parallel()
+	if d, err := db.Open(t.Context(), "postgres:///x?host=/nowhere&pool_max_conns=3", db.Options{}); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "pool_max_conns=4") {
+		t.Errorf("Open = %v, %v", d, err)
+	}
+}

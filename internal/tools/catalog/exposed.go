@@ -1,0 +1,209 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Exposure says which tools of a namespace show at the hub. The zero value shows
+// none.
+type Exposure struct {
+	All   bool
+	Names []string // only these, by the names they show under or their owner's; ignored with All
+	// Prefixes lead to this namespace: its tools whose names begin so show too, and
+	// under their own names. Of several prefixes the longest counts.
+	Prefixes []string
+}
+
+func (e Exposure) equal(other Exposure) bool {
+	return e.All == other.All && slices.Equal(e.Names, other.Names) && slices.Equal(e.Prefixes, other.Prefixes)
+}
+
+func (e Exposure) includes(info *tool.Info) bool {
+	return e.All || slices.Contains(e.Names, info.Name) || info.Original != "" && slices.Contains(e.Names, info.Original)
+}
+
+// Expose sets which tools of a namespace show at the hub. It may be said before
+// the namespace exists, and again at no cost.
+func (c *Catalog) Expose(namespace string, e Exposure) {
+	var tell []func()
+	c.mu.Lock()
+	if !e.equal(c.exposure[namespace]) {
+		c.exposure[namespace] = Exposure{All: e.All, Names: slices.Clone(e.Names), Prefixes: slices.Clone(e.Prefixes)}
+		tell = c.republish()
+	}
+	c.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+}
+
+// Pin makes tools favourites, by any name they have: they show at the hub whatever
+// else does.
+func (c *Catalog) Pin(names []string) {
+	c.mu.Lock()
+	c.pinned = map[string]bool{}
+	for _, name := range names {
+		c.pinned[strings.TrimPrefix(name, "mcp.")] = true
+	}
+	tell := c.republish()
+	c.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+}
+
+// republish makes the picture anew after what shows of it has changed; mu is held.
+func (c *Catalog) republish() (tell []func()) {
+	old := c.view.Load()
+	if old.names == nil { // nothing was read yet
+		return nil
+	}
+	v := *old
+	_, tell = c.publish(old, &v)
+	return tell
+}
+
+// exposed is what of a view shows at the hub.
+type exposed struct {
+	tools  []tool.Info
+	refs   map[string]tool.Ref
+	pinned map[string]bool // names of favourites
+	hash   string
+}
+
+// expose picks and renames: our own tools as they are, others as exposure says.
+func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, names *names) exposed {
+	x := exposed{refs: map[string]tool.Ref{}, pinned: map[string]bool{}}
+	all := sha256.New()
+	for i := range v.tools {
+		info := &v.tools[i]
+		name, bare := v.called(info, names)
+		favourite := len(pinned) > 0 && (pinned[name] || pinned[info.Ref.String()])
+		if info.Space != "" && !bare && !favourite && !exposure[info.Space].includes(info) {
+			continue
+		}
+		if favourite {
+			x.pinned[name] = true
+			all.Write([]byte("pinned"))
+		}
+		shown := v.find(info.Ref).show(name)
+		all.Write(shown.sum[:])
+		all.Write([]byte(name))
+		x.refs[name] = info.Ref
+		x.tools = append(x.tools, shown.info)
+	}
+	slices.SortFunc(x.tools, func(a, b tool.Info) int { return cmp.Compare(a.Name, b.Name) })
+	x.hash = hex.EncodeToString(all.Sum(nil)[:16])
+	return x
+}
+
+// called is the name that a tool shows under; bare tells that its own leads to it.
+func (v *view) called(info *tool.Info, names *names) (name string, bare bool) {
+	bare = v.bare(info)
+	if _, taken := names.byName[info.Name]; bare && !taken {
+		return info.Name, true
+	}
+	return names.byRef[info.Ref], bare
+}
+
+// showing is how a tool shows at the hub.
+type showing struct {
+	name string
+	info tool.Info
+	sum  [sha256.Size]byte // of its definition
+}
+
+// show is how the tool shows under a name. It is kept: a tool shows under one as a
+// rule.
+func (e *entry) show(name string) *showing {
+	if known := e.shown.Load(); known != nil && known.name == name {
+		return known
+	}
+	s := &showing{name, renamed(e.info, name), digest(&e.info)}
+	e.shown.Store(s)
+	return s
+}
+
+// renamed is info under the name it is exposed by. Of its definition nothing but
+// the name changes.
+func renamed(info tool.Info, name string) tool.Info {
+	if info.Raw != nil && info.Name != name {
+		info.Raw = wire.SetText(info.Raw, "name", name)
+	}
+	info.Ref = tool.Ref{Name: name}
+	return info
+}
+
+// Exposed is what the hub shows of a catalog: our own tools and the exposed ones
+// of others, under names that every client accepts.
+type Exposed struct{ catalog *Catalog }
+
+// Exposed is the catalog as the hub shows it.
+func (c *Catalog) Exposed() Exposed { return Exposed{c} }
+
+// Tools lists what is exposed, by name.
+func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
+	v := x.catalog.refresh(ctx)
+	shown := v.exposed
+	who := principal.Of(ctx)
+	hides := x.catalog.hidden(who)
+	if who.Admin() && !who.Narrowed() && hides == nil {
+		return shown.tools, nil
+	}
+	var list []tool.Info
+	for _, info := range shown.tools {
+		if ref := shown.refs[info.Name]; x.catalog.granted(who, ref) && v.shows(ref, hides) {
+			list = append(list, info)
+		}
+	}
+	return list, nil
+}
+
+// Call runs a tool by its exposed name.
+func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	ref, ok := x.catalog.view.Load().exposed.refs[call.Ref.Name]
+	if !ok {
+		v := x.catalog.refresh(ctx)
+		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
+			if err := x.catalog.Withheld(ctx, call.Ref.Name); err != nil {
+				call.Ref, _ = written(call.Ref.Name)
+				return tool.Result{}, x.catalog.turnAway(ctx, call, err)
+			}
+			return tool.Result{}, x.catalog.seen(ctx, v).unexposed(call.Ref.Name)
+		}
+	}
+	call.Ref = ref
+	return x.catalog.Call(ctx, call)
+}
+
+// Pinned tells whether an exposed name is a favourite's.
+func (x Exposed) Pinned(name string) bool { return x.catalog.view.Load().exposed.pinned[name] }
+
+// Hash changes exactly when the exposed definitions or their names do.
+func (x Exposed) Hash(ctx context.Context) string { return x.catalog.refresh(ctx).exposed.hash }
+
+// Watch calls changed whenever Hash has become another, until stop is called. It
+// is called without locks, and must not block.
+func (x Exposed) Watch(changed func()) (stop func()) {
+	c := x.catalog
+	key := &changed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watchers[key] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, key)
+	}
+}
+
+var _ tool.Source = Exposed{}

@@ -1,0 +1,65 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fair"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// gate lets so many of a namespace's calls through at a time, the others in turn:
+// one of each who waits, so that nobody's thousand calls stand before another's one.
+type gate struct {
+	turns *fair.Turns
+	rates fair.Rates
+	space string
+	limit atomic.Int64
+	rate  atomic.Int64 // calls a minute; zero lets any number through
+}
+
+// newGate makes the gate of a namespace. Our own tools, which have none, are not
+// counted; elsewhere a bound may be set later where there is none now.
+func newGate(space string, l Limits) *gate {
+	g := &gate{turns: fair.NewTurns(0, 0), space: space}
+	if space != "" {
+		g.turns = fair.NewTurns(math.MaxInt, l.Queue)
+		g.set(l)
+	}
+	return g
+}
+
+// set changes how much is let through.
+func (g *gate) set(l Limits) {
+	concurrent := l.Concurrent
+	if concurrent < 0 {
+		concurrent = math.MaxInt
+	}
+	g.limit.Store(int64(concurrent))
+	g.rate.Store(int64(l.Rate))
+	g.turns.SetLimit(concurrent)
+}
+
+// enter returns nil once there is room; leave must follow. It gives up when ctx
+// is done, and at once when too many wait.
+func (g *gate) enter(ctx context.Context) error {
+	if rate := int(g.rate.Load()); rate > 0 {
+		if after, ok := g.rates.Take("", rate, time.Now()); !ok {
+			return principal.Exceeded{What: "calls", Of: "the upstream " + g.space, Most: rate, Per: "minute", After: after}.Fault()
+		}
+	}
+	err := g.turns.Enter(ctx, principal.Of(ctx).ID)
+	if errors.Is(err, fair.ErrFull) {
+		return fault.New(fault.Limit, "%d calls run and %d wait", g.limit.Load(), g.turns.Waiting()).
+			WithHint("try again when some have finished, or raise the namespace's limit")
+	}
+	return err
+}
+
+func (g *gate) leave() { g.turns.Leave() }
+
+func (g *gate) waiting() int { return g.turns.Waiting() }

@@ -1,0 +1,181 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// glance is a schema of the plain kind most tools have: types, properties,
+// required ones, listed values. Arguments that fit it are seen to fit by reading
+// them once, without decoding; about all others it says nothing, and they are
+// checked in full. So it must be strict where it is unsure, and needs to know
+// little. A nil glance fits nothing.
+type glance struct {
+	kinds    jsonKind
+	values   []json.RawMessage // of enum
+	members  map[string]*glance
+	required []string
+	closed   bool // no other members
+	items    *glance
+}
+
+// jsonKind is a set of JSON types.
+type jsonKind uint8
+
+const (
+	kindString jsonKind = 1 << iota
+	kindNumber
+	kindInteger
+	kindBoolean
+	kindNull
+	kindObject
+	kindArray
+	kindAny jsonKind = 1<<7 - 1
+)
+
+var kinds = map[string]jsonKind{
+	"string": kindString, "number": kindNumber | kindInteger, "integer": kindInteger,
+	"boolean": kindBoolean, "null": kindNull, "object": kindObject, "array": kindArray,
+}
+
+// remarks are keywords that ask nothing of a value. format is one of them here.
+var remarks = []string{
+	"description", "title", "default", "examples", "format", "$schema", "$comment", "deprecated", "readOnly", "writeOnly",
+}
+
+// glanceAt reads a schema; nil when it is not of the plain kind.
+func glanceAt(schema json.RawMessage) *glance {
+	if !wire.IsObject(schema) {
+		return nil
+	}
+	g := &glance{kinds: kindAny}
+	plain := true
+	wire.Each(schema, func(keyword string, value json.RawMessage) bool {
+		plain = g.learn(keyword, value)
+		return plain
+	})
+	if !plain {
+		return nil
+	}
+	return g
+}
+
+// learn takes in one keyword; false when it is not a plain one.
+func (g *glance) learn(keyword string, value json.RawMessage) bool {
+	ok := true
+	switch keyword {
+	case "type":
+		g.kinds, ok = kindsOf(value)
+	case "enum":
+		g.values, ok = wire.Items(value)
+	case "required":
+		ok = json.Unmarshal(value, &g.required) == nil && len(g.required) < 64
+	case "properties":
+		g.members = map[string]*glance{}
+		wire.Each(value, func(name string, schema json.RawMessage) bool {
+			g.members[name] = glanceAt(schema) // nil: a full check, should it be given
+			return true
+		})
+	case "additionalProperties":
+		g.closed = string(value) == "false"
+		ok = g.closed || string(value) == "true" || string(value) == "{}"
+	case "items":
+		g.items = glanceAt(value)
+		ok = g.items != nil
+	default:
+		ok = slices.Contains(remarks, keyword)
+	}
+	return ok
+}
+
+func kindsOf(value json.RawMessage) (jsonKind, bool) {
+	if name, ok := wire.Text(value); ok {
+		return kinds[name], kinds[name] != 0
+	}
+	items, ok := wire.Items(value)
+	set := jsonKind(0)
+	for _, item := range items {
+		name, _ := wire.Text(item)
+		ok = ok && kinds[name] != 0
+		set |= kinds[name]
+	}
+	return set, ok && set != 0
+}
+
+// fits tells whether a valid JSON text surely fits.
+func (g *glance) fits(value json.RawMessage) bool {
+	if g == nil {
+		return false
+	}
+	value = bytes.TrimSpace(value)
+	k := kindOf(value)
+	if g.kinds&k == 0 || g.values != nil && !g.lists(value) {
+		return false
+	}
+	switch k {
+	case kindObject:
+		return g.fitsObject(value)
+	case kindArray:
+		return g.fitsArray(value)
+	default:
+		return true
+	}
+}
+
+func (g *glance) fitsObject(object json.RawMessage) bool {
+	fits, found := true, uint64(0)
+	wire.Each(object, func(name string, value json.RawMessage) bool {
+		member, known := g.members[name]
+		switch {
+		case known:
+			fits = member.fits(value)
+		case g.closed:
+			fits = false
+		}
+		if i := slices.Index(g.required, name); i >= 0 {
+			found |= 1 << i
+		}
+		return fits
+	})
+	return fits && found == 1<<len(g.required)-1
+}
+
+func (g *glance) fitsArray(array json.RawMessage) bool {
+	if g.items == nil {
+		return true
+	}
+	items, ok := wire.Items(array)
+	return ok && !slices.ContainsFunc(items, func(item json.RawMessage) bool { return !g.items.fits(item) })
+}
+
+func (g *glance) lists(value json.RawMessage) bool {
+	return slices.ContainsFunc(g.values, func(v json.RawMessage) bool { return bytes.Equal(v, value) })
+}
+
+// kindOf tells a value's type by how it begins. A number that may or may not be
+// an integer is none for sure.
+func kindOf(value json.RawMessage) jsonKind {
+	if len(value) == 0 {
+		return 0
+	}
+	switch value[0] {
+	case '"':
+		return kindString
+	case '{':
+		return kindObject
+	case '[':
+		return kindArray
+	case 't', 'f':
+		return kindBoolean
+	case 'n':
+		return kindNull
+	}
+	if strings.ContainsAny(string(value), ".eE") {
+		return kindNumber
+	}
+	return kindInteger
+}

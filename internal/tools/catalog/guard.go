@@ -1,0 +1,196 @@
+package catalog
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// Limits are the bounds of one namespace.
+type Limits struct {
+	// Concurrent is how many calls may run at a time; the others wait in the order
+	// they came. Zero means 64, below zero any number.
+	Concurrent int
+	// Queue is how many may wait; more are refused. Zero means 1024.
+	Queue int
+	// Rate is how many calls a minute there may be; more are refused. Zero means any
+	// number.
+	Rate int
+	// Failures in a row, of the connection and not of tools, after which calls are
+	// refused without trying. Zero means 5, below zero never.
+	Failures int
+	// Rest is how long they are refused before one is tried again. Zero means 5 s.
+	Rest time.Duration
+}
+
+func (l Limits) filled() Limits {
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&l.Concurrent, 64}, {&l.Queue, 1024}, {&l.Failures, 5}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	if l.Rest <= 0 {
+		l.Rest = 5 * time.Second
+	}
+	return l
+}
+
+// gear is what a namespace keeps as long as it exists: counters, gate, breaker.
+type gear struct {
+	space    string
+	limits   Limits
+	counters counters
+	gate     *gate
+	breaker  atomic.Pointer[breaker] // nil: never opens
+}
+
+func newGear(space string, limits func(string) Limits) *gear {
+	g := &gear{space: space, limits: Limits{Concurrent: -1, Failures: -1}}
+	if space != "" {
+		g.limits = limits(space).filled()
+	}
+	g.gate = newGate(space, g.limits)
+	g.reset()
+	return g
+}
+
+// reset puts a new, closed breaker in place.
+func (g *gear) reset() {
+	if g.limits.Failures > 0 {
+		g.breaker.Store(newBreaker(g.limits.Failures, g.limits.Rest))
+	}
+}
+
+func (g *gear) read() Stats {
+	s := Stats{
+		Namespace: g.space,
+		Calls:     g.counters.calls.Load(),
+		Errors:    g.counters.errors.Load(),
+		InFlight:  int(g.counters.inFlight.Load()),
+		Waiting:   g.gate.waiting(),
+		Max:       time.Duration(g.counters.took.longest.Load()),
+	}
+	q := g.counters.took.quantiles(0.5, 0.9, 0.99)
+	s.P50, s.P90, s.P99 = q[0], q[1], q[2]
+	if last := g.counters.lastTool.Load(); last != nil {
+		s.LastTool, s.LastCall = *last, time.Unix(0, g.counters.lastCall.Load())
+	}
+	if b := g.breaker.Load(); b != nil && b.resting() {
+		s.Open, s.RetryAt = true, b.retryAt()
+	}
+	return s
+}
+
+// Recovered says that a namespace is well again, so that calls need not wait
+// until one is tried: a reconnected upstream is known to work.
+func (c *Catalog) Recovered(namespace string) {
+	if s := c.view.Load().shelves[namespace]; s != nil {
+		s.gear.reset()
+	}
+}
+
+// Relimit asks for the limits of every namespace again: how many calls may run, and
+// how many there may be a minute. Calls under way go on.
+func (c *Catalog) Relimit() {
+	for space, s := range c.view.Load().shelves {
+		if space != "" {
+			s.gear.gate.set(c.limits(space).filled())
+		}
+	}
+}
+
+// permit is a call's place within its namespace's limits.
+type permit struct {
+	gear    *gear
+	breaker *breaker // nil: none
+	era     uint64   // of the breaker
+}
+
+// enter keeps the namespace's limits. A breaker that is open refuses at once, before
+// the call waits for its turn; one that opens meanwhile refuses after. The permit's
+// leave must follow.
+func (g *gear) enter(ctx context.Context, ref tool.Ref) (p permit, err error) {
+	p = permit{gear: g, breaker: g.breaker.Load()}
+	if p.breaker != nil && p.breaker.resting() {
+		return p, refused(ref, p.breaker)
+	}
+	if err := g.gate.enter(ctx); err != nil {
+		return p, fault.Wrap(fault.CodeOf(err), err, "call %s", ref)
+	}
+	if p.breaker != nil {
+		var allowed bool
+		if p.era, allowed = p.breaker.allow(); !allowed {
+			g.gate.leave()
+			return p, refused(ref, p.breaker)
+		}
+	}
+	return p, nil
+}
+
+// leave tells the breaker how the call went, and gives the place back.
+func (p *permit) leave(ctx context.Context, err error) {
+	defer p.gear.gate.leave()
+	switch {
+	case p.breaker == nil:
+	case err != nil && ctx.Err() != nil:
+		p.breaker.calledOff(p.era)
+	default:
+		p.breaker.done(p.era, err)
+	}
+}
+
+// Through is where a call goes that somebody else carries out.
+type Through func(ctx context.Context, call tool.Call) (tool.Result, error)
+
+// Limited lets a call go through that takes another way to its tool, by the same
+// limits as all others.
+func (c *Catalog) Limited(ctx context.Context, call tool.Call, through Through) (tool.Result, error) {
+	s := c.shelf(ctx, call.Ref.Space)
+	if s == nil {
+		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
+	}
+	return c.limited(ctx, s.gear, call, through)
+}
+
+// limited has a call carried out within all that bounds how much may be called. It
+// keeps nothing of through, which costs a call no memory then.
+func (c *Catalog) limited(ctx context.Context, g *gear, call tool.Call, through Through) (result tool.Result, err error) {
+	if c.toll != nil && call.Ref.Space != "" { // a call of our own that waits for another's would wait for itself
+		over, err := c.toll(ctx, call.Ref)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		defer over()
+	}
+	p, err := g.enter(ctx, call.Ref)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer func() { p.leave(ctx, err) }()
+	return c.deliver(ctx, call, through)
+}
+
+// shelf is that of a namespace, or nil when there is none of that name.
+func (c *Catalog) shelf(ctx context.Context, namespace string) *shelf {
+	if s := c.view.Load().shelves[namespace]; s != nil {
+		return s
+	}
+	return c.refresh(ctx).shelves[namespace]
+}
+
+// refused says that the namespace rests and until when.
+func refused(ref tool.Ref, b *breaker) error {
+	if wait := time.Until(b.retryAt()); wait > 0 {
+		wait = wait.Round(100 * time.Millisecond)
+		return fault.New(fault.Unavailable, "call %s: %s failed too often in a row", ref, ref.Space).
+			WithHint("it is tried again in %v; mcp_status tells what is wrong with it", wait)
+	}
+	return fault.New(fault.Unavailable, "call %s: %s failed too often in a row and is being tried again", ref, ref.Space).
+		WithHint("try again in a moment; mcp_status tells what is wrong with it")
+}

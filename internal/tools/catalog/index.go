@@ -1,0 +1,202 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// field is a part of a tool's definition that is searched. A word in a telling
+// and short field weighs more than one in a long description.
+type field struct {
+	weight float32 // of one word in a field of ordinary length
+	length float32 // how many words are ordinary
+	slope  float32 // 0: length does not matter; 1: a field twice as long halves the weight
+}
+
+// The fields, by how much they tell. Ordinary lengths are constants rather than
+// averages of what is indexed, so that the weight of a tool's words never depends
+// on its neighbours and can be computed once.
+var (
+	fieldName      = field{weight: 5, length: 3, slope: 0.5}
+	fieldSpace     = field{weight: 2, length: 1}
+	fieldTitle     = field{weight: 2.5, length: 4, slope: 0.5}
+	fieldText      = field{weight: 1, length: 25, slope: 0.7}
+	fieldParam     = field{weight: 1.2, length: 6, slope: 0.6}
+	fieldParamText = field{weight: 0.4, length: 40, slope: 0.7}
+)
+
+// saturation is BM25's k1: how soon more of the same word stops to count.
+const saturation = float32(1.2)
+
+// Bounds of what is read of a tool.
+const (
+	longestText   = 4096 // bytes of a description
+	longestSchema = 256 << 10
+	deepestSchema = 4
+	mostParams    = 256
+)
+
+// index is the searchable form of one namespace's tools: for every word the
+// tools that contain it with the weight it has there. It is never changed.
+type index struct {
+	words    []string            // sorted
+	postings [][]posting         // of each word
+	joined   []string            // per tool: its name as one lower-case word
+	related  map[string][]string // words that mean about the same here
+}
+
+// posting is one tool that contains a word. weight is BM25's term weight, its
+// saturation included, lacking only the word's rarity.
+type posting struct {
+	tool   uint32
+	weight float32
+}
+
+// newIndex reads the tools' definitions, which takes tens of microseconds each.
+func newIndex(tools []tool.Info) *index {
+	b := builder{ids: map[string]uint32{}, related: map[string][]string{}}
+	x := &index{joined: make([]string, len(tools))}
+	for i := range tools {
+		x.joined[i] = b.tool(uint32(i), &tools[i])
+	}
+	x.related = b.related
+	x.words = slices.Sorted(maps.Keys(b.ids))
+	x.postings = make([][]posting, len(x.words))
+	for i, word := range x.words {
+		x.postings[i] = b.postings[b.ids[word]]
+	}
+	return x
+}
+
+// builder collects postings word by word.
+type builder struct {
+	ids      map[string]uint32
+	postings [][]posting
+	weights  []float32 // of each word in the tool being read
+	touched  []uint32  // words of the tool being read
+	field    []uint32  // words of the field being read
+	related  map[string][]string
+}
+
+// tool indexes one tool and returns its joined name.
+func (b *builder) tool(n uint32, info *tool.Info) string {
+	joined := b.name(info.Name)
+	b.text(fieldSpace, info.Space)
+	b.text(fieldTitle, info.Title)
+	b.text(fieldText, cut(info.Description, longestText))
+	names, texts := parameters(info.Input, b.relate)
+	b.text(fieldParam, names)
+	b.text(fieldParamText, cut(texts, longestText))
+	for _, id := range b.touched {
+		w := b.weights[id]
+		b.postings[id] = append(b.postings[id], posting{n, w * (saturation + 1) / (saturation + w)})
+		b.weights[id] = 0
+	}
+	b.touched = b.touched[:0]
+	return joined
+}
+
+// name indexes a tool's name, both as its words and as the one word that people
+// type who leave the separators out.
+func (b *builder) name(name string) string {
+	var joined strings.Builder
+	parts := 0
+	words(name, func(word string) {
+		joined.WriteString(word)
+		b.field = append(b.field, b.id(stem(word)))
+		parts++
+	})
+	whole := joined.String()
+	if parts > 1 && len(whole) <= longestWord {
+		b.add(b.id(whole), fieldName.weight)
+	}
+	b.close(fieldName)
+	return whole
+}
+
+func (b *builder) text(f field, text string) {
+	words(text, func(word string) { b.field = append(b.field, b.id(stem(word))) })
+	b.close(f)
+}
+
+// close weighs the words of the field that was read, now that its length is known.
+func (b *builder) close(f field) {
+	weight := f.weight / (1 - f.slope + f.slope*float32(len(b.field))/f.length)
+	for _, id := range b.field {
+		b.add(id, weight)
+	}
+	b.field = b.field[:0]
+}
+
+func (b *builder) add(id uint32, weight float32) {
+	if b.weights[id] == 0 {
+		b.touched = append(b.touched, id)
+	}
+	b.weights[id] += weight
+}
+
+func (b *builder) id(word string) uint32 {
+	id, known := b.ids[word]
+	if !known {
+		id = uint32(len(b.postings))
+		b.ids[strings.Clone(word)] = id
+		b.postings = append(b.postings, nil)
+		b.weights = append(b.weights, 0)
+	}
+	return id
+}
+
+// schemaText is what of a schema is searched.
+type schemaText struct {
+	Description string                     `json:"description"`
+	Properties  map[string]json.RawMessage `json:"properties"`
+	Items       json.RawMessage            `json:"items"`
+}
+
+// parameters collects the names and the descriptions of a tool's parameters,
+// nested ones included, as two texts, and shows each to see. Schemas beyond bounds
+// give less text.
+func parameters(schema json.RawMessage, see func(name, description string)) (names, texts string) {
+	if len(schema) > longestSchema {
+		return "", ""
+	}
+	var n, t strings.Builder
+	left := mostParams
+	var walk func(raw json.RawMessage, depth int)
+	walk = func(raw json.RawMessage, depth int) {
+		var s schemaText
+		if depth > deepestSchema || len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &s) != nil {
+			return
+		}
+		if depth > 0 {
+			t.WriteString(s.Description)
+			t.WriteByte(' ')
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			if left--; left < 0 {
+				return
+			}
+			n.WriteString(name)
+			n.WriteByte(' ')
+			if description, ok := wire.GetText(s.Properties[name], "description"); ok {
+				see(name, description)
+			}
+			walk(s.Properties[name], depth+1)
+		}
+		walk(s.Items, depth+1)
+	}
+	walk(schema, 0)
+	return n.String(), t.String()
+}
+
+func cut(text string, limit int) string {
+	if len(text) > limit {
+		return text[:limit]
+	}
+	return text
+}

@@ -1,0 +1,210 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+const (
+	mostSuggestions = 3
+	mostListed      = 30 // names in the list of what there is
+)
+
+// Resolve finds the tool that name stands for: "tool" for our own, "space.tool",
+// the exposed "space__tool", or a script's "mcp.space.tool". The error is a
+// tool_not_found that suggests others.
+func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
+	v := c.view.Load()
+	e := v.resolve(name)
+	if e == nil || !c.sees(ctx, e.info.Ref) {
+		v = c.seen(ctx, c.refresh(ctx))
+		e = v.resolve(name)
+	}
+	if e == nil {
+		if err := c.Withheld(ctx, name); err != nil {
+			return tool.Info{}, err
+		}
+		ref := v.guess(name)
+		if err := v.astray(name); err != nil && ref.Space == "" {
+			return tool.Info{}, err
+		}
+		return tool.Info{}, v.missing(ref)
+	}
+	return e.info, nil
+}
+
+func (v *view) resolve(name string) *entry {
+	for _, spelling := range []string{name, strings.TrimPrefix(name, "mcp.")} {
+		if ref, ok := v.names[spelling]; ok {
+			return v.find(ref)
+		}
+	}
+	if r, ok := v.lead(name); ok {
+		return v.find(tool.Ref{Space: r.space, Name: name})
+	}
+	return nil
+}
+
+// guess reads an unknown name as well as it can be, for the sake of the error:
+// what stands before a separator is a namespace if there is one of that name.
+func (v *view) guess(name string) tool.Ref {
+	name = strings.TrimPrefix(name, "mcp.")
+	for _, separator := range []string{".", "__", "/", ":"} {
+		space, rest, found := strings.Cut(name, separator)
+		if found && (separator == "." || v.shelves[space] != nil) {
+			return tool.Ref{Space: space, Name: rest}
+		}
+	}
+	return tool.Ref{Name: name}
+}
+
+// missingTool is what programs get to know about a tool that is not there.
+type missingTool struct {
+	Tool       string   `json:"tool"`
+	DidYouMean []string `json:"did_you_mean,omitempty"`
+	Available  []string `json:"available,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// missing says that there is no such tool, what may have been meant and what
+// there is instead.
+func (v *view) missing(ref tool.Ref) error {
+	d := missingTool{Tool: ref.String(), DidYouMean: v.suggest(ref)}
+	var hint strings.Builder
+	if len(d.DidYouMean) > 0 {
+		fmt.Fprintf(&hint, "did you mean %s? ", strings.Join(d.DidYouMean, " or "))
+	}
+	msg := fmt.Sprintf("no tool %q", ref)
+	if s := v.shelves[ref.Space]; s != nil {
+		d.Available = s.first()
+		fmt.Fprintf(&hint, "%s: %s", s.heading(), listed(d.Available, len(s.tools)))
+	} else {
+		msg += fmt.Sprintf(": there is no namespace %q", ref.Space)
+		for _, name := range v.spaces {
+			if name != "" {
+				d.Namespaces = append(d.Namespaces, name)
+			}
+		}
+		shown := d.Namespaces[:min(len(d.Namespaces), mostListed)]
+		fmt.Fprintf(&hint, "namespaces: %s", listed(shown, len(d.Namespaces)))
+	}
+	return fault.New(fault.ToolNotFound, "%s", msg).WithHint("%s", hint.String()).WithDetails(d)
+}
+
+// suggest finds what ref may be a slip of: first in its namespace, then the same
+// name elsewhere, then anything close.
+func (v *view) suggest(ref tool.Ref) []string {
+	var found []string
+	add := func(names ...string) {
+		for _, name := range names {
+			if len(found) < mostSuggestions {
+				found = append(found, name)
+			}
+		}
+	}
+	if s := v.shelves[ref.Space]; s != nil {
+		for _, name := range similar(ref.Name, s.names(), mostSuggestions) {
+			add(tool.Ref{Space: ref.Space, Name: name}.String())
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, space := range v.spaces {
+		if v.shelves[space].find(ref.Name) != nil {
+			add(tool.Ref{Space: space, Name: ref.Name}.String())
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	add(similar(ref.String(), v.everyName(), mostSuggestions)...)
+	return found
+}
+
+// everyName lists all tools as "space.name".
+func (v *view) everyName() []string {
+	names := make([]string, len(v.tools))
+	for i := range v.tools {
+		names[i] = v.tools[i].Ref.String()
+	}
+	return names
+}
+
+// unexposed says that the hub shows no tool of that name, and how to reach one
+// that exists all the same.
+func (v *view) unexposed(name string) error {
+	if _, known := v.names[name]; !known {
+		if err := v.astray(name); err != nil {
+			return err
+		}
+	}
+	if ref, ok := v.names[name]; ok && ref.Space != "" && v.find(ref) != nil {
+		return fault.New(fault.ToolNotFound, "tool %q is not exposed", name).
+			WithHint("it can be called through call_tool with the name %q", ref).
+			WithDetails(missingTool{Tool: name, DidYouMean: []string{ref.String()}})
+	}
+	shown := v.shown()
+	d := missingTool{
+		Tool:       name,
+		DidYouMean: similar(name, shown, mostSuggestions),
+		Available:  shown[:min(len(shown), mostListed)],
+	}
+	hint := "available: " + listed(d.Available, len(shown))
+	if len(d.DidYouMean) > 0 {
+		hint = fmt.Sprintf("did you mean %s? %s", strings.Join(d.DidYouMean, " or "), hint)
+	}
+	return fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("%s", hint).WithDetails(d)
+}
+
+// similar finds what name may be a slip of. Names beyond what anybody types are
+// not compared: it would take as long as they are, squared.
+func similar(name string, known []string, limit int) []string {
+	const longest = 200
+	if len(name) > longest {
+		return nil
+	}
+	if slices.ContainsFunc(known, func(k string) bool { return len(k) > longest }) {
+		known = slices.DeleteFunc(slices.Clone(known), func(k string) bool { return len(k) > longest })
+	}
+	return suggest.Names(name, known, limit)
+}
+
+func (s *shelf) names() []string {
+	names := make([]string, len(s.tools))
+	for i := range s.tools {
+		names[i] = s.tools[i].Name
+	}
+	return names
+}
+
+// first is the beginning of the list of tools.
+func (s *shelf) first() []string {
+	names := s.names()
+	return names[:min(len(names), mostListed)]
+}
+
+func (s *shelf) heading() string {
+	if s.space == "" {
+		return "available"
+	}
+	return "available in " + s.space
+}
+
+// listed writes names, and how many more there are.
+func listed(shown []string, total int) string {
+	switch {
+	case total == 0:
+		return "none"
+	case total > len(shown):
+		return fmt.Sprintf("%s and %d more", strings.Join(shown, ", "), total-len(shown))
+	default:
+		return strings.Join(shown, ", ")
+	}
+}

@@ -1,0 +1,160 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// Bounds of exposed names. Model APIs take 64 characters of [A-Za-z0-9_-], and
+// clients put their own prefix before ours: "mcp__luanette__" has 15.
+const (
+	DefaultNameLength = 48
+	longestName       = 64
+	shortestLimit     = 24
+	longestSpace      = 16 // of a name that has to be shortened
+	hashLength        = 8
+)
+
+// names gives every tool the name under which it shows at the hub and remembers
+// it: a tool keeps its name as long as the catalog lives, and no other tool gets
+// that name meanwhile. Nothing is ever read out of a name.
+type names struct {
+	limit  int
+	byRef  map[tool.Ref]string
+	byName map[string]tool.Ref
+}
+
+func newNames(limit int) *names {
+	if limit <= 0 {
+		limit = DefaultNameLength
+	}
+	return &names{
+		limit:  max(min(limit, longestName), shortestLimit),
+		byRef:  map[tool.Ref]string{},
+		byName: map[string]tool.Ref{},
+	}
+}
+
+// assign names the tools and returns how each may be written, exposed names and
+// "space.name" alike. Our own tools' names are theirs as they are; then come
+// those that need no change; the rest take what is left.
+func (n *names) assign(tools []tool.Info) map[string]tool.Ref {
+	n.forget(tools)
+	var altered []tool.Ref
+	for i := range tools {
+		ref := tools[i].Ref
+		if ref.Space == "" {
+			n.reserve(ref)
+		} else if _, named := n.byRef[ref]; !named {
+			if plain, kept := n.plain(ref); !kept || !n.take(ref, plain) {
+				altered = append(altered, ref)
+			}
+		}
+	}
+	for _, ref := range altered {
+		n.settle(ref)
+	}
+	return n.spellings(tools)
+}
+
+// reserve gives one of our own tools its name, and whoever had it another.
+func (n *names) reserve(ref tool.Ref) {
+	holder, taken := n.byName[ref.Name]
+	n.byName[ref.Name], n.byRef[ref] = ref, ref.Name
+	if taken && holder != ref {
+		delete(n.byRef, holder)
+		n.settle(holder)
+	}
+}
+
+func (n *names) take(ref tool.Ref, name string) bool {
+	if _, taken := n.byName[name]; taken {
+		return false
+	}
+	n.byName[name], n.byRef[ref] = ref, name
+	return true
+}
+
+// settle finds a free name: the plain one with its odd characters replaced, else
+// a shortened one with a hash of what it stands for.
+func (n *names) settle(ref tool.Ref) {
+	plain, _ := n.plain(ref)
+	if len(plain) <= n.limit && n.take(ref, plain) {
+		return
+	}
+	for salt := 0; !n.take(ref, n.hashed(ref, salt)); salt++ {
+	}
+}
+
+// plain is the name as one would write it; kept is false when characters had to
+// be replaced or there are too many.
+func (n *names) plain(ref tool.Ref) (name string, kept bool) {
+	exact := ref.Space + "__" + ref.Name
+	name = allowed(exact)
+	return name, name == exact && len(name) <= n.limit
+}
+
+// hashed keeps the beginning of the namespace, the end of the tool's name, which
+// tells most, and a hash of both.
+func (n *names) hashed(ref tool.Ref, salt int) string {
+	sum := sha256.Sum256([]byte(ref.Space + "\x00" + ref.Name + strings.Repeat("\x00", salt)))
+	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:hashLength]
+	space, name := allowed(ref.Space), allowed(ref.Name)
+	space = space[:min(len(space), longestSpace, n.limit/3)]
+	room := n.limit - len(space) - len("__") - len("_") - hashLength
+	name = name[max(0, len(name)-room):]
+	return space + "__" + name + "_" + hash
+}
+
+// allowed replaces every character that names may not have.
+func allowed(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		default:
+			return '_'
+		}
+	}, name)
+}
+
+// forget gives back the names of tools long gone once they outnumber the living,
+// so that a server that invents new tools for ever costs a bounded amount.
+func (n *names) forget(living []tool.Info) {
+	if len(n.byRef) <= 2*len(living)+4096 {
+		return
+	}
+	alive := make(map[tool.Ref]bool, len(living))
+	for i := range living {
+		alive[living[i].Ref] = true
+	}
+	for ref, name := range n.byRef {
+		if !alive[ref] {
+			delete(n.byRef, ref)
+			delete(n.byName, name)
+		}
+	}
+}
+
+// spellings maps every way to write the tools' names to the tools. Where two
+// ways collide the exposed name counts.
+func (n *names) spellings(tools []tool.Info) map[string]tool.Ref {
+	spellings := make(map[string]tool.Ref, 2*len(tools))
+	for i := range tools {
+		if original := tools[i].Original; original != "" {
+			spellings[tool.Ref{Space: tools[i].Space, Name: original}.String()] = tools[i].Ref
+		}
+	}
+	for i := range tools {
+		ref := tools[i].Ref
+		spellings[ref.String()] = ref
+	}
+	for i := range tools {
+		ref := tools[i].Ref
+		spellings[n.byRef[ref]] = ref
+	}
+	return spellings
+}

@@ -1,0 +1,88 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// route leads from how a tool's name begins to the namespace it lives in.
+type route struct{ prefix, space string }
+
+// routesOf are the routes that exposures name, the longest prefix first.
+func routesOf(exposure map[string]Exposure) []route {
+	var routes []route
+	for space, e := range exposure {
+		for _, prefix := range e.Prefixes {
+			routes = append(routes, route{prefix, space})
+		}
+	}
+	slices.SortFunc(routes, func(a, b route) int {
+		return cmp.Or(cmp.Compare(len(b.prefix), len(a.prefix)), strings.Compare(a.prefix, b.prefix), strings.Compare(a.space, b.space))
+	})
+	return routes
+}
+
+// lead finds where a bare name leads.
+func (v *view) lead(name string) (route, bool) {
+	at := slices.IndexFunc(v.routes, func(r route) bool { return strings.HasPrefix(name, r.prefix) })
+	if at < 0 {
+		return route{}, false
+	}
+	return v.routes[at], true
+}
+
+// bare tells whether a tool shows under its own name, because that leads to it.
+func (v *view) bare(info *tool.Info) bool {
+	r, ok := v.lead(info.Name)
+	return ok && r.space == info.Space && allowed(info.Name) == info.Name && len(info.Name) <= longestName
+}
+
+// astray says of a name without a tool where it leads, or that it leads nowhere;
+// nil where there are no routes at all.
+func (v *view) astray(name string) error {
+	if len(v.routes) == 0 {
+		return nil
+	}
+	if r, ok := v.lead(name); ok {
+		f := fault.New(fault.ToolNotFound, "no tool %q: %s… leads to %s", name, r.prefix, r.space)
+		s := v.shelves[r.space]
+		if s == nil || len(s.tools) == 0 {
+			return f.WithHint("nothing is known of the tools of %s: look at its status", r.space)
+		}
+		d := missingTool{Tool: name, DidYouMean: similar(name, s.names(), mostSuggestions), Available: s.first()}
+		return f.WithHint("%s%s: %s", question(d.DidYouMean), s.heading(), listed(d.Available, len(s.tools))).WithDetails(d)
+	}
+	var prefixes []string
+	for _, r := range v.routes {
+		prefixes = append(prefixes, fmt.Sprintf("%s… (%s)", r.prefix, r.space))
+	}
+	slices.Sort(prefixes)
+	return fault.New(fault.ToolNotFound, "no backend available for tool %q", name).
+		WithHint("%stools begin with %s", question(similar(name, v.shown(), mostSuggestions)), strings.Join(prefixes, ", ")).
+		WithDetails(missingTool{Tool: name, DidYouMean: similar(name, v.shown(), mostSuggestions)})
+}
+
+// question words suggestions before what else there is to say.
+func question(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %s? ", strings.Join(names, " or "))
+}
+
+// shown lists the exposed names.
+func (v *view) shown() []string {
+	names := make([]string, 0, len(v.exposed.tools))
+	for i := range v.exposed.tools {
+		name := v.exposed.tools[i].Name
+		if v.find(v.exposed.refs[name]) != nil { // a narrowed picture has not all of them
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,114 @@
+package catalog_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
+)
+
+// village is a catalog with three servers, of which "hers" belongs to somebody.
+func village() *catalog.Catalog {
+	const schema = `{"type":"object"}`
+	return catalog.New(catalog.Options{
+		Private: func(space string) bool { return space == "hers" },
+		Sources: []tool.Source{newMemory().
+			with("", "own", schema, echo).
+			with("fs", "read", schema, echo).with("fs", "write", schema, echo).
+			with("web", "fetch", schema, echo).
+			with("hers", "diary", schema, echo)},
+	})
+}
+
+func only(refs ...string) *tool.Scope {
+	return &tool.Scope{Allows: func(r tool.Ref) bool {
+		return slices.ContainsFunc(refs, func(s string) bool { return s == r.String() || r.Name == "" && strings.HasPrefix(s, r.Space+".") })
+	}}
+}
+
+func TestScopeNarrowsEverything(t *testing.T) {
+	t.Parallel()
+	c := village()
+	ctx := tool.WithScope(t.Context(), only("fs.read", "hers.diary"))
+	tools, err := c.Tools(ctx)
+	if got := strings.Join(names(tools), " "); err != nil || got != "fs.read hers.diary" {
+		t.Errorf("sees %q, %v", got, err)
+	}
+	if got := c.Namespaces(ctx); !slices.Equal(got, []string{"fs", "hers"}) {
+		t.Errorf("namespaces %v", got)
+	}
+	if _, ok := c.In(ctx, "web"); ok {
+		t.Error("web is there")
+	}
+	if inside, _ := c.In(ctx, "fs"); len(inside) != 1 {
+		t.Errorf("fs has %v", names(inside))
+	}
+	if _, ok := c.Find(ctx, ref("fs", "write")); ok {
+		t.Error("fs.write is found")
+	}
+	if hits, total := c.Search(ctx, catalog.Query{}); total != 2 || len(hits) != 2 {
+		t.Errorf("finds %d of %d", len(hits), total)
+	}
+	if _, total := c.Search(ctx, catalog.Query{Text: "write"}); total != 0 {
+		t.Error("finds what it may not see")
+	}
+	for _, one := range []string{"fs.write", "web.fetch", "own", "mcp.web.fetch", "fs__write"} {
+		_, err := c.Resolve(ctx, one)
+		f := wantFault(t, err, fault.ToolNotFound)
+		if strings.Contains(f.Hint, "web") || strings.Contains(f.Hint, "write") || strings.Contains(f.Hint, "own") {
+			t.Errorf("%s: the hint tells of others: %s", one, f.Hint)
+		}
+	}
+	for _, r := range []tool.Ref{ref("fs", "write"), ref("web", "fetch"), ref("", "own")} {
+		_, err := c.Call(ctx, tool.Call{Ref: r})
+		wantFault(t, err, fault.ToolNotFound)
+	}
+	if _, err := c.Call(ctx, call("fs", "read", `{}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrivateNamespacesAreNotThereForOthers(t *testing.T) {
+	t.Parallel()
+	c := village()
+	if got := strings.Join(listed(t, c), " "); got != "own fs.read fs.write web.fetch" {
+		t.Errorf("everybody sees %q", got)
+	}
+	_, err := c.Call(t.Context(), call("hers", "diary", `{}`))
+	if f := wantFault(t, err, fault.ToolNotFound); strings.Contains(f.Hint, "hers") {
+		t.Errorf("the hint tells of it: %s", f.Hint)
+	}
+	if _, err := c.Resolve(t.Context(), "hers.diary"); err == nil {
+		t.Error("everybody finds it")
+	}
+}
+
+// A scope holds for whatever a call leads to, and cannot be widened on the way.
+func TestScopeReachesThroughTools(t *testing.T) {
+	t.Parallel()
+	var c *catalog.Catalog
+	through := func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+		wider := tool.WithScope(ctx, &tool.Scope{Allows: func(tool.Ref) bool { return true }})
+		return c.Call(wider, tool.Call{Ref: tool.Ref{Space: "b", Name: "inner"}})
+	}
+	c = catalog.New(catalog.Options{Sources: []tool.Source{newMemory().
+		with("a", "outer", `{"type":"object"}`, through).with("b", "inner", `{"type":"object"}`, echo)}})
+	_, err := c.Call(tool.WithScope(t.Context(), only("a.outer")), call("a", "outer", `{}`))
+	wantFault(t, err, fault.ToolNotFound)
+
+	var asked atomic.Int32
+	counting := only("a.outer", "b.inner")
+	counting.Admit = func(tool.Ref) error {
+		if asked.Add(1) > 1 {
+			return fault.New(fault.Limit, "enough")
+		}
+		return nil
+	}
+	_, err = c.Call(tool.WithScope(t.Context(), counting), call("a", "outer", `{}`))
+	wantFault(t, err, fault.Limit)
+}

@@ -1,0 +1,327 @@
+package catalog
+
+import (
+	"container/heap"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// DefaultHits is how many tools a search returns when it does not say.
+const DefaultHits = 10
+
+// How matches weigh and how far they go.
+const (
+	factorPrefix    = float32(0.7) // a word of which only the beginning was typed
+	factorSlip      = float32(0.6) // each typing mistake
+	coverageMinimum = float32(0.3) // what is left of a score when almost no word matched
+	mostExpansions  = 64           // indexed words one query word may stand for, per namespace
+	mostQueryWords  = 16
+	longestQuery    = 1024 // bytes
+	shortestPrefix  = 2
+)
+
+// Query is a search for tools.
+type Query struct {
+	Text      string // words, in any order; empty finds every tool
+	Namespace string // only there; empty means everywhere, our own tools included
+	Limit     int    // zero or less means DefaultHits
+}
+
+// Hit is one tool found. Scores compare within one search only.
+type Hit struct {
+	tool.Info
+	Score float64
+}
+
+// Search finds tools by what their definitions say, best first; equals stand in
+// catalog order, so the same question about the same tools gets the same answer.
+// Words match exactly or as plurals, the last one also by its beginning, and
+// those that nothing matches also with typing mistakes. The second result is how
+// many tools matched in all.
+func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
+	if q.Limit <= 0 {
+		q.Limit = DefaultHits
+	}
+	v := c.seen(ctx, c.refresh(ctx))
+	s := search{limit: q.Limit, lexicon: c.lexicon}
+	for _, name := range v.spaces {
+		if shelf := v.shelves[name]; q.Namespace == "" || q.Namespace == name {
+			s.parts = append(s.parts, part{shelf.tools, shelf.index(c.lexicon)})
+		}
+	}
+	if q.Namespace == "" && tool.ScopeOf(ctx) == nil && principal.Of(ctx).Admin() {
+		c.lexicon.keep(s.parts)
+	}
+	return s.run(q.Text)
+}
+
+// search is one question over the indexes of several namespaces.
+type search struct {
+	parts   []part
+	lexicon *lexicon
+	limit   int
+}
+
+// part is one namespace's tools and their index.
+type part struct {
+	tools []tool.Info
+	index *index
+}
+
+func (s *search) run(query string) ([]Hit, int) {
+	query = cut(query, longestQuery)
+	wanted := queryWords(query, mostQueryWords)
+	if len(wanted) == 0 {
+		return s.everything()
+	}
+	probes := make([]probe, len(wanted))
+	for i, word := range wanted {
+		probes[i] = s.probe(word, i == len(wanted)-1)
+	}
+	best := ranking{limit: s.limit}
+	whole := joinedQuery(query)
+	total := 0
+	for n, p := range s.parts {
+		total += p.score(n, probes, whole, &best)
+	}
+	return best.hits(s.parts), total
+}
+
+// everything answers a query without words: all tools in their order.
+func (s *search) everything() ([]Hit, int) {
+	var hits []Hit
+	total := 0
+	for _, p := range s.parts {
+		total += len(p.tools)
+		for _, info := range p.tools[:min(len(p.tools), s.limit-len(hits))] {
+			hits = append(hits, Hit{Info: info})
+		}
+	}
+	return hits, total
+}
+
+// probe is one word of the query: the indexed words it stands for, per part, and
+// how rare it is.
+type probe struct {
+	matches [][]match
+	rarity  float32
+}
+
+// match is an indexed word that the query's word stands for.
+type match struct {
+	word   int
+	factor float32
+}
+
+// probe looks a word up: as it is, the last one also as a beginning, and when
+// nobody has it, as a misspelt one.
+func (s *search) probe(word queryWord, last bool) probe {
+	p := probe{matches: make([][]match, len(s.parts))}
+	holders := s.collect(&p, func(x *index) []match { return x.exact(word.stem, 1) })
+	if last && len(word.stem) >= shortestPrefix {
+		begun := s.collect(&p, func(x *index) []match { return x.beginning(word.stem) })
+		if holders == 0 { // otherwise the word as it was typed decides how rare it is
+			holders = begun
+		}
+	}
+	holders = s.alike(&p, word.stem, holders)
+	if holders == 0 {
+		holders = s.misspelt(&p, word)
+	}
+	p.rarity = rarity(s.tools(), holders)
+	return p
+}
+
+// misspelt adds the words that may have been meant, the nearest of them.
+func (s *search) misspelt(p *probe, word queryWord) (holders int) {
+	used := 0
+	for _, candidate := range s.lexicon.near(word) {
+		factor := float32(math.Pow(float64(factorSlip), float64(candidate.slips)))
+		found := s.collect(p, func(x *index) []match { return x.exact(candidate.word, factor) })
+		holders += found
+		if used += min(found, 1); used == mostExpansions {
+			break
+		}
+	}
+	return holders
+}
+
+// collect adds what find finds in each part, and returns how many tools hold it.
+func (s *search) collect(p *probe, find func(*index) []match) (holders int) {
+	for i, part := range s.parts {
+		found := find(part.index)
+		p.matches[i] = append(p.matches[i], found...)
+		holders += part.index.holders(found)
+	}
+	return holders
+}
+
+func (s *search) tools() int {
+	n := 0
+	for _, p := range s.parts {
+		n += len(p.tools)
+	}
+	return n
+}
+
+// rarity is BM25's inverse document frequency.
+func rarity(tools, holders int) float32 {
+	h := min(float64(holders), float64(tools))
+	return float32(math.Log1p((float64(tools) - h + 0.5) / (h + 0.5)))
+}
+
+func (x *index) exact(word string, factor float32) []match {
+	if i, ok := slices.BinarySearch(x.words, word); ok {
+		return []match{{i, factor}}
+	}
+	return nil
+}
+
+// beginning matches the words that begin with prefix and are longer.
+func (x *index) beginning(prefix string) []match {
+	var found []match
+	i, exact := slices.BinarySearch(x.words, prefix)
+	if exact {
+		i++
+	}
+	for ; i < len(x.words) && strings.HasPrefix(x.words[i], prefix) && len(found) < mostExpansions; i++ {
+		found = append(found, match{i, factorPrefix})
+	}
+	return found
+}
+
+func (x *index) holders(matches []match) int {
+	n := 0
+	for _, m := range matches {
+		n += len(x.postings[m.word])
+	}
+	return n
+}
+
+// score weighs the tools of one part and offers them to the ranking. It returns
+// how many matched.
+func (p part) score(n int, probes []probe, whole string, best *ranking) int {
+	scores := make([]float32, len(p.tools))
+	matched := make([]float32, len(p.tools)) // how many words, one that only means the same being less than one
+	strongest := make([]strength, len(p.tools))
+	for _, probe := range probes {
+		p.index.add(probe, n, scores, matched, strongest)
+	}
+	found := 0
+	for i, score := range scores {
+		if matched[i] == 0 {
+			continue
+		}
+		found++
+		covered := matched[i] / float32(len(probes))
+		score *= coverageMinimum + (1-coverageMinimum)*covered
+		if p.index.joined[i] == whole {
+			score *= 2
+		}
+		score *= preference(p.tools[i].Priority)
+		best.offer(ranked{score, n, i})
+	}
+	return found
+}
+
+// strength is how much the strongest of the words a probe stands for weighs in a
+// tool, and how well it stands for the probe.
+type strength struct{ weight, factor float32 }
+
+// add adds one probe's weight to the scores. A tool that contains several of the
+// words a probe stands for counts the strongest only.
+func (x *index) add(p probe, part int, scores, matched []float32, strongest []strength) {
+	matches := p.matches[part]
+	for _, m := range matches {
+		for _, post := range x.postings[m.word] {
+			if w := post.weight * m.factor; w > strongest[post.tool].weight {
+				strongest[post.tool] = strength{w, m.factor}
+			}
+		}
+	}
+	for _, m := range matches {
+		for _, post := range x.postings[m.word] {
+			if s := strongest[post.tool]; s.weight > 0 {
+				scores[post.tool] += s.weight * p.rarity
+				matched[post.tool] += s.factor
+				strongest[post.tool] = strength{}
+			}
+		}
+	}
+}
+
+// preference is what a tool's priority does to its score: each point weighs as
+// much as a twentieth, so that ten points lift it over matches half as good again.
+func preference(priority int) float32 {
+	return max(0.25, min(1+float32(priority)/20, 4))
+}
+
+func joinedQuery(query string) string {
+	var b strings.Builder
+	words(query, func(word string) { b.WriteString(word) })
+	return b.String()
+}
+
+// ranked is a tool with its score; part and tool say which, in catalog order.
+type ranked struct {
+	score      float32
+	part, tool int
+}
+
+func (a ranked) before(b ranked) bool {
+	switch {
+	case a.score != b.score:
+		return a.score > b.score
+	case a.part != b.part:
+		return a.part < b.part
+	default:
+		return a.tool < b.tool
+	}
+}
+
+// ranking keeps the best of what it is offered, as a heap with the worst on top.
+type ranking struct {
+	limit int
+	kept  []ranked
+}
+
+func (r *ranking) offer(c ranked) {
+	switch {
+	case len(r.kept) < r.limit:
+		heap.Push(r, c)
+	case c.before(r.kept[0]):
+		r.kept[0] = c
+		heap.Fix(r, 0)
+	}
+}
+
+// hits empties the ranking, best first.
+func (r *ranking) hits(parts []part) []Hit {
+	slices.SortFunc(r.kept, func(a, b ranked) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	hits := make([]Hit, len(r.kept))
+	for i, k := range r.kept {
+		hits[i] = Hit{Info: parts[k.part].tools[k.tool], Score: float64(k.score)}
+	}
+	return hits
+}
+
+func (r *ranking) Len() int           { return len(r.kept) }
+func (r *ranking) Less(i, j int) bool { return r.kept[j].before(r.kept[i]) }
+func (r *ranking) Swap(i, j int)      { r.kept[i], r.kept[j] = r.kept[j], r.kept[i] }
+func (r *ranking) Push(x any)         { r.kept = append(r.kept, x.(ranked)) }
+
+func (r *ranking) Pop() any {
+	last := r.kept[len(r.kept)-1]
+	r.kept = r.kept[:len(r.kept)-1]
+	return last
+}

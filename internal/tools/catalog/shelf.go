@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// shelf is one namespace's tools, with what belongs to the namespace as long as
+// it exists. It is not changed once it stands in a view.
+type shelf struct {
+	space   string
+	tools   []tool.Info // by priority, then by name
+	entries map[string]*entry
+	aliased map[string]*entry // by their owner's names, those that show under others; nil when none does
+	owner   tool.Source       // who claims the namespace; nil when nobody does
+	gear    *gear
+	search  *lazyIndex
+}
+
+// entry is one tool and what a call of it needs.
+type entry struct {
+	info   tool.Info
+	source tool.Source
+	gear   *gear
+	schema atomic.Pointer[schema]  // made by the first call
+	shown  atomic.Pointer[showing] // how it last showed at the hub; nil while it does not
+}
+
+// find looks up a tool by the name it shows under, or by its owner's for it.
+func (s *shelf) find(name string) *entry {
+	if e := s.entries[name]; e != nil {
+		return e
+	}
+	return s.aliased[name]
+}
+
+// expect makes room for so many tools, which are most often all there will be.
+func (s *shelf) expect(tools int) {
+	if s.tools == nil {
+		s.tools, s.entries = make([]tool.Info, 0, tools), make(map[string]*entry, tools)
+	}
+}
+
+// put adds a tool and tells whether its name was free.
+func (s *shelf) put(info tool.Info, source tool.Source) bool {
+	if s.entries[info.Name] != nil {
+		return false
+	}
+	e := &entry{info: info, source: source}
+	s.entries[info.Name] = e
+	s.tools = append(s.tools, info)
+	if info.Original != "" {
+		if s.aliased == nil {
+			s.aliased = map[string]*entry{}
+		}
+		s.aliased[info.Original] = e
+	}
+	return true
+}
+
+// priority is that of the namespace's most important tool.
+func (s *shelf) priority() int {
+	if len(s.tools) == 0 {
+		return 0
+	}
+	return s.tools[0].Priority
+}
+
+// lazyIndex makes a shelf's index when somebody searches.
+type lazyIndex struct {
+	once  sync.Once
+	index *index
+}
+
+// settle gives a fresh shelf its gear, the one of its predecessor where there is
+// one, or returns the predecessor itself when nothing on it has changed.
+func (s *shelf) settle(old *shelf, limits func(string) Limits) *shelf {
+	if old == nil {
+		s.gear = newGear(s.space, limits)
+		s.search = &lazyIndex{}
+	} else {
+		same, text := s.compare(old)
+		if same {
+			return old
+		}
+		s.gear, s.search = old.gear, &lazyIndex{}
+		if text {
+			s.search = old.search
+		}
+	}
+	for _, e := range s.entries {
+		e.gear = s.gear
+	}
+	return s
+}
+
+// compare tells whether two shelves hold the same, and whether at least all that
+// is searched is the same.
+func (s *shelf) compare(old *shelf) (same, text bool) {
+	if len(s.tools) != len(old.tools) {
+		return false, false
+	}
+	same = s.owner == old.owner
+	for i := range s.tools {
+		a, b := &s.tools[i], &old.tools[i]
+		if !a.Same(b) {
+			return false, false
+		}
+		same = same && a.Stale == b.Stale && s.entries[a.Name].source == old.entries[a.Name].source
+	}
+	return same, true
+}
+
+// index is the shelf's search index, made at the first use, its words being
+// entered in the lexicon.
+func (s *shelf) index(l *lexicon) *index {
+	s.search.once.Do(func() {
+		s.search.index = newIndex(s.tools)
+		l.add(s.search.index.words)
+	})
+	return s.search.index
+}
+
+// digest is a hash of all a client sees of a tool.
+func digest(info *tool.Info) [sha256.Size]byte {
+	all := make([]byte, 0, 2*len(info.Raw)+len(info.Description)+256) // schemas are in Raw too
+	for _, part := range []string{info.Space, info.Name, info.Title, info.Description} {
+		all = append(append(all, part...), 0)
+	}
+	for _, part := range []json.RawMessage{info.Input, info.Output, info.Raw} {
+		all = append(append(all, part...), 0)
+	}
+	return sha256.Sum256(all)
+}

@@ -1,0 +1,252 @@
+package overlay_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/overlay"
+)
+
+// shop is a source whose list the test changes.
+type shop struct {
+	tools   []tool.Info
+	called  []string
+	fetched int
+}
+
+func (s *shop) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
+
+func (s *shop) Call(_ context.Context, call tool.Call) (tool.Result, error) {
+	s.called = append(s.called, call.Ref.String())
+	return tool.Output("done", nil)
+}
+
+// later is a shop that has its tools once it is asked to fetch them.
+type later struct {
+	shop
+	stock []tool.Info
+}
+
+func (l *later) Refresh(context.Context, string) error {
+	l.fetched++
+	l.tools = l.stock
+	return nil
+}
+
+func stock(names ...string) []tool.Info {
+	var infos []tool.Info
+	for _, name := range names {
+		space, own, _ := strings.Cut(name, ".")
+		infos = append(infos, tool.Info{
+			Ref: tool.Ref{Space: space, Name: own}, Description: "does " + own,
+			Raw: json.RawMessage(`{"name":"` + own + `","description":"does ` + own + `","x":1}`),
+		})
+	}
+	return infos
+}
+
+func listed(t *testing.T, s tool.Source) []string {
+	t.Helper()
+	tools, err := s.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, info := range tools {
+		name := info.Ref.String()
+		if info.Original != "" {
+			name += "=" + info.Original
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestNothingToArrange(t *testing.T) {
+	t.Parallel()
+	inner := &shop{tools: stock("a.x", "a.y")}
+	tools, err := overlay.New(inner).Tools(t.Context())
+	if err != nil || &tools[0] != &inner.tools[0] {
+		t.Errorf("the list is not handed through: %v", err)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	inner := &shop{tools: stock("a.read_file", "a.write", "b.read_file")}
+	s := overlay.New(inner)
+	if !s.SetRule("a", overlay.Rule{Priority: 2, Tools: map[string]int{"read_file": 3, "wirte": 1}, Aliases: map[string]string{"read": "read_file", "write": "read_file2", "see": "write"}}) {
+		t.Error("a new rule changes nothing")
+	}
+	if got, want := listed(t, s), []string{"a.read=read_file", "a.see=write", "b.read_file"}; !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	tools, _ := s.Tools(t.Context())
+	if tools[0].Priority != 5 || tools[1].Priority != 2 || tools[2].Priority != 0 {
+		t.Errorf("priorities of %+v", tools)
+	}
+	again, _ := s.Tools(t.Context())
+	if &again[0] != &tools[0] {
+		t.Error("a list that did not change was arranged again")
+	}
+	for _, name := range []string{"read", "read_file"} {
+		if _, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: name}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"a.read_file", "a.read_file"}; !slices.Equal(inner.called, want) {
+		t.Errorf("called %q, want %q", inner.called, want)
+	}
+	if got := strings.Join(s.Problems("a"), "\n"); !strings.Contains(got, `"wirte"; did you mean "write"?`) || !strings.Contains(got, `"read_file2" for "write"`) {
+		t.Errorf("problems:\n%s", got)
+	}
+	if s.SetRule("a", overlay.Rule{}); !slices.Equal(listed(t, s), []string{"a.read_file", "a.write", "b.read_file"}) {
+		t.Errorf("without its rule: %q", listed(t, s))
+	}
+}
+
+func TestAliasDoesNotShadow(t *testing.T) {
+	t.Parallel()
+	s := overlay.New(&shop{tools: stock("a.read", "a.read_file")})
+	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"read": "read_file"}})
+	if got := listed(t, s); !slices.Equal(got, []string{"a.read", "a.read_file"}) {
+		t.Errorf("listed %q", got)
+	}
+	if got := s.Problems("a"); len(got) != 1 || !strings.Contains(got[0], "another tool is called so") {
+		t.Errorf("problems %q", got)
+	}
+}
+
+func TestRuleMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for name, aliases := range map[string]map[string]string{
+		"no name":     {"a b": "x"},
+		"of nothing":  {"a": ""},
+		"of itself":   {"a": "a"},
+		"two for one": {"a": "x", "b": "x"},
+	} {
+		if err := (overlay.Rule{Aliases: aliases}).Validate(); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := (overlay.Rule{Aliases: map[string]string{"read": "read_file"}}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRuleOverAnother(t *testing.T) {
+	t.Parallel()
+	below := overlay.Rule{Priority: 1, Tools: map[string]int{"x": 1, "y": 1}, Aliases: map[string]string{"a": "x", "b": "y"}}
+	got := below.Over(overlay.Rule{Priority: 2, Tools: map[string]int{"x": 5}, Aliases: map[string]string{"c": "x"}})
+	if got.Priority != 3 || got.Tools["x"] != 5 || got.Tools["y"] != 1 || len(got.Aliases) != 2 || got.Aliases["c"] != "x" || got.Validate() != nil {
+		t.Errorf("%+v", got)
+	}
+	if below.Tools["x"] != 1 || below.Aliases["a"] != "x" {
+		t.Errorf("the one below was changed: %+v", below)
+	}
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	inner := &shop{tools: stock("a.x", "a.y", "a.z", "b.x")}
+	s := overlay.New(inner)
+	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"ex": "x"}})
+	looks := 0
+	s.SetLook(func(_ context.Context, namespace string, tools []tool.Info) ([]tool.Info, error) {
+		looks++
+		if namespace == "b" {
+			return nil, errors.New("no idea")
+		}
+		tools[0].Description = "changed"            // x, which shows as ex
+		tools[1].Name, tools[1].Priority = "why", 4 // y
+		stranger := tool.Info{Ref: tool.Ref{Name: "s"}, Original: "s"}
+		return []tool.Info{tools[0], tools[1], stranger}, nil // z is hidden
+	})
+	if got, want := listed(t, s), []string{"a.ex=x", "a.why=y", "b.x"}; !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	tools, _ := s.Tools(t.Context())
+	if tools[0].Description != "changed" || string(tools[0].Raw) != `{"name":"x","description":"changed","x":1}` || tools[1].Priority != 4 {
+		t.Errorf("got %+v", tools[:2])
+	}
+	if inner.tools[0].Description != "does x" {
+		t.Error("the owner's definition was changed")
+	}
+	if looks != 2 {
+		t.Errorf("looked %d times at two namespaces", looks)
+	}
+	for name, want := range map[string]fault.Code{"ex": "", "x": "", "why": "", "y": "", "z": fault.ToolNotFound, "s": fault.ToolNotFound} {
+		if _, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: name}}); err == nil && want != "" || err != nil && fault.CodeOf(err) != want {
+			t.Errorf("call of %s: %v", name, err)
+		}
+	}
+	if info, ok := s.Shown(t.Context(), "a", "y"); !ok || info.Name != "why" {
+		t.Errorf("y shows as %+v", info)
+	}
+	if _, ok := s.Shown(t.Context(), "a", "z"); ok {
+		t.Error("z is shown")
+	}
+}
+
+func TestLookRefusesShadowing(t *testing.T) {
+	t.Parallel()
+	s := overlay.New(&shop{tools: stock("a.x", "a.y", "a.z")})
+	s.SetLook(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
+		tools[0].Name = "y"     // is another's
+		tools[1].Name = "a b c" // is none
+		tools[2].Name = "fine"
+		return tools, nil
+	})
+	if got, want := listed(t, s), []string{"a.fine=z", "a.x", "a.y"}; !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	if got := s.Problems("a"); len(got) != 2 {
+		t.Errorf("problems %q", got)
+	}
+}
+
+// A namespace whose tools are not known yet is not used behind the look's back.
+func TestLookBeforeFirstUse(t *testing.T) {
+	t.Parallel()
+	inner := &later{stock: stock("a.x", "a.secret")}
+	s := overlay.New(inner)
+	s.SetLook(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
+		return slices.DeleteFunc(tools, func(i tool.Info) bool { return i.Name == "secret" }), nil
+	})
+	_, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: "secret"}})
+	if fault.CodeOf(err) != fault.ToolNotFound || inner.fetched != 1 || len(inner.called) != 0 {
+		t.Errorf("error %v, fetched %d times, called %q", err, inner.fetched, inner.called)
+	}
+	if _, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: "x"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What it takes to arrange many tools again after one of them became another.
+func BenchmarkOneChanged(b *testing.B) {
+	var tools []tool.Info
+	for i := range 10_000 {
+		tools = append(tools, tool.Info{
+			Ref:         tool.Ref{Space: fmt.Sprintf("space%02d", i/200), Name: fmt.Sprintf("tool_%05d", i)},
+			Description: "Does what it is called.", Input: json.RawMessage(`{"type":"object"}`), Raw: json.RawMessage(`{"name":"x"}`),
+		})
+	}
+	inner := &shop{tools: tools}
+	s := overlay.New(inner)
+	s.SetRule("space07", overlay.Rule{Priority: 3, Aliases: map[string]string{"mine": "tool_01500"}})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		inner.tools = slices.Clone(inner.tools)
+		inner.tools[0].Description = fmt.Sprint("now ", i)
+		if _, err := s.Tools(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

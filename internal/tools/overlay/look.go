@@ -1,0 +1,85 @@
+package overlay
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Look sees the tools of a namespace, arranged by its rule, and returns those to
+// show, under any name and with any title, description and priority. It tells
+// which is which by Original, which is never empty here. An error leaves them as
+// they are; whoever looks reports it.
+type Look func(ctx context.Context, namespace string, tools []tool.Info) ([]tool.Info, error)
+
+// accept takes from what a look returned its choice of tools, and their names,
+// words and priorities. All else of a definition is its owner's.
+func (one *space) accept(tools, seen []tool.Info) []tool.Info {
+	known := map[string]*tool.Info{}
+	for i := range tools {
+		known[originalOf(&tools[i])] = &tools[i]
+	}
+	owners := map[string]bool{}
+	for i := range one.from {
+		owners[one.from[i].Name] = true
+	}
+	var shown []tool.Info
+	used := map[string]bool{}
+	for _, want := range seen {
+		was := known[want.Original]
+		if was == nil {
+			one.complain("on_mcp_tools: it has no tool %q", want.Original)
+			continue
+		}
+		delete(known, want.Original)
+		info := *was
+		if want.Name != info.Name {
+			if one.renames(info, want.Name, owners[want.Name] || used[want.Name]) {
+				rename(&info, want.Name)
+			}
+		}
+		if used[info.Name] {
+			one.complain("on_mcp_tools: two tools would be called %q; %q is left out", info.Name, want.Original)
+			continue
+		}
+		used[info.Name] = true
+		reword(&info, want)
+		shown = append(shown, info)
+	}
+	return shown
+}
+
+// renames tells whether a look may call a tool so.
+func (one *space) renames(info tool.Info, name string, taken bool) bool {
+	switch {
+	case !validName().MatchString(name):
+		one.complain("on_mcp_tools: %q is no name for %q", name, originalOf(&info))
+	case taken && name != originalOf(&info):
+		one.complain("on_mcp_tools: %q is refused for %q, as another tool is called so", name, originalOf(&info))
+	default:
+		return true
+	}
+	return false
+}
+
+// reword takes over title, description and priority, in the definition as its
+// owner wrote it too.
+func reword(info *tool.Info, want tool.Info) {
+	info.Priority = want.Priority
+	if want.Title != info.Title {
+		info.Title = want.Title
+		info.Raw = edited(info.Raw, "title", want.Title)
+	}
+	if want.Description != info.Description {
+		info.Description = want.Description
+		info.Raw = edited(info.Raw, "description", want.Description)
+	}
+}
+
+func edited(raw []byte, key, text string) []byte {
+	if raw == nil {
+		return nil
+	}
+	return wire.SetText(raw, key, text)
+}

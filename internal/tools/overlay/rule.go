@@ -1,0 +1,117 @@
+package overlay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// Rule is how the tools of one namespace are arranged. The zero value leaves them
+// as they are.
+type Rule struct {
+	Priority int               // of all its tools
+	Tools    map[string]int    // added for some, by their own names
+	Aliases  map[string]string // names to show, and their owner's for the same
+}
+
+func (r Rule) empty() bool { return r.Priority == 0 && len(r.Tools) == 0 && len(r.Aliases) == 0 }
+
+// Over is the rule with another on top of it: what both speak of goes by that.
+func (r Rule) Over(other Rule) Rule {
+	r.Priority += other.Priority
+	r.Tools, r.Aliases = over(r.Tools, other.Tools), over(r.Aliases, other.Aliases)
+	for alias, original := range r.Aliases { // a tool shows under one name
+		for later := range other.Aliases {
+			if other.Aliases[later] == original && later != alias {
+				delete(r.Aliases, alias)
+			}
+		}
+	}
+	return r
+}
+
+func over[V any](below, above map[string]V) map[string]V {
+	all := maps.Clone(below)
+	if all == nil {
+		all = map[string]V{}
+	}
+	maps.Copy(all, above)
+	return all
+}
+
+// Validate says what is wrong with a rule whatever tools there are.
+func (r Rule) Validate() error {
+	shown := map[string]string{}
+	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
+		original := r.Aliases[alias]
+		switch {
+		case !validName().MatchString(alias):
+			return fault.New(fault.Config, "alias %q is not a name", alias).
+				WithHint("use a letter, then up to 63 letters, digits, _ or -")
+		case original == "" || original == alias:
+			return fault.New(fault.Config, "alias %q stands for %q", alias, original).
+				WithHint("write alias = \"the tool's own name\"")
+		case shown[original] != "":
+			return fault.New(fault.Config, "%s has two aliases, %s and %s", original, shown[original], alias).
+				WithHint("a tool shows under one name; its own keeps working beside it")
+		}
+		shown[original] = alias
+	}
+	return nil
+}
+
+var validName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+
+// apply gives a copy of the tools the rule's names and priorities. Names that no
+// tool has, or that another has already, are problems and change nothing.
+func (one *space) apply(r Rule) []tool.Info {
+	tools := slices.Clone(one.from)
+	taken := map[string]int{}
+	names := make([]string, len(tools))
+	for i := range tools {
+		taken[tools[i].Name], names[i] = i, tools[i].Name
+		tools[i].Priority += r.Priority + r.Tools[tools[i].Name]
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
+		if _, there := taken[name]; !there {
+			one.complain("priorities: it has no tool %q%s", name, meant(name, names))
+		}
+	}
+	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
+		original := r.Aliases[alias]
+		at, there := taken[original]
+		_, shadows := taken[alias]
+		switch {
+		case !there:
+			one.complain("aliases: it has no tool %q for %q to stand for%s", original, alias, meant(original, names))
+		case shadows:
+			one.complain("aliases: %q is refused for %q, as another tool is called so", alias, original)
+		default:
+			rename(&tools[at], alias)
+			taken[alias] = at
+		}
+	}
+	return tools
+}
+
+func (one *space) complain(format string, args ...any) {
+	one.problems = append(one.problems, fmt.Sprintf(format, args...))
+}
+
+func meant(name string, known []string) string {
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		return fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return ""
+}
+
+// rename shows a tool under another name.
+func rename(info *tool.Info, name string) {
+	info.Original = originalOf(info)
+	info.Name = name
+}

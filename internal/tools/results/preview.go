@@ -1,0 +1,84 @@
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Bounds of what is shown of a value.
+const (
+	longestShape = 1500
+	shownText    = 100
+	shownItems   = 3
+	shownFields  = 12
+	shownDepth   = 4
+	shownWhole   = 600 // of a value that is one text
+)
+
+// Preview shows the beginning of a value: of every list the first items, of every
+// text the first characters.
+func Preview(value json.RawMessage) string {
+	if text, ok := wire.Text(value); ok {
+		return cut(text, shownWhole)
+	}
+	var b strings.Builder
+	preview(&b, value, 0)
+	return cut(b.String(), 2*longestShape)
+}
+
+func preview(b *strings.Builder, value json.RawMessage, depth int) {
+	if text, ok := wire.Text(value); ok {
+		fmt.Fprintf(b, "%q", cut(text, shownText))
+		return
+	}
+	items, isList := wire.Items(value)
+	switch {
+	case isList && depth >= shownDepth:
+		fmt.Fprintf(b, "[… %d items]", len(items))
+	case isList:
+		b.WriteByte('[')
+		for i, item := range items[:min(len(items), shownItems)] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			preview(b, item, depth+1)
+		}
+		if more := len(items) - shownItems; more > 0 {
+			fmt.Fprintf(b, ", … %d more", more)
+		}
+		b.WriteByte(']')
+	case wire.IsObject(value):
+		previewObject(b, value, depth)
+	default:
+		b.WriteString(cut(string(value), shownText))
+	}
+}
+
+func previewObject(b *strings.Builder, object json.RawMessage, depth int) {
+	if depth >= shownDepth {
+		b.WriteString("{…}")
+		return
+	}
+	n := 0
+	b.WriteByte('{')
+	wire.Each(object, func(name string, value json.RawMessage) bool {
+		n++
+		switch {
+		case n > shownFields:
+		default:
+			if n > 1 {
+				b.WriteString(", ")
+			}
+			b.WriteString(cut(name, shownText) + ": ")
+			preview(b, value, depth+1)
+		}
+		return true
+	})
+	if more := n - shownFields; more > 0 {
+		fmt.Fprintf(b, ", … %d more", more)
+	}
+	b.WriteByte('}')
+}

@@ -1,0 +1,116 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Read is a kept result, or the part of it a JSON pointer leads to: "" is all of
+// it, "/items/0/name" the name of the first item.
+func (s *Store) Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error) {
+	value, err := s.get(ctx, owner, handle)
+	if err != nil {
+		return nil, err
+	}
+	return follow(value, pointer)
+}
+
+// Part is some of a list or of a text.
+type Part struct {
+	Value json.RawMessage
+	Total int // items or characters of the whole
+}
+
+// Slice leaves out the first items of a list, or characters of a text, and gives
+// count of the rest.
+func (s *Store) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (Part, error) {
+	value, err := s.Read(ctx, owner, handle, pointer)
+	if err != nil {
+		return Part{}, err
+	}
+	skip, count = max(skip, 0), max(count, 0)
+	if text, ok := wire.Text(value); ok {
+		return sliceText(text, skip, count)
+	}
+	items, ok := wire.Items(value)
+	if !ok {
+		return Part{}, fault.New(fault.InvalidParams, "%s%s is neither a list nor a text", handle, pointer).
+			WithHint("%s", inside(value))
+	}
+	from := min(skip, len(items))
+	raw, err := json.Marshal(items[from:min(from+count, len(items))])
+	return Part{raw, len(items)}, err
+}
+
+func sliceText(text string, skip, count int) (Part, error) {
+	characters := []rune(text)
+	from := min(skip, len(characters))
+	raw, err := json.Marshal(string(characters[from:min(from+count, len(characters))]))
+	return Part{raw, len(characters)}, err
+}
+
+var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+
+// follow takes the steps of a JSON pointer.
+func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
+	if pointer == "" || pointer == "/" {
+		return value, nil
+	}
+	if !strings.HasPrefix(pointer, "/") {
+		return nil, fault.New(fault.InvalidParams, "%q is no JSON pointer", cut(pointer, 80)).
+			WithHint(`write "/items/0/name": a slash before every step, lists count from 0`)
+	}
+	at := value
+	for _, step := range strings.Split(pointer[1:], "/") {
+		next, ok := descend(at, pointerEscapes.Replace(step))
+		if !ok {
+			return nil, fault.New(fault.NotFound, "nothing is at %s: there is no %q", cut(pointer, 80), cut(step, 40)).
+				WithHint("%s", inside(at))
+		}
+		at = next
+	}
+	return at, nil
+}
+
+func descend(at json.RawMessage, step string) (json.RawMessage, bool) {
+	if items, ok := wire.Items(at); ok {
+		i, err := strconv.Atoi(step)
+		if err != nil || i < 0 || i >= len(items) {
+			return nil, false
+		}
+		return items[i], true
+	}
+	return wire.Get(at, step)
+}
+
+// inside tells what a value has inside, for hints.
+func inside(value json.RawMessage) string {
+	if items, ok := wire.Items(value); ok {
+		return "it is a list of " + strconv.Itoa(len(items)) + " items, counted from 0"
+	}
+	if !wire.IsObject(value) {
+		return "it is " + cut(string(value), 60)
+	}
+	var names []string
+	wire.Each(value, func(name string, _ json.RawMessage) bool {
+		names = append(names, cut(name, 40))
+		return len(names) < 20
+	})
+	return "it has " + strings.Join(names, ", ")
+}
+
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

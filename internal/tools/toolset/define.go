@@ -1,0 +1,163 @@
+// Package toolset makes tools of Go functions: the schemas are derived from the
+// functions' own types and are what the strictest clients take, descriptions for
+// models stand in Markdown files, and arguments that models commonly get wrong are
+// mended. A Set of them is a tool.Source.
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Tool is a definition and what it does.
+type Tool struct {
+	info tool.Info
+	run  func(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// Texter is an output that can say itself to people. Others are shown as JSON.
+type Texter interface {
+	Text() string
+}
+
+// Define makes a tool of a function. Its schemas are derived from In and Out,
+// which are structs with json tags; a field's jsonschema tag describes it, enum,
+// min and max tags bound it, and omitempty or omitzero makes it optional. Title
+// and description stand in <name>.md of texts. A type that cannot be described panics, at
+// start, where it is noticed.
+func Define[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
+	info := describe(texts, name, hints)
+	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
+	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		in, err := decode[In](info, call.Args)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		out, err := do(ctx, call, in)
+		if err != nil {
+			return tool.Failure(err), nil
+		}
+		return tool.Output(textOf(out), out)
+	}}
+}
+
+// Relay makes a tool whose result is another tool's, handed on as it is. It has
+// no output schema, since nobody knows it beforehand.
+func Relay[In any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	info := describe(texts, name, hints)
+	info.Input = inputSchema[In](name)
+	return relay(info, do)
+}
+
+// Shaped makes a tool that writes its own result, structured as Out is.
+func Shaped[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	info := describe(texts, name, hints)
+	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
+	return relay(info, do)
+}
+
+func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+	return Tool{define(info), func(ctx context.Context, call tool.Call) (tool.Result, error) {
+		in, err := decode[In](info, call.Args)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		result, err := do(ctx, call, in)
+		if err != nil {
+			return tool.Failure(err), nil
+		}
+		return result, nil
+	}}
+}
+
+// Inside is a tool that runs scripts here: called by a script, what its script does
+// passes the door of the one that calls.
+func Inside(t Tool) Tool {
+	t.info.Inside = true
+	return t
+}
+
+// AsTask is a tool whose calls clients of MCP revision 2025-11-25 may make as
+// tasks. Later clients are not asked: they say with each call what they can take.
+func AsTask(t Tool) Tool {
+	t.info.Raw = wire.Set(t.info.Raw, "execution", json.RawMessage(`{"taskSupport":"optional"}`))
+	return t
+}
+
+// describe reads title and description of a tool from its Markdown file: a
+// heading, then the text.
+func describe(texts fs.FS, name string, hints tool.Hints) tool.Info {
+	raw, err := fs.ReadFile(texts, name+".md")
+	if err != nil {
+		panic(fmt.Sprintf("toolset: tool %s has no description: %v", name, err))
+	}
+	heading, text, _ := strings.Cut(string(raw), "\n")
+	title, ok := strings.CutPrefix(heading, "# ")
+	if !ok {
+		panic(fmt.Sprintf("toolset: %s.md does not begin with a heading", name))
+	}
+	return tool.Info{
+		Ref: tool.Ref{Name: name}, Title: title, Description: strings.TrimSpace(text), Hints: hints,
+	}
+}
+
+// definition is a tool in MCP's words.
+type definition struct {
+	Name        string           `json:"name"`
+	Title       string           `json:"title"`
+	Description string           `json:"description"`
+	Input       json.RawMessage  `json:"inputSchema"`
+	Output      json.RawMessage  `json:"outputSchema,omitempty"`
+	Annotations tool.Annotations `json:"annotations"`
+}
+
+// define writes the tool's definition down.
+func define(info tool.Info) tool.Info {
+	raw, err := json.Marshal(definition{
+		Name: info.Name, Title: info.Title, Description: info.Description,
+		Input: info.Input, Output: info.Output, Annotations: info.Hints.Annotations(),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("toolset: define %s: %v", info.Name, err))
+	}
+	info.Raw = raw
+	return info
+}
+
+// decode reads arguments. The catalog has checked and mended them before; called
+// directly, they are mended here.
+func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
+	var in In
+	if len(args) == 0 {
+		return in, nil
+	}
+	err := json.Unmarshal(args, &in)
+	if err != nil {
+		if mended, ok := mend(info.Input, args); ok {
+			in = *new(In)
+			err = json.Unmarshal(mended, &in)
+		}
+	}
+	if err != nil {
+		return in, fault.Wrap(fault.InvalidParams, err, "read the arguments of %s", info.Name)
+	}
+	return in, nil
+}
+
+func textOf(out any) string {
+	if t, ok := out.(Texter); ok {
+		return t.Text()
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Sprint(out)
+	}
+	return string(raw)
+}

@@ -1,0 +1,139 @@
+package toolset
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// deriving writes the schemas of Go types as the strictest clients take them. Each
+// rule is there because some client refused a server that broke it: every place
+// names a type, and one only unless it is JSON; no schema is a bare boolean but of
+// what else an object may have; no format, default or $schema. That clients send
+// null for what they leave out is not said but forgiven, by mend; our results leave
+// out what is not there.
+//
+// Every start writes those of all our tools, so they are written down at once.
+type deriving struct {
+	closed bool           // objects have nothing else
+	within []reflect.Type // which a type must not be of in turn
+}
+
+// known are the types whose values are written as others than they are.
+var known = map[reflect.Type]string{
+	reflect.TypeFor[Object]():    `"object"`,
+	reflect.TypeFor[JSON]():      `["object","array","string","number","boolean","null"]`,
+	reflect.TypeFor[time.Time](): `"string"`,
+}
+
+// value writes the schema of a type. Of a field it is told more: what holds of it,
+// and nothing of a type's own range.
+func (d *deriving) value(out []byte, t reflect.Type, of *field) ([]byte, error) {
+	for t.Kind() == reflect.Pointer { // which may be missing
+		t = t.Elem()
+	}
+	if slices.Contains(d.within, t) {
+		return nil, fmt.Errorf("%v has itself in it", t)
+	}
+	out = wire.AppendKey(append(out, '{'), "type")
+	if name, ok := known[t]; ok {
+		return append(of.append(append(out, name...), t), '}'), nil
+	}
+	name, ok := typeNames[t.Kind()]
+	if !ok {
+		return nil, fmt.Errorf("%v is no type of JSON's; use JSON or Object for what is not known", t)
+	}
+	d.within = append(d.within, t)
+	out, err := d.parts(append(out, name...), t, of)
+	d.within = d.within[:len(d.within)-1]
+	return append(out, '}'), err
+}
+
+// typeNames are what JSON calls the types of Go.
+var typeNames = map[reflect.Kind]string{
+	reflect.Bool: `"boolean"`, reflect.String: `"string"`, reflect.Float32: `"number"`, reflect.Float64: `"number"`,
+	reflect.Int: `"integer"`, reflect.Int8: `"integer"`, reflect.Int16: `"integer"`, reflect.Int32: `"integer"`, reflect.Int64: `"integer"`,
+	reflect.Uint: `"integer"`, reflect.Uint8: `"integer"`, reflect.Uint16: `"integer"`, reflect.Uint32: `"integer"`, reflect.Uint64: `"integer"`,
+	reflect.Slice: `"array"`, reflect.Array: `"array"`, reflect.Map: `"object"`, reflect.Struct: `"object"`,
+}
+
+// parts writes what a type is made of, and around it what holds of the field.
+func (d *deriving) parts(out []byte, t reflect.Type, of *field) (_ []byte, err error) {
+	switch t.Kind() {
+	case reflect.Struct:
+		return d.object(out, t, of)
+	case reflect.Slice, reflect.Array:
+		if out, err = d.value(wire.AppendKey(out, "items"), t.Elem(), nil); err != nil {
+			return nil, fmt.Errorf("items: %w", err)
+		}
+	case reflect.Map:
+		if t.Key().Kind() != reflect.String {
+			return nil, fmt.Errorf("%v: the keys of an object are text", t)
+		}
+		if out, err = d.value(wire.AppendKey(of.append(out, t), "additionalProperties"), t.Elem(), nil); err != nil {
+			return nil, fmt.Errorf("values: %w", err)
+		}
+		return out, nil
+	}
+	return of.append(out, t), nil
+}
+
+// object writes the fields of a struct, those of structs that are embedded in it
+// included.
+func (d *deriving) object(out []byte, t reflect.Type, of *field) ([]byte, error) {
+	fields := fieldsOf(t)
+	var required []string
+	if t.NumField() > 0 {
+		out = append(wire.AppendKey(out, "properties"), '{')
+		for i := range fields {
+			f := &fields[i]
+			var err error
+			if out, err = d.value(wire.AppendKey(out, f.name), f.Type, f); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+			if !f.optional {
+				required = append(required, f.name)
+			}
+		}
+		out = append(out, '}')
+	}
+	out = of.append(out, t)
+	if len(required) > 0 {
+		out = appendMember(out, "required", required)
+	}
+	if d.closed {
+		out = append(wire.AppendKey(out, "additionalProperties"), "false"...)
+	}
+	return out, nil
+}
+
+// appendRange writes what a type of whole numbers holds by itself.
+func appendRange(out []byte, t reflect.Type) []byte {
+	bits := 0
+	if typeNames[t.Kind()] == `"integer"` {
+		bits = t.Bits()
+	}
+	switch signed := t.Kind() <= reflect.Int64; {
+	case bits == 0 || bits == 64 && signed:
+		return out
+	case bits == 64:
+		return appendMember(out, "minimum", 0)
+	case signed:
+		return appendMember(appendMember(out, "minimum", -math.Ldexp(1, bits-1)), "maximum", math.Ldexp(1, bits-1)-1)
+	default:
+		return appendMember(appendMember(out, "minimum", 0), "maximum", math.Ldexp(1, bits)-1)
+	}
+}
+
+func appendMember(out []byte, name string, value any) []byte {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("toolset: write %s: %v", name, err)) // a bound that is no number
+	}
+	return append(wire.AppendKey(out, name), raw...)
+}

@@ -1,0 +1,122 @@
+package toolset
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// mend puts right what models commonly get wrong, one argument at a time and only
+// where what is meant is beyond doubt: a number or an object written as a string,
+// one value where a list of them is wanted, null for what is left out. ok is
+// false when there was nothing to mend.
+func mend(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
+	if !json.Valid(args) || !wire.IsObject(args) {
+		return nil, false
+	}
+	properties, _ := wire.Get(schema, "properties")
+	var required []string
+	if raw, found := wire.Get(schema, "required"); found {
+		_ = json.Unmarshal(raw, &required) // our own: always a list
+	}
+	mended = args
+	wire.Each(args, func(name string, value json.RawMessage) bool {
+		property, known := wire.Get(properties, name)
+		if !known {
+			return true
+		}
+		if wire.IsNull(value) && !slices.Contains(required, name) {
+			mended, ok = wire.Delete(mended, name), true
+		} else if better := mendValue(property, value); better != nil {
+			mended, ok = wire.Set(mended, name, better), true
+		}
+		return true
+	})
+	return mended, ok
+}
+
+// mendValue is what value must have meant, or nil.
+func mendValue(property, value json.RawMessage) json.RawMessage {
+	wanted := typesOf(property)
+	if fits(wanted, value) {
+		return nil
+	}
+	if text, ok := wire.Text(value); ok {
+		if meant := unquoted(wanted, text); meant != nil {
+			return meant
+		}
+	}
+	switch {
+	case slices.Contains(wanted, "array") && fits(itemsOf(property), value):
+		return slices.Concat([]byte("["), value, []byte("]"))
+	case slices.Equal(wanted, []string{"string"}) && (fits([]string{"number"}, value) || fits([]string{"boolean"}, value)):
+		return wire.AppendText(nil, string(value))
+	default:
+		return nil
+	}
+}
+
+// unquoted is the value of the wanted types that was written as a text, or nil.
+func unquoted(wanted []string, text string) json.RawMessage {
+	trimmed := json.RawMessage(strings.TrimSpace(text))
+	switch {
+	case slices.Contains(wanted, "integer") && isInteger(text), slices.Contains(wanted, "number") && isNumber(text):
+		return json.RawMessage(text)
+	case json.Valid(trimmed) && fits(wanted, trimmed):
+		return trimmed
+	}
+	return nil
+}
+
+// fits tells whether value is of one of the types.
+func fits(types []string, value json.RawMessage) bool {
+	if len(value) == 0 {
+		return false
+	}
+	kind := "number"
+	switch value[0] {
+	case '"':
+		kind = "string"
+	case '{':
+		kind = "object"
+	case '[':
+		kind = "array"
+	case 't', 'f':
+		kind = "boolean"
+	case 'n':
+		kind = "null"
+	default:
+		if isInteger(string(value)) && slices.Contains(types, "integer") {
+			return true
+		}
+	}
+	return slices.Contains(types, kind)
+}
+
+func typesOf(property json.RawMessage) []string {
+	raw, _ := wire.Get(property, "type")
+	if name, ok := wire.Text(raw); ok {
+		return []string{name}
+	}
+	var names []string
+	_ = json.Unmarshal(raw, &names) // our own schema: a name or a list of names
+	return names
+}
+
+func itemsOf(property json.RawMessage) []string {
+	items, _ := wire.Get(property, "items")
+	return typesOf(items)
+}
+
+func isInteger(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && json.Valid([]byte(text))
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil && json.Valid([]byte(text))
+}

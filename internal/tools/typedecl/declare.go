@@ -1,0 +1,54 @@
+// Package typedecl writes tools down as typed declarations, in TypeScript and in
+// Lua with the annotations its language servers know: what models read best
+// before they write code that calls them. Types are made from JSON Schema, which
+// comes from strangers: whatever it says, the text stays a declaration, of
+// bounded size, with nothing of it outside of comments, names and literals.
+package typedecl
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// Tool is a tool to declare.
+type Tool struct {
+	tool.Ref
+	Description string
+	Input       json.RawMessage // JSON Schema of the arguments
+	Output      json.RawMessage // and of the result, or nil
+	Learned     int             // when Output was learned: from how many results
+	ReadOnly    bool
+}
+
+// Of is a tool as its owner defines it.
+func Of(info *tool.Info) Tool {
+	return Tool{
+		Ref: info.Ref, Description: info.Description, Input: info.Input, Output: info.Output, ReadOnly: info.Hints.ReadOnly,
+	}
+}
+
+// notes are what is said of a tool below its description.
+func (t *Tool) notes() []string {
+	var notes []string
+	if t.ReadOnly {
+		notes = append(notes, "Only reads.")
+	}
+	if t.Learned > 0 {
+		results := "results"
+		if t.Learned == 1 {
+			results = "result"
+		}
+		notes = append(notes, fmt.Sprintf("The result's type was learned from %d %s: others may differ.", t.Learned, results))
+	}
+	return notes
+}
+
+// path is the namespace and the name, or the name alone for a tool of our own.
+func (t *Tool) path() []string {
+	if t.Space == "" {
+		return []string{t.Name}
+	}
+	return []string{t.Space, t.Name}
+}

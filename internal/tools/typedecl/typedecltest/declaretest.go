@@ -1,0 +1,47 @@
+// Package typedecltest has declarations judged by the real TypeScript compiler.
+package typedecltest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:embed check.cjs
+var checker string
+
+// Check type-checks files, each by itself, and returns what the compiler says of
+// each that is not right. It skips the test where nothing of the kind was installed.
+func Check(t testing.TB, files map[string]string) map[string][]string {
+	t.Helper()
+	modules := os.Getenv("LUANETTE_TEST_NEIGHBOURS") //nolint:forbidigo // a helper of tests
+	if modules == "" {
+		t.Skip("LUANETTE_TEST_NEIGHBOURS names no node_modules folder: make test installs one (make neighbours) and does")
+	}
+	compiler := filepath.Join(modules, "typescript", "lib", "typescript.js")
+	if _, err := os.Stat(compiler); err != nil {
+		t.Fatalf("make neighbours installs the TypeScript compiler: %v", err)
+	}
+	input, err := json.Marshal(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "-e", checker, compiler)
+	cmd.Stdin = bytes.NewReader(input)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("typescript: %v\n%s", err, stderr.String())
+	}
+	var problems map[string][]string
+	if err := json.Unmarshal(out, &problems); err != nil {
+		t.Fatal(err)
+	}
+	return problems
+}

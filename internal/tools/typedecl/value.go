@@ -1,0 +1,46 @@
+package typedecl
+
+import (
+	"encoding/json"
+
+	"github.com/luanette/luanette/internal/base/redact"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// readValue is the type of one value: of objects and arrays, the types of what is
+// in them.
+func readValue(value json.RawMessage, depth int) *form {
+	f := (&form{kind: literal, value: compact(value)}).orNull()
+	if f.kind != literal || len(f.value) == 0 || depth > deepest {
+		return f.widened()
+	}
+	switch f.value[0] {
+	case '[':
+		t := &form{kind: tuple}
+		items, _ := wire.Items(f.value)
+		for _, item := range items {
+			t.parts = append(t.parts, readValue(item, depth+1))
+		}
+		return t
+	case '{':
+		o := &form{kind: object, closed: true}
+		seen := map[string]bool{}
+		wire.Each(f.value, func(name string, inner json.RawMessage) bool {
+			if !seen[name] {
+				o.fields = append(o.fields, field{name, false, readValue(inner, depth+1)})
+			}
+			seen[name] = true
+			return true
+		})
+		return o
+	}
+	return f
+}
+
+// requoted writes a JSON string in our own way of quoting.
+func requoted(value json.RawMessage) string {
+	s, _ := wire.Text(value)
+	return quote(s)
+}
+
+func cutText(description string) string { return redact.Cut(description, longestToolText) }

@@ -1,0 +1,127 @@
+// Package terminal is the HUD for people at a terminal: a client of a running
+// server that shows its upstreams, jobs, calls and log as they change, and lets a
+// person act on them by a key. It asks through the public API only, so that it may
+// run anywhere. Bubble Tea and its family stay in here.
+package terminal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Options say whom to watch, and where to show it.
+type Options struct {
+	Server  string // address of a running server
+	Key     secret.Text
+	Version string
+	Input   io.Reader
+	Output  io.Writer
+	Env     []string         // TERM, NO_COLOR and their like
+	Now     func() time.Time // nil means time.Now
+	Size    [2]int           // columns and rows; zero asks the terminal
+}
+
+func (o *Options) now() func() time.Time {
+	if o.Now == nil {
+		return time.Now
+	}
+	return o.Now
+}
+
+// Run shows the server until the person leaves or ctx ends. A server that is away
+// is waited for; one that refuses us is an error.
+func Run(ctx context.Context, o Options) error {
+	s, err := newServer(o.Server, o.Key, o.Version)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	m := newModel(ctx, s, o.now())
+	options := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Env),
+		tea.WithoutSignalHandler(), // ctx ends with them; both at once can wait for each other for ever
+	}
+	if o.Size[0] > 0 {
+		options = append(options, tea.WithWindowSize(o.Size[0], o.Size[1]))
+	}
+	p := tea.NewProgram(m, options...)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		follow(ctx, s, o.now(), p.Send)
+	}()
+	_, err = p.Run()
+	stop()
+	<-ended
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
+		err = nil // somebody wanted it to end
+	}
+	return errors.Join(err, m.refused)
+}
+
+// Once writes a picture of the server as it is now: text for people and scripts,
+// or JSON for programs.
+func Once(ctx context.Context, o Options, width int, asJSON bool) error {
+	s, err := newServer(o.Server, o.Key, o.Version)
+	if err != nil {
+		return err
+	}
+	b, err := s.look(ctx, o.now())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		encoder := json.NewEncoder(o.Output)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(b)
+	}
+	_, err = io.WriteString(o.Output, picture(s, b, o.now()(), width))
+	return err
+}
+
+// look asks for everything once.
+func (s *server) look(ctx context.Context, now func() time.Time) (*board, error) {
+	b := &board{Upstreams: []upstream{}, Jobs: []job{}, Calls: []call{}, Log: []line{}}
+	body, err := s.events(ctx, "all", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }()
+	for events := wire.NewEventReader(body, 0); ; {
+		e, err := events.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fault.Wrap(fault.Unavailable, err, "read events")
+		}
+		if t, ok := read(e); ok {
+			b.apply(&t)
+		}
+	}
+	if b.Upstreams, err = s.upstreams(ctx, now); err != nil {
+		return nil, err
+	}
+	if b.Jobs, err = s.jobs(ctx); err != nil {
+		return nil, err
+	}
+	if b.Approvals, err = s.approvals(ctx); err != nil {
+		return nil, err
+	}
+	if b.Nodes, err = s.nodes(ctx); err != nil {
+		return nil, err
+	}
+	b.Restart, err = s.restartNeeded(ctx)
+	return b, err
+}

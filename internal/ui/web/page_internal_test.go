@@ -1,0 +1,44 @@
+package web
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func TestFilesAreSentCompressed(t *testing.T) {
+	t.Parallel()
+	script := strings.Repeat("let x = 1;\n", 1000)
+	p := &page{files: fstest.MapFS{
+		"index.html":     {Data: []byte("<!doctype html>")},
+		"assets/page.js": {Data: []byte(script)},
+	}}
+	for range 2 { // made, and remembered
+		r := httptest.NewRequest("GET", "/assets/page.js", nil)
+		r.Header.Set("Accept-Encoding", "br, gzip;q=0.8")
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		if w.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(w.Header().Get("Content-Type"), "javascript") || w.Body.Len() > len(script)/10 {
+			t.Fatalf("%v, %d bytes", w.Header(), w.Body.Len())
+		}
+		whole, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(whole); err != nil || string(got) != script {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	for _, header := range []string{"", "gzip;q=0", "br"} {
+		r := httptest.NewRequest("GET", "/assets/page.js", nil)
+		r.Header.Set("Accept-Encoding", header)
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		if w.Header().Get("Content-Encoding") != "" || w.Body.String() != script || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: %v, %d bytes", header, w.Header(), w.Body.Len())
+		}
+	}
+}

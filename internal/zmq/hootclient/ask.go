@@ -1,0 +1,176 @@
+package hootclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
+)
+
+// Request is one call of a tool.
+type Request struct {
+	ID          hootproto.ID // of its own, used once
+	Name        string
+	Arguments   json.RawMessage // a JSON object; nil means {}
+	Traceparent string
+}
+
+// beat is how long a heartbeat is waited for before the next is sent.
+const beat = 1500 * time.Millisecond
+
+// farewell is how long a backend that takes no more calls may take to end.
+const farewell = 10 * time.Second
+
+// Ready asks what the backend can do, and what it is called.
+func (c *Client) Ready(ctx context.Context) (catalog hootproto.Catalog, service string, err error) {
+	answer, err := c.ask(ctx, hootproto.New(hootproto.Ready, ""))
+	if err != nil {
+		return catalog, "", err
+	}
+	if err := answer.Decode(&catalog); err != nil {
+		return catalog, "", err
+	}
+	if catalog.Protocol != hootproto.Magic {
+		return catalog, "", fault.New(fault.Upstream, "the backend speaks %.20q, not %s", catalog.Protocol, hootproto.Magic).
+			WithHint("its answer to Ready must say so; see docs/backends.md")
+	}
+	c.cancels.Store(catalog.AcceptsCancel)
+	return catalog, answer.Service, nil
+}
+
+// Heartbeat asks for a sign of life until one comes. Any other message is as good
+// as an answer.
+func (c *Client) Heartbeat(ctx context.Context) error {
+	began := time.Now()
+	for {
+		once, cancel := context.WithTimeout(ctx, beat)
+		_, err := c.ask(once, hootproto.New(hootproto.Heartbeat, ""))
+		cancel()
+		if err == nil || c.LastHeard().After(began) || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			if c.LastHeard().After(began) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// Call calls a tool. A tool that failed is an Outcome; the error tells that no
+// answer came: ErrNotSent in its chain when the backend did not act on the call,
+// ctx's cause when that ended, else nobody knows.
+func (c *Client) Call(ctx context.Context, request Request) (hootproto.Outcome, error) {
+	f := hootproto.Frame{Command: hootproto.Request, ID: request.ID, Traceparent: request.Traceparent}
+	f, err := f.With(hootproto.JSON, hootproto.Call{Name: request.Name, Arguments: request.Arguments})
+	if err != nil {
+		return hootproto.Outcome{}, notSent(err)
+	}
+	answer, err := c.ask(ctx, f)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
+			c.callOff(request.ID)
+		}
+		return hootproto.Outcome{}, err
+	}
+	var outcome hootproto.Outcome
+	if err := answer.Decode(&outcome); err != nil {
+		return hootproto.Outcome{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	if e := outcome.Err; e != nil && e.Code == hootproto.CodeUnavailable && e.Unexecuted() {
+		c.leave(true)
+		return outcome, c.outlast(ctx, e)
+	}
+	return outcome, nil
+}
+
+// Ask sends a Request with any body and returns the body of its Reply.
+func (c *Client) Ask(ctx context.Context, id hootproto.ID, body json.RawMessage) (json.RawMessage, error) {
+	f, err := hootproto.Frame{Command: hootproto.Request, ID: id}.With(hootproto.JSON, body)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	answer, err := c.ask(ctx, f)
+	if err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
+			c.callOff(id)
+		}
+		return nil, err
+	}
+	return answer.JSON()
+}
+
+// ask sends a question and waits for its answer.
+func (c *Client) ask(ctx context.Context, f hootproto.Frame) (hootproto.Frame, error) {
+	answer, err := c.expect(ctx, f.ID)
+	if err != nil {
+		return f, err
+	}
+	defer c.forget(f.ID)
+	if err := c.post(ctx, f); err != nil {
+		return f, notSent(err)
+	}
+	select {
+	case r := <-answer:
+		return r.frame, r.err
+	case <-ctx.Done():
+		return f, context.Cause(ctx)
+	}
+}
+
+// expect announces a question. A backend that has said goodbye is asked nothing
+// more, but what it still does for others is waited for.
+func (c *Client) expect(ctx context.Context, id hootproto.ID) (<-chan reply, error) {
+	c.mu.Lock()
+	leaving, ended := c.leaving, c.err
+	answer := make(chan reply, 1)
+	if ended == nil && !leaving {
+		c.waiting[id] = answer
+	}
+	c.mu.Unlock()
+	switch {
+	case ended != nil:
+		return nil, notSent(ended)
+	case leaving:
+		return nil, c.outlast(ctx, errLeft)
+	}
+	return answer, nil
+}
+
+func (c *Client) forget(id hootproto.ID) {
+	c.mu.Lock()
+	delete(c.waiting, id)
+	c.mu.Unlock()
+	c.leave(false)
+}
+
+// outlast waits until a backend that takes no more calls is gone, so that making
+// the call again reaches whoever takes its place.
+func (c *Client) outlast(ctx context.Context, why error) error {
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	select {
+	case <-c.life.Done():
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return notSent(why)
+}
+
+// callOff tells the backend that nobody waits for that answer any more.
+func (c *Client) callOff(id hootproto.ID) {
+	if !c.cancels.Load() {
+		return
+	}
+	f, err := hootproto.New(hootproto.Request, "").With(hootproto.JSON, hootproto.Cancel{RequestID: id.String()})
+	if err != nil {
+		return
+	}
+	c.run(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = c.post(ctx, f) // a lost one costs the backend only work
+	})
+}

@@ -1,0 +1,264 @@
+package hootproto
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Catalog is the body of a Ready: what a backend can do.
+type Catalog struct {
+	// Protocol is Magic.
+	Protocol string `json:"protocol"`
+	Tools    []Tool `json:"tools"`
+	// AcceptsBinary says that requests may have bodies of content type Binary.
+	AcceptsBinary bool `json:"accepts_binary"`
+	// AcceptsCancel says that a Cancel is understood.
+	AcceptsCancel bool `json:"accepts_cancel,omitempty"`
+	// Broadcasts is the endpoint of the backend's PUB socket, if it has one.
+	Broadcasts string `json:"broadcasts,omitempty"`
+}
+
+// Tool is one entry of a Catalog. A backend that knows nothing but a name may
+// write that name alone in place of the object.
+type Tool struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// ReadOnly says that calling it changes nothing, Idempotent that calling it
+	// twice is the same as once. Only such calls are ever repeated.
+	ReadOnly   bool `json:"read_only,omitempty"`
+	Idempotent bool `json:"idempotent,omitempty"`
+	// Destructive says that calling it may destroy something.
+	Destructive bool `json:"destructive,omitempty"`
+	// ClosedWorld says that it reaches nothing but what the backend keeps itself.
+	ClosedWorld bool `json:"closed_world,omitempty"`
+}
+
+// UnmarshalJSON reads a tool, or a name alone.
+func (t *Tool) UnmarshalJSON(raw []byte) error {
+	*t = Tool{}
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, &t.Name)
+	}
+	type plain Tool
+	return json.Unmarshal(raw, (*plain)(t))
+}
+
+// callType is the type of a Call's body.
+const callType = "tool_call"
+
+// Call is the body of a Request that calls a tool.
+type Call struct {
+	Name string
+	// Arguments is a JSON object; empty means none.
+	Arguments json.RawMessage
+}
+
+// callBody is a Call on the wire, beside its type.
+type callBody struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// MarshalJSON writes {"type":"tool_call","name":…,"arguments":{…}}.
+func (c Call) MarshalJSON() ([]byte, error) {
+	if len(c.Arguments) == 0 {
+		c.Arguments = json.RawMessage("{}")
+	}
+	return tagged(callType, callBody(c))
+}
+
+// UnmarshalJSON reads a call. The older form, in which the type is the tool's
+// name and the other members are its arguments, is understood too.
+func (c *Call) UnmarshalJSON(raw []byte) error {
+	kind, err := kindOf(raw)
+	if err != nil {
+		return err
+	}
+	if kind != callType {
+		return c.flat(kind, raw)
+	}
+	var body callBody
+	if err := json.Unmarshal(raw, &body); err != nil {
+		return err
+	}
+	if body.Name == "" {
+		return malformed("read call: it names no tool")
+	}
+	if len(body.Arguments) == 0 || string(body.Arguments) == "null" {
+		body.Arguments = json.RawMessage("{}")
+	}
+	if body.Arguments[0] != '{' {
+		return malformed("read call of %s: its arguments are not an object", body.Name)
+	}
+	*c = Call(body)
+	return nil
+}
+
+func (c *Call) flat(name string, raw []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	delete(members, "type")
+	arguments, err := json.Marshal(members)
+	*c = Call{Name: name, Arguments: arguments}
+	return err
+}
+
+// cancelType is the type of a Cancel's body.
+const cancelType = "tool_cancel"
+
+// Cancel is the body of a Request that calls off another: nobody waits for that
+// one's Reply any more. Only backends whose Catalog says so understand it.
+type Cancel struct {
+	RequestID string `json:"request_id"`
+}
+
+// MarshalJSON writes {"type":"tool_cancel","request_id":…}.
+func (c Cancel) MarshalJSON() ([]byte, error) {
+	type plain Cancel
+	return tagged(cancelType, plain(c))
+}
+
+// ReadCancel reads the id of the request that is called off, if the body of a
+// Request is a Cancel.
+func ReadCancel(raw json.RawMessage) (id ID, ok bool) {
+	var body struct {
+		Type      string `json:"type"`
+		RequestID string `json:"request_id"`
+	}
+	const longest = 256 // bytes; so that calls are not read twice
+	if len(raw) > longest || json.Unmarshal(raw, &body) != nil || body.Type != cancelType {
+		return id, false
+	}
+	id, err := ParseID(body.RequestID)
+	return id, err == nil
+}
+
+// ToolOutput is what a tool has to say: a text for people and, unless it is
+// null, the same as data for programs.
+type ToolOutput struct {
+	Text string          `json:"text"`
+	Data json.RawMessage `json:"data"`
+	// Attachments are pictures, sounds and other files that belong to it.
+	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// Attachment is a file beside an output: its bytes or its text, or only where it
+// is.
+type Attachment struct {
+	MimeType string `json:"mime_type,omitempty"`
+	Data     []byte `json:"data,omitempty"` // base64 in JSON
+	Text     string `json:"text,omitempty"`
+	URI      string `json:"uri,omitempty"`
+	Name     string `json:"name,omitempty"`
+}
+
+// ToolError is why a tool failed. The code is for programs; docs/backends.md
+// names those with a meaning to all, and others are passed on as they are.
+type ToolError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Hint says what to do about it, for people; it may be empty.
+	Hint    string          `json:"hint,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// The codes every tool may use.
+const (
+	CodeInvalidParams = "invalid_params"
+	CodeToolNotFound  = "tool_not_found"
+	CodeInternal      = "internal_error"
+	CodeUnavailable   = "unavailable"
+	CodeLimit         = "limit_exceeded"
+)
+
+// Unexecuted is the details of an error that says that nothing was done, so that
+// the call may be made again whatever the tool does.
+var Unexecuted = json.RawMessage(`{"executed":false}`)
+
+// Unexecuted tells whether the error says that nothing was done.
+func (e *ToolError) Unexecuted() bool {
+	var details struct {
+		Executed *bool `json:"executed"`
+	}
+	return json.Unmarshal(e.Details, &details) == nil && details.Executed != nil && !*details.Executed
+}
+
+// Error is the message; the code is left to whoever shows it.
+func (e *ToolError) Error() string { return e.Message }
+
+// Outcome is the body of a Reply: an output, or an error when that is not nil.
+type Outcome struct {
+	Output ToolOutput
+	Err    *ToolError
+}
+
+const (
+	successType = "success"
+	errorType   = "error"
+)
+
+// MarshalJSON writes {"type":"success","result":{"text":…,"data":…}} or
+// {"type":"error","code":…,"message":…,"details":…}.
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	if o.Err != nil {
+		return tagged(errorType, o.Err)
+	}
+	if len(o.Output.Data) == 0 {
+		o.Output.Data = json.RawMessage("null")
+	}
+	return tagged(successType, struct {
+		Result ToolOutput `json:"result"`
+	}{o.Output})
+}
+
+// UnmarshalJSON reads an outcome. A result of another shape than text and data
+// counts as data, with itself as the text.
+func (o *Outcome) UnmarshalJSON(raw []byte) error {
+	*o = Outcome{}
+	kind, err := kindOf(raw)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case errorType:
+		o.Err = &ToolError{}
+		return json.Unmarshal(raw, o.Err)
+	case successType:
+		var body struct {
+			Result json.RawMessage `json:"result"`
+		}
+		if err := json.Unmarshal(raw, &body); err != nil {
+			return err
+		}
+		o.Output = readOutput(body.Result)
+		return nil
+	default:
+		return malformed("read reply: neither success nor error but %.40q", kind)
+	}
+}
+
+func readOutput(result json.RawMessage) ToolOutput {
+	var known struct {
+		Text        *string         `json:"text"`
+		Data        json.RawMessage `json:"data"`
+		Attachments []Attachment    `json:"attachments"`
+	}
+	if json.Unmarshal(result, &known) == nil && known.Text != nil {
+		if string(known.Data) == "null" {
+			known.Data = nil
+		}
+		return ToolOutput{Text: *known.Text, Data: known.Data, Attachments: known.Attachments}
+	}
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		return ToolOutput{Text: text}
+	}
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, result) // valid: it is part of something read before
+	return ToolOutput{Text: compact.String(), Data: result}
+}

@@ -1,0 +1,129 @@
+package hootserver
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
+)
+
+// index finds the source's tools by the names they have on the wire: their own,
+// unless two namespaces have the same one.
+type index struct {
+	mu   sync.Mutex
+	of   []tool.Info
+	refs map[string]tool.Ref
+	list []hootproto.Tool
+}
+
+// find tells which tool of the source a name means. The source's list is read
+// only for a name that is not known; that one is gone the source says itself.
+func (x *index) find(ctx context.Context, source tool.Source, name string) (tool.Ref, error) {
+	if ref, ok := x.known(name); ok {
+		return ref, nil
+	}
+	if err := x.refresh(ctx, source); err != nil {
+		return tool.Ref{}, err
+	}
+	if ref, ok := x.known(name); ok {
+		return ref, nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	unknown := fault.New(fault.ToolNotFound, "no tool %q", name)
+	if close := suggest.Names(name, slices.Sorted(maps.Keys(x.refs)), 3); len(close) > 0 {
+		return tool.Ref{}, unknown.WithHint("did you mean %s?", strings.Join(close, " or "))
+	}
+	return tool.Ref{}, unknown.WithHint("Ready lists the tools there are")
+}
+
+func (x *index) known(name string) (tool.Ref, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ref, ok := x.refs[name]
+	return ref, ok
+}
+
+// tools are the entries of our catalog.
+func (x *index) tools(ctx context.Context, source tool.Source) ([]hootproto.Tool, error) {
+	err := x.refresh(ctx, source)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.list, err
+}
+
+// refresh reads the source's list, if it is another than the one we know.
+func (x *index) refresh(ctx context.Context, source tool.Source) error {
+	infos, err := source.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.refs != nil && len(infos) == len(x.of) && (len(infos) == 0 || &infos[0] == &x.of[0]) {
+		return nil
+	}
+	x.of, x.refs, x.list = infos, make(map[string]tool.Ref, len(infos)), make([]hootproto.Tool, 0, len(infos))
+	for _, info := range infos {
+		name := legible(info.Name)
+		if _, taken := x.refs[name]; taken {
+			name = legible(info.Space + "__" + info.Name)
+		}
+		if _, taken := x.refs[name]; taken {
+			continue
+		}
+		x.refs[name] = info.Ref
+		x.list = append(x.list, entry(name, info))
+	}
+	return nil
+}
+
+// entry is a tool in the words of the wire.
+func entry(name string, info tool.Info) hootproto.Tool {
+	return hootproto.Tool{
+		Name: name, Title: info.Title, Description: info.Description,
+		InputSchema: info.Input, OutputSchema: info.Output,
+		ReadOnly: info.Hints.ReadOnly, Idempotent: info.Hints.Idempotent,
+		Destructive: !info.Hints.ReadOnly && !info.Hints.NonDestructive,
+		ClosedWorld: info.Hints.ClosedWorld,
+	}
+}
+
+// ready answers who asks what we can do.
+func (b *Bridge) ready(ctx context.Context, f hootproto.Frame) (hootproto.Frame, error) {
+	tools, err := b.index.tools(ctx, b.opts.Source)
+	if err != nil {
+		return f, err
+	}
+	content := f.Content
+	if content != hootproto.MsgPack { // a question without a body has no content type
+		content = hootproto.JSON
+	}
+	answer := f.Answer(hootproto.Ready)
+	answer.Service = b.opts.Name
+	return answer.With(content, hootproto.Catalog{
+		Protocol: hootproto.Magic, Tools: tools, Broadcasts: b.Broadcasts(), AcceptsCancel: true,
+	})
+}
+
+// watch tells everybody who asked once when our tools are others.
+func (b *Bridge) watch(ctx context.Context) {
+	for {
+		select {
+		case <-b.opts.Changed: // never, when it is nil
+		case <-ctx.Done():
+			return
+		}
+		for _, address := range b.peers.greeted() {
+			news := hootproto.New(hootproto.Ready, b.opts.Name)
+			news.Identity = address
+			b.answer(ctx, func() (hootproto.Frame, error) { return b.ready(ctx, news) })
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package zmtp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// scripted is the far end of a connection, played by a test inside a bubble.
+type scripted struct {
+	net.Conn
+	in     *bufio.Reader
+	out    *bufio.Writer
+	events chan Event
+	socket *Socket
+}
+
+// meet connects a socket to a far end that has introduced itself as a peer of
+// ZMTP 3.minor. Nothing is buffered between the two.
+func meet(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scripted {
+	t.Helper()
+	near, far := net.Pipe()
+	conns := make(chan net.Conn, 1)
+	conns <- near
+	p := &scripted{Conn: far, in: bufio.NewReader(far), out: bufio.NewWriter(far), events: make(chan Event, 100)}
+	opts.OnEvent = func(e Event) { p.events <- e }
+	s, err := newSocket(t.Context(), kind, "pipe", opts, func(ctx context.Context, s *Socket) {
+		s.keepDialing(ctx, func(ctx context.Context) (net.Conn, error) {
+			select {
+			case c := <-conns:
+				return c, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.socket = s
+	t.Cleanup(func() { far.Close(); s.Close() })
+	hello := greeting()
+	if _, err := io.ReadFull(p.in, make([]byte, greetingSize)); err != nil {
+		t.Fatal(err)
+	}
+	hello[11] = minor
+	if _, err := far.Write(hello); err != nil {
+		t.Fatal(err)
+	}
+	p.read(t)
+	p.say(t, flagCommand, ready(peerKind, "far"))
+	if e := <-p.events; e.What != Connected {
+		t.Fatalf("%v: %v", e.What, e.Err)
+	}
+	return p
+}
+
+// read is the next frame from the socket.
+func (p *scripted) read(t *testing.T) (flags byte, body []byte) {
+	t.Helper()
+	flags, body, err := readFrame(p.in, 1<<20)
+	if err != nil {
+		t.Fatalf("the far end reads: %v", err)
+	}
+	return flags, body
+}
+
+func (p *scripted) say(t *testing.T, flags byte, body []byte) {
+	t.Helper()
+	writeFrame(p.out, flags, body)
+	if err := p.out.Flush(); err != nil {
+		t.Fatalf("the far end writes: %v", err)
+	}
+}
+
+func TestPingIsAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Dealer, Options{Heartbeat: Heartbeat{Interval: -1}}, 1, Router)
+		began := time.Now()
+		p.say(t, flagCommand, command(cmdPing, 0, 0, 'c', 't', 'x'))
+		if flags, body := p.read(t); flags != flagCommand || !bytes.Equal(body, command(cmdPong, 'c', 't', 'x')) {
+			t.Errorf("answered %#x %q", flags, body)
+		}
+		if !time.Now().Equal(began) {
+			t.Errorf("answered after %v", time.Since(began))
+		}
+	})
+}
+
+// A PING may come between the frames of a message.
+func TestPingInsideAMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Dealer, Options{}, 1, Router)
+		p.say(t, flagMore, []byte("one"))
+		p.say(t, flagCommand, command(cmdPing, 0, 0))
+		p.read(t)
+		p.say(t, 0, []byte("two"))
+		m, err := p.socket.Recv(t.Context())
+		if err != nil || len(m) != 2 || string(m[1]) != "two" {
+			t.Errorf("received %q, %v", m, err)
+		}
+	})
+}
+
+// A peer that answers is kept for ever, one that does not is given up when
+// interval and timeout have passed since its last word.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Dealer, Options{Heartbeat: Heartbeat{Interval: time.Second, Timeout: 3 * time.Second, TTL: 1050 * time.Millisecond}}, 1, Router)
+		began := time.Now()
+		for i := range 10 {
+			_, body := p.read(t)
+			if !bytes.Equal(body, command(cmdPing, 0, 11)) {
+				t.Fatalf("the heartbeat is %q", body)
+			}
+			if want := time.Duration(i+1) * time.Second; time.Since(began) != want {
+				t.Fatalf("heartbeat %d after %v", i+1, time.Since(began))
+			}
+			p.say(t, flagCommand, command(cmdPong))
+		}
+		last := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = io.Copy(io.Discard, p.in) })
+		e := <-p.events
+		if e.What != Disconnected || fault.CodeOf(e.Err) != fault.Timeout || time.Since(last) != 4*time.Second {
+			t.Errorf("%v after %v: %v", e.What, time.Since(last), e.Err)
+		}
+		wg.Wait()
+	})
+}
+
+// A peer's PING may ask us to give it up earlier than we would.
+func TestTimeToLive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Router, Options{Heartbeat: Heartbeat{Interval: -1}}, 1, Dealer)
+		time.Sleep(time.Hour) // without heartbeats nobody minds
+		p.say(t, flagCommand, command(cmdPing, 0, 15))
+		p.read(t)
+		asked := time.Now()
+		e := <-p.events
+		if e.What != Disconnected || time.Since(asked) != 1500*time.Millisecond {
+			t.Errorf("%v after %v: %v", e.What, time.Since(asked), e.Err)
+		}
+	})
+}
+
+// A peer of ZMTP 3.0 may not know heartbeats, until it shows that it does.
+func TestOldPeersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Dealer, Options{Heartbeat: Heartbeat{Interval: time.Second}}, 0, Router)
+		time.Sleep(time.Hour + time.Second/2) // between two heartbeats
+		p.say(t, flagCommand, command(cmdPing, 0, 0))
+		if _, body := p.read(t); !bytes.Equal(body, command(cmdPong)) {
+			t.Fatalf("the first word is %q", body)
+		}
+		if _, body := p.read(t); !bytes.Equal(body, ping(3*time.Second)) {
+			t.Errorf("the second word is %q", body)
+		}
+	})
+}
+
+// While our own side is slow to receive, the peer is not blamed for silence.
+func TestSlownessIsNotSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Dealer, Options{RecvQueue: 1, Heartbeat: Heartbeat{Interval: time.Second}}, 1, Router)
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = io.Copy(io.Discard, p.in) })
+		for _, word := range []string{"one", "two"} {
+			p.say(t, 0, []byte(word))
+		}
+		time.Sleep(time.Hour)
+		for _, word := range []string{"one", "two"} {
+			if m, err := p.socket.Recv(t.Context()); err != nil || string(m[0]) != word {
+				t.Fatalf("received %q, %v", m, err)
+			}
+		}
+		if len(p.events) != 0 {
+			t.Errorf("event %+v", <-p.events)
+		}
+		p.Close()
+		wg.Wait()
+	})
+}
+
+// Subscriptions to a peer of ZMTP 3.0 are messages.
+func TestOldSubscriptions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Sub, Options{}, 0, Pub)
+		p.socket.Subscribe("a")
+		if flags, body := p.read(t); flags != 0 || string(body) != "\x01a" {
+			t.Errorf("subscribed by %#x %q", flags, body)
+		}
+		p.socket.Unsubscribe("a")
+		if flags, body := p.read(t); flags != 0 || string(body) != "\x00a" {
+			t.Errorf("cancelled by %#x %q", flags, body)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Pub, Options{}, 0, Sub)
+		p.say(t, 0, []byte("\x01a"))
+		if e := <-p.events; e.What != Subscribed || e.Topic != "a" {
+			t.Errorf("event %+v", e)
+		}
+		p.say(t, 0, []byte("\x00a"))
+		if e := <-p.events; e.What != Unsubscribed || e.Topic != "a" {
+			t.Errorf("event %+v", e)
+		}
+	})
+}
+
+// A DEALER whose peer does not read has one message on its way and its queue
+// full; a further Send waits, and when the peer goes, what was never written
+// comes back.
+func TestUnsent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := meet(t, Dealer, Options{SendQueue: 2, Heartbeat: Heartbeat{Interval: -1}}, 1, Router)
+		big := make([]byte, 1<<20) // more than the writer buffers
+		for _, word := range []string{"written", "queued", "too"} {
+			if err := p.socket.Send(t.Context(), Message{[]byte(word), big}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // the writer takes what it can
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := p.socket.Send(ctx, Message{big}); fault.CodeOf(err) != fault.Timeout {
+			t.Fatalf("Send to a full queue: %v", err)
+		}
+		p.Close()
+		e := <-p.events
+		if e.What != Disconnected || len(e.Unsent) != 2 || string(e.Unsent[0][0]) != "queued" || string(e.Unsent[1][0]) != "too" {
+			t.Errorf("%v with %d messages unsent", e.What, len(e.Unsent))
+		}
+	})
+}

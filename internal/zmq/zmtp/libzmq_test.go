@@ -1,0 +1,314 @@
+package zmtp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
+)
+
+// python is the interpreter Debian's python3-zmq belongs to.
+const python = "/usr/bin/python3"
+
+// hasZMQ asks once whether there is a real libzmq to talk to.
+var hasZMQ = sync.OnceValue(func() error {
+	out, err := exec.Command(python, "-c", "import zmq").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+})
+
+// neighbour is a process with a real libzmq socket.
+type neighbour struct {
+	addr  string
+	lines chan string // what it says
+	stop  func()
+}
+
+// start runs testdata/peer.py in a role and waits until its socket is open.
+func start(t testing.TB, args ...string) *neighbour {
+	t.Helper()
+	if err := hasZMQ(); err != nil {
+		t.Skipf("no python3-zmq (apt-get install python3-zmq): %v", err)
+	}
+	cmd := exec.Command(python, append([]string{"testdata/peer.py"}, args...)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := &neighbour{lines: make(chan string, 1000)}
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(n.lines)
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			n.lines <- lines.Text()
+		}
+		_, _ = io.Copy(io.Discard, stdout)
+	})
+	n.stop = sync.OnceFunc(func() {
+		stdin.Close()
+		reader.Wait()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("peer.py: %v\n%s", err, complaints.String())
+		}
+	})
+	t.Cleanup(n.stop)
+	n.addr, _ = strings.CutPrefix(n.hears(t, "on "), "on ")
+	return n
+}
+
+// hears waits for the next line that begins so, and drops those before it.
+func (n *neighbour) hears(t testing.TB, beginning string) string {
+	t.Helper()
+	for line := range n.lines {
+		if strings.HasPrefix(line, beginning) {
+			return line
+		}
+	}
+	t.Fatalf("the peer ended without saying %q", beginning)
+	return ""
+}
+
+// said is what it has said by now.
+func (n *neighbour) said() (lines []string) {
+	for {
+		select {
+		case line := <-n.lines:
+			lines = append(lines, line)
+		default:
+			return lines
+		}
+	}
+}
+
+// mixed is a message with frames of every interesting size.
+func mixed() zmtp.Message {
+	m := zmtp.Message{}
+	for _, size := range []int{0, 1, 255, 256, 65535, 65536, 3 << 20, 0} {
+		m = append(m, bytes.Repeat([]byte{byte(size % 251)}, size))
+	}
+	return m
+}
+
+func TestLibzmqRouter(t *testing.T) {
+	t.Parallel()
+	peer := start(t, "router", "tcp://127.0.0.1:*")
+	dealer := dial(t, zmtp.Dealer, peer.addr, zmtp.Options{})
+	for range 3 {
+		if err := dealer.Send(t.Context(), mixed()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		got, err := dealer.Recv(t.Context())
+		if err != nil || !slices.EqualFunc(got, mixed(), bytes.Equal) {
+			t.Fatalf("the echo differs: %d frames, %v", len(got), err)
+		}
+	}
+	if p := dealer.Peers()[0]; p.Kind != "ROUTER" || p.Minor != 1 {
+		t.Errorf("libzmq introduced itself as %+v", p)
+	}
+}
+
+func TestLibzmqDealer(t *testing.T) {
+	t.Parallel()
+	router := listen(t, zmtp.Router, anyPort, zmtp.Options{})
+	start(t, "dealer", router.Addr())
+	expect(t, router, "python", "hello", "from", "libzmq")
+	for range 3 {
+		if err := router.Send(t.Context(), append(text("python"), mixed()...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		got, err := router.Recv(t.Context())
+		if err != nil || !slices.EqualFunc(got[1:], mixed(), bytes.Equal) {
+			t.Fatalf("the echo differs: %d frames, %v", len(got), err)
+		}
+	}
+}
+
+// Heartbeats go out every 500 ms, and who does not answer is given up after
+// 2.5 s: four seconds of silence end the connection unless both ends do their part.
+func TestLibzmqHeartbeats(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes five seconds of silence")
+	}
+	on := zmtp.Heartbeat{Interval: 500 * time.Millisecond, Timeout: 3 * time.Second}
+	off := zmtp.Heartbeat{Interval: -1}
+	tests := map[string]struct {
+		theirs string
+		ours   zmtp.Heartbeat
+	}{
+		"theirs are answered": {"750", off},
+		"ours are answered":   {"0", on},
+		"both":                {"750", on},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lost := ""
+			for range 3 { // a machine that holds one of them up for long enough ends it as well
+				if lost = bearSilence(t, tt.theirs, tt.ours); lost == "" {
+					return
+				}
+			}
+			t.Error(lost)
+		})
+	}
+}
+
+// bearSilence connects both ways, says nothing for a while, and tells what was lost.
+func bearSilence(t *testing.T, theirs string, ours zmtp.Heartbeat) string {
+	t.Helper()
+	seen := newWatch()
+	router := start(t, "router", "tcp://127.0.0.1:*", theirs)
+	dealer := dial(t, zmtp.Dealer, router.addr, zmtp.Options{Heartbeat: ours, OnEvent: seen.on})
+	router.hears(t, "up")
+
+	ourRouter := listen(t, zmtp.Router, anyPort, zmtp.Options{Heartbeat: ours, OnEvent: seen.on})
+	theirDealer := start(t, "dealer", ourRouter.Addr(), theirs)
+	expect(t, ourRouter, "python", "hello", "from", "libzmq")
+	for range 2 {
+		seen.next(t, zmtp.Connected)
+	}
+
+	quiet, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if m, err := dealer.Recv(quiet); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("received %q, %v in the silence", m, err)
+	}
+	if lines := slices.Concat(router.said(), theirDealer.said()); slices.Contains(lines, "down") {
+		return fmt.Sprintf("libzmq lost us: %q", lines)
+	}
+	select {
+	case e := <-seen.events:
+		return fmt.Sprintf("%v in the silence: %v", e.What, e.Err)
+	default:
+	}
+	send(t, dealer, "still there")
+	expect(t, dealer, "still there")
+	send(t, ourRouter, "python", "still there")
+	expect(t, ourRouter, "python", "still there")
+	return ""
+}
+
+func TestLibzmqPublisher(t *testing.T) {
+	t.Parallel()
+	peer := start(t, "publisher", "tcp://127.0.0.1:*")
+	sub := dial(t, zmtp.Sub, peer.addr, zmtp.Options{})
+	sub.Subscribe("job")
+	if got, want := peer.hears(t, "wish"), "wish 01"+hex.EncodeToString([]byte("job")); got != want {
+		t.Fatalf("libzmq heard %q, want %q", got, want)
+	}
+	expect(t, sub, "job.1", "for you", string(make([]byte, 70000)))
+	sub.Unsubscribe("job")
+	if got, want := peer.hears(t, "wish"), "wish 00"+hex.EncodeToString([]byte("job")); got != want {
+		t.Fatalf("libzmq heard %q, want %q", got, want)
+	}
+	sub.Subscribe("log")
+	expect(t, sub, "log.1", "for you", string(make([]byte, 70000)))
+}
+
+func TestLibzmqSubscriber(t *testing.T) {
+	t.Parallel()
+	seen := newWatch()
+	pub := listen(t, zmtp.Pub, anyPort, zmtp.Options{OnEvent: seen.on})
+	peer := start(t, "subscriber", pub.Addr())
+	for range 2 {
+		seen.next(t, zmtp.Subscribed)
+	}
+	send(t, pub, "log.1", "not wanted")
+	send(t, pub, "job.stop", "wanted")
+	if got, want := peer.hears(t, "got"), fmt.Sprintf("got %x %x", "job.stop", "wanted"); got != want {
+		t.Fatalf("%q, want %q", got, want)
+	}
+	if e := seen.next(t, zmtp.Unsubscribed); e.Topic != "job." {
+		t.Fatalf("libzmq took back %q", e.Topic)
+	}
+	send(t, pub, "job.2", "no longer wanted")
+	send(t, pub, "end")
+	if got, want := peer.hears(t, "got"), fmt.Sprintf("got %x", "end"); got != want {
+		t.Fatalf("%q, want %q", got, want)
+	}
+}
+
+// own is an endpoint where somebody may go and come back.
+func own() string { return "tcp://" + netguardtest.OwnAddress() }
+
+// listenAgain waits as long as a process just being started holds the old socket.
+func listenAgain(t *testing.T, kind zmtp.Kind, addr string) (s *zmtp.Socket) {
+	t.Helper()
+	clocktest.Await(t, func() bool {
+		var err error
+		s, err = zmtp.Listen(t.Context(), kind, addr, zmtp.Options{})
+		return err == nil
+	})
+	t.Cleanup(s.Close)
+	return s
+}
+
+// The peer's process ends and another takes its place, on both sides.
+func TestLibzmqRestarts(t *testing.T) {
+	t.Parallel()
+	first := start(t, "router", own())
+	seen := newWatch()
+	dealer := dial(t, zmtp.Dealer, first.addr, zmtp.Options{OnEvent: seen.on})
+	send(t, dealer, "one")
+	expect(t, dealer, "one")
+	first.stop()
+	seen.next(t, zmtp.Disconnected)
+	start(t, "router", first.addr)
+	send(t, dealer, "two")
+	expect(t, dealer, "two")
+
+	router := listen(t, zmtp.Router, own(), zmtp.Options{})
+	for range 2 {
+		peer := start(t, "dealer", router.Addr())
+		expect(t, router, "python", "hello", "from", "libzmq")
+		peer.stop()
+	}
+	router.Close()
+	again := listenAgain(t, zmtp.Router, router.Addr())
+	start(t, "dealer", again.Addr())
+	expect(t, again, "python", "hello", "from", "libzmq")
+}
+
+// Our ROUTER goes and comes back while libzmq's DEALER lives on.
+func TestLibzmqReconnects(t *testing.T) {
+	t.Parallel()
+	router := listen(t, zmtp.Router, own(), zmtp.Options{})
+	start(t, "dealer", router.Addr())
+	expect(t, router, "python", "hello", "from", "libzmq")
+	router.Close()
+	again := listenAgain(t, zmtp.Router, router.Addr())
+	if err := again.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send(t, again, "python", "welcome back")
+	expect(t, again, "python", "welcome back")
+}

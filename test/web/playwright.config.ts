@@ -1,0 +1,20 @@
+import { defineConfig } from '@playwright/test'
+
+// Debian's Chromium, one page at a time: the machine is small and the tests are quick.
+export default defineConfig({
+  testDir: '.',
+  timeout: 180_000, // nothing takes that long; a machine may stand still for a while
+  expect: { timeout: 60_000 },
+  workers: 1,
+  forbidOnly: true,
+  reporter: [['list']],
+  outputDir: '../../.cache/web/results',
+  use: {
+    launchOptions: {
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      args: ['--no-sandbox'],
+    },
+    screenshot: 'only-on-failure',
+    viewport: { width: 1200, height: 800 },
+  },
+})
