@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 //go:embed testdata/*.txt
@@ -58,9 +58,9 @@ func readTool(space, line string, meanings map[string]string) (tool.Info, error)
 		}
 		schema := json.RawMessage(`{"type":"string"}`)
 		if meaning := meanings[bare]; meaning != "" {
-			schema = wire.SetText(schema, "description", meaning)
+			schema = rawjson.SetText(schema, "description", meaning)
 		}
-		properties = wire.Set(properties, bare, schema)
+		properties = rawjson.Set(properties, bare, schema)
 	}
 	input, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -141,7 +142,7 @@ func result(answer *http.Response) (json.RawMessage, error) {
 			if err != nil {
 				return nil, err
 			}
-			if _, answers := wire.Get(e.Data, "id"); answers {
+			if _, answers := rawjson.Get(e.Data, "id"); answers {
 				last = e.Data
 				break
 			}

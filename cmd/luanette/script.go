@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // scriptCommand is `luanette script`.
@@ -41,7 +41,7 @@ func (f *deskFlags) handOut(ctx context.Context, world *process, name string, ar
 	}
 	fmt.Fprintln(world.Stderr, view.Text())
 	for _, id := range ids {
-		if text, ok := wire.GetText(view.Structured, id); ok {
+		if text, ok := rawjson.GetText(view.Structured, id); ok {
 			_, err = fmt.Fprintln(world.Stdout, text)
 			return err
 		}

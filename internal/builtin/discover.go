@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -235,7 +235,7 @@ func (d discovery) definitionOf(info *tool.Info) Definition {
 		Name: info.Ref.String(), Title: info.Title, Description: info.Description, LuaPath: luaPath(info.Ref),
 		Input: Object(info.Input), Output: Object(info.Output), Stale: info.Stale,
 	}
-	if raw, ok := wire.Get(info.Raw, "annotations"); ok && wire.IsObject(raw) {
+	if raw, ok := rawjson.Get(info.Raw, "annotations"); ok && rawjson.IsObject(raw) {
 		def.Annotations = Object(raw)
 	}
 	if learned, ok := d.learned(info); ok {
@@ -298,8 +298,8 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 			WithHint("call mcp.%s { … }", ref)
 	}
 	meta := call.Meta
-	if wire.IsObject(meta) { // what it says to us is not for others
-		meta = wire.Delete(meta, FullKey)
+	if rawjson.IsObject(meta) { // what it says to us is not for others
+		meta = rawjson.Delete(meta, FullKey)
 	}
 	return d.catalog.Call(ctx, tool.Call{
 		Ref: ref, Args: json.RawMessage(in.Arguments), Meta: meta, Caller: call.Caller,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
@@ -114,8 +114,8 @@ func codeResult(done script.Turn) (tool.Result, error) {
 // it had said until then.
 func failedCode(done script.Turn, err error) tool.Result {
 	failed := script.Failure(done.Outcome, err)
-	meta, _ := wire.Get(failed.Raw, "_meta")
-	cause, _ := wire.Get(meta, tool.ErrorKey)
+	meta, _ := rawjson.Get(failed.Raw, "_meta")
+	cause, _ := rawjson.Get(meta, tool.ErrorKey)
 	structured, encodeErr := json.Marshal(struct {
 		Error JSON `json:"error,omitempty"`
 		Executed
@@ -123,7 +123,7 @@ func failedCode(done script.Turn, err error) tool.Result {
 	if encodeErr != nil {
 		return failed
 	}
-	return tool.Result{Raw: wire.Set(failed.Raw, "structuredContent", structured)}
+	return tool.Result{Raw: rawjson.Set(failed.Raw, "structuredContent", structured)}
 }
 
 func executedOf(done script.Turn) Executed {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // How tools are shown to clients.
@@ -117,7 +117,7 @@ func (m *Menu) short(all []tool.Info) []tool.Info {
 func terse(info tool.Info) tool.Info {
 	info.Title, info.Output = "", nil
 	for _, key := range []string{"title", "outputSchema", "annotations"} {
-		info.Raw = wire.Delete(info.Raw, key)
+		info.Raw = rawjson.Delete(info.Raw, key)
 	}
 	return info
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/results"
@@ -108,7 +108,7 @@ func (b Bounded) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 // shownOnly tells whether a call's result is going to be shown to a model: it
 // came from outside, and did not ask for everything.
 func shownOnly(ctx context.Context, call tool.Call) bool {
-	return catalog.Depth(ctx) <= 1 && !wire.GetBool(call.Meta, FullKey)
+	return catalog.Depth(ctx) <= 1 && !rawjson.GetBool(call.Meta, FullKey)
 }
 
 // shorten makes a result that is too big one that can be shown.
@@ -121,7 +121,7 @@ func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, res
 		return shortFailure(result, view, shown), nil
 	}
 	value, answer := view.Value(), json.RawMessage(nil)
-	if inner, ok := wire.Get(view.Structured, "result"); ok { // a script's answer: what it returned is one part
+	if inner, ok := rawjson.Get(view.Structured, "result"); ok { // a script's answer: what it returned is one part
 		value, answer = inner, view.Structured
 	} else if !allText(view) {
 		return result, nil // pictures and sounds are shown as such
@@ -138,7 +138,7 @@ func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, res
 	if answer == nil {
 		return tool.Output(h.text(), value)
 	}
-	answer, lines := quieter(wire.Set(answer, "result", value), shown/4)
+	answer, lines := quieter(rawjson.Set(answer, "result", value), shown/4)
 	text := h.text()
 	if h.Handle == "" {
 		text = "Result: " + string(value)
@@ -149,15 +149,15 @@ func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, res
 // quieter keeps what a script said within limit, and gives it as text too.
 func quieter(answer json.RawMessage, limit int) (shorter json.RawMessage, text string) {
 	for _, key := range []string{"output", "logs"} {
-		raw, _ := wire.Get(answer, key)
-		said, ok := wire.Items(raw)
+		raw, _ := rawjson.Get(answer, key)
+		said, ok := rawjson.Items(raw)
 		if !ok {
 			continue
 		}
 		said = fewer(said, limit)
 		text += linesText(said)
 		if raw, err := json.Marshal(said); err == nil {
-			answer = wire.Set(answer, key, raw)
+			answer = rawjson.Set(answer, key, raw)
 		}
 	}
 	return answer, text
@@ -165,7 +165,7 @@ func quieter(answer json.RawMessage, limit int) (shorter json.RawMessage, text s
 
 // sourceOf is the tool a result came from.
 func sourceOf(call tool.Call) string {
-	if name, ok := wire.GetText(call.Args, "name"); ok && call.Ref.Name == "call_tool" {
+	if name, ok := rawjson.GetText(call.Args, "name"); ok && call.Ref.Name == "call_tool" {
 		return redact.Cut(name, 128)
 	}
 	return call.Ref.String()
@@ -173,7 +173,7 @@ func sourceOf(call tool.Call) string {
 
 func allText(view tool.View) bool {
 	return !slices.ContainsFunc(view.Content, func(block json.RawMessage) bool {
-		kind, _ := wire.GetText(block, "type")
+		kind, _ := rawjson.GetText(block, "type")
 		return kind != "text"
 	})
 }
@@ -185,13 +185,13 @@ func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
 	if err != nil {
 		return result
 	}
-	raw := wire.Set(result.Raw, "content", block)
+	raw := rawjson.Set(result.Raw, "content", block)
 	if view.Structured != nil {
 		structured, _ := quieter(view.Structured, shown/4)
-		raw = wire.Set(raw, "structuredContent", structured)
+		raw = rawjson.Set(raw, "structuredContent", structured)
 	}
 	if len(raw) > shown {
-		raw = wire.Delete(raw, "_meta")
+		raw = rawjson.Delete(raw, "_meta")
 	}
 	return tool.Result{Raw: raw}
 }
@@ -206,8 +206,8 @@ func fewer(lines []json.RawMessage, limit int) []json.RawMessage {
 		if limit -= len(line); limit < 0 {
 			note := line // has all that a line must have
 			for _, key := range lineTexts {
-				if _, ok := wire.Get(note, key); ok {
-					note = wire.SetText(note, key, fmt.Sprintf("… %d more lines are not shown: print less", len(lines)-i))
+				if _, ok := rawjson.Get(note, key); ok {
+					note = rawjson.SetText(note, key, fmt.Sprintf("… %d more lines are not shown: print less", len(lines)-i))
 				}
 			}
 			return append(slices.Clone(lines[:i]), note)
@@ -223,7 +223,7 @@ func linesText(lines []json.RawMessage) string {
 			b.WriteString("\nOutput:")
 		}
 		for _, key := range lineTexts {
-			if text, ok := wire.GetText(line, key); ok {
+			if text, ok := rawjson.GetText(line, key); ok {
 				b.WriteString("\n  " + text)
 			}
 		}

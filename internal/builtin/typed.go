@@ -5,8 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
@@ -20,10 +20,10 @@ const (
 // attributed is a request that knows the file of its script, and what of its params
 // was typed.
 func attributed(call tool.Call, q script.Request) script.Request {
-	if file, ok := wire.GetText(call.Meta, FileKey); ok && q.Hash.IsZero() {
+	if file, ok := rawjson.GetText(call.Meta, FileKey); ok && q.Hash.IsZero() {
 		q.Name = fileLabel(file)
 	}
-	if raw, ok := wire.Get(call.Meta, TypedKey); ok && json.Unmarshal(raw, &q.Typed) != nil {
+	if raw, ok := rawjson.Get(call.Meta, TypedKey); ok && json.Unmarshal(raw, &q.Typed) != nil {
 		q.Typed = nil
 	}
 	return q

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -154,11 +155,11 @@ func (p watchedPeer) pass(ctx context.Context, call tool.Call, params json.RawMe
 // sift takes out of a page of tools what the hooks hide, and words the rest as
 // they do.
 func (p watchedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMessage {
-	raw, _ := wire.Get(page, "tools")
-	items, _ := wire.Items(raw)
+	raw, _ := rawjson.Get(page, "tools")
+	items, _ := rawjson.Items(raw)
 	kept := []byte{'['}
 	for _, item := range items {
-		name, _ := wire.GetText(item, "name")
+		name, _ := rawjson.GetText(item, "name")
 		info, ok := p.all.arranged.Shown(ctx, p.name, name)
 		if !ok {
 			continue
@@ -168,13 +169,13 @@ func (p watchedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMes
 		}
 		kept = append(kept, worded(item, info)...)
 	}
-	return wire.Set(page, "tools", append(kept, ']'))
+	return rawjson.Set(page, "tools", append(kept, ']'))
 }
 
 func worded(item json.RawMessage, info tool.Info) json.RawMessage {
 	for key, text := range map[string]string{"title": info.Title, "description": info.Description} {
-		if was, _ := wire.GetText(item, key); was != text {
-			item = wire.SetText(item, key, text)
+		if was, _ := rawjson.GetText(item, key); was != text {
+			item = rawjson.SetText(item, key, text)
 		}
 	}
 	return item
@@ -195,7 +196,7 @@ func (p watchedPeer) hooked(ctx context.Context, hooks *script.Hooks, call tool.
 		return *answer, nil
 	}
 	if len(changed) > 0 {
-		params, call.Args = wire.Set(params, "arguments", changed), changed
+		params, call.Args = rawjson.Set(params, "arguments", changed), changed
 	}
 	raw, err := p.Peer.Call(ctx, call, params)
 	return hooks.ToolResult(ctx, call, tool.Result{Raw: raw}, err)

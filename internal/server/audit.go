@@ -11,9 +11,9 @@ import (
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/ui/adminapi"
@@ -131,7 +131,7 @@ func errorCode(result tool.Result, err error) string {
 	switch {
 	case err != nil:
 		return string(fault.CodeOf(err))
-	case wire.GetBool(result.Raw, "isError"):
+	case rawjson.GetBool(result.Raw, "isError"):
 		return "tool_error"
 	default:
 		return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -26,13 +27,13 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 		work.Go(func() {
 			for e := range sub.All(ctx) {
 				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
-					notify(wire.NoteTask, wire.SetText(nil, "taskId", about.EventKey()))
+					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()))
 				}
 				if set, ok := e.Data.(ConfigUpdated); ok && (set.Key == "mcp.mode" || set.Key == "mcp.code_threshold") {
 					notify(wire.NoteToolsChanged, nil) // the menu is another
 				}
 				for _, uri := range resourcesAbout(e) {
-					notify(wire.NoteResourceUpdated, wire.SetText(nil, "uri", uri))
+					notify(wire.NoteResourceUpdated, rawjson.SetText(nil, "uri", uri))
 				}
 			}
 		})

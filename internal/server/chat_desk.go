@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -182,7 +183,7 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 	case "tool_use":
 		emit(agent.ToolUse{Tool: e.Tool, Input: e.Input})
 	case "tool_result":
-		text, _ := wire.Text(e.Result)
+		text, _ := rawjson.Text(e.Result)
 		emit(agent.ToolResult{Tool: e.Tool, Text: text})
 	case "error":
 		return reply, false, fault.New(fault.Upstream, "%s", e.Error)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -78,10 +79,10 @@ func (v visitor) menu() (names []string, cost int) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	listed, _ := wire.Get(raw, "tools")
-	definitions, _ := wire.Items(listed)
+	listed, _ := rawjson.Get(raw, "tools")
+	definitions, _ := rawjson.Items(listed)
 	for _, d := range definitions {
-		name, _ := wire.GetText(d, "name")
+		name, _ := rawjson.GetText(d, "name")
 		names = append(names, name)
 		cost += tokencount.Estimate(string(d))
 	}
@@ -113,7 +114,7 @@ func (v visitor) run(code string) json.RawMessage {
 	if view.IsError {
 		v.t.Fatalf("%s\n%s", code, view.Text())
 	}
-	result, _ := wire.Get(view.Structured, "result")
+	result, _ := rawjson.Get(view.Structured, "result")
 	return result
 }
 

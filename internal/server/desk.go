@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Desk is where the command line asks for things: our own tools and resources,
@@ -48,7 +48,7 @@ var wholeResults = json.RawMessage(`{"` + builtin.FullKey + `":true}`)
 func noted(meta json.RawMessage, notes map[string]any) json.RawMessage {
 	for key, note := range notes {
 		if raw, err := json.Marshal(note); err == nil {
-			meta = wire.Set(meta, key, raw)
+			meta = rawjson.Set(meta, key, raw)
 		}
 	}
 	return meta
@@ -176,7 +176,7 @@ func (d *remoteDesk) Call(ctx context.Context, name string, args any, caller *to
 	if err != nil {
 		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
 	}
-	encoded, _ := wire.Get(params, "arguments")
+	encoded, _ := rawjson.Get(params, "arguments")
 	raw, err := d.peer.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: encoded, Meta: d.meta, Caller: caller}, params)
 	if err != nil {
 		return tool.View{}, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -50,7 +51,7 @@ func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", asked, err)
 	}
-	state, ok := wire.GetText(m.Result, "requestState")
+	state, ok := rawjson.GetText(m.Result, "requestState")
 	if !ok {
 		t.Fatalf("nothing was asked: %s", asked)
 	}

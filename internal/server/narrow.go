@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -88,7 +89,7 @@ func plain(who principal.Principal, method string, params json.RawMessage) (json
 	}
 	var seen [2]bool
 	twice := ""
-	params = wire.DeleteFunc(params, func(key []byte) bool {
+	params = rawjson.DeleteFunc(params, func(key []byte) bool {
 		for i, known := range decisive {
 			if bytes.EqualFold(key, known) {
 				if seen[i] || !bytes.Equal(key, known) {
@@ -115,11 +116,11 @@ var (
 
 // sift takes out of a page of tools what does not exist for somebody.
 func (p narrowedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMessage {
-	raw, _ := wire.Get(page, "tools")
-	items, _ := wire.Items(raw)
+	raw, _ := rawjson.Get(page, "tools")
+	items, _ := rawjson.Items(raw)
 	kept := []byte{'['}
 	for _, item := range items {
-		if name, _ := wire.GetText(item, "name"); !p.all.catalog.Shows(ctx, tool.Ref{Space: p.name, Name: name}) {
+		if name, _ := rawjson.GetText(item, "name"); !p.all.catalog.Shows(ctx, tool.Ref{Space: p.name, Name: name}) {
 			continue
 		}
 		if len(kept) > 1 {
@@ -127,5 +128,5 @@ func (p narrowedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMe
 		}
 		kept = append(kept, item...)
 	}
-	return wire.Set(page, "tools", append(kept, ']'))
+	return rawjson.Set(page, "tools", append(kept, ']'))
 }

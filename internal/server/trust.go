@@ -9,6 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -91,7 +92,7 @@ type trustedPeer struct {
 func (p trustedPeer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	switch method {
 	case wire.MethodPromptsGet:
-		name, _ := wire.GetText(params, "name")
+		name, _ := rawjson.GetText(params, "name")
 		if err := p.admitPrompt(ctx, name); err != nil {
 			return nil, err
 		}
@@ -111,14 +112,14 @@ func (p trustedPeer) sift(ctx context.Context, method string, page json.RawMessa
 	if method == wire.MethodPromptsList {
 		list, kind = "prompts", pin.Prompt
 	}
-	raw, ok := wire.Get(page, list)
-	items, isList := wire.Items(raw)
+	raw, ok := rawjson.Get(page, list)
+	items, isList := rawjson.Items(raw)
 	if !ok || !isList {
 		return page
 	}
 	kept, all := []byte{'['}, true
 	for _, item := range items {
-		name, _ := wire.GetText(item, "name")
+		name, _ := rawjson.GetText(item, "name")
 		if p.guard.Examine(ctx, p.name, kind, item) != nil || kind == pin.Tool && p.guard.Admit(ctx, tool.Ref{Space: p.name, Name: name}) != nil {
 			all = false
 			continue
@@ -131,7 +132,7 @@ func (p trustedPeer) sift(ctx context.Context, method string, page json.RawMessa
 	if all {
 		return page
 	}
-	return wire.Set(page, list, append(kept, ']'))
+	return rawjson.Set(page, list, append(kept, ']'))
 }
 
 // mostPages bounds how long an upstream can keep us reading.
@@ -150,11 +151,11 @@ func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		cursor, more := wire.Get(page, "nextCursor")
-		if !more || wire.IsNull(cursor) {
+		cursor, more := rawjson.Get(page, "nextCursor")
+		if !more || rawjson.IsNull(cursor) {
 			break
 		}
-		params = wire.Set(nil, "cursor", cursor)
+		params = rawjson.Set(nil, "cursor", cursor)
 	}
 	if seen, err = p.guard.Known(p.name, pin.Prompt, name); seen {
 		return err
@@ -166,7 +167,7 @@ func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
 // Describe leaves out instructions that nobody approved.
 func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
 	capabilities, serverInfo, instructions, err = p.Peer.Describe(ctx)
-	if text, _ := wire.Text(instructions); err == nil && text != "" && p.guard.Examine(ctx, p.name, pin.Instructions, instructions) != nil {
+	if text, _ := rawjson.Text(instructions); err == nil && text != "" && p.guard.Examine(ctx, p.name, pin.Instructions, instructions) != nil {
 		instructions = nil
 	}
 	return capabilities, serverInfo, instructions, err

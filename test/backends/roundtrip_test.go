@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootserver"
@@ -82,7 +83,7 @@ func everyTool(t *testing.T, source tool.Source, b *hootserver.Bridge) {
 	for _, info := range infos {
 		if raw := shown[info.Name]; raw == nil {
 			t.Errorf("%s is not listed", info.Name)
-		} else if schema, _ := wire.Get(raw, "inputSchema"); !sameJSON(schema, info.Input) {
+		} else if schema, _ := rawjson.Get(raw, "inputSchema"); !sameJSON(schema, info.Input) {
 			t.Errorf("%s: its schema arrived as %s, not %s", info.Name, schema, info.Input)
 		}
 		args := sample(info.Input)
@@ -110,11 +111,11 @@ func (s *stack) definitions() map[string]json.RawMessage {
 	if err != nil {
 		s.Fatal(err)
 	}
-	list, _ := wire.Get(raw, "tools")
-	items, _ := wire.Items(list)
+	list, _ := rawjson.Get(raw, "tools")
+	items, _ := rawjson.Items(list)
 	found := map[string]json.RawMessage{}
 	for _, item := range items {
-		name, _ := wire.GetText(item, "name")
+		name, _ := rawjson.GetText(item, "name")
 		found[name] = item
 	}
 	return found
@@ -143,10 +144,10 @@ func sample(schema json.RawMessage) json.RawMessage {
 		case value == "":
 			value = `"nothing of that name"`
 		}
-		args = wire.Set(args, key, json.RawMessage(value))
+		args = rawjson.Set(args, key, json.RawMessage(value))
 	}
 	if _, there := s.Properties["big"]; there {
-		args = wire.Set(args, "big", json.RawMessage("9007199254740993"))
+		args = rawjson.Set(args, "big", json.RawMessage("9007199254740993"))
 	}
 	return args
 }
@@ -176,12 +177,12 @@ func compare(t *testing.T, name string, got, want tool.View) {
 // faultOf is the code and hint a failure carries; a tool that gives no code has
 // one of the bridge's.
 func faultOf(v tool.View) (code, hint string) {
-	raw, ok := wire.Get(v.Meta, tool.ErrorKey)
+	raw, ok := rawjson.Get(v.Meta, tool.ErrorKey)
 	if !ok {
 		return "tool_failed", ""
 	}
-	code, _ = wire.GetText(raw, "code")
-	hint, _ = wire.GetText(raw, "hint")
+	code, _ = rawjson.GetText(raw, "code")
+	hint, _ = rawjson.GetText(raw, "hint")
 	return code, hint
 }
 

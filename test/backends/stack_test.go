@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -94,7 +95,7 @@ func serveSource(t *testing.T, opts hootserver.Options) *hootserver.Bridge {
 
 // call calls a tool as an MCP client does.
 func (s *stack) call(name string, args json.RawMessage, caller *tool.Caller) (tool.View, error) {
-	params := wire.Set(wire.SetText(nil, "name", name), "arguments", args)
+	params := rawjson.Set(rawjson.SetText(nil, "name", name), "arguments", args)
 	raw, err := s.client.Request(s.Context(), wire.MethodToolsCall, params, caller)
 	if err != nil {
 		return tool.View{}, err

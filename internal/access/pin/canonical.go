@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // canonical writes JSON in one way only: members sorted by name, no blanks,
@@ -22,7 +22,7 @@ func canonical(raw []byte) (out []byte, tree node, ok bool) {
 		return slices.Clone(raw), parse(readable(raw)), false
 	}
 	tree = parse(raw)
-	if wire.Valid(raw) != nil {
+	if rawjson.Valid(raw) != nil {
 		return slices.Clone(raw), tree, false
 	}
 	tree.sort()

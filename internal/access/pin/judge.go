@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // pin finds the pin of every tool, and notes what is offered now where that is
@@ -102,7 +102,7 @@ func (g *Guard) Examine(ctx context.Context, namespace string, kind Kind, raw js
 	}
 	name := ""
 	if kind == Prompt {
-		name, _ = wire.GetText(raw, "name")
+		name, _ = rawjson.GetText(raw, "name")
 	}
 	c := contentOf(raw)
 	var m *mentions

@@ -3,7 +3,7 @@ package pin
 import (
 	"bytes"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // node is a JSON value taken apart.
@@ -62,7 +62,7 @@ func (p *parser) inside(open byte) (n node, ok bool) {
 	n.kind = open
 	shut := open + 2 // in ASCII
 	p.at++
-	if p.depth++; p.depth > wire.MaxDepth {
+	if p.depth++; p.depth > rawjson.MaxDepth {
 		return n, false
 	}
 	for p.peek() != shut {
@@ -110,7 +110,7 @@ func (p *parser) text() (text string, ok bool) {
 			p.at++
 		case '"':
 			p.at++
-			return wire.Text(p.data[begin:p.at])
+			return rawjson.Text(p.data[begin:p.at])
 		}
 	}
 	return "", false

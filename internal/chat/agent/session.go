@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // luaEval runs Lua, in the session of the conversation.
@@ -26,7 +26,7 @@ type luaSession struct {
 // arguments are those a tool is called with: the model's, and for lua_eval the
 // session.
 func (t *turn) arguments(ctx context.Context, ref tool.Ref, input json.RawMessage) (json.RawMessage, error) {
-	if ref != luaEval || !wire.IsObject(input) {
+	if ref != luaEval || !rawjson.IsObject(input) {
 		return input, nil
 	}
 	t.session.once.Do(func() { t.session.id, t.session.err = t.findSession(ctx) })
@@ -36,7 +36,7 @@ func (t *turn) arguments(ctx context.Context, ref tool.Ref, input json.RawMessag
 	if t.session.id == "" {
 		return input, nil
 	}
-	return wire.SetText(input, sessionKey, t.session.id), nil
+	return rawjson.SetText(input, sessionKey, t.session.id), nil
 }
 
 // sessionName is how the conversation's session is found again.

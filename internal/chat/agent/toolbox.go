@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // toolbox is the tools of one turn: what the model is offered, and what its names
@@ -127,18 +127,18 @@ func inputFor(info *tool.Info) json.RawMessage {
 // still checked when the tool is called.
 func acceptable(schema json.RawMessage) json.RawMessage {
 	anything := json.RawMessage(`{"type":"object"}`)
-	if !wire.IsObject(schema) || !json.Valid(schema) {
+	if !rawjson.IsObject(schema) || !json.Valid(schema) {
 		return anything
 	}
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
-		schema = wire.Delete(schema, key)
+		schema = rawjson.Delete(schema, key)
 	}
-	if kind, _ := wire.GetText(schema, "type"); kind != "object" {
-		schema = wire.SetText(schema, "type", "object")
+	if kind, _ := rawjson.GetText(schema, "type"); kind != "object" {
+		schema = rawjson.SetText(schema, "type", "object")
 	}
-	properties, _ := wire.Get(schema, "properties")
+	properties, _ := rawjson.Get(schema, "properties")
 	odd := false
-	wire.Each(properties, func(name string, _ json.RawMessage) bool {
+	rawjson.Each(properties, func(name string, _ json.RawMessage) bool {
 		odd = !propertyName().MatchString(name)
 		return !odd
 	})
@@ -153,11 +153,11 @@ var propertyName = lazy.Regexp(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // without is an object schema that lacks a property.
 func without(schema json.RawMessage, property string) json.RawMessage {
-	properties, ok := wire.Get(schema, "properties")
+	properties, ok := rawjson.Get(schema, "properties")
 	if !ok {
 		return schema
 	}
-	return wire.Set(schema, "properties", wire.Delete(properties, property))
+	return rawjson.Set(schema, "properties", rawjson.Delete(properties, property))
 }
 
 // shown is how people write a tool the model named.

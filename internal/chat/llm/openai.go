@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // openAI asks an endpoint that speaks OpenAI's chat completions. They are many and
@@ -107,7 +107,7 @@ func openAIError(body []byte) (kind, text string) {
 	if json.Unmarshal(shape.Error, &inner) == nil {
 		return inner.Type, inner.Message
 	}
-	if plain, ok := wire.Text(shape.Error); ok {
+	if plain, ok := rawjson.Text(shape.Error); ok {
 		return "", plain
 	}
 	return "", shape.Message

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -142,7 +143,7 @@ func (a *openAIAnswer) add(p openAIPiece) error {
 			a.emit(Delta{Use: call.Function.Name})
 		}
 		arguments := piece.Function.Arguments
-		if text, ok := wire.Text(arguments); ok { // some send the object itself
+		if text, ok := rawjson.Text(arguments); ok { // some send the object itself
 			arguments = json.RawMessage(text)
 		}
 		call.Function.Arguments = append(call.Function.Arguments, arguments...)

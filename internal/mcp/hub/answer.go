@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -29,7 +30,7 @@ var resultKeys = []string{"resultType", "ttlMs", "cacheScope", "_meta"}
 // of that. Everything else stays as it came, byte for byte.
 func (t *task) complete(result json.RawMessage) json.RawMessage {
 	var has [4]json.RawMessage
-	wire.Pick(result, resultKeys, has[:])
+	rawjson.Pick(result, resultKeys, has[:])
 	if t.era == wire.Legacy {
 		return t.completeLegacy(result, has)
 	}
@@ -57,7 +58,7 @@ func (t *task) complete(result json.RawMessage) json.RawMessage {
 
 func (t *task) completeLegacy(result json.RawMessage, has [4]json.RawMessage) json.RawMessage {
 	if has[0] != nil {
-		result = wire.DeleteFunc(result, isModernKey)
+		result = rawjson.DeleteFunc(result, isModernKey)
 	}
 	if has[3] != nil && t.method != wire.MethodTasksResult { // that one says whose result it is
 		result = wire.StripProtocol(result)
@@ -86,11 +87,11 @@ func prepend(object json.RawMessage, members []byte) json.RawMessage {
 // sign sets who made a modern result, and takes out what a server before us said
 // of itself.
 func (e *endpoint) sign(result json.RawMessage) json.RawMessage {
-	meta := wire.DeleteFunc(wire.Meta(result), func(key []byte) bool {
+	meta := rawjson.DeleteFunc(wire.Meta(result), func(key []byte) bool {
 		return string(key) != wire.MetaSubscription && wire.IsProtocol(key)
 	})
 	if info := e.serverInfo(); info != nil {
-		meta = wire.Set(meta, wire.MetaServerInfo, info)
+		meta = rawjson.Set(meta, wire.MetaServerInfo, info)
 	}
 	return wire.SetMeta(result, meta)
 }
@@ -109,7 +110,7 @@ func (t *task) adapt(ctx context.Context, err error) error {
 	case t.era == wire.Modern && e.Code == wire.CodeURLElicitationMissing:
 		e.Code = wire.CodeInternal
 	case t.method == wire.MethodResourcesRead && fault.CodeOf(err) == fault.NotFound:
-		e.Data = wire.SetText(e.Data, "uri", t.name)
+		e.Data = rawjson.SetText(e.Data, "uri", t.name)
 		if t.era == wire.Legacy {
 			e.Code = wire.CodeResourceNotFound
 		}

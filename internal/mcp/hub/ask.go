@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -66,13 +67,13 @@ func undeclared(caps json.RawMessage, questions []tool.Question) error {
 		if !ok {
 			return fault.New(fault.InvalidParams, "ask the client: %q is no question of MCP", q.Method)
 		}
-		declared, found := wire.Get(caps, name)
-		if !found || wire.IsNull(declared) {
+		declared, found := rawjson.Get(caps, name)
+		if !found || rawjson.IsNull(declared) {
 			missing[name] = json.RawMessage("{}")
 			continue
 		}
-		if _, found := wire.Get(declared, detail); detail != "" && !found {
-			missing[name] = wire.Set(nil, detail, json.RawMessage("{}"))
+		if _, found := rawjson.Get(declared, detail); detail != "" && !found {
+			missing[name] = rawjson.Set(nil, detail, json.RawMessage("{}"))
 		}
 	}
 	if len(missing) == 0 {
@@ -88,7 +89,7 @@ func undeclared(caps json.RawMessage, questions []tool.Question) error {
 func capabilityOf(q tool.Question) (name, detail string, ok bool) {
 	switch q.Method {
 	case wire.MethodElicit:
-		if mode, _ := wire.GetText(q.Params, "mode"); mode == "url" {
+		if mode, _ := rawjson.GetText(q.Params, "mode"); mode == "url" {
 			return "elicitation", "url", true
 		}
 		return "elicitation", "", true

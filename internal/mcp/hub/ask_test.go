@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -23,11 +24,11 @@ func modernHeader(name string) http.Header {
 // inputRequired reads an answer that asks back.
 func inputRequired(t testing.TB, m wire.Message) (requests json.RawMessage, state string) {
 	t.Helper()
-	if kind, _ := wire.GetText(m.Result, "resultType"); kind != wire.ResultInputRequired {
+	if kind, _ := rawjson.GetText(m.Result, "resultType"); kind != wire.ResultInputRequired {
 		t.Fatalf("answer is %s, %v", m.Result, m.Error)
 	}
-	requests, _ = wire.Get(m.Result, "inputRequests")
-	state, _ = wire.GetText(m.Result, "requestState")
+	requests, _ = rawjson.Get(m.Result, "inputRequests")
+	state, _ = rawjson.GetText(m.Result, "requestState")
 	return requests, state
 }
 
@@ -112,7 +113,7 @@ func TestQuestionsComeTogether(t *testing.T) {
 		}
 		requests, state := inputRequired(t, m)
 		var keys []string
-		wire.Each(requests, func(key string, _ json.RawMessage) bool { keys = append(keys, key); return true })
+		rawjson.Each(requests, func(key string, _ json.RawMessage) bool { keys = append(keys, key); return true })
 		responses := "{"
 		for i, key := range keys {
 			if i > 0 {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -84,7 +85,7 @@ func (t *task) progress(report tool.Progress) {
 		params = appendNumber(append(params, `,"total":`...), report.Total)
 	}
 	if report.Message != "" {
-		params = wire.AppendText(append(params, `,"message":`...), report.Message)
+		params = rawjson.AppendText(append(params, `,"message":`...), report.Message)
 	}
 	t.say(wire.Notification(wire.NoteProgress, append(params, '}')), false)
 }
@@ -130,9 +131,9 @@ func (t *task) log(entry tool.Log) {
 }
 
 func logParams(entry tool.Log) json.RawMessage {
-	params := wire.AppendText([]byte(`{"level":`), entry.Level)
+	params := rawjson.AppendText([]byte(`{"level":`), entry.Level)
 	if entry.Logger != "" {
-		params = wire.AppendText(append(params, `,"logger":`...), entry.Logger)
+		params = rawjson.AppendText(append(params, `,"logger":`...), entry.Logger)
 	}
 	data := entry.Data
 	if len(data) == 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -72,7 +73,7 @@ func (s *session) hears(method, uri string, params json.RawMessage) bool {
 	case wire.NoteResourceUpdated:
 		return s.watches(uri)
 	case wire.NoteMessage:
-		name, _ := wire.GetText(params, "level")
+		name, _ := rawjson.GetText(params, "level")
 		at, _ := parseLevel(name)
 		return at >= level(s.level.Load())
 	}

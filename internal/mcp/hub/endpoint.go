@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -162,8 +163,8 @@ func (e *endpoint) serverInfo() json.RawMessage {
 
 func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
-	wire.Pick(t.params, []string{"protocolVersion", "capabilities"}, fields[:])
-	requested, ok := wire.Text(fields[0])
+	rawjson.Pick(t.params, []string{"protocolVersion", "capabilities"}, fields[:])
+	requested, ok := rawjson.Text(fields[0])
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "initialize needs protocolVersion")
 	}
@@ -176,18 +177,18 @@ func (e *endpoint) initialize(ctx context.Context, t *task) (json.RawMessage, er
 	}
 	version := wire.Negotiate(requested)
 	caps := fields[1]
-	if !wire.IsObject(caps) {
+	if !rawjson.IsObject(caps) {
 		caps = json.RawMessage("{}")
 	}
 	t.session.initialize(version, caps)
 	if version >= wire.Revision2511 && e == e.hub.own && e.hub.opts.Tasks != nil {
-		a.capabilities = wire.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
+		a.capabilities = rawjson.Set(a.capabilities, "tasks", json.RawMessage(legacyTasks))
 	}
-	out := wire.AppendText([]byte(`{"protocolVersion":`), version)
+	out := rawjson.AppendText([]byte(`{"protocolVersion":`), version)
 	out = append(append(out, `,"capabilities":`...), a.capabilities...)
 	out = append(append(out, `,"serverInfo":`...), a.info...)
 	if a.instructions != "" {
-		out = wire.AppendText(append(out, `,"instructions":`...), a.instructions)
+		out = rawjson.AppendText(append(out, `,"instructions":`...), a.instructions)
 	}
 	return append(out, '}'), nil
 }
@@ -204,13 +205,13 @@ func (e *endpoint) discover(ctx context.Context) (json.RawMessage, error) {
 	out := append([]byte(`{"supportedVersions":`), versions...)
 	out = append(append(out, `,"capabilities":`...), a.capabilities...)
 	if a.instructions != "" {
-		out = wire.AppendText(append(out, `,"instructions":`...), a.instructions)
+		out = rawjson.AppendText(append(out, `,"instructions":`...), a.instructions)
 	}
 	return append(out, '}'), nil
 }
 
 func (e *endpoint) setLevel(ctx context.Context, t *task) (json.RawMessage, error) {
-	name, _ := wire.GetText(t.params, "level")
+	name, _ := rawjson.GetText(t.params, "level")
 	want, ok := parseLevel(name)
 	if !ok {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "unknown log level %q", name)
@@ -255,7 +256,7 @@ func (e *endpoint) subscribe(ctx context.Context, t *task) (json.RawMessage, err
 }
 
 func uriOf(params json.RawMessage) string {
-	uri, _ := wire.GetText(params, "uri")
+	uri, _ := rawjson.GetText(params, "uri")
 	return uri
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -22,18 +23,18 @@ type followed struct {
 // leaves out those that do not exist. Each is told as it stands first: what
 // happened before the listener came is not lost.
 func (e *endpoint) follow(ctx context.Context, t *task, filter json.RawMessage) (*followed, error) {
-	raw, asked := wire.Get(filter, "taskIds")
+	raw, asked := rawjson.Get(filter, "taskIds")
 	tasks := e.hub.opts.Tasks
-	if !asked || wire.IsNull(raw) || tasks == nil || e != e.hub.own {
+	if !asked || rawjson.IsNull(raw) || tasks == nil || e != e.hub.own {
 		return nil, nil //nolint:nilnil // nothing is no error here
 	}
 	if !t.knowsTasks() {
 		return nil, errNeedsTasks()
 	}
 	f := &followed{ids: []string{}, wake: make(chan struct{}, 1)}
-	items, _ := wire.Items(raw)
+	items, _ := rawjson.Items(raw)
 	for _, item := range items {
-		id, ok := wire.Text(item)
+		id, ok := rawjson.Text(item)
 		if !ok || slices.Contains(f.ids, id) {
 			continue
 		}
@@ -77,7 +78,7 @@ func (f *followed) take() []string {
 
 // taskChanged takes the news of a task to those who follow it.
 func (e *endpoint) taskChanged(params json.RawMessage) {
-	id, _ := wire.GetText(params, "taskId")
+	id, _ := rawjson.GetText(params, "taskId")
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for l := range e.listeners {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/cancel"
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -21,7 +22,7 @@ func (t *task) endsHere(r *http.Request) bool {
 	if t.era == wire.Legacy {
 		return t.ep.name != ""
 	}
-	return wire.Lacks(t.caps, "elicitation") && wire.Lacks(t.caps, "sampling") && wire.Lacks(t.caps, "roots")
+	return rawjson.Lacks(t.caps, "elicitation") && rawjson.Lacks(t.caps, "sampling") && rawjson.Lacks(t.caps, "roots")
 }
 
 // serve runs a task and writes its round to the client. Where it can, it does so

@@ -18,6 +18,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -114,7 +115,7 @@ func (things) ListPrompts(context.Context) ([]json.RawMessage, error) {
 }
 
 func (things) GetPrompt(_ context.Context, name string, args json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
-	who, _ := wire.GetText(args, "who")
+	who, _ := rawjson.GetText(args, "who")
 	return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"greet ` + who + `"}}]}`), nil
 }
 

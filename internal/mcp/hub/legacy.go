@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -103,7 +104,7 @@ func (e *endpoint) request(w http.ResponseWriter, r *http.Request, s *session, m
 func (s *session) task(m wire.Message, rd *round) *task {
 	version, caps := s.negotiated()
 	meta := wire.Meta(m.Params)
-	token, _ := wire.Get(meta, wire.MetaProgressToken)
+	token, _ := rawjson.Get(meta, wire.MetaProgressToken)
 	rd.token, rd.level = progressToken(token), level(s.level.Load())
 	name, _ := wire.NameOf(m.Method, m.Params)
 	return &task{
@@ -119,7 +120,7 @@ func (s *session) notified(m wire.Message) bool {
 	case wire.NoteInitialized:
 		s.ready.Store(true)
 	case wire.NoteCancelled:
-		if id, ok := wire.Get(m.Params, "requestId"); ok {
+		if id, ok := rawjson.Get(m.Params, "requestId"); ok {
 			return s.cancel(requestID(id))
 		}
 	}
@@ -128,7 +129,7 @@ func (s *session) notified(m wire.Message) bool {
 
 // requestID is an id as it stands in params, in the form messages have it.
 func requestID(raw json.RawMessage) wire.ID {
-	if text, ok := wire.Text(raw); ok {
+	if text, ok := rawjson.Text(raw); ok {
 		return wire.TextID(text)
 	}
 	return wire.ID(raw)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -26,8 +27,8 @@ func (l *listener) hears(method, uri string) bool {
 
 // tell sends a notification marked with the subscription it belongs to.
 func (l *listener) tell(note wire.Message) {
-	meta := wire.Set(wire.Meta(note.Params), wire.MetaSubscription, json.RawMessage(l.round.id))
-	note.Params = wire.Set(note.Params, "_meta", meta)
+	meta := rawjson.Set(wire.Meta(note.Params), wire.MetaSubscription, json.RawMessage(l.round.id))
+	note.Params = rawjson.Set(note.Params, "_meta", meta)
 	l.round.say(note.Append(nil), false)
 }
 
@@ -42,8 +43,8 @@ var listFilters = []struct{ field, method, capability string }{
 // listen acknowledges what it will send, and sends it until the client leaves or
 // the hub closes.
 func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error) {
-	filter, ok := wire.Get(t.params, "notifications")
-	if !ok || !wire.IsObject(filter) {
+	filter, ok := rawjson.Get(t.params, "notifications")
+	if !ok || !rawjson.IsObject(filter) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "subscriptions/listen needs notifications, an object")
 	}
 	a, err := e.describe(ctx)
@@ -67,14 +68,14 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 	}()
 	if l.uris = uris; len(uris) > 0 {
 		raw, _ := json.Marshal(uris) // strings always encode
-		agreed = wire.Set(agreed, "resourceSubscriptions", raw)
+		agreed = rawjson.Set(agreed, "resourceSubscriptions", raw)
 	}
 	if l.tasks != nil {
 		raw, _ := json.Marshal(l.tasks.ids) // strings always encode
-		agreed = wire.Set(agreed, "taskIds", raw)
+		agreed = rawjson.Set(agreed, "taskIds", raw)
 	}
 	e.mu.Lock()
-	l.tell(wire.Notification(wire.NoteListenAcknowledged, wire.Set(nil, "notifications", agreed)))
+	l.tell(wire.Notification(wire.NoteListenAcknowledged, rawjson.Set(nil, "notifications", agreed)))
 	e.listeners[l] = struct{}{}
 	e.mu.Unlock()
 	defer func() {
@@ -87,7 +88,7 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-e.hub.closing:
-			return wire.Set(nil, "_meta", wire.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
+			return rawjson.Set(nil, "_meta", rawjson.Set(nil, wire.MetaSubscription, json.RawMessage(rd.id))), nil
 		case <-l.tasks.changed():
 			e.tellTasks(ctx, l)
 		}
@@ -99,11 +100,11 @@ func (e *endpoint) listen(ctx context.Context, t *task) (json.RawMessage, error)
 func (e *endpoint) agree(ctx context.Context, l *listener, capabilities, filter json.RawMessage) json.RawMessage {
 	agreed := json.RawMessage("{}")
 	for _, f := range listFilters {
-		offered, _ := wire.Get(capabilities, f.capability)
-		if wire.GetBool(filter, f.field) && wire.GetBool(offered, "listChanged") {
+		offered, _ := rawjson.Get(capabilities, f.capability)
+		if rawjson.GetBool(filter, f.field) && rawjson.GetBool(offered, "listChanged") {
 			e.backend.remember(ctx, f.method)
 			l.lists = append(l.lists, f.method)
-			agreed = wire.Set(agreed, f.field, json.RawMessage("true"))
+			agreed = rawjson.Set(agreed, f.field, json.RawMessage("true"))
 		}
 	}
 	return agreed
@@ -111,14 +112,14 @@ func (e *endpoint) agree(ctx context.Context, l *listener, capabilities, filter 
 
 // wantAll subscribes to the resources of a filter, leaving out those that cannot be.
 func (e *endpoint) wantAll(ctx context.Context, capabilities, filter json.RawMessage) (releases []func(), uris []string) {
-	offered, _ := wire.Get(capabilities, "resources")
-	if !wire.GetBool(offered, "subscribe") {
+	offered, _ := rawjson.Get(capabilities, "resources")
+	if !rawjson.GetBool(offered, "subscribe") {
 		return nil, nil
 	}
-	raw, _ := wire.Get(filter, "resourceSubscriptions")
-	items, _ := wire.Items(raw)
+	raw, _ := rawjson.Get(filter, "resourceSubscriptions")
+	items, _ := rawjson.Items(raw)
 	for _, item := range items {
-		uri, ok := wire.Text(item)
+		uri, ok := rawjson.Text(item)
 		if !ok || slices.Contains(uris, uri) {
 			continue
 		}

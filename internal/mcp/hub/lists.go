@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -53,9 +54,9 @@ func (o *own) page(ctx context.Context, t *task) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, _ := wire.Get(t.params, "cursor")
-	cursor, isText := wire.Text(raw)
-	if !isText && !wire.IsNull(raw) {
+	raw, _ := rawjson.Get(t.params, "cursor")
+	cursor, isText := rawjson.Text(raw)
+	if !isText && !rawjson.IsNull(raw) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "cursor must be a string")
 	}
 	from, err := l.position(entries, cursor)
@@ -73,7 +74,7 @@ func (o *own) page(ctx context.Context, t *task) (json.RawMessage, error) {
 	}
 	out = append(out, ']')
 	if to < len(entries) {
-		out = wire.AppendText(append(out, `,"nextCursor":`...), l.cursor(entries, to))
+		out = rawjson.AppendText(append(out, `,"nextCursor":`...), l.cursor(entries, to))
 	}
 	return append(out, '}'), nil
 }
@@ -81,7 +82,7 @@ func (o *own) page(ctx context.Context, t *task) (json.RawMessage, error) {
 // cursor points behind entry number at-1: by its place and by its name, so that
 // it still is good when the list changed in between.
 func (l list) cursor(entries []json.RawMessage, at int) string {
-	name, _ := wire.GetText(entries[at-1], l.entryID)
+	name, _ := rawjson.GetText(entries[at-1], l.entryID)
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(at) + " " + name))
 }
 
@@ -97,7 +98,7 @@ func (l list) position(entries []json.RawMessage, cursor string) (int, error) {
 		return 0, wire.Errorf(wire.CodeInvalidParams, "invalid cursor")
 	}
 	is := func(i int) bool {
-		text, _ := wire.GetText(entries[i], l.entryID)
+		text, _ := rawjson.GetText(entries[i], l.entryID)
 		return text == name
 	}
 	if at > 0 && at <= len(entries) && is(at-1) {
@@ -216,7 +217,7 @@ func (o *own) mirrors(ctx context.Context, name string) []wire.HeaderParam {
 // has here, or from what we know of our own.
 func definition(info tool.Info) (json.RawMessage, error) {
 	if info.Raw != nil {
-		return wire.SetText(info.Raw, "name", info.Name), nil
+		return rawjson.SetText(info.Raw, "name", info.Name), nil
 	}
 	input := info.Input
 	if input == nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -110,7 +111,7 @@ func (e *endpoint) binding(who, method string, params json.RawMessage) []byte {
 		sum.Write([]byte{0})
 	}
 	for _, key := range []string{"name", "uri", "arguments"} {
-		value, _ := wire.Get(params, key)
+		value, _ := rawjson.Get(params, key)
 		sum.Write(canonical(value))
 		sum.Write([]byte{0})
 	}

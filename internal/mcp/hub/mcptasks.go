@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -41,9 +42,9 @@ func (t *task) knowsTasks() bool {
 	if t.era == wire.Legacy {
 		return t.version >= wire.Revision2511
 	}
-	extensions, _ := wire.Get(t.caps, "extensions")
-	declared, _ := wire.Get(extensions, wire.ExtensionTasks)
-	return wire.IsObject(declared)
+	extensions, _ := rawjson.Get(t.caps, "extensions")
+	declared, _ := rawjson.Get(extensions, wire.ExtensionTasks)
+	return rawjson.IsObject(declared)
 }
 
 // errNeedsTasks refuses a client that has to know tasks for what it wants.
@@ -56,11 +57,11 @@ func errNeedsTasks() error {
 func (o *own) receipt(ctx context.Context, t *task, result tool.Result) (json.RawMessage, error) {
 	wanted := t.knowsTasks()
 	if t.era == wire.Legacy {
-		augmented, _ := wire.Get(t.params, "task")
-		wanted = wanted && wire.IsObject(augmented)
+		augmented, _ := rawjson.Get(t.params, "task")
+		wanted = wanted && rawjson.IsObject(augmented)
 	}
 	if !wanted || o.hub.opts.Tasks == nil {
-		if !wire.IsObject(result.Raw) {
+		if !rawjson.IsObject(result.Raw) {
 			return nil, errNeedsTasks()
 		}
 		return result.Raw, nil
@@ -111,17 +112,17 @@ func (o *own) serveTasks(ctx context.Context, t *task) (json.RawMessage, error) 
 }
 
 func taskID(params json.RawMessage) string {
-	id, _ := wire.GetText(params, "taskId")
+	id, _ := rawjson.GetText(params, "taskId")
 	return id
 }
 
 func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) {
-	raw, _ := wire.Get(params, "inputResponses")
-	if !wire.IsObject(raw) {
+	raw, _ := rawjson.Get(params, "inputResponses")
+	if !rawjson.IsObject(raw) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params need inputResponses, an object")
 	}
 	answers := map[string]json.RawMessage{}
-	wire.Each(raw, func(key string, value json.RawMessage) bool {
+	rawjson.Each(raw, func(key string, value json.RawMessage) bool {
 		answers[key] = value
 		return true
 	})
@@ -163,7 +164,7 @@ func (o *own) serveLegacyTasks(ctx context.Context, t *task) (json.RawMessage, e
 }
 
 func (o *own) listTasks(ctx context.Context, t *task) (json.RawMessage, error) {
-	cursor, _ := wire.GetText(t.params, "cursor")
+	cursor, _ := rawjson.GetText(t.params, "cursor")
 	all, next, err := o.hub.opts.Tasks.ListTasks(ctx, cursor)
 	if err != nil {
 		return nil, err
@@ -186,10 +187,10 @@ func taskResult(work tool.Task) (json.RawMessage, error) {
 		return nil, wire.Errorf(wire.CodeInvalidParams, "task %s was cancelled", work.ID)
 	case work.Err != nil:
 		return nil, work.Err
-	case !wire.IsObject(work.Result.Raw):
+	case !rawjson.IsObject(work.Result.Raw):
 		return nil, fault.New(fault.Internal, "task %s has no result", work.ID)
 	}
-	meta := wire.Set(wire.Meta(work.Result.Raw), wire.MetaRelatedTask, wire.SetText(nil, "taskId", work.ID))
+	meta := rawjson.Set(wire.Meta(work.Result.Raw), wire.MetaRelatedTask, rawjson.SetText(nil, "taskId", work.ID))
 	return wire.SetMeta(work.Result.Raw, meta), nil
 }
 
@@ -224,8 +225,8 @@ func modernTask(work tool.Task) modernTaskView {
 	switch work.State {
 	case tool.TaskCompleted:
 		v.Result = work.Result.Raw
-		if _, typed := wire.Get(v.Result, "resultType"); !typed { // a modern result says that it is one
-			v.Result = wire.SetText(v.Result, "resultType", wire.ResultComplete)
+		if _, typed := rawjson.Get(v.Result, "resultType"); !typed { // a modern result says that it is one
+			v.Result = rawjson.SetText(v.Result, "resultType", wire.ResultComplete)
 		}
 	case tool.TaskFailed:
 		v.Error = wire.ErrorFrom(work.Err)
@@ -250,7 +251,7 @@ func legacyTask(work tool.Task) legacyTaskView {
 	v := legacyTaskView{
 		work.ID, work.State, work.Message, stamp(work.Created), stamp(work.Updated), kept(work), pollInterval.Milliseconds(),
 	}
-	if failed := wire.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
+	if failed := rawjson.GetBool(work.Result.Raw, "isError"); failed && work.State == tool.TaskCompleted {
 		v.Status = tool.TaskFailed // that revision calls it so
 	}
 	return v

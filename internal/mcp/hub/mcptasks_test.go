@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -26,7 +27,7 @@ func (o *oneTask) set(to func(*tool.Task)) {
 	to(&o.task)
 	notify := o.notify
 	o.mu.Unlock()
-	notify(wire.NoteTask, wire.SetText(nil, "taskId", "t1"))
+	notify(wire.NoteTask, rawjson.SetText(nil, "taskId", "t1"))
 }
 
 func (o *oneTask) Task(_ context.Context, id string) (tool.Task, error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -56,7 +57,7 @@ func (e *endpoint) serveModern(w http.ResponseWriter, r *http.Request, about mod
 // modernTask makes the task of a request, which is not yet started, or finds the
 // one that waits for what the request brings.
 func (e *endpoint) modernTask(about modernMeta, m wire.Message, who string, rd *round) (*task, error) {
-	if state, ok := wire.Text(about.state); ok {
+	if state, ok := rawjson.Text(about.state); ok {
 		_, state = e.hub.untag(state)
 		p, err := e.hub.parked.claim(state, e.binding(who, m.Method, m.Params), time.Now())
 		if err != nil {
@@ -95,19 +96,19 @@ var (
 // headers, header is nil.
 func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 	var params [3]json.RawMessage
-	wire.Pick(m.Params, modernParams, params[:])
+	rawjson.Pick(m.Params, modernParams, params[:])
 	var fields [4]json.RawMessage
-	wire.Pick(params[0], modernKeys, fields[:])
+	rawjson.Pick(params[0], modernKeys, fields[:])
 	about := modernMeta{
 		meta: params[0], state: params[1], answers: params[2],
 		caps: fields[1], token: progressToken(fields[3]), level: levelNone,
 	}
-	if !wire.IsObject(about.meta) {
+	if !rawjson.IsObject(about.meta) {
 		about.meta = nil
 	}
 	about.name, about.named = wire.NameOf(m.Method, m.Params)
 	var ok bool
-	if about.revision, ok = wire.Text(fields[0]); !ok {
+	if about.revision, ok = rawjson.Text(fields[0]); !ok {
 		if said := header.Get(wire.HeaderRevision); said != "" && wire.EraOf(said) == wire.Unknown {
 			return about, unsupported(said)
 		}
@@ -121,11 +122,11 @@ func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 	if wire.EraOf(about.revision) != wire.Modern {
 		return about, unsupported(about.revision)
 	}
-	if !wire.IsObject(about.caps) {
+	if !rawjson.IsObject(about.caps) {
 		return about, wire.Errorf(wire.CodeInvalidParams, "_meta needs %q, an object", wire.MetaClientCapabilities)
 	}
 	if fields[2] != nil {
-		name, _ := wire.Text(fields[2])
+		name, _ := rawjson.Text(fields[2])
 		if about.level, ok = parseLevel(name); !ok {
 			return about, wire.Errorf(wire.CodeInvalidParams, "unknown log level %s", fields[2])
 		}
@@ -135,10 +136,10 @@ func readModern(m wire.Message, header http.Header) (modernMeta, error) {
 
 // progressToken is a token as the client wrote it, or nil for what is none.
 func progressToken(raw json.RawMessage) json.RawMessage {
-	if _, ok := wire.Text(raw); ok {
+	if _, ok := rawjson.Text(raw); ok {
 		return raw
 	}
-	if _, ok := wire.Number(raw); ok {
+	if _, ok := rawjson.Number(raw); ok {
 		return raw
 	}
 	return nil
@@ -185,7 +186,7 @@ func (e *endpoint) checkMirrors(r *http.Request, name string, params json.RawMes
 	if len(mirrors) == 0 {
 		return nil
 	}
-	args, _ := wire.Get(params, "arguments")
+	args, _ := rawjson.Get(params, "arguments")
 	for _, mirror := range mirrors {
 		values := r.Header.Values(mirror.Header)
 		said := ""

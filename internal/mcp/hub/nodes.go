@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -71,7 +72,7 @@ func (h *Hub) untag(state string) (node, rest string) {
 // waitsElsewhere tells at which other node the call waits that a request goes on
 // with; "" when it is here, or the request goes on with none.
 func (h *Hub) waitsElsewhere(state json.RawMessage) string {
-	text, ok := wire.Text(state)
+	text, ok := rawjson.Text(state)
 	if !ok {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -94,7 +95,7 @@ func (o *own) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 // call runs a tool. Its arguments go in and its result comes out as they are.
 func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
 	var fields [2]json.RawMessage
-	wire.Pick(t.params, []string{"arguments", "_meta"}, fields[:])
+	rawjson.Pick(t.params, []string{"arguments", "_meta"}, fields[:])
 	args, err := arguments(t.name, fields[0])
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (o *own) call(ctx context.Context, t *task) (json.RawMessage, error) {
 	if result.Task != "" {
 		return o.receipt(ctx, t, result)
 	}
-	if !wire.IsObject(result.Raw) {
+	if !rawjson.IsObject(result.Raw) {
 		return nil, fault.New(fault.Internal, "tool %s gave no result", t.name)
 	}
 	return result.Raw, nil
@@ -121,9 +122,9 @@ func arguments(name string, raw json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case name == "":
 		return nil, wire.Errorf(wire.CodeInvalidParams, "params need name, a string")
-	case wire.IsNull(raw):
+	case rawjson.IsNull(raw):
 		return nil, nil
-	case !wire.IsObject(raw):
+	case !rawjson.IsObject(raw):
 		return nil, wire.Errorf(wire.CodeInvalidParams, "arguments must be an object")
 	}
 	return raw, nil
@@ -143,7 +144,7 @@ func (o *own) prompt(ctx context.Context, t *task) (json.RawMessage, error) {
 	if o.hub.opts.Prompts == nil {
 		return nil, errNoMethod(t.method)
 	}
-	raw, _ := wire.Get(t.params, "arguments")
+	raw, _ := rawjson.Get(t.params, "arguments")
 	args, err := arguments(t.name, raw)
 	if err != nil {
 		return nil, err
@@ -166,10 +167,10 @@ func (h *Hub) hopKey(key []byte) bool {
 
 // callerMeta is what is left of a request's _meta for whoever serves it, or nil.
 func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
-	if !wire.IsObject(meta) {
+	if !rawjson.IsObject(meta) {
 		return nil
 	}
-	rest := wire.DeleteFunc(meta, h.hopKey)
+	rest := rawjson.DeleteFunc(meta, h.hopKey)
 	if string(rest) == "{}" {
 		return nil
 	}
@@ -179,7 +180,7 @@ func (h *Hub) callerMeta(meta json.RawMessage) json.RawMessage {
 // stripParams are a request's params without what belongs to this hop.
 func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
 	params = withoutAnswers(params)
-	if meta, ok := wire.Get(params, "_meta"); ok {
+	if meta, ok := rawjson.Get(params, "_meta"); ok {
 		params = wire.SetMeta(params, h.callerMeta(meta))
 	}
 	return params
@@ -187,8 +188,8 @@ func (h *Hub) stripParams(params json.RawMessage) json.RawMessage {
 
 // withoutAnswers are params without what a client sends to go on with a request.
 func withoutAnswers(params json.RawMessage) json.RawMessage {
-	if wire.Lacks(params, "inputResponses") && wire.Lacks(params, "requestState") {
+	if rawjson.Lacks(params, "inputResponses") && rawjson.Lacks(params, "requestState") {
 		return params
 	}
-	return wire.DeleteFunc(params, func(key []byte) bool { return string(key) == "inputResponses" || string(key) == "requestState" })
+	return rawjson.DeleteFunc(params, func(key []byte) bool { return string(key) == "inputResponses" || string(key) == "requestState" })
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -123,7 +124,7 @@ func (t *task) park(ctx context.Context, open json.RawMessage) (responses json.R
 		return nil, err
 	}
 	result := append([]byte(`{"resultType":"`+wire.ResultInputRequired+`","inputRequests":`), open...)
-	result = wire.AppendText(append(result, `,"requestState":`...), t.ep.hub.tag(state))
+	result = rawjson.AppendText(append(result, `,"requestState":`...), t.ep.hub.tag(state))
 	t.settle(t.ep.sign(append(result, '}')), nil, false)
 	select {
 	case responses = <-p.back:
@@ -172,7 +173,7 @@ func fillAnswers(answers []json.RawMessage, keys []string, responses json.RawMes
 		if answers[i] != nil {
 			continue
 		}
-		if answer, ok := wire.Get(responses, key); ok && wire.IsObject(answer) {
+		if answer, ok := rawjson.Get(responses, key); ok && rawjson.IsObject(answer) {
 			answers[i] = answer
 		}
 	}
@@ -188,10 +189,10 @@ func inputRequests(questions []tool.Question, keys []string, answers []json.RawM
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(wire.AppendText(out, keys[i]), ':')
-		out = wire.AppendText(append(out, `{"method":`...), q.Method)
+		out = append(rawjson.AppendText(out, keys[i]), ':')
+		out = rawjson.AppendText(append(out, `{"method":`...), q.Method)
 		params := q.Params
-		if wire.IsNull(params) {
+		if rawjson.IsNull(params) {
 			params = json.RawMessage("{}")
 		}
 		out = append(append(append(out, `,"params":`...), params...), '}')

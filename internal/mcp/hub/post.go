@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -47,8 +48,8 @@ func eraOf(header string, m wire.Message) wire.Era {
 	if header != "" && wire.EraOf(header) != wire.Legacy {
 		return wire.Modern
 	}
-	if m.Method != "" && !wire.Lacks(m.Params, wire.MetaRevision) {
-		if _, stated := wire.Get(wire.Meta(m.Params), wire.MetaRevision); stated {
+	if m.Method != "" && !rawjson.Lacks(m.Params, wire.MetaRevision) {
+		if _, stated := rawjson.Get(wire.Meta(m.Params), wire.MetaRevision); stated {
 			return wire.Modern
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -108,9 +109,9 @@ func (r *relay) about(ctx context.Context) (about, error) {
 		return about{}, err
 	}
 	a := about{capabilities: relayable(capabilities), info: info}
-	a.instructions, _ = wire.Text(instructions)
-	if !wire.IsObject(info) {
-		a.info = wire.SetText(wire.SetText(nil, "name", r.namespace), "version", r.hub.opts.Version)
+	a.instructions, _ = rawjson.Text(instructions)
+	if !rawjson.IsObject(info) {
+		a.info = rawjson.SetText(rawjson.SetText(nil, "name", r.namespace), "version", r.hub.opts.Version)
 	}
 	return a, nil
 }
@@ -118,12 +119,12 @@ func (r *relay) about(ctx context.Context) (about, error) {
 // relayable are an upstream's capabilities without those we cannot pass on:
 // tasks live in a session between client and server.
 func relayable(capabilities json.RawMessage) json.RawMessage {
-	if !wire.IsObject(capabilities) {
+	if !rawjson.IsObject(capabilities) {
 		return json.RawMessage("{}")
 	}
-	capabilities = wire.Delete(capabilities, "tasks")
-	if extensions, ok := wire.Get(capabilities, "extensions"); ok {
-		capabilities = wire.Set(capabilities, "extensions", wire.Delete(extensions, wire.ProtocolPrefix+"tasks"))
+	capabilities = rawjson.Delete(capabilities, "tasks")
+	if extensions, ok := rawjson.Get(capabilities, "extensions"); ok {
+		capabilities = rawjson.Set(capabilities, "extensions", rawjson.Delete(extensions, wire.ProtocolPrefix+"tasks"))
 	}
 	return capabilities
 }
@@ -147,7 +148,7 @@ func (r *relay) serve(ctx context.Context, t *task) (json.RawMessage, error) {
 // call passes a call on as it came: what of it belongs to one hop only, the upstream's
 // side knows too.
 func (r *relay) call(ctx context.Context, t *task) (json.RawMessage, error) {
-	args, _ := wire.Get(t.params, "arguments")
+	args, _ := rawjson.Get(t.params, "arguments")
 	call := tool.Call{Ref: tool.Ref{Space: r.namespace, Name: t.name}, Args: args, Meta: t.meta, Caller: t.caller()}
 	result, err := r.peer.Call(ctx, call, withoutAnswers(t.params))
 	if err != nil {
@@ -158,7 +159,7 @@ func (r *relay) call(ctx context.Context, t *task) (json.RawMessage, error) {
 
 // object is a result that is one.
 func (r *relay) object(method string, result json.RawMessage) (json.RawMessage, error) {
-	if !wire.IsObject(result) {
+	if !rawjson.IsObject(result) {
 		return nil, fault.New(fault.Upstream, "upstream %s answered %s with no object", r.namespace, method)
 	}
 	return result, nil
@@ -167,7 +168,7 @@ func (r *relay) object(method string, result json.RawMessage) (json.RawMessage, 
 // setLevel tells the upstream. One that keeps no level still logs during calls,
 // and the session's own level picks out of that.
 func (r *relay) setLevel(ctx context.Context, name string) error {
-	_, err := r.peer.Request(ctx, wire.MethodSetLevel, wire.SetText(nil, "level", name), nil)
+	_, err := r.peer.Request(ctx, wire.MethodSetLevel, rawjson.SetText(nil, "level", name), nil)
 	var refused *wire.Error
 	if errors.As(err, &refused) && refused.Code == wire.CodeMethodNotFound {
 		return nil
@@ -190,12 +191,12 @@ func isCore(method string) bool {
 }
 
 func (r *relay) subscribe(ctx context.Context, uri string) error {
-	_, err := r.peer.Request(ctx, wire.MethodSubscribe, wire.SetText(nil, "uri", uri), nil)
+	_, err := r.peer.Request(ctx, wire.MethodSubscribe, rawjson.SetText(nil, "uri", uri), nil)
 	return err
 }
 
 func (r *relay) unsubscribe(ctx context.Context, uri string) {
-	if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, wire.SetText(nil, "uri", uri), nil); err != nil {
+	if _, err := r.peer.Request(ctx, wire.MethodUnsubscribe, rawjson.SetText(nil, "uri", uri), nil); err != nil {
 		r.hub.log.DebugContext(ctx, "unsubscribe from resource", "namespace", r.namespace, "uri", uri, "error", err)
 	}
 }
@@ -249,19 +250,19 @@ func (r *relay) headerParams(ctx context.Context) (map[string][]wire.HeaderParam
 			return nil, err
 		}
 		var fields [2]json.RawMessage
-		wire.Pick(page, []string{"tools", "nextCursor"}, fields[:])
-		tools, _ := wire.Items(fields[0])
+		rawjson.Pick(page, []string{"tools", "nextCursor"}, fields[:])
+		tools, _ := rawjson.Items(fields[0])
 		for _, definition := range tools {
-			name, _ := wire.GetText(definition, "name")
-			schema, _ := wire.Get(definition, "inputSchema")
+			name, _ := rawjson.GetText(definition, "name")
+			schema, _ := rawjson.Get(definition, "inputSchema")
 			if found, err := wire.HeaderParams(schema); err == nil && len(found) > 0 {
 				all[name] = found
 			}
 		}
-		if _, more := wire.Text(fields[1]); !more {
+		if _, more := rawjson.Text(fields[1]); !more {
 			break
 		}
-		params = wire.Set(nil, "cursor", fields[1])
+		params = rawjson.Set(nil, "cursor", fields[1])
 	}
 	return all, nil
 }

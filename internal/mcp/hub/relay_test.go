@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -135,7 +136,7 @@ func TestRelayPassesErrorsOn(t *testing.T) {
 			t.Errorf("%s: status %d, %v", s.method, r.StatusCode, m.Error)
 		}
 	}
-	if m := answer(t, c.post(t.Context(), c.call("2", "any", ""))); !wire.GetBool(m.Result, "isError") {
+	if m := answer(t, c.post(t.Context(), c.call("2", "any", ""))); !rawjson.GetBool(m.Result, "isError") {
 		t.Errorf("a tool that cannot be reached: %s, %v", m.Result, m.Error)
 	}
 }
@@ -222,7 +223,7 @@ func TestRelayChecksMirroredArguments(t *testing.T) {
 	annotated := true
 	up := &scripted{answers: map[string]func(json.RawMessage, *tool.Caller) (json.RawMessage, error){
 		wire.MethodToolsList: func(params json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
-			if _, second := wire.Get(params, "cursor"); !second {
+			if _, second := rawjson.Get(params, "cursor"); !second {
 				return json.RawMessage(`{"tools":[],"nextCursor":""}`), nil
 			}
 			if !annotated {

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	silent "go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
@@ -101,7 +102,7 @@ func (h *Hub) extract(ctx context.Context, t *task) (_ context.Context, link tra
 			ctx, around = outer, headers
 		}
 	}
-	if wire.Lacks(t.meta, wire.MetaTraceParent) && wire.Lacks(t.meta, wire.MetaBaggage) {
+	if rawjson.Lacks(t.meta, wire.MetaTraceParent) && rawjson.Lacks(t.meta, wire.MetaBaggage) {
 		return ctx, link
 	}
 	inner := h.opts.Propagator.Extract(ctx, &wire.Carrier{Meta: t.meta})
@@ -137,7 +138,7 @@ func (t *task) failure(result json.RawMessage, err error) string {
 	if err != nil {
 		return strconv.FormatInt(wire.ErrorFrom(err).Code, 10)
 	}
-	if t.method == wire.MethodToolsCall && wire.GetBool(result, "isError") {
+	if t.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError") {
 		return "tool_error"
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -35,8 +36,8 @@ func answers(c *tool.Caller, method string) bool {
 	if c.Capabilities == nil {
 		return true
 	}
-	value, ok := wire.Get(c.Capabilities, capabilityOf(method))
-	return ok && wire.IsObject(value)
+	value, ok := rawjson.Get(c.Capabilities, capabilityOf(method))
+	return ok && rawjson.IsObject(value)
 }
 
 // allCapabilities is what we relay.
@@ -53,7 +54,7 @@ func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	case c.Capabilities == nil:
 		return allDeclared
 	}
-	return wire.DeleteFunc(c.Capabilities, func(key []byte) bool {
+	return rawjson.DeleteFunc(c.Capabilities, func(key []byte) bool {
 		return string(key) != "elicitation" && string(key) != "sampling" && string(key) != "roots"
 	})
 }
@@ -93,8 +94,8 @@ func (s *session) askBack(ctx *patience, r *request, result json.RawMessage) (js
 		return nil, err
 	}
 	params := r.params
-	if state, ok := wire.Get(result, "requestState"); ok {
-		params = wire.Set(params, "requestState", state)
+	if state, ok := rawjson.Get(result, "requestState"); ok {
+		params = rawjson.Set(params, "requestState", state)
 	}
 	if len(questions) == 0 {
 		return params, clock.Real().Sleep(ctx, backoff.Policy{First: 250 * time.Millisecond}.Delay(1))
@@ -110,9 +111,9 @@ func (s *session) askBack(ctx *patience, r *request, result json.RawMessage) (js
 	}
 	responses := json.RawMessage(`{}`)
 	for i, q := range questions {
-		responses = wire.Set(responses, q.Key, replies[i])
+		responses = rawjson.Set(responses, q.Key, replies[i])
 	}
-	return wire.Set(params, "inputResponses", responses), nil
+	return rawjson.Set(params, "inputResponses", responses), nil
 }
 
 // maxQuestions is how much a server may want to know at once.
@@ -120,18 +121,18 @@ const maxQuestions = 64
 
 // inputRequests reads the questions of a result in their order.
 func inputRequests(result json.RawMessage) ([]tool.Question, error) {
-	raw, ok := wire.Get(result, "inputRequests")
+	raw, ok := rawjson.Get(result, "inputRequests")
 	if !ok {
 		return nil, nil
 	}
-	if !wire.IsObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return nil, errors.New("server asks for input in a way nobody understands")
 	}
 	var questions []tool.Question
-	wire.Each(raw, func(key string, value json.RawMessage) bool {
+	rawjson.Each(raw, func(key string, value json.RawMessage) bool {
 		q := tool.Question{Key: key}
-		q.Method, _ = wire.GetText(value, "method")
-		q.Params, _ = wire.Get(value, "params")
+		q.Method, _ = rawjson.GetText(value, "method")
+		q.Params, _ = rawjson.Get(value, "params")
 		questions = append(questions, q)
 		return len(questions) <= maxQuestions
 	})

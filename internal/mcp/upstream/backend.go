@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
@@ -96,9 +97,9 @@ func (l *backendLink) greet(ctx context.Context) (json.RawMessage, error) {
 	if service == "" {
 		service = "backend"
 	}
-	greeting := wire.SetText(nil, "protocolVersion", wire.NewestLegacy)
-	greeting = wire.Set(greeting, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
-	return wire.Set(greeting, "serverInfo", wire.SetText(wire.SetText(nil, "name", service), "version", hootproto.Magic)), nil
+	greeting := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
+	greeting = rawjson.Set(greeting, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
+	return rawjson.Set(greeting, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", service), "version", hootproto.Magic)), nil
 }
 
 // heed listens to the backend's broadcasts, unless it does already.
@@ -131,16 +132,16 @@ func (l *backendLink) list(ctx context.Context) (json.RawMessage, error) {
 		}
 		tools = append(tools, definitionOf(t)...)
 	}
-	return wire.Set(nil, "tools", append(tools, ']')), nil
+	return rawjson.Set(nil, "tools", append(tools, ']')), nil
 }
 
 // call calls a tool. The request's own id is new with every call, so that a late
 // answer to one is never taken for another's.
 func (l *backendLink) call(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 	request := hootclient.Request{ID: hootproto.NewID()}
-	request.Name, _ = wire.GetText(m.Params, "name")
-	request.Arguments, _ = wire.Get(m.Params, "arguments")
-	request.Traceparent, _ = wire.GetText(wire.Meta(m.Params), wire.MetaTraceParent)
+	request.Name, _ = rawjson.GetText(m.Params, "name")
+	request.Arguments, _ = rawjson.Get(m.Params, "arguments")
+	request.Traceparent, _ = rawjson.GetText(wire.Meta(m.Params), wire.MetaTraceParent)
 	l.mu.Lock()
 	l.calls[request.ID] = m.ID
 	l.mu.Unlock()

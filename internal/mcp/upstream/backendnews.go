@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
@@ -28,7 +29,7 @@ func (b Broadcast) EventKey() string { return b.Upstream }
 func (b Broadcast) MarshalJSON() ([]byte, error) { return b.data, nil }
 
 func newBroadcast(upstream, kind string, data json.RawMessage) Broadcast {
-	data = wire.SetText(wire.Delete(data, "type"), "upstream", upstream)
+	data = rawjson.SetText(rawjson.Delete(data, "type"), "upstream", upstream)
 	return Broadcast{upstream, broadcastType(kind), data}
 }
 
@@ -57,7 +58,7 @@ func (l *backendLink) overhear(news hootproto.Other) {
 			return
 		}
 		if p, ok := known.(hootproto.Progress); ok { // as our own jobs say it
-			news.Raw = wire.Set(news.Raw, "fraction", number(p.Percent))
+			news.Raw = rawjson.Set(news.Raw, "fraction", number(p.Percent))
 		}
 	case "shutdown":
 		l.hooks.Doubt()
@@ -88,9 +89,9 @@ func (l *backendLink) tell(news hootproto.Broadcast) bool {
 	case hootproto.Progress:
 		l.hooks.Inbox(call, wire.Notification(wire.NoteProgress, progressParams(call, n)))
 	case hootproto.Log:
-		params := wire.SetText(wire.SetText(nil, "level", n.Level), "data", n.Message)
+		params := rawjson.SetText(rawjson.SetText(nil, "level", n.Level), "data", n.Message)
 		if n.Source != "" {
-			params = wire.SetText(params, "logger", n.Source)
+			params = rawjson.SetText(params, "logger", n.Source)
 		}
 		l.hooks.Inbox(call, wire.Notification(wire.NoteMessage, params))
 	}
@@ -103,12 +104,12 @@ func progressParams(call wire.ID, p hootproto.Progress) json.RawMessage {
 	if p.Done > 0 {
 		done, total = p.Done, p.Total
 	}
-	params := wire.Set(nil, wire.MetaProgressToken, json.RawMessage(call))
-	params = wire.Set(params, "progress", number(done))
+	params := rawjson.Set(nil, wire.MetaProgressToken, json.RawMessage(call))
+	params = rawjson.Set(params, "progress", number(done))
 	if total > 0 {
-		params = wire.Set(params, "total", number(total))
+		params = rawjson.Set(params, "total", number(total))
 	}
-	return wire.SetText(params, "message", p.Message)
+	return rawjson.SetText(params, "message", p.Message)
 }
 
 func number(n float64) json.RawMessage { return strconv.AppendFloat(nil, n, 'g', -1, 64) }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
@@ -15,18 +16,18 @@ import (
 
 // definitionOf is a tool's definition.
 func definitionOf(t hootproto.Tool) json.RawMessage {
-	d := wire.SetText(nil, "name", t.Name)
+	d := rawjson.SetText(nil, "name", t.Name)
 	if t.Title != "" {
-		d = wire.SetText(d, "title", t.Title)
+		d = rawjson.SetText(d, "title", t.Title)
 	}
-	d = wire.SetText(d, "description", t.Description)
+	d = rawjson.SetText(d, "description", t.Description)
 	input := t.InputSchema
-	if wire.IsNull(input) { // one that says nothing takes anything
+	if rawjson.IsNull(input) { // one that says nothing takes anything
 		input = json.RawMessage(`{"type":"object"}`)
 	}
-	d = wire.Set(d, "inputSchema", input)
-	if !wire.IsNull(t.OutputSchema) {
-		d = wire.Set(d, "outputSchema", t.OutputSchema)
+	d = rawjson.Set(d, "inputSchema", input)
+	if !rawjson.IsNull(t.OutputSchema) {
+		d = rawjson.Set(d, "outputSchema", t.OutputSchema)
 	}
 	var hints json.RawMessage
 	for _, hint := range []struct {
@@ -36,9 +37,9 @@ func definitionOf(t hootproto.Tool) json.RawMessage {
 		{"readOnlyHint", t.ReadOnly}, {"idempotentHint", t.Idempotent || t.ReadOnly},
 		{"destructiveHint", t.Destructive && !t.ReadOnly}, {"openWorldHint", !t.ClosedWorld},
 	} {
-		hints = wire.Set(hints, hint.name, truth(hint.value))
+		hints = rawjson.Set(hints, hint.name, truth(hint.value))
 	}
-	return wire.Set(d, "annotations", hints)
+	return rawjson.Set(d, "annotations", hints)
 }
 
 func truth(b bool) json.RawMessage {
@@ -68,14 +69,14 @@ func resultOf(outcome hootproto.Outcome) json.RawMessage {
 		}
 		content = append(content, attached(a)...)
 	}
-	result := wire.Set(nil, "content", append(content, ']'))
+	result := rawjson.Set(nil, "content", append(content, ']'))
 	switch data := output.Data; {
 	case len(data) == 0:
 		return result
-	case wire.IsObject(data):
-		return wire.Set(result, "structuredContent", data)
+	case rawjson.IsObject(data):
+		return rawjson.Set(result, "structuredContent", data)
 	default: // clients want an object
-		return wire.Set(result, "structuredContent", wire.Set(nil, "result", data))
+		return rawjson.Set(result, "structuredContent", rawjson.Set(nil, "result", data))
 	}
 }
 
@@ -89,24 +90,24 @@ func errorResult(e *hootproto.ToolError) json.RawMessage {
 	if e.Hint != "" {
 		text += "\n" + e.Hint
 	}
-	fault := wire.SetText(wire.SetText(nil, "code", e.Code), "message", e.Message)
+	fault := rawjson.SetText(rawjson.SetText(nil, "code", e.Code), "message", e.Message)
 	if e.Hint != "" {
-		fault = wire.SetText(fault, "hint", e.Hint)
+		fault = rawjson.SetText(fault, "hint", e.Hint)
 	}
-	if len(e.Details) > 0 && !wire.IsNull(e.Details) {
-		fault = wire.Set(fault, "details", e.Details)
+	if len(e.Details) > 0 && !rawjson.IsNull(e.Details) {
+		fault = rawjson.Set(fault, "details", e.Details)
 		var line bytes.Buffer
 		if len(e.Details) <= maxDetails && json.Compact(&line, e.Details) == nil {
 			text += "\n" + line.String()
 		}
 	}
 	content := append(append([]byte{'['}, textBlock(text)...), ']')
-	result := wire.Set(wire.Set(nil, "content", content), "isError", truth(true))
-	return wire.SetMeta(result, wire.Set(nil, tool.ErrorKey, fault))
+	result := rawjson.Set(rawjson.Set(nil, "content", content), "isError", truth(true))
+	return wire.SetMeta(result, rawjson.Set(nil, tool.ErrorKey, fault))
 }
 
 func textBlock(text string) json.RawMessage {
-	return wire.SetText(wire.SetText(nil, "type", "text"), "text", text)
+	return rawjson.SetText(rawjson.SetText(nil, "type", "text"), "text", text)
 }
 
 // attached is a file beside an output.
@@ -115,27 +116,27 @@ func attached(a hootproto.Attachment) json.RawMessage {
 	kind, _, _ := strings.Cut(a.MimeType, "/")
 	switch {
 	case len(a.Data) > 0 && (kind == "image" || kind == "audio"):
-		return wire.SetText(wire.SetText(wire.SetText(nil, "type", kind), "data", data), "mimeType", a.MimeType)
+		return rawjson.SetText(rawjson.SetText(rawjson.SetText(nil, "type", kind), "data", data), "mimeType", a.MimeType)
 	case len(a.Data) == 0 && a.Text == "":
-		link := wire.SetText(wire.SetText(nil, "type", "resource_link"), "uri", a.URI)
+		link := rawjson.SetText(rawjson.SetText(nil, "type", "resource_link"), "uri", a.URI)
 		name := a.Name
 		if name == "" {
 			name = a.URI
 		}
-		return withType(wire.SetText(link, "name", name), a.MimeType)
+		return withType(rawjson.SetText(link, "name", name), a.MimeType)
 	}
-	resource := withType(wire.SetText(nil, "uri", a.URI), a.MimeType)
+	resource := withType(rawjson.SetText(nil, "uri", a.URI), a.MimeType)
 	if a.Text != "" {
-		resource = wire.SetText(resource, "text", a.Text)
+		resource = rawjson.SetText(resource, "text", a.Text)
 	} else {
-		resource = wire.SetText(resource, "blob", data)
+		resource = rawjson.SetText(resource, "blob", data)
 	}
-	return wire.Set(wire.SetText(nil, "type", "resource"), "resource", resource)
+	return rawjson.Set(rawjson.SetText(nil, "type", "resource"), "resource", resource)
 }
 
 func withType(object json.RawMessage, mimeType string) json.RawMessage {
 	if mimeType == "" {
 		return object
 	}
-	return wire.SetText(object, "mimeType", mimeType)
+	return rawjson.SetText(object, "mimeType", mimeType)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
@@ -30,14 +30,14 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		result := resultOf(outcome)
-		if err := wire.Valid(result); err != nil {
+		if err := rawjson.Valid(result); err != nil {
 			t.Fatalf("%s: %v", result, err)
 		}
 		view, err := tool.Result{Raw: result}.View()
 		if err != nil || view.IsError != (outcome.Err != nil) || len(view.Content) == 0 {
 			t.Fatalf("%s: %v", result, err)
 		}
-		if view.Structured != nil && !wire.IsObject(view.Structured) {
+		if view.Structured != nil && !rawjson.IsObject(view.Structured) {
 			t.Fatalf("%s: the structured content is no object", result)
 		}
 	})
@@ -69,7 +69,7 @@ func FuzzBroadcast(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", frame, err)
 		}
-		if from, _ := wire.GetText(raw, "upstream"); from != "band" {
+		if from, _ := rawjson.GetText(raw, "upstream"); from != "band" {
 			t.Fatalf("%s says it comes from %q", raw, from)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -23,7 +24,7 @@ func (k *keeper) call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		args = json.RawMessage(`{}`)
 	}
 	params := append(make([]byte, 0, len(name)+len(args)+32), `{"name":`...)
-	params = append(wire.AppendText(params, name), `,"arguments":`...)
+	params = append(rawjson.AppendText(params, name), `,"arguments":`...)
 	params = append(append(params, args...), '}')
 	result, err := k.callTool(ctx, name, args, request{
 		method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller,
@@ -125,7 +126,7 @@ func (k *keeper) request(ctx context.Context, r *request, what string, repeatabl
 		result, err = s.perform(ctx, r)
 		k.use()
 		if err == nil {
-			r.failed = r.method == wire.MethodToolsCall && wire.GetBool(result, "isError")
+			r.failed = r.method == wire.MethodToolsCall && rawjson.GetBool(result, "isError")
 			return result, nil
 		}
 		verdict := k.judge(ctx, s, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -100,7 +101,7 @@ func conformanceCalls(ctx context.Context, m *upstream.Manager) (calls []tool.Ca
 		case info.Name == "json_schema_echo":
 			for _, other := range infos {
 				if other.Name == "json_schema_2020_12_tool" {
-					args = wire.Set(nil, "schema", other.Input)
+					args = rawjson.Set(nil, "schema", other.Input)
 				}
 			}
 		case strings.Contains(string(info.Input), `"region"`):
@@ -116,19 +117,19 @@ func acceptAll(_ context.Context, questions []tool.Question) ([]json.RawMessage,
 	replies := make([]json.RawMessage, len(questions))
 	for i, q := range questions {
 		content := json.RawMessage(`{}`)
-		schema, _ := wire.Get(q.Params, "requestedSchema")
-		properties, _ := wire.Get(schema, "properties")
-		wire.Each(properties, func(name string, property json.RawMessage) bool {
-			value, proposed := wire.Get(property, "default")
-			if kind, _ := wire.GetText(property, "type"); !proposed && kind == "boolean" {
+		schema, _ := rawjson.Get(q.Params, "requestedSchema")
+		properties, _ := rawjson.Get(schema, "properties")
+		rawjson.Each(properties, func(name string, property json.RawMessage) bool {
+			value, proposed := rawjson.Get(property, "default")
+			if kind, _ := rawjson.GetText(property, "type"); !proposed && kind == "boolean" {
 				value, proposed = json.RawMessage("true"), true
 			}
 			if proposed {
-				content = wire.Set(content, name, value)
+				content = rawjson.Set(content, name, value)
 			}
 			return true
 		})
-		replies[i] = wire.Set(json.RawMessage(`{"action":"accept"}`), "content", content)
+		replies[i] = rawjson.Set(json.RawMessage(`{"action":"accept"}`), "content", content)
 	}
 	return replies, nil
 }
@@ -139,9 +140,9 @@ func readFirst(ctx context.Context, peer *upstream.Peer, list, key, read, by str
 	if err != nil {
 		return
 	}
-	raw, _ := wire.Get(result, key)
-	if items, _ := wire.Items(raw); len(items) > 0 {
-		id, _ := wire.Get(items[0], by)
-		_, _ = peer.Request(ctx, read, wire.Set(nil, by, id), nil)
+	raw, _ := rawjson.Get(result, key)
+	if items, _ := rawjson.Items(raw); len(items) > 0 {
+		id, _ := rawjson.Get(items[0], by)
+		_, _ = peer.Request(ctx, read, rawjson.Set(nil, by, id), nil)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
@@ -73,7 +74,7 @@ func TestQuestionsReachTheCaller(t *testing.T) {
 		if view, err := result.View(); err != nil || view.Text() != "accept Ada" {
 			t.Errorf("result = %s, %v", result.Raw, err)
 		}
-		message, _ := wire.GetText(asked[0].Params, "message")
+		message, _ := rawjson.GetText(asked[0].Params, "message")
 		if len(asked) != 1 || asked[0].Method != wire.MethodElicit || message != "who are you?" {
 			t.Errorf("asked %+v", asked)
 		}
@@ -141,8 +142,8 @@ func TestPeerSeesTheServerWhole(t *testing.T) {
 			t.Fatal("no peer")
 		}
 		capabilities, info, instructions, err := peer.Describe(t.Context())
-		name, _ := wire.GetText(info, "name")
-		if err != nil || name != "peer" || string(instructions) != `"be nice"` || !wire.IsObject(capabilities) {
+		name, _ := rawjson.GetText(info, "name")
+		if err != nil || name != "peer" || string(instructions) != `"be nice"` || !rawjson.IsObject(capabilities) {
 			t.Errorf("describes itself as %s %s %s %v", capabilities, info, instructions, err)
 		}
 		noted := make(chan string, 10)

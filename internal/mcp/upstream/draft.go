@@ -3,6 +3,7 @@ package upstream
 import (
 	"encoding/json"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -42,23 +43,23 @@ func (d *draft) append(out []byte) []byte {
 	out = append(out[:len(out)-1], `,"params":`...)
 	start := len(out)
 	out = append(d.appendParams(out), '}')
-	wire.Flatten(out[start:])
+	rawjson.Flatten(out[start:])
 	return out
 }
 
 // appendParams writes the params with the _meta of this hop: of what the caller said
 // that which concerns the server, and what we say.
 func (d *draft) appendParams(out []byte) []byte {
-	out = wire.AppendMembers(out, d.params, func(key []byte) bool { return string(key) == "_meta" })
+	out = rawjson.AppendMembers(out, d.params, func(key []byte) bool { return string(key) == "_meta" })
 	bare := len(out)
-	out = wire.AppendKey(out, "_meta")
+	out = rawjson.AppendKey(out, "_meta")
 	start := len(out)
-	out = wire.AppendMembers(out, d.meta, func(key []byte) bool {
+	out = rawjson.AppendMembers(out, d.meta, func(key []byte) bool {
 		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key) || d.trace.says(key)
 	})
 	out = d.trace.append(out)
 	if d.caller != nil {
-		out = append(wire.AppendKey(out, wire.MetaProgressToken), d.id...)
+		out = append(rawjson.AppendKey(out, wire.MetaProgressToken), d.id...)
 	}
 	if d.session.era == wire.Modern {
 		out = d.appendProtocol(out)
@@ -71,11 +72,11 @@ func (d *draft) appendParams(out []byte) []byte {
 
 // appendProtocol writes what every modern request says.
 func (d *draft) appendProtocol(out []byte) []byte {
-	out = wire.AppendText(wire.AppendKey(out, wire.MetaRevision), d.session.revision)
-	out = append(wire.AppendKey(out, wire.MetaClientInfo), d.session.opts.info...)
-	out = append(wire.AppendKey(out, wire.MetaClientCapabilities), capabilitiesOf(d.caller)...)
+	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), d.session.revision)
+	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), d.session.opts.info...)
+	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), capabilitiesOf(d.caller)...)
 	if d.caller != nil && d.caller.Log != nil {
-		out = wire.AppendText(wire.AppendKey(out, wire.MetaLogLevel), d.session.logLevel())
+		out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaLogLevel), d.session.logLevel())
 	}
 	return out
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // flight is a request under way, as far as the server talks about it before it
@@ -49,9 +49,9 @@ func (f *flight) log(params json.RawMessage) {
 		return
 	}
 	entry := tool.Log{}
-	entry.Level, _ = wire.GetText(params, "level")
-	entry.Logger, _ = wire.GetText(params, "logger")
-	entry.Data, _ = wire.Get(params, "data")
+	entry.Level, _ = rawjson.GetText(params, "level")
+	entry.Logger, _ = rawjson.GetText(params, "logger")
+	entry.Data, _ = rawjson.Get(params, "data")
 	f.tell(func() { f.caller.Log(entry) })
 }
 
@@ -89,13 +89,13 @@ func (f *flight) land() {
 }
 
 func parseProgress(params json.RawMessage) (p tool.Progress, ok bool) {
-	raw, _ := wire.Get(params, "progress")
-	if p.Progress, ok = wire.Number(raw); !ok {
+	raw, _ := rawjson.Get(params, "progress")
+	if p.Progress, ok = rawjson.Number(raw); !ok {
 		return p, false
 	}
-	if raw, found := wire.Get(params, "total"); found {
-		p.Total, _ = wire.Number(raw)
+	if raw, found := rawjson.Get(params, "total"); found {
+		p.Total, _ = rawjson.Number(raw)
 	}
-	p.Message, _ = wire.GetText(params, "message")
+	p.Message, _ = rawjson.GetText(params, "message")
 	return p, true
 }

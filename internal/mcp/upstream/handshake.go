@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -201,21 +202,21 @@ func (s *session) discover(ctx context.Context) error {
 
 // names tells whether the list under key has text in it.
 func names(object json.RawMessage, key, text string) bool {
-	raw, _ := wire.Get(object, key)
-	items, _ := wire.Items(raw)
-	return slices.ContainsFunc(items, func(item json.RawMessage) bool { t, ok := wire.Text(item); return ok && t == text })
+	raw, _ := rawjson.Get(object, key)
+	items, _ := rawjson.Items(raw)
+	return slices.ContainsFunc(items, func(item json.RawMessage) bool { t, ok := rawjson.Text(item); return ok && t == text })
 }
 
 // initialize greets in the legacy way and opens the session.
 func (s *session) initialize(ctx context.Context) error {
 	s.era = wire.Legacy
 	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
-	params = wire.Set(params, "clientInfo", s.opts.info)
+	params = rawjson.Set(params, "clientInfo", s.opts.info)
 	result, err := s.do(ctx, &request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTime, greets: true})
 	if err != nil {
 		return err
 	}
-	s.revision, _ = wire.GetText(result, "protocolVersion")
+	s.revision, _ = rawjson.GetText(result, "protocolVersion")
 	if wire.EraOf(s.revision) != wire.Legacy {
 		return fmt.Errorf("server wants revision %q, which we do not speak", excerpt([]byte(s.revision)))
 	}
@@ -232,14 +233,14 @@ func (s *session) initialize(ctx context.Context) error {
 
 // learn keeps what a server says of itself.
 func (s *session) learn(greeting json.RawMessage) {
-	s.capabilities, _ = wire.Get(greeting, "capabilities")
-	s.instructions, _ = wire.Get(greeting, "instructions")
-	if s.serverInfo, _ = wire.Get(greeting, "serverInfo"); s.serverInfo == nil {
-		s.serverInfo, _ = wire.Get(wire.Meta(greeting), wire.MetaServerInfo)
+	s.capabilities, _ = rawjson.Get(greeting, "capabilities")
+	s.instructions, _ = rawjson.Get(greeting, "instructions")
+	if s.serverInfo, _ = rawjson.Get(greeting, "serverInfo"); s.serverInfo == nil {
+		s.serverInfo, _ = rawjson.Get(wire.Meta(greeting), wire.MetaServerInfo)
 	}
 }
 
 func clientInfo(name, version string) json.RawMessage {
-	info := wire.AppendText([]byte(`{"name":`), name)
-	return append(wire.AppendText(append(info, `,"version":`...), version), '}')
+	info := rawjson.AppendText([]byte(`{"name":`), name)
+	return append(rawjson.AppendText(append(info, `,"version":`...), version), '}')
 }

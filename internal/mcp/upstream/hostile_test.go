@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
@@ -154,7 +155,7 @@ func TestArgumentsReachTheServerAsTheyAre(t *testing.T) {
 	if _, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("good"), Args: args, Meta: meta}); err != nil {
 		t.Fatal(err)
 	}
-	if sent, _ := wire.Get(got, "arguments"); string(sent) != string(args) {
+	if sent, _ := rawjson.Get(got, "arguments"); string(sent) != string(args) {
 		t.Errorf("arguments = %s", sent)
 	}
 	if m := wire.Meta(got); !strings.Contains(string(m), `"traceparent":"00-4bf9`) || strings.Contains(string(m), wire.ProtocolPrefix) {

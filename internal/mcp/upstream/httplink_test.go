@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
@@ -85,10 +86,10 @@ func TestModernRequestsSayAllOfThemselves(t *testing.T) {
 		}
 	}
 	meta := wire.Meta(s.params[wire.MethodToolsCall])
-	if revision, _ := wire.GetText(meta, wire.MetaRevision); revision != "2026-07-28" {
+	if revision, _ := rawjson.GetText(meta, wire.MetaRevision); revision != "2026-07-28" {
 		t.Errorf("meta = %s", meta)
 	}
-	if capabilities, _ := wire.Get(meta, wire.MetaClientCapabilities); string(capabilities) != `{}` {
+	if capabilities, _ := rawjson.Get(meta, wire.MetaClientCapabilities); string(capabilities) != `{}` {
 		t.Errorf("capabilities of a caller without any = %s", capabilities)
 	}
 	if st, _ := h.Manager.Status("test"); len(st.Dropped) != 1 || !strings.Contains(st.Dropped[0], "x-mcp-header") {
@@ -113,7 +114,7 @@ func TestTraceContextTravelsInMetaAndHeader(t *testing.T) {
 	if got := s.header(wire.MethodToolsCall, "traceparent"); got != want {
 		t.Errorf("header %q, want %q", got, want)
 	}
-	if got, _ := wire.GetText(wire.Meta(s.params[wire.MethodToolsCall]), "traceparent"); got != want {
+	if got, _ := rawjson.GetText(wire.Meta(s.params[wire.MethodToolsCall]), "traceparent"); got != want {
 		t.Errorf("meta %q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -28,7 +29,7 @@ func (s *session) inbox(call wire.ID, m wire.Message) {
 	}
 	switch m.Method {
 	case wire.NoteProgress:
-		token, _ := wire.Get(m.Params, wire.MetaProgressToken)
+		token, _ := rawjson.Get(m.Params, wire.MetaProgressToken)
 		if f := s.flight(wire.ID(token)); f != nil {
 			f.progress(m.Params)
 		}
@@ -39,7 +40,7 @@ func (s *session) inbox(call wire.ID, m wire.Message) {
 		}
 		s.note(m.Method, m.Params)
 	case wire.NoteCancelled:
-		id, _ := wire.Get(m.Params, "requestId")
+		id, _ := rawjson.Get(m.Params, "requestId")
 		s.mu.Lock()
 		cancel := s.asks[wire.ID(id)]
 		s.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // plainJSON turns JSON as people write it in configuration files into JSON: a
@@ -39,7 +39,7 @@ func plainJSON(text []byte) ([]byte, error) {
 			comma = -1
 		}
 	}
-	return out, wire.Valid(out)
+	return out, rawjson.Valid(out)
 }
 
 func beginsComment(text []byte) bool {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -181,7 +182,7 @@ func TestOnlyRepeatableCallsAreRepeated(t *testing.T) {
 		var reads, writes atomic.Int64
 		s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 			count := &reads
-			if name, _ := wire.GetText(m.Params, "name"); name == "write" {
+			if name, _ := rawjson.GetText(m.Params, "name"); name == "write" {
 				count = &writes
 			}
 			if count.Add(1) == 1 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -51,22 +52,22 @@ func (s *session) list(ctx context.Context, name string, timeout time.Duration) 
 	for page := 0; ; page++ {
 		params := json.RawMessage(`{}`)
 		if cursor != nil {
-			params = wire.Set(params, "cursor", cursor)
+			params = rawjson.Set(params, "cursor", cursor)
 		}
 		result, err := s.do(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
 		if err != nil {
 			return nil, fmt.Errorf("list tools: %w", err)
 		}
 		size += len(result)
-		raw, _ := wire.Get(result, "tools")
-		definitions, ok := wire.Items(raw)
+		raw, _ := rawjson.Get(result, "tools")
+		definitions, ok := rawjson.Items(raw)
 		if !ok {
 			l.drop("page %d has no list of tools", page+1)
 		}
 		for _, definition := range definitions {
 			l.add(name, definition, seen, s.era)
 		}
-		next, more := wire.Get(result, "nextCursor")
+		next, more := rawjson.Get(result, "nextCursor")
 		if !more || string(next) == "null" {
 			break
 		}
@@ -127,7 +128,7 @@ func (l *listing) add(space string, definition json.RawMessage, seen map[string]
 }
 
 func label(definition json.RawMessage) string {
-	if name, ok := wire.GetText(definition, "name"); ok {
+	if name, ok := rawjson.GetText(definition, "name"); ok {
 		return fmt.Sprintf("%q", excerpt([]byte(name)))
 	}
 	return excerpt(definition)
@@ -135,33 +136,33 @@ func label(definition json.RawMessage) string {
 
 // parseTool reads a definition. Its parts are copies: they outlive the message.
 func parseTool(space string, definition json.RawMessage) (tool.Info, error) {
-	if !wire.IsObject(definition) {
+	if !rawjson.IsObject(definition) {
 		return tool.Info{}, errors.New("definition is not an object")
 	}
-	if depth := wire.Depth(definition); depth > maxToolDepth {
+	if depth := rawjson.Depth(definition); depth > maxToolDepth {
 		return tool.Info{}, fmt.Errorf("definition nests %d deep", depth)
 	}
 	raw := json.RawMessage(slices.Clone(definition))
 	info := tool.Info{Ref: tool.Ref{Space: space}, Raw: raw}
 	var ok bool
-	if info.Name, ok = wire.GetText(raw, "name"); !ok || !validToolName(info.Name) {
+	if info.Name, ok = rawjson.GetText(raw, "name"); !ok || !validToolName(info.Name) {
 		return tool.Info{}, errors.New("no usable name")
 	}
-	info.Title, _ = wire.GetText(raw, "title")
-	info.Description, _ = wire.GetText(raw, "description")
-	if info.Input, ok = wire.Get(raw, "inputSchema"); !ok {
+	info.Title, _ = rawjson.GetText(raw, "title")
+	info.Description, _ = rawjson.GetText(raw, "description")
+	if info.Input, ok = rawjson.Get(raw, "inputSchema"); !ok {
 		return tool.Info{}, errors.New("no input schema")
 	}
-	if !wire.IsObject(info.Input) {
+	if !rawjson.IsObject(info.Input) {
 		return tool.Info{}, errors.New("input schema is not an object")
 	}
-	switch kind, found := wire.Get(info.Input, "type"); {
+	switch kind, found := rawjson.Get(info.Input, "type"); {
 	case !found:
-		info.Input = wire.SetText(info.Input, "type", "object")
+		info.Input = rawjson.SetText(info.Input, "type", "object")
 	case string(kind) != `"object"`:
 		return tool.Info{}, fmt.Errorf("input schema is of type %s", excerpt(kind))
 	}
-	if output, ok := wire.Get(raw, "outputSchema"); ok && wire.IsObject(output) {
+	if output, ok := rawjson.Get(raw, "outputSchema"); ok && rawjson.IsObject(output) {
 		info.Output = output
 	}
 	info.Hints, info.Title = parseHints(raw, info.Title)
@@ -169,15 +170,15 @@ func parseTool(space string, definition json.RawMessage) (tool.Info, error) {
 }
 
 func parseHints(raw json.RawMessage, title string) (tool.Hints, string) {
-	notes, _ := wire.Get(raw, "annotations")
+	notes, _ := rawjson.Get(raw, "annotations")
 	if title == "" {
-		title, _ = wire.GetText(notes, "title")
+		title, _ = rawjson.GetText(notes, "title")
 	}
-	destructive, _ := wire.Get(notes, "destructiveHint")
-	open, _ := wire.Get(notes, "openWorldHint")
+	destructive, _ := rawjson.Get(notes, "destructiveHint")
+	open, _ := rawjson.Get(notes, "openWorldHint")
 	return tool.Hints{
-		ReadOnly:       wire.GetBool(notes, "readOnlyHint"),
-		Idempotent:     wire.GetBool(notes, "idempotentHint"),
+		ReadOnly:       rawjson.GetBool(notes, "readOnlyHint"),
+		Idempotent:     rawjson.GetBool(notes, "idempotentHint"),
 		NonDestructive: string(destructive) == "false",
 		ClosedWorld:    string(open) == "false",
 	}, title

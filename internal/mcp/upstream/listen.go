@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -70,7 +71,7 @@ func (s *session) subscribe(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	id := wire.IntID(s.ids.Add(1))
-	params := wire.Set(json.RawMessage(`{}`), "notifications", notifications)
+	params := rawjson.Set(json.RawMessage(`{}`), "notifications", notifications)
 	answer, err := s.carry(ctx, &draft{request: &request{method: wire.MethodListen}, session: s, id: id, params: params})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -95,7 +96,7 @@ func (s *session) wanted(refocus context.CancelCauseFunc) json.RawMessage {
 	var notifications json.RawMessage
 	for _, name := range [3]string{"tools", "prompts", "resources"} {
 		if s.has(name, "listChanged") {
-			notifications = wire.Set(notifications, name+"ListChanged", json.RawMessage("true"))
+			notifications = rawjson.Set(notifications, name+"ListChanged", json.RawMessage("true"))
 		}
 	}
 	if len(s.follow) > 0 {
@@ -104,9 +105,9 @@ func (s *session) wanted(refocus context.CancelCauseFunc) json.RawMessage {
 			if i > 0 {
 				uris = append(uris, ',')
 			}
-			uris = wire.AppendText(uris, uri)
+			uris = rawjson.AppendText(uris, uri)
 		}
-		notifications = wire.Set(notifications, "resourceSubscriptions", append(uris, ']'))
+		notifications = rawjson.Set(notifications, "resourceSubscriptions", append(uris, ']'))
 	}
 	return notifications
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -180,16 +181,16 @@ func oddResult(role string, m wire.Message) string {
 			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", 50<<20) + `"}]}`
 		}
 		if role == "environment" {
-			return `{"content":[{"type":"text","text":` + string(wire.AppendText(nil, strings.Join(os.Environ(), "\n"))) + `}]}`
+			return `{"content":[{"type":"text","text":` + string(rawjson.AppendText(nil, strings.Join(os.Environ(), "\n"))) + `}]}`
 		}
-		text, _ := wire.GetText(mustGet(m.Params, "arguments"), "text")
-		return `{"content":[{"type":"text","text":` + string(wire.AppendText(nil, text)) + `}]}`
+		text, _ := rawjson.GetText(mustGet(m.Params, "arguments"), "text")
+		return `{"content":[{"type":"text","text":` + string(rawjson.AppendText(nil, text)) + `}]}`
 	}
 	return `{}`
 }
 
 func mustGet(object json.RawMessage, key string) json.RawMessage {
-	raw, _ := wire.Get(object, key)
+	raw, _ := rawjson.Get(object, key)
 	return raw
 }
 
@@ -209,7 +210,7 @@ func playAsking() int {
 			send(wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no")))
 		case m.Method == wire.MethodToolsCall:
 			calls = append(calls, m.ID)
-			if text, _ := wire.GetText(mustGet(m.Params, "arguments"), "text"); text != "-" {
+			if text, _ := rawjson.GetText(mustGet(m.Params, "arguments"), "text"); text != "-" {
 				wanted, _ = strconv.Atoi(text)
 			}
 			if len(calls) == wanted {
@@ -224,7 +225,7 @@ func playAsking() int {
 				text = m.Error.Error()
 			}
 			for _, id := range calls {
-				send(wire.Answer(id, json.RawMessage(`{"content":[{"type":"text","text":`+string(wire.AppendText(nil, text))+`}]}`), nil))
+				send(wire.Answer(id, json.RawMessage(`{"content":[{"type":"text","text":`+string(rawjson.AppendText(nil, text))+`}]}`), nil))
 			}
 			calls, wanted = nil, 0
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -22,10 +23,10 @@ func working(s *stage, minutes int) {
 		if m.Method != wire.MethodToolsCall {
 			return json.RawMessage(`{}`), nil
 		}
-		token, _ := wire.Get(wire.Meta(m.Params), wire.MetaProgressToken)
+		token, _ := rawjson.Get(wire.Meta(m.Params), wire.MetaProgressToken)
 		for i := range minutes {
 			time.Sleep(time.Minute)
-			params := wire.Set(wire.Set(nil, wire.MetaProgressToken, token), "progress", json.RawMessage(wire.IntID(int64(i+1))))
+			params := rawjson.Set(rawjson.Set(nil, wire.MetaProgressToken, token), "progress", json.RawMessage(wire.IntID(int64(i+1))))
 			s.fake.tellWith(wire.NoteProgress, params)
 		}
 		return json.RawMessage(`{"content":[]}`), nil
@@ -66,7 +67,7 @@ func TestTheCallersThinkingDoesNotCount(t *testing.T) {
 			}
 			s.fake.ask(wire.Request(`"q"`, wire.MethodElicit, json.RawMessage(`{"message":"sure?"}`)), answered)
 			a := <-answered
-			return json.RawMessage(`{"content":[{"type":"text","text":` + string(wire.AppendText(nil, string(a.Result))) + `}]}`), nil
+			return json.RawMessage(`{"content":[{"type":"text","text":` + string(rawjson.AppendText(nil, string(a.Result))) + `}]}`), nil
 		}
 		s.add(t, upstream.Spec{Timeout: time.Minute})
 		caller := &tool.Caller{Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
@@ -98,7 +99,7 @@ func TestWhatIsKnownOutlivesUs(t *testing.T) {
 		}
 		peer, _ := s.Peer("test")
 		_, info, _, err := peer.Describe(t.Context())
-		if name, _ := wire.GetText(info, "name"); err != nil || name != "fake" {
+		if name, _ := rawjson.GetText(info, "name"); err != nil || name != "fake" {
 			t.Errorf("it is known as %s, %v", info, err)
 		}
 		other := newStage(t, cached)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -57,7 +58,7 @@ func (k *keeper) relay(ctx context.Context, method string, params json.RawMessag
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
 		return k.follow(ctx, r)
 	case wire.MethodSetLevel:
-		level, _ := wire.GetText(params, "level")
+		level, _ := rawjson.GetText(params, "level")
 		k.mu.Lock()
 		k.level = level
 		k.mu.Unlock()
@@ -105,11 +106,11 @@ func (k *keeper) sift(result json.RawMessage) json.RawMessage {
 	if result == nil || len(spec.AllowedTools)+len(spec.DisabledTools) == 0 && !spec.ReadOnly {
 		return result
 	}
-	raw, _ := wire.Get(result, "tools")
-	items, _ := wire.Items(raw)
+	raw, _ := rawjson.Get(result, "tools")
+	items, _ := rawjson.Items(raw)
 	kept := []byte{'['}
 	for _, item := range items {
-		name, _ := wire.GetText(item, "name")
+		name, _ := rawjson.GetText(item, "name")
 		hints, _ := parseHints(item, "")
 		if !spec.permits(name) || spec.ReadOnly && !hints.ReadOnly {
 			continue
@@ -119,13 +120,13 @@ func (k *keeper) sift(result json.RawMessage) json.RawMessage {
 		}
 		kept = append(kept, item...)
 	}
-	return wire.Set(result, "tools", append(kept, ']'))
+	return rawjson.Set(result, "tools", append(kept, ']'))
 }
 
 // follow shares one subscription among all who want a resource: the first one
 // makes it, the last one ends it.
 func (k *keeper) follow(ctx context.Context, r *request) (json.RawMessage, error) {
-	uri, ok := wire.GetText(r.params, "uri")
+	uri, ok := rawjson.GetText(r.params, "uri")
 	if !ok {
 		return nil, fault.New(fault.InvalidParams, "%s without a uri", r.method)
 	}
@@ -147,11 +148,11 @@ func (k *keeper) follow(ctx context.Context, r *request) (json.RawMessage, error
 }
 
 func followRequest(method, uri string, timeout time.Duration) *request {
-	return &request{method: method, params: wire.SetText(nil, "uri", uri), timeout: timeout}
+	return &request{method: method, params: rawjson.SetText(nil, "uri", uri), timeout: timeout}
 }
 
 func levelRequest(level string, timeout time.Duration) *request {
-	return &request{method: wire.MethodSetLevel, params: wire.SetText(nil, "level", level), timeout: timeout}
+	return &request{method: wire.MethodSetLevel, params: rawjson.SetText(nil, "level", level), timeout: timeout}
 }
 
 // perform is do for requests in the legacy words: what a modern server says
@@ -164,11 +165,11 @@ func (s *session) perform(ctx context.Context, r *request) (json.RawMessage, err
 	case wire.MethodPing:
 		return json.RawMessage(`{}`), s.check(ctx, r.timeout)
 	case wire.MethodSetLevel:
-		level, _ := wire.GetText(r.params, "level")
+		level, _ := rawjson.GetText(r.params, "level")
 		s.level.Store(&level)
 		return json.RawMessage(`{}`), nil
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
-		uri, _ := wire.GetText(r.params, "uri")
+		uri, _ := rawjson.GetText(r.params, "uri")
 		s.followResource(uri, r.method == wire.MethodSubscribe)
 		return json.RawMessage(`{}`), nil
 	}

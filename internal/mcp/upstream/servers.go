@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // ParseServers reads the servers of a file as other clients write it: .mcp.json
@@ -26,7 +26,7 @@ func ParseServers(data []byte, getenv func(string) (string, bool)) (specs []Spec
 		return nil, nil, fault.New(fault.Config, "read servers: no object mcpServers or servers").
 			WithHint(`write {"mcpServers": {"name": {"command": "…"}}} or {"mcpServers": {"name": {"url": "…"}}}`)
 	}
-	wire.Each(servers, func(key string, entry json.RawMessage) bool {
+	rawjson.Each(servers, func(key string, entry json.RawMessage) bool {
 		e := entryReader{raw: entry}
 		e.expander = expander{getenv: getenv, warn: func(format string, args ...any) {
 			warnings = append(warnings, fmt.Sprintf("server %q: "+format, append([]any{key}, args...)...))
@@ -51,11 +51,11 @@ func ParseServers(data []byte, getenv func(string) (string, bool)) (specs []Spec
 
 func serversOf(text json.RawMessage) (json.RawMessage, bool) {
 	for _, key := range []string{"mcpServers", "servers"} {
-		if servers, ok := wire.Get(text, key); ok && wire.IsObject(servers) {
+		if servers, ok := rawjson.Get(text, key); ok && rawjson.IsObject(servers) {
 			return servers, true
 		}
 	}
-	if inner, ok := wire.Get(text, "mcp"); ok {
+	if inner, ok := rawjson.Get(text, "mcp"); ok {
 		return serversOf(inner)
 	}
 	return nil, false
@@ -69,8 +69,8 @@ type entryReader struct {
 
 // spec reads the entry; on is false when it is switched off.
 func (e entryReader) spec(key string) (spec Spec, on bool) {
-	enabled, given := wire.Get(e.raw, "enabled")
-	if wire.GetBool(e.raw, "disabled") || given && string(enabled) == "false" {
+	enabled, given := rawjson.Get(e.raw, "enabled")
+	if rawjson.GetBool(e.raw, "disabled") || given && string(enabled) == "false" {
 		return Spec{}, false
 	}
 	spec = Spec{
@@ -90,7 +90,7 @@ func (e entryReader) spec(key string) (spec Spec, on bool) {
 		Idle:          e.duration("idle"),
 		AllowedTools:  e.list("allowedTools", "includeTools"),
 		DisabledTools: e.list("disabledTools", "excludeTools"),
-		ReadOnly:      wire.GetBool(e.raw, "readOnly"),
+		ReadOnly:      rawjson.GetBool(e.raw, "readOnly"),
 		OAuth:         e.oauth(),
 	}
 	if spec.Command != "" && spec.URL != "" {
@@ -98,7 +98,7 @@ func (e entryReader) spec(key string) (spec Spec, on bool) {
 		spec.URL = ""
 	}
 	for _, unsupported := range []string{"auth", "inputs"} {
-		if _, there := wire.Get(e.raw, unsupported); there {
+		if _, there := rawjson.Get(e.raw, unsupported); there {
 			e.warn("%s is not supported here", unsupported)
 		}
 	}
@@ -114,14 +114,14 @@ func (e entryReader) oauth() OAuth {
 	e.raw, e.secret = raw, true
 	o := OAuth{ClientID: e.text("clientId", "client_id"), ClientSecret: e.text("clientSecret", "client_secret"), Issuer: e.text("issuer")}
 	if _, scopes := e.find("scopes", "scope"); scopes != nil {
-		if text, ok := wire.Text(scopes); ok {
+		if text, ok := rawjson.Text(scopes); ok {
 			o.Scopes = strings.Fields(text)
 		} else {
 			o.Scopes = e.list("scopes", "scope")
 		}
 	}
 	if _, port := e.find("callbackPort"); port != nil {
-		if n, ok := wire.Number(port); ok && n > 0 && n < 65536 {
+		if n, ok := rawjson.Number(port); ok && n > 0 && n < 65536 {
 			o.RedirectPort = int(n)
 		} else {
 			e.warn("callbackPort is not a port")
@@ -170,7 +170,7 @@ func (e entryReader) transport() string {
 // find is the raw value of the first key that is there.
 func (e entryReader) find(keys ...string) (key string, raw json.RawMessage) {
 	for _, key := range keys {
-		if raw, ok := wire.Get(e.raw, key); ok && !wire.IsNull(raw) {
+		if raw, ok := rawjson.Get(e.raw, key); ok && !rawjson.IsNull(raw) {
 			return key, raw
 		}
 	}
@@ -182,7 +182,7 @@ func (e entryReader) text(keys ...string) string {
 	if raw == nil {
 		return ""
 	}
-	text, ok := wire.Text(raw)
+	text, ok := rawjson.Text(raw)
 	if !ok {
 		e.warn("%s is not a string", key)
 		return ""
@@ -193,10 +193,10 @@ func (e entryReader) text(keys ...string) string {
 // scalar is a string, or a number or boolean as text, which people write where
 // strings are meant.
 func (e entryReader) scalar(key string, raw json.RawMessage) (string, bool) {
-	if text, ok := wire.Text(raw); ok {
+	if text, ok := rawjson.Text(raw); ok {
 		return e.expand(text), true
 	}
-	if wire.IsNull(raw) || raw[0] == '{' || raw[0] == '[' {
+	if rawjson.IsNull(raw) || raw[0] == '{' || raw[0] == '[' {
 		e.warn("%s holds something that is not a string", key)
 		return "", false
 	}
@@ -208,7 +208,7 @@ func (e entryReader) list(keys ...string) []string {
 	if raw == nil {
 		return nil
 	}
-	items, ok := wire.Items(raw)
+	items, ok := rawjson.Items(raw)
 	if !ok {
 		e.warn("%s is not a list", key)
 	}
@@ -226,13 +226,13 @@ func (e entryReader) table(key string) map[string]string {
 	if raw == nil {
 		return nil
 	}
-	if !wire.IsObject(raw) {
+	if !rawjson.IsObject(raw) {
 		e.warn("%s is not an object", key)
 		return nil
 	}
 	e.secret = true
 	table := map[string]string{}
-	wire.Each(raw, func(name string, value json.RawMessage) bool {
+	rawjson.Each(raw, func(name string, value json.RawMessage) bool {
 		if text, ok := e.scalar(key+"."+name, value); ok {
 			table[name] = text
 		}
@@ -248,13 +248,13 @@ func (e entryReader) duration(key string) time.Duration {
 	if raw == nil {
 		return 0
 	}
-	if n, ok := wire.Number(raw); ok && n > 0 && n < 1e10 {
+	if n, ok := rawjson.Number(raw); ok && n > 0 && n < 1e10 {
 		if n >= 1000 {
 			return time.Duration(n * float64(time.Millisecond))
 		}
 		return time.Duration(n * float64(time.Second))
 	}
-	if text, ok := wire.Text(raw); ok {
+	if text, ok := rawjson.Text(raw); ok {
 		if d, err := time.ParseDuration(text); err == nil && d > 0 {
 			return d
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -81,10 +82,10 @@ func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if wire.Lacks(result, "resultType") && !r.greets { // as all results of the older era do
+		if rawjson.Lacks(result, "resultType") && !r.greets { // as all results of the older era do
 			return wire.StripProtocol(result), nil
 		}
-		switch kind, _ := wire.GetText(result, "resultType"); kind {
+		switch kind, _ := rawjson.GetText(result, "resultType"); kind {
 		case wire.ResultInputRequired:
 			if params, err = s.askBack(p, r, result); err != nil {
 				return nil, err
@@ -122,7 +123,7 @@ func (s *session) exchange(ctx *patience, r *request, params json.RawMessage) (j
 	if answer.Error != nil {
 		return nil, answer.Error
 	}
-	if !wire.IsObject(answer.Result) {
+	if !rawjson.IsObject(answer.Result) {
 		return nil, errors.New("result is not an object: " + excerpt(answer.Result))
 	}
 	return answer.Result, nil
@@ -201,12 +202,12 @@ func (s *session) busy() int {
 // has tells whether the server declared a capability, as in "tools" or
 // "tools.listChanged".
 func (s *session) has(name string, sub ...string) bool {
-	value, ok := wire.Get(s.capabilities, name)
+	value, ok := rawjson.Get(s.capabilities, name)
 	for _, key := range sub {
 		if !ok {
 			return false
 		}
-		value, ok = wire.Get(value, key)
+		value, ok = rawjson.Get(value, key)
 	}
 	return ok && string(value) != "false" && string(value) != "null"
 }

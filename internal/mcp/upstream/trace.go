@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
@@ -127,7 +128,7 @@ func (c *traceContext) says(key []byte) bool {
 func (c *traceContext) append(out []byte) []byte {
 	for i, text := range c {
 		if text != "" {
-			out = wire.AppendText(wire.AppendKey(out, traceKeys[i]), text)
+			out = rawjson.AppendText(rawjson.AppendKey(out, traceKeys[i]), text)
 		}
 	}
 	return out
@@ -139,8 +140,8 @@ func (c *traceContext) headers(meta json.RawMessage) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for i, key := range traceKeys {
 			text := c[i]
-			if c[0] == "" && !wire.Lacks(meta, key) {
-				text, _ = wire.GetText(meta, key)
+			if c[0] == "" && !rawjson.Lacks(meta, key) {
+				text, _ = rawjson.GetText(meta, key)
 			}
 			if text != "" && wire.EncodeHeader(text) == text && !yield(key, text) {
 				return

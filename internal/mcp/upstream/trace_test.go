@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -27,8 +28,8 @@ func TestRequestsAreTraced(t *testing.T) {
 		s := newStage(t, func(o *upstream.Options) { o.Tracer, o.Propagator = tracer, propagation.TraceContext{} })
 		said := ""
 		s.fake.handle = func(_ context.Context, m wire.Message) (json.RawMessage, error) {
-			said, _ = wire.GetText(wire.Meta(m.Params), "traceparent")
-			switch name, _ := wire.GetText(m.Params, "name"); name {
+			said, _ = rawjson.GetText(wire.Meta(m.Params), "traceparent")
+			switch name, _ := rawjson.GetText(m.Params, "name"); name {
 			case "read":
 				return json.RawMessage(`{"content":[]}`), nil
 			case "write":

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -69,7 +70,7 @@ func BenchmarkPick(b *testing.B) {
 		object := body(b, text)
 		var found [4]json.RawMessage
 		for b.Loop() {
-			if wire.Pick(object, keys, found[:]); found[0] == nil {
+			if rawjson.Pick(object, keys, found[:]); found[0] == nil {
 				b.Fatal("no _meta")
 			}
 		}
@@ -93,7 +94,7 @@ func BenchmarkAppendMembers(b *testing.B) {
 	each(b, func(b *testing.B, text []byte) {
 		object := body(b, text)
 		for b.Loop() {
-			out = wire.AppendMembers(out[:0], object, func(key []byte) bool { return string(key) == "_meta" })
+			out = rawjson.AppendMembers(out[:0], object, func(key []byte) bool { return string(key) == "_meta" })
 		}
 	})
 }
@@ -115,7 +116,7 @@ func BenchmarkGetBool(b *testing.B) {
 	each(b, func(b *testing.B, text []byte) {
 		object := body(b, text)
 		for b.Loop() {
-			if wire.GetBool(object, "isError") {
+			if rawjson.GetBool(object, "isError") {
 				b.Fatal("an error")
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
+
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
@@ -56,7 +58,7 @@ func (e *Error) MarshalJSON() ([]byte, error) { return e.append(nil), nil }
 
 func (e *Error) append(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `{"code":`...), e.Code, 10)
-	dst = AppendText(append(dst, `,"message":`...), e.Message)
+	dst = rawjson.AppendText(append(dst, `,"message":`...), e.Message)
 	if e.Data != nil {
 		dst = append(append(dst, `,"data":`...), e.Data...)
 	}
@@ -67,16 +69,16 @@ func (e *Error) append(dst []byte) []byte {
 // type: a broken error must still end the call it belongs to.
 func parseError(raw []byte) *Error {
 	e := &Error{Code: CodeInternal}
-	if code, ok := Get(raw, "code"); ok {
+	if code, ok := rawjson.Get(raw, "code"); ok {
 		if n, err := strconv.ParseFloat(string(code), 64); err == nil {
 			e.Code = int64(n)
 		}
 	}
-	e.Message, _ = GetText(raw, "message")
+	e.Message, _ = rawjson.GetText(raw, "message")
 	if e.Message == "" {
 		e.Message = "error without a message"
 	}
-	if data, ok := Get(raw, "data"); ok {
+	if data, ok := rawjson.Get(raw, "data"); ok {
 		e.Data = data
 	}
 	return e
@@ -92,7 +94,7 @@ func ErrorFrom(err error) *Error {
 	f := fault.From(err)
 	e := &Error{Code: codeOf(f.Code), Message: f.Error()}
 	if raw, err := json.Marshal(f); err == nil {
-		e.Data = Delete(raw, "message")
+		e.Data = rawjson.Delete(raw, "message")
 	}
 	return e
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"mime"
 	"strings"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // HTTP headers of MCP.
@@ -70,11 +72,11 @@ func needsSentinel(text string) bool {
 func NameOf(method string, params json.RawMessage) (name string, ok bool) {
 	switch method {
 	case MethodToolsCall, MethodPromptsGet:
-		return GetText(params, "name")
+		return rawjson.GetText(params, "name")
 	case MethodResourcesRead:
-		return GetText(params, "uri")
+		return rawjson.GetText(params, "uri")
 	case MethodTasksGet, MethodTasksUpdate, MethodTasksCancel:
-		return GetText(params, "taskId")
+		return rawjson.GetText(params, "taskId")
 	}
 	return "", false
 }

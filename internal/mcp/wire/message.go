@@ -10,10 +10,11 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // ID is a request's identifier as JSON text: a quoted string, a number, or
@@ -28,7 +29,7 @@ const NullID ID = "null"
 func IntID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
 
 // TextID makes the identifier of a string.
-func TextID(s string) ID { return ID(AppendText(nil, s)) }
+func TextID(s string) ID { return ID(rawjson.AppendText(nil, s)) }
 
 // Int is the number the ID stands for, if it is a whole one.
 func (id ID) Int() (int64, bool) {
@@ -67,8 +68,7 @@ func Parse(data []byte) (Message, error) {
 	if !utf8.Valid(data) {
 		return m, Errorf(CodeParse, "message is not valid UTF-8")
 	}
-	walk := members{text: data}
-	switch walk.text.at(walk.text.space(0)) {
+	switch rawjson.First(data) {
 	case '{':
 	case '[':
 		return m, Errorf(CodeInvalidRequest, "batches are not supported: send one message at a time")
@@ -76,16 +76,13 @@ func Parse(data []byte) (Message, error) {
 		return m, Errorf(CodeParse, "message is not a JSON object")
 	}
 	var p parts
-	for walk.begin(); walk.next(); {
-		if wrong := p.take(&walk); wrong != nil {
+	members := rawjson.WalkChecked(data)
+	for members.Next() {
+		if wrong := p.take(&members); wrong != nil {
 			return Message{ID: p.readableID()}, wrong
 		}
 	}
-	err := walk.err
-	if err == nil {
-		err = walk.text.end(walk.pos)
-	}
-	if err != nil {
+	if err := members.End(); err != nil {
 		return m, Errorf(CodeParse, "%v", err)
 	}
 	return p.message()
@@ -94,15 +91,15 @@ func Parse(data []byte) (Message, error) {
 // parts are the raw values of the keys JSON-RPC knows.
 type parts struct{ version, id, method, params, result, failure []byte }
 
-func (p *parts) take(m *members) *Error {
-	slot := p.slot(m.name())
+func (p *parts) take(m *rawjson.Members) *Error {
+	slot := p.slot(m.Name())
 	if slot == nil {
 		return nil
 	}
 	if *slot != nil {
-		return Errorf(CodeInvalidRequest, "key %s appears twice", m.key)
+		return Errorf(CodeInvalidRequest, "key %s appears twice", m.Key)
 	}
-	*slot = m.value
+	*slot = m.Value
 	return nil
 }
 
@@ -170,7 +167,7 @@ func (p *parts) request(id ID, refuse func(string) (Message, error)) (Message, e
 		}
 		p.params = nil
 	}
-	return Message{ID: id, Method: word(keyText(p.method)), Params: p.params}, nil
+	return Message{ID: id, Method: word(rawjson.Unquote(p.method)), Params: p.params}, nil
 }
 
 // forgiveNulls takes out the half of a response that is null because it does not
@@ -190,10 +187,10 @@ func (p *parts) readableID() ID {
 	}
 	switch c := p.id[0]; {
 	case c == '"' && bytes.IndexByte(p.id, '\\') >= 0:
-		return TextID(string(keyText(p.id)))
+		return TextID(string(rawjson.Unquote(p.id)))
 	case c == '"', string(p.id) == "null":
 		return ID(p.id)
-	case c == '-', isDigit(c):
+	case c == '-', '0' <= c && c <= '9':
 		return numberID(p.id)
 	}
 	return ""
@@ -210,19 +207,6 @@ func numberID(raw []byte) ID {
 	return ID(raw)
 }
 
-// keyText is what a quoted string says, without a copy where nothing is escaped.
-func keyText(quoted []byte) []byte {
-	inner := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return inner
-	}
-	var text string
-	if err := json.Unmarshal(quoted, &text); err != nil {
-		return inner
-	}
-	return []byte(text)
-}
-
 // Append writes the message as one line of JSON, without a line end. Raw parts
 // are written as they are, except that line ends between their tokens become
 // spaces: both stdio and server-sent events end a message at the line end.
@@ -234,7 +218,7 @@ func (m *Message) Append(dst []byte) []byte {
 	}
 	switch {
 	case m.Method != "":
-		dst = AppendText(append(dst, `,"method":`...), m.Method)
+		dst = rawjson.AppendText(append(dst, `,"method":`...), m.Method)
 		if m.Params != nil {
 			dst = append(append(dst, `,"params":`...), m.Params...)
 		}
@@ -246,7 +230,7 @@ func (m *Message) Append(dst []byte) []byte {
 		dst = append(dst, `,"result":{}`...)
 	}
 	dst = append(dst, '}')
-	Flatten(dst[start:])
+	rawjson.Flatten(dst[start:])
 	return dst
 }
 
@@ -279,89 +263,4 @@ func Answer(id ID, result json.RawMessage, err error) Message {
 		result = json.RawMessage("{}")
 	}
 	return Message{ID: id, Result: result}
-}
-
-// Flatten makes valid JSON a single line, in place: a line end inside JSON can
-// only be space between tokens, so it becomes a blank.
-func Flatten(text []byte) {
-	for _, end := range [2]byte{'\n', '\r'} {
-		for i := bytes.IndexByte(text, end); i >= 0; {
-			text[i] = ' '
-			next := bytes.IndexByte(text[i:], end)
-			if next < 0 {
-				break
-			}
-			i += next
-		}
-	}
-}
-
-// AppendText writes s as a JSON string. Invalid UTF-8 becomes U+FFFD; nothing
-// but what JSON demands is escaped.
-func AppendText(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for s != "" {
-		plain := 0
-		for plain < len(s) && isPlain(s[plain]) {
-			plain++
-		}
-		dst = append(dst, s[:plain]...)
-		if s = s[plain:]; s != "" {
-			dst, s = appendRune(dst, s)
-		}
-	}
-	return append(dst, '"')
-}
-
-// isPlain tells the bytes that stand for themselves in every string.
-func isPlain(c byte) bool { return c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf }
-
-// appendRune writes the first rune of s, which is not plain, and returns the rest.
-func appendRune(dst []byte, s string) ([]byte, string) {
-	const hex = "0123456789abcdef"
-	switch c := s[0]; {
-	case c == '"' || c == '\\':
-		dst = append(dst, '\\', c)
-	case c == '\n':
-		dst = append(dst, '\\', 'n')
-	case c < 0x20:
-		dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-	default:
-		r, size := utf8.DecodeRuneInString(s)
-		return utf8.AppendRune(dst, r), s[size:]
-	}
-	return dst, s[1:]
-}
-
-// Valid tells whether data is one JSON value within MaxDepth, and why not.
-func Valid(data []byte) error {
-	t := text(data)
-	end, err := t.value(t.space(0), 0)
-	if err != nil {
-		return fmt.Errorf("read JSON: %w", err)
-	}
-	if err := t.end(end); err != nil {
-		return fmt.Errorf("read JSON: %w", err)
-	}
-	return nil
-}
-
-// Depth is how deeply the arrays and objects of a valid value nest.
-func Depth(value json.RawMessage) int {
-	depth, deepest, quoted := 0, 0, false
-	for i := 0; i < len(value); i++ {
-		switch c := value[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return deepest
 }

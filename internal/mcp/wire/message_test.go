@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -50,7 +53,7 @@ func TestParseTellsTheKindsApart(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
-	deep := `{"jsonrpc":"2.0","id":1,"result":` + strings.Repeat("[", wire.MaxDepth) + strings.Repeat("]", wire.MaxDepth) + `}`
+	deep := `{"jsonrpc":"2.0","id":1,"result":` + strings.Repeat("[", rawjson.MaxDepth) + strings.Repeat("]", rawjson.MaxDepth) + `}`
 	for _, c := range []struct {
 		text string
 		code int64
@@ -118,26 +121,22 @@ func TestAnswerCarriesErrors(t *testing.T) {
 	}
 }
 
-func TestDepth(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int{`1`: 0, `"[[\"["`: 0, `{}`: 1, `{"a":[1,{"b":"]"}],"c":{}}`: 3} {
-		if got := wire.Depth(json.RawMessage(text)); got != want {
-			t.Errorf("Depth(%s) = %d, want %d", text, got, want)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"n":1e400}}}`,
 		`{"jsonrpc":"2.0","id":"\ud800","result":{"a":[true,false,null,-0.5e-3]}}`,
 		`{"jsonrpc":"2.0","id":null,"error":{"code":"x"}}`,
-		`[{}]`, `{"a":{"b":[{}]}}`, `{"\u006a":1}`,
+		question, answer, `1`, `tru`, `1,2`, "\"\xff\"", `[{}]`, `{"a":{"b":[{}]}}`, `{"\u006a":1}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := wire.Parse(data)
+		// What may stand in a message is what encoding/json takes for JSON.
+		within := slices.Concat([]byte(`{"jsonrpc":"2.0","id":1,"result":[`), data, []byte(`]}`))
+		if _, err := wire.Parse(within); (err == nil) != (json.Valid(within) && utf8.Valid(within)) {
+			t.Fatalf("%.200q: %v; encoding/json: %v", within, err, json.Valid(within))
+		}
 		if err != nil {
 			var e *wire.Error
 			if !errors.As(err, &e) {

@@ -2,7 +2,8 @@ package wire
 
 import (
 	"encoding/json"
-	"strconv"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // Keys inside _meta. Those with ProtocolPrefix belong to one hop and are never
@@ -35,8 +36,8 @@ func IsProtocol(key []byte) bool {
 
 // Meta is the _meta object of params or of a result, or nil.
 func Meta(object json.RawMessage) json.RawMessage {
-	meta, ok := Get(object, "_meta")
-	if !ok || !IsObject(meta) {
+	meta, ok := rawjson.Get(object, "_meta")
+	if !ok || !rawjson.IsObject(meta) {
 		return nil
 	}
 	return meta
@@ -46,21 +47,21 @@ func Meta(object json.RawMessage) json.RawMessage {
 // empty.
 func SetMeta(object, meta json.RawMessage) json.RawMessage {
 	switch {
-	case Lacks(object, `"_meta"`) && isEmptyObject(meta):
+	case rawjson.Lacks(object, `"_meta"`) && rawjson.IsEmptyObject(meta):
 		return object
-	case isEmptyObject(meta):
-		return Delete(object, "_meta")
-	case Lacks(object, `"_meta"`):
-		return Extend(object, append(append(make([]byte, 0, len(meta)+8), `"_meta":`...), meta...))
+	case rawjson.IsEmptyObject(meta):
+		return rawjson.Delete(object, "_meta")
+	case rawjson.Lacks(object, `"_meta"`):
+		return rawjson.Extend(object, append(append(make([]byte, 0, len(meta)+8), `"_meta":`...), meta...))
 	}
-	return Set(object, "_meta", meta)
+	return rawjson.Set(object, "_meta", meta)
 }
 
 // StripProtocol returns object with the protocol's own keys taken out of its
 // _meta, and without _meta when nothing else was in it. An object that has none
 // comes back as it is.
 func StripProtocol(object json.RawMessage) json.RawMessage {
-	if Lacks(object, ProtocolPrefix) {
+	if rawjson.Lacks(object, ProtocolPrefix) {
 		return object
 	}
 	meta := Meta(object)
@@ -68,9 +69,9 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 	case own == 0:
 		return object
 	case others == 0:
-		return Delete(object, "_meta")
+		return rawjson.Delete(object, "_meta")
 	}
-	return Set(object, "_meta", DeleteFunc(meta, IsProtocol))
+	return rawjson.Set(object, "_meta", rawjson.DeleteFunc(meta, IsProtocol))
 }
 
 // Legacied returns a modern result as the older era has it: without its type, and
@@ -78,7 +79,7 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 func Legacied(result json.RawMessage) json.RawMessage {
 	var mixed json.RawMessage // a _meta of which something stays
 	metas := 0
-	bare := without(result, func(key, value []byte) bool {
+	bare := rawjson.Without(result, func(key, value []byte) bool {
 		switch string(key) {
 		case "resultType":
 			return true
@@ -94,33 +95,27 @@ func Legacied(result json.RawMessage) json.RawMessage {
 	})
 	switch {
 	case metas > 1: // the last counts, which none but another walk can know
-		return StripProtocol(Delete(result, "resultType"))
+		return StripProtocol(rawjson.Delete(result, "resultType"))
 	case mixed != nil:
-		return Set(bare, "_meta", DeleteFunc(mixed, IsProtocol))
+		return rawjson.Set(bare, "_meta", rawjson.DeleteFunc(mixed, IsProtocol))
 	}
 	return bare
 }
 
 // count tells how many keys of a _meta are the protocol's own and how many are not.
 func count(meta json.RawMessage) (own, others int) {
-	m := walk(meta)
-	for m.next() {
-		if IsProtocol(m.name()) {
+	m := rawjson.Walk(meta)
+	for m.Next() {
+		if IsProtocol(m.Name()) {
 			own++
 		} else {
 			others++
 		}
 	}
-	if !m.closed {
+	if !m.Closed {
 		return 0, 0
 	}
 	return own, others
-}
-
-func isEmptyObject(raw json.RawMessage) bool {
-	t := text(raw)
-	i := t.space(0)
-	return len(raw) == 0 || t.at(i) == '{' && t.at(t.space(i+1)) == '}'
 }
 
 // Carrier reads and writes trace context in a _meta object. It has the shape of
@@ -129,36 +124,26 @@ type Carrier struct{ Meta json.RawMessage }
 
 // Get is the text under key, or "".
 func (c *Carrier) Get(key string) string {
-	text, _ := GetText(c.Meta, key)
+	text, _ := rawjson.GetText(c.Meta, key)
 	return text
 }
 
 // Set puts text under key.
 func (c *Carrier) Set(key, text string) {
-	if !Lacks(c.Meta, key) {
-		c.Meta = SetText(c.Meta, key, text)
+	if !rawjson.Lacks(c.Meta, key) {
+		c.Meta = rawjson.SetText(c.Meta, key, text)
 		return
 	}
-	member := append(AppendText(make([]byte, 0, len(key)+len(text)+8), key), ':')
-	c.Meta = Extend(c.Meta, AppendText(member, text))
+	member := append(rawjson.AppendText(make([]byte, 0, len(key)+len(text)+8), key), ':')
+	c.Meta = rawjson.Extend(c.Meta, rawjson.AppendText(member, text))
 }
 
 // Keys lists what is there.
 func (c *Carrier) Keys() []string {
 	var keys []string
-	Each(c.Meta, func(key string, _ json.RawMessage) bool {
+	rawjson.Each(c.Meta, func(key string, _ json.RawMessage) bool {
 		keys = append(keys, key)
 		return true
 	})
 	return keys
-}
-
-// Number is what a JSON number says; ok is false for any other value and for one
-// that no float64 can hold.
-func Number(raw json.RawMessage) (n float64, ok bool) {
-	if len(raw) == 0 || raw[0] != '-' && !isDigit(raw[0]) {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(string(raw), 64)
-	return n, err == nil
 }

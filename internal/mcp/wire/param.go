@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // HeaderParam is one argument of a tool that is also sent as a header, because
@@ -39,14 +41,14 @@ func mentionsHeader(schema json.RawMessage) bool {
 }
 
 func collectParams(schema json.RawMessage, path []string, seen map[string]bool, found *[]HeaderParam) error {
-	properties, ok := Get(schema, "properties")
+	properties, ok := rawjson.Get(schema, "properties")
 	if !ok {
 		return nil
 	}
 	var wrong error
-	Each(properties, func(name string, property json.RawMessage) bool {
+	rawjson.Each(properties, func(name string, property json.RawMessage) bool {
 		here := append(path[:len(path):len(path)], name)
-		if raw, ok := Get(property, annotation); ok {
+		if raw, ok := rawjson.Get(property, annotation); ok {
 			header, err := paramHeader(property, raw, seen)
 			if err != nil {
 				wrong = fmt.Errorf("property %s: %w", strings.Join(here, "."), err)
@@ -61,12 +63,12 @@ func collectParams(schema json.RawMessage, path []string, seen map[string]bool, 
 }
 
 func paramHeader(property, raw json.RawMessage, seen map[string]bool) (string, error) {
-	switch kind, _ := GetText(property, "type"); kind {
+	switch kind, _ := rawjson.GetText(property, "type"); kind {
 	case "string", "integer", "boolean":
 	default:
 		return "", fmt.Errorf("%s needs type string, integer or boolean, not %q", annotation, kind)
 	}
-	name, ok := Text(raw)
+	name, ok := rawjson.Text(raw)
 	if !ok || name == "" || strings.ContainsFunc(name, notToken) {
 		return "", fmt.Errorf("%s must be a header name, not %s", annotation, raw)
 	}
@@ -91,7 +93,7 @@ func notToken(r rune) bool {
 func (p HeaderParam) Argument(args json.RawMessage) (value json.RawMessage, ok bool) {
 	value = args
 	for _, name := range p.Path {
-		if value, ok = Get(value, name); !ok {
+		if value, ok = rawjson.Get(value, name); !ok {
 			return nil, false
 		}
 	}
@@ -133,13 +135,13 @@ func (p HeaderParam) Matches(header string, args json.RawMessage) bool {
 
 // plain is a string, boolean or whole number within 2^53 as text.
 func plain(raw json.RawMessage) (string, bool) {
-	if text, ok := Text(raw); ok {
+	if text, ok := rawjson.Text(raw); ok {
 		return text, true
 	}
 	if s := string(raw); s == "true" || s == "false" {
 		return s, true
 	}
-	n, ok := Number(raw)
+	n, ok := rawjson.Number(raw)
 	if !ok || n != math.Trunc(n) || math.Abs(n) > 1<<53-1 {
 		return "", false
 	}

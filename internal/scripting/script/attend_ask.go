@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -18,7 +19,7 @@ func (a *attended) askCaller(ctx context.Context, pending host.Pending, paused *
 	if caller == nil || caller.Ask == nil {
 		return false
 	}
-	if can, found := wire.Get(caller.Capabilities, "elicitation"); !found || wire.IsNull(can) {
+	if can, found := rawjson.Get(caller.Capabilities, "elicitation"); !found || rawjson.IsNull(can) {
 		return false
 	}
 	params, err := json.Marshal(question(paused))

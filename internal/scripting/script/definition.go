@@ -6,9 +6,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // ScriptKey is the key in a published tool's _meta under which stands which
@@ -22,14 +22,14 @@ func (p *publication) define() {
 		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
 		Input: d.Schema(), Hints: d.Hints, Inside: true,
 	}
-	raw := wire.SetText(nil, "name", info.Name)
+	raw := rawjson.SetText(nil, "name", info.Name)
 	if info.Title != "" {
-		raw = wire.SetText(raw, "title", info.Title)
+		raw = rawjson.SetText(raw, "title", info.Title)
 	}
-	raw = wire.SetText(raw, "description", info.Description)
-	raw = wire.Set(raw, "inputSchema", info.Input)
-	raw = wire.Set(raw, "annotations", encode(d.Hints.Annotations()))
-	raw = wire.Set(raw, "_meta", wire.Set(nil, ScriptKey, encode(map[string]any{"hash": p.Hash, "version": p.Version.Version})))
+	raw = rawjson.SetText(raw, "description", info.Description)
+	raw = rawjson.Set(raw, "inputSchema", info.Input)
+	raw = rawjson.Set(raw, "annotations", encode(d.Hints.Annotations()))
+	raw = rawjson.Set(raw, "_meta", rawjson.Set(nil, ScriptKey, encode(map[string]any{"hash": p.Hash, "version": p.Version.Version})))
 	info.Raw = raw
 	p.info = info
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -78,11 +78,11 @@ func (r *Runner) compiles(ctx context.Context, q Request) error {
 // readDescription reads what describe() returned.
 func readDescription(raw json.RawMessage) (Description, error) {
 	d := Description{Defined: true, AnyParams: true}
-	if !wire.IsObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return d, fmt.Errorf("describe() must return a table with named fields, it returned %s", typeOf(raw))
 	}
 	var problem error
-	wire.Each(raw, func(key string, value json.RawMessage) bool {
+	rawjson.Each(raw, func(key string, value json.RawMessage) bool {
 		problem = d.read(key, value)
 		return problem == nil
 	})
@@ -100,7 +100,7 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 		d.Description, err = textField(key, value)
 	case "returns":
 		d.Returns = string(value)
-		if text, ok := wire.Text(value); ok {
+		if text, ok := rawjson.Text(value); ok {
 			d.Returns = text
 		}
 	case "params":
@@ -129,10 +129,10 @@ func (d *Description) warn(text string) {
 
 // readAnnotations reads a script's claims about its behaviour.
 func (d *Description) readAnnotations(raw json.RawMessage) (err error) {
-	if !wire.IsObject(raw) && string(raw) != "[]" {
+	if !rawjson.IsObject(raw) && string(raw) != "[]" {
 		return fmt.Errorf("describe().annotations must be a table, it is a %s", typeOf(raw))
 	}
-	wire.Each(raw, func(key string, value json.RawMessage) bool {
+	rawjson.Each(raw, func(key string, value json.RawMessage) bool {
 		yes := string(value) == "true"
 		if typeOf(value) != "boolean" && key != "title" {
 			err = fmt.Errorf("describe().annotations.%s must be true or false", key)
@@ -158,7 +158,7 @@ func (d *Description) readAnnotations(raw json.RawMessage) (err error) {
 }
 
 func textField(key string, value json.RawMessage) (string, error) {
-	text, ok := wire.Text(value)
+	text, ok := rawjson.Text(value)
 	if !ok {
 		return "", fmt.Errorf("describe().%s must be a string, it is a %s", key, typeOf(value))
 	}

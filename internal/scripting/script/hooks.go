@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -140,7 +140,7 @@ func showCall(call tool.Call) json.RawMessage {
 	switch {
 	case len(call.Args) > largestShown:
 		shown.Arguments, shown.TooLarge = nil, true
-	case wire.IsNull(call.Args):
+	case rawjson.IsNull(call.Args):
 		shown.Arguments = json.RawMessage("{}")
 	}
 	if call.Caller != nil {
@@ -228,7 +228,7 @@ func readVerdictTable(sent []byte, t *lua.Table) (v verdict, err error) {
 	switch changed := json.RawMessage(bytes.TrimSpace(now)); {
 	case err != nil:
 		return v, err
-	case arguments.Len() > 0 || !wire.IsObject(changed):
+	case arguments.Len() > 0 || !rawjson.IsObject(changed):
 		return v, fmt.Errorf("arguments must have named fields")
 	case !bytes.Equal(now, sent): // else the caller's own bytes go on
 		v.args = changed
@@ -239,12 +239,12 @@ func readVerdictTable(sent []byte, t *lua.Table) (v verdict, err error) {
 // answerOf makes a tool's result of a value: text of a string, structured content
 // of a table with named fields, and of anything else as its result.
 func answerOf(value json.RawMessage) (tool.Result, error) {
-	if text, ok := wire.Text(value); ok {
+	if text, ok := rawjson.Text(value); ok {
 		return tool.Output(text, nil)
 	}
 	structured := value
-	if !wire.IsObject(structured) {
-		structured = wire.Set(nil, "result", value)
+	if !rawjson.IsObject(structured) {
+		structured = rawjson.Set(nil, "result", value)
 	}
 	return tool.Output(string(value), structured)
 }
@@ -263,7 +263,7 @@ func showResult(result tool.Result, failed error) json.RawMessage {
 		return encode(shownResult{Error: failed.Error(), Code: string(fault.CodeOf(failed)), IsError: true})
 	}
 	if len(result.Raw) > largestShown {
-		return encode(shownResult{TooLarge: true, IsError: wire.GetBool(result.Raw, "isError")})
+		return encode(shownResult{TooLarge: true, IsError: rawjson.GetBool(result.Raw, "isError")})
 	}
 	view, err := result.View()
 	if err != nil {
@@ -376,7 +376,7 @@ func readTools(value lua.Value, tools []tool.Info) ([]tool.Info, error) {
 		return nil, err
 	}
 	var want []shownTool
-	if wire.IsObject(raw) && string(raw) == "{}" {
+	if rawjson.IsObject(raw) && string(raw) == "{}" {
 		return nil, nil // an empty table hides all
 	}
 	if err := json.Unmarshal(raw, &want); err != nil {

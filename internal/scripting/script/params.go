@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/suggest"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Param is one parameter as describe() tells it.
@@ -51,9 +51,9 @@ func (p *Param) misgivings() string {
 // a name.
 func readParams(raw json.RawMessage) ([]Param, error) {
 	var params []Param
-	if entries, ok := wire.Items(raw); ok {
+	if entries, ok := rawjson.Items(raw); ok {
 		for i, entry := range entries {
-			name, ok := wire.GetText(entry, "name")
+			name, ok := rawjson.GetText(entry, "name")
 			if !ok {
 				return nil, fmt.Errorf("describe().params[%d] has no name", i+1)
 			}
@@ -65,11 +65,11 @@ func readParams(raw json.RawMessage) ([]Param, error) {
 		}
 		return params, nil
 	}
-	if !wire.IsObject(raw) {
+	if !rawjson.IsObject(raw) {
 		return nil, fmt.Errorf("describe().params must be a table, it is a %s", typeOf(raw))
 	}
 	var err error
-	wire.Each(raw, func(name string, value json.RawMessage) bool {
+	rawjson.Each(raw, func(name string, value json.RawMessage) bool {
 		var p Param
 		p, err = readParam(name, value)
 		params = append(params, p)
@@ -81,7 +81,7 @@ func readParams(raw json.RawMessage) ([]Param, error) {
 // readParam reads one parameter: a table, or just the word for its type.
 func readParam(name string, raw json.RawMessage) (Param, error) {
 	p := Param{Name: name}
-	if word, ok := wire.Text(raw); ok {
+	if word, ok := rawjson.Text(raw); ok {
 		p.Type = word
 		return p, nil
 	}
@@ -97,14 +97,14 @@ func readParam(name string, raw json.RawMessage) (Param, error) {
 	}
 	p.Type, p.Description, p.Required, p.Enum = table.Type, table.Description, table.Required, table.Enum
 	p.Min, p.Max = json.RawMessage(table.Min), json.RawMessage(table.Max)
-	if value, ok := wire.Get(raw, "default"); ok && !wire.IsNull(value) {
+	if value, ok := rawjson.Get(raw, "default"); ok && !rawjson.IsNull(value) {
 		p.Default, p.Required = value, false
 		if empty := p.emptyKind(value); empty != nil {
 			p.Default = empty
 		}
 	}
-	p.Items, _ = wire.Text(table.Items)
-	if word, ok := wire.GetText(table.Items, "type"); ok {
+	p.Items, _ = rawjson.Text(table.Items)
+	if word, ok := rawjson.GetText(table.Items, "type"); ok {
 		p.Items = word
 	}
 	if problem := p.misfit(p.Default); p.Default != nil && problem != "" {
@@ -138,10 +138,10 @@ func wanted(field string) string {
 // Check holds params against the description and fills in defaults. The error is
 // an *Error that lists everything that does not fit.
 func (d *Description) Check(params json.RawMessage) (json.RawMessage, error) {
-	if len(params) == 0 || wire.IsNull(params) || string(params) == "[]" { // an empty table has no kind
+	if len(params) == 0 || rawjson.IsNull(params) || string(params) == "[]" { // an empty table has no kind
 		params = json.RawMessage("{}")
 	}
-	if !wire.IsObject(params) {
+	if !rawjson.IsObject(params) {
 		return nil, paramsError([]string{"Parameters should be a table with named fields but got " + typeOf(params)})
 	}
 	if d.AnyParams {
@@ -162,14 +162,14 @@ func (d *Description) Check(params json.RawMessage) (json.RawMessage, error) {
 
 // settle brings params in order as far as p is concerned, and says what is wrong.
 func (p *Param) settle(params json.RawMessage) (settled json.RawMessage, problem string) {
-	value, given := wire.Get(params, p.Name)
-	if given && wire.IsNull(value) {
-		params, given = wire.Delete(params, p.Name), false
+	value, given := rawjson.Get(params, p.Name)
+	if given && rawjson.IsNull(value) {
+		params, given = rawjson.Delete(params, p.Name), false
 	}
 	switch {
 	case given:
 		if empty := p.emptyKind(value); empty != nil {
-			params, value = wire.Set(params, p.Name, empty), empty
+			params, value = rawjson.Set(params, p.Name, empty), empty
 		}
 		if problem := p.misfit(value); problem != "" {
 			return params, "Parameter '" + p.Name + "' " + problem
@@ -177,7 +177,7 @@ func (p *Param) settle(params json.RawMessage) (settled json.RawMessage, problem
 	case p.Required:
 		return params, "Missing required parameter '" + p.Name + "'" + inBrackets(p.Description)
 	case p.Default != nil:
-		params = wire.Set(params, p.Name, p.Default)
+		params = rawjson.Set(params, p.Name, p.Default)
 	}
 	return params, ""
 }
@@ -189,7 +189,7 @@ func (d *Description) unknown(params json.RawMessage) (problems []string) {
 	for i := range d.Params {
 		names[i] = d.Params[i].Name
 	}
-	wire.Each(params, func(key string, _ json.RawMessage) bool {
+	rawjson.Each(params, func(key string, _ json.RawMessage) bool {
 		if slices.Contains(names, key) {
 			return true
 		}
@@ -286,8 +286,8 @@ func (d *Description) asTyped(params json.RawMessage, typed map[string]string) j
 	for i := range d.Params {
 		p := &d.Params[i]
 		text, ok := typed[p.Name]
-		if value, given := wire.Get(params, p.Name); ok && given && p.kind() == "string" && typeOf(value) != "string" {
-			params = wire.SetText(params, p.Name, text)
+		if value, given := rawjson.Get(params, p.Name); ok && given && p.kind() == "string" && typeOf(value) != "string" {
+			params = rawjson.SetText(params, p.Name, text)
 		}
 	}
 	return params

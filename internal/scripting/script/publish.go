@@ -13,9 +13,9 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -288,20 +288,20 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 // them out, and gives empty tables, which have no kind in Lua, the kind they need.
 func (p *Published) Mend(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
 	one := p.list.Load().byName[ref.Name]
-	if one == nil || !wire.IsObject(args) {
+	if one == nil || !rawjson.IsObject(args) {
 		return nil, false
 	}
 	mended = args
 	for i := range one.description.Params {
 		param := &one.description.Params[i]
-		value, given := wire.Get(args, param.Name)
+		value, given := rawjson.Get(args, param.Name)
 		if !given {
 			continue
 		}
-		if wire.IsNull(value) && !param.Required {
-			mended, ok = wire.Delete(mended, param.Name), true
+		if rawjson.IsNull(value) && !param.Required {
+			mended, ok = rawjson.Delete(mended, param.Name), true
 		} else if empty := param.emptyKind(value); empty != nil {
-			mended, ok = wire.Set(mended, param.Name, empty), true
+			mended, ok = rawjson.Set(mended, param.Name, empty), true
 		}
 	}
 	return mended, ok

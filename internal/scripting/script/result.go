@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -21,8 +21,8 @@ const OutputKey = "luanette/output"
 // {"result": value}, and the same as text.
 func Answer(o Outcome) (tool.Result, error) {
 	structured := o.Result
-	if !wire.IsObject(structured) {
-		structured = wire.Set(nil, "result", structured)
+	if !rawjson.IsObject(structured) {
+		structured = rawjson.Set(nil, "result", structured)
 	}
 	result, err := tool.Output(Pretty(o.Result), structured)
 	return withOutput(result, o.Output), err
@@ -43,15 +43,15 @@ func Failure(o Outcome, err error) tool.Result {
 	}
 	raw := tool.Failure(failed.Fault()).Raw
 	content := encode([]map[string]string{{"type": "text", "text": failed.Error() + lastWords(o.Output)}})
-	return withOutput(tool.Result{Raw: wire.Set(raw, "content", content)}, o.Output)
+	return withOutput(tool.Result{Raw: rawjson.Set(raw, "content", content)}, o.Output)
 }
 
 func withOutput(r tool.Result, lines []host.Line) tool.Result {
 	if len(lines) == 0 || len(r.Raw) == 0 {
 		return r
 	}
-	meta, _ := wire.Get(r.Raw, "_meta")
-	return tool.Result{Raw: wire.Set(r.Raw, "_meta", wire.Set(meta, OutputKey, encode(lines)))}
+	meta, _ := rawjson.Get(r.Raw, "_meta")
+	return tool.Result{Raw: rawjson.Set(r.Raw, "_meta", rawjson.Set(meta, OutputKey, encode(lines)))}
 }
 
 // OutputHeading stands before what a script said, which ends the text of a failure.
@@ -78,7 +78,7 @@ func lastWords(lines []host.Line) string {
 // Pretty shows a value to people: a string as it is, everything else as indented
 // JSON.
 func Pretty(value json.RawMessage) string {
-	if text, ok := wire.Text(value); ok {
+	if text, ok := rawjson.Text(value); ok {
 		return text
 	}
 	var out bytes.Buffer

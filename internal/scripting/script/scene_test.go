@@ -22,8 +22,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -95,7 +95,7 @@ func (s *cupboard) Read(_ context.Context, _, handle, pointer string) (json.RawM
 		return nil, fault.New(fault.NotFound, "no result %s", handle).WithHint("kept are $r1 to $r%d", len(s.values))
 	}
 	if pointer != "" {
-		inner, _ := wire.Get(s.values[n-1], pointer[1:])
+		inner, _ := rawjson.Get(s.values[n-1], pointer[1:])
 		return inner, nil
 	}
 	return s.values[n-1], nil
@@ -106,7 +106,7 @@ func (s *cupboard) Slice(ctx context.Context, owner, handle, pointer string, ski
 	if err != nil {
 		return nil, 0, err
 	}
-	items, _ := wire.Items(value)
+	items, _ := rawjson.Items(value)
 	raw, err := json.Marshal(items[skip:min(skip+count, len(items))])
 	return raw, len(items), err
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Schema is the JSON Schema of the params, in the form the strictest clients
@@ -15,16 +15,16 @@ func (d *Description) Schema() json.RawMessage {
 	properties, required := json.RawMessage("{}"), []string{}
 	for i := range d.Params {
 		p := &d.Params[i]
-		properties = wire.Set(properties, p.Name, p.schema())
+		properties = rawjson.Set(properties, p.Name, p.schema())
 		if p.Required {
 			required = append(required, p.Name)
 		}
 	}
-	schema := wire.SetText(nil, "type", "object")
-	schema = wire.Set(schema, "properties", properties)
-	schema = wire.Set(schema, "required", encode(required))
+	schema := rawjson.SetText(nil, "type", "object")
+	schema = rawjson.Set(schema, "properties", properties)
+	schema = rawjson.Set(schema, "required", encode(required))
 	if !d.AnyParams {
-		schema = wire.Set(schema, "additionalProperties", json.RawMessage("false"))
+		schema = rawjson.Set(schema, "additionalProperties", json.RawMessage("false"))
 	}
 	return schema
 }
@@ -36,25 +36,25 @@ func (p *Param) schema() json.RawMessage {
 	kind := p.schemaKind()
 	s := json.RawMessage("{}")
 	if kind == "" {
-		s = wire.Set(s, "type", json.RawMessage(anything))
+		s = rawjson.Set(s, "type", json.RawMessage(anything))
 	} else {
-		s = wire.SetText(s, "type", kind)
+		s = rawjson.SetText(s, "type", kind)
 	}
 	if text := p.text(); text != "" {
-		s = wire.SetText(s, "description", text)
+		s = rawjson.SetText(s, "description", text)
 	}
 	if len(p.Enum) > 0 {
-		s = wire.Set(s, "enum", encode(p.Enum))
+		s = rawjson.Set(s, "enum", encode(p.Enum))
 	}
 	if kind == "array" {
 		item := Param{Type: p.Items}
-		s = wire.Set(s, "items", item.schema())
+		s = rawjson.Set(s, "items", item.schema())
 	}
 	if len(p.Min) > 0 {
-		s = wire.Set(s, "minimum", p.Min)
+		s = rawjson.Set(s, "minimum", p.Min)
 	}
 	if len(p.Max) > 0 {
-		s = wire.Set(s, "maximum", p.Max)
+		s = rawjson.Set(s, "maximum", p.Max)
 	}
 	return s
 }
@@ -87,18 +87,18 @@ func (d *Description) Table() json.RawMessage {
 	table := json.RawMessage("{}")
 	for i := range d.Params {
 		p := &d.Params[i]
-		entry := wire.SetText(nil, "type", p.Type)
-		entry = wire.Set(entry, "required", encode(p.Required))
+		entry := rawjson.SetText(nil, "type", p.Type)
+		entry = rawjson.Set(entry, "required", encode(p.Required))
 		if p.Default != nil {
-			entry = wire.Set(entry, "default", p.Default)
+			entry = rawjson.Set(entry, "default", p.Default)
 		}
 		if p.Description != "" {
-			entry = wire.SetText(entry, "description", p.Description)
+			entry = rawjson.SetText(entry, "description", p.Description)
 		}
 		if len(p.Enum) > 0 {
-			entry = wire.Set(entry, "enum", encode(p.Enum))
+			entry = rawjson.Set(entry, "enum", encode(p.Enum))
 		}
-		table = wire.Set(table, p.Name, entry)
+		table = rawjson.Set(table, p.Name, entry)
 	}
 	return table
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // DefaultDepth is how deep calls may nest.
@@ -33,7 +33,7 @@ func withDepth(ctx context.Context, depth int) context.Context {
 
 // depthIn is the depth a caller's _meta tells, or zero.
 func depthIn(meta json.RawMessage) int {
-	raw, ok := wire.Get(meta, metaDepth)
+	raw, ok := rawjson.Get(meta, metaDepth)
 	if !ok {
 		return 0
 	}
@@ -58,7 +58,7 @@ func nested(limit int) station {
 					WithHint("a tool probably calls itself by way of others; break the circle")
 			}
 			if call.Ref.Space != "" {
-				call.Meta = wire.Set(call.Meta, metaDepth, strconv.AppendInt(nil, int64(above+1), 10))
+				call.Meta = rawjson.Set(call.Meta, metaDepth, strconv.AppendInt(nil, int64(above+1), 10))
 			}
 			return next(withDepth(ctx, above+1), e, call)
 		}

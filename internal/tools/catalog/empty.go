@@ -10,14 +10,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // emptied gives empty tables the kind the schema wants: in Lua they have none,
 // and tags = {} comes here as an object. It is asked about arguments that check
 // found wrong, and changes nothing else about them.
 func (s *schema) emptied(args json.RawMessage) (mended json.RawMessage, ok bool) {
-	if s.compiled == nil || !wire.IsObject(args) {
+	if s.compiled == nil || !rawjson.IsObject(args) {
 		return nil, false
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
@@ -62,9 +62,9 @@ func put(text json.RawMessage, place []string, value json.RawMessage) json.RawMe
 	if len(place) == 0 {
 		return value
 	}
-	if wire.IsObject(text) {
-		inner, _ := wire.Get(text, place[0])
-		return wire.Set(text, place[0], put(inner, place[1:], value))
+	if rawjson.IsObject(text) {
+		inner, _ := rawjson.Get(text, place[0])
+		return rawjson.Set(text, place[0], put(inner, place[1:], value))
 	}
 	var list []json.RawMessage
 	i, err := strconv.Atoi(place[0])

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Exposure says which tools of a namespace show at the hub. The zero value shows
@@ -137,7 +137,7 @@ func (e *entry) show(name string) *showing {
 // the name changes.
 func renamed(info tool.Info, name string) tool.Info {
 	if info.Raw != nil && info.Name != name {
-		info.Raw = wire.SetText(info.Raw, "name", name)
+		info.Raw = rawjson.SetText(info.Raw, "name", name)
 	}
 	info.Ref = tool.Ref{Name: name}
 	return info

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // glance is a schema of the plain kind most tools have: types, properties,
@@ -49,12 +49,12 @@ var remarks = []string{
 
 // glanceAt reads a schema; nil when it is not of the plain kind.
 func glanceAt(schema json.RawMessage) *glance {
-	if !wire.IsObject(schema) {
+	if !rawjson.IsObject(schema) {
 		return nil
 	}
 	g := &glance{kinds: kindAny}
 	plain := true
-	wire.Each(schema, func(keyword string, value json.RawMessage) bool {
+	rawjson.Each(schema, func(keyword string, value json.RawMessage) bool {
 		plain = g.learn(keyword, value)
 		return plain
 	})
@@ -71,12 +71,12 @@ func (g *glance) learn(keyword string, value json.RawMessage) bool {
 	case "type":
 		g.kinds, ok = kindsOf(value)
 	case "enum":
-		g.values, ok = wire.Items(value)
+		g.values, ok = rawjson.Items(value)
 	case "required":
 		ok = json.Unmarshal(value, &g.required) == nil && len(g.required) < 64
 	case "properties":
 		g.members = map[string]*glance{}
-		wire.Each(value, func(name string, schema json.RawMessage) bool {
+		rawjson.Each(value, func(name string, schema json.RawMessage) bool {
 			g.members[name] = glanceAt(schema) // nil: a full check, should it be given
 			return true
 		})
@@ -93,13 +93,13 @@ func (g *glance) learn(keyword string, value json.RawMessage) bool {
 }
 
 func kindsOf(value json.RawMessage) (jsonKind, bool) {
-	if name, ok := wire.Text(value); ok {
+	if name, ok := rawjson.Text(value); ok {
 		return kinds[name], kinds[name] != 0
 	}
-	items, ok := wire.Items(value)
+	items, ok := rawjson.Items(value)
 	set := jsonKind(0)
 	for _, item := range items {
-		name, _ := wire.Text(item)
+		name, _ := rawjson.Text(item)
 		ok = ok && kinds[name] != 0
 		set |= kinds[name]
 	}
@@ -128,7 +128,7 @@ func (g *glance) fits(value json.RawMessage) bool {
 
 func (g *glance) fitsObject(object json.RawMessage) bool {
 	fits, found := true, uint64(0)
-	wire.Each(object, func(name string, value json.RawMessage) bool {
+	rawjson.Each(object, func(name string, value json.RawMessage) bool {
 		member, known := g.members[name]
 		switch {
 		case known:
@@ -148,7 +148,7 @@ func (g *glance) fitsArray(array json.RawMessage) bool {
 	if g.items == nil {
 		return true
 	}
-	items, ok := wire.Items(array)
+	items, ok := rawjson.Items(array)
 	return ok && !slices.ContainsFunc(items, func(item json.RawMessage) bool { return !g.items.fits(item) })
 }
 

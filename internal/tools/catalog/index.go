@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // field is a part of a tool's definition that is searched. A word in a telling
@@ -183,7 +183,7 @@ func parameters(schema json.RawMessage, see func(name, description string)) (nam
 			}
 			n.WriteString(name)
 			n.WriteByte(' ')
-			if description, ok := wire.GetText(s.Properties[name], "description"); ok {
+			if description, ok := rawjson.GetText(s.Properties[name], "description"); ok {
 				see(name, description)
 			}
 			walk(s.Properties[name], depth+1)

@@ -10,10 +10,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
 
@@ -125,7 +125,7 @@ func outcome(result tool.Result, err error) (kind, text string) {
 	switch {
 	case err != nil:
 		return string(fault.CodeOf(err)), err.Error()
-	case wire.GetBool(result.Raw, "isError"):
+	case rawjson.GetBool(result.Raw, "isError"):
 		return toolError, toolErrorText(result)
 	default:
 		return "", ""

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 const (
@@ -19,12 +19,12 @@ const (
 // It is for reading, not for parsing.
 func Signature(schema json.RawMessage) string {
 	var required []string
-	if raw, ok := wire.Get(schema, "required"); ok {
+	if raw, ok := rawjson.Get(schema, "required"); ok {
 		_ = json.Unmarshal(raw, &required) // a strange list is no list
 	}
 	var must, may []string
-	properties, _ := wire.Get(schema, "properties")
-	wire.Each(properties, func(name string, property json.RawMessage) bool {
+	properties, _ := rawjson.Get(schema, "properties")
+	rawjson.Each(properties, func(name string, property json.RawMessage) bool {
 		if slices.Contains(required, name) {
 			must = append(must, name+": "+typeOf(property))
 		} else {
@@ -41,20 +41,20 @@ func Signature(schema json.RawMessage) string {
 
 // typeOf names what a schema takes: its type, its few allowed values, or "any".
 func typeOf(schema json.RawMessage) string {
-	if raw, ok := wire.Get(schema, "enum"); ok && len(raw) <= 120 {
-		if items, ok := wire.Items(raw); ok && len(items) > 0 {
+	if raw, ok := rawjson.Get(schema, "enum"); ok && len(raw) <= 120 {
+		if items, ok := rawjson.Items(raw); ok && len(items) > 0 {
 			return joinRaw(items, "|")
 		}
 	}
-	raw, ok := wire.Get(schema, "type")
+	raw, ok := rawjson.Get(schema, "type")
 	if !ok {
 		return "any"
 	}
-	if items, ok := wire.Items(raw); ok {
+	if items, ok := rawjson.Items(raw); ok {
 		return anyOf(items)
 	}
-	name, _ := wire.Text(raw)
-	if items, ok := wire.Get(schema, "items"); ok && name == "array" {
+	name, _ := rawjson.Text(raw)
+	if items, ok := rawjson.Get(schema, "items"); ok && name == "array" {
 		return typeOf(items) + "[]"
 	}
 	return name
@@ -64,7 +64,7 @@ func typeOf(schema json.RawMessage) string {
 func anyOf(items []json.RawMessage) string {
 	names := make([]string, 0, len(items))
 	for _, item := range items {
-		if name, ok := wire.Text(item); ok && name != "null" {
+		if name, ok := rawjson.Text(item); ok && name != "null" {
 			names = append(names, name)
 		}
 	}

@@ -3,8 +3,8 @@ package overlay
 import (
 	"context"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Look sees the tools of a namespace, arranged by its rule, and returns those to
@@ -81,5 +81,5 @@ func edited(raw []byte, key, text string) []byte {
 	if raw == nil {
 		return nil
 	}
-	return wire.SetText(raw, key, text)
+	return rawjson.SetText(raw, key, text)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // Bounds of what is shown of a value.
@@ -21,7 +21,7 @@ const (
 // Preview shows the beginning of a value: of every list the first items, of every
 // text the first characters.
 func Preview(value json.RawMessage) string {
-	if text, ok := wire.Text(value); ok {
+	if text, ok := rawjson.Text(value); ok {
 		return cut(text, shownWhole)
 	}
 	var b strings.Builder
@@ -30,11 +30,11 @@ func Preview(value json.RawMessage) string {
 }
 
 func preview(b *strings.Builder, value json.RawMessage, depth int) {
-	if text, ok := wire.Text(value); ok {
+	if text, ok := rawjson.Text(value); ok {
 		fmt.Fprintf(b, "%q", cut(text, shownText))
 		return
 	}
-	items, isList := wire.Items(value)
+	items, isList := rawjson.Items(value)
 	switch {
 	case isList && depth >= shownDepth:
 		fmt.Fprintf(b, "[… %d items]", len(items))
@@ -50,7 +50,7 @@ func preview(b *strings.Builder, value json.RawMessage, depth int) {
 			fmt.Fprintf(b, ", … %d more", more)
 		}
 		b.WriteByte(']')
-	case wire.IsObject(value):
+	case rawjson.IsObject(value):
 		previewObject(b, value, depth)
 	default:
 		b.WriteString(cut(string(value), shownText))
@@ -64,7 +64,7 @@ func previewObject(b *strings.Builder, object json.RawMessage, depth int) {
 	}
 	n := 0
 	b.WriteByte('{')
-	wire.Each(object, func(name string, value json.RawMessage) bool {
+	rawjson.Each(object, func(name string, value json.RawMessage) bool {
 		n++
 		switch {
 		case n > shownFields:

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // Read is a kept result, or the part of it a JSON pointer leads to: "" is all of
@@ -35,10 +35,10 @@ func (s *Store) Slice(ctx context.Context, owner, handle, pointer string, skip, 
 		return Part{}, err
 	}
 	skip, count = max(skip, 0), max(count, 0)
-	if text, ok := wire.Text(value); ok {
+	if text, ok := rawjson.Text(value); ok {
 		return sliceText(text, skip, count)
 	}
-	items, ok := wire.Items(value)
+	items, ok := rawjson.Items(value)
 	if !ok {
 		return Part{}, fault.New(fault.InvalidParams, "%s%s is neither a list nor a text", handle, pointer).
 			WithHint("%s", inside(value))
@@ -79,26 +79,26 @@ func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
 }
 
 func descend(at json.RawMessage, step string) (json.RawMessage, bool) {
-	if items, ok := wire.Items(at); ok {
+	if items, ok := rawjson.Items(at); ok {
 		i, err := strconv.Atoi(step)
 		if err != nil || i < 0 || i >= len(items) {
 			return nil, false
 		}
 		return items[i], true
 	}
-	return wire.Get(at, step)
+	return rawjson.Get(at, step)
 }
 
 // inside tells what a value has inside, for hints.
 func inside(value json.RawMessage) string {
-	if items, ok := wire.Items(value); ok {
+	if items, ok := rawjson.Items(value); ok {
 		return "it is a list of " + strconv.Itoa(len(items)) + " items, counted from 0"
 	}
-	if !wire.IsObject(value) {
+	if !rawjson.IsObject(value) {
 		return "it is " + cut(string(value), 60)
 	}
 	var names []string
-	wire.Each(value, func(name string, _ json.RawMessage) bool {
+	rawjson.Each(value, func(name string, _ json.RawMessage) bool {
 		names = append(names, cut(name, 40))
 		return len(names) < 20
 	})

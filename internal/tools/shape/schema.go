@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 var kindNames = []struct {
@@ -34,7 +34,7 @@ func (s *Shape) Schema() json.RawMessage {
 	schema := json.RawMessage("{}")
 	set := func(key string, value any) {
 		if raw, err := json.Marshal(value); err == nil {
-			schema = wire.Set(schema, key, raw)
+			schema = rawjson.Set(schema, key, raw)
 		}
 	}
 	switch names := s.Kinds.names(); len(names) {
@@ -48,21 +48,21 @@ func (s *Shape) Schema() json.RawMessage {
 		properties := json.RawMessage("{}")
 		var required []string
 		for _, f := range s.Fields {
-			properties = wire.Set(properties, f.Name, f.Shape.Schema())
+			properties = rawjson.Set(properties, f.Name, f.Shape.Schema())
 			if f.Count >= s.Count {
 				required = append(required, f.Name)
 			}
 		}
-		schema = wire.Set(schema, "properties", properties)
+		schema = rawjson.Set(schema, "properties", properties)
 		if len(required) > 0 {
 			set("required", required)
 		}
 	}
 	if s.Values != nil {
-		schema = wire.Set(schema, "additionalProperties", s.Values.Schema())
+		schema = rawjson.Set(schema, "additionalProperties", s.Values.Schema())
 	}
 	if s.Items != nil {
-		schema = wire.Set(schema, "items", s.Items.Schema())
+		schema = rawjson.Set(schema, "items", s.Items.Schema())
 	}
 	return schema
 }
@@ -120,10 +120,10 @@ func FieldNames(schema json.RawMessage) []string {
 		if left--; left < 0 || depth > 2*deepest {
 			return
 		}
-		wire.Each(raw, func(key string, value json.RawMessage) bool {
+		rawjson.Each(raw, func(key string, value json.RawMessage) bool {
 			switch key {
 			case "properties":
-				wire.Each(value, func(name string, inner json.RawMessage) bool {
+				rawjson.Each(value, func(name string, inner json.RawMessage) bool {
 					if !seen[name] {
 						seen[name] = true
 						names = append(names, name)
@@ -132,14 +132,14 @@ func FieldNames(schema json.RawMessage) []string {
 					return left > 0
 				})
 			case "$defs", "definitions":
-				wire.Each(value, func(_ string, inner json.RawMessage) bool {
+				rawjson.Each(value, func(_ string, inner json.RawMessage) bool {
 					walk(inner, depth+1)
 					return left > 0
 				})
 			case "items", "additionalProperties":
 				walk(value, depth+1)
 			case "anyOf", "oneOf", "allOf", "prefixItems":
-				items, _ := wire.Items(value)
+				items, _ := rawjson.Items(value)
 				for _, item := range items {
 					walk(item, depth+1)
 				}

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/luanette/luanette/internal/base/lazy"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // Bounds of one shape.
@@ -108,7 +108,7 @@ func (s *Shape) learnArray(array json.RawMessage, depth int, left *int) {
 	if depth >= deepest {
 		return
 	}
-	items, _ := wire.Items(array)
+	items, _ := rawjson.Items(array)
 	if len(items) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (s *Shape) learnObject(value json.RawMessage, depth int, left *int) {
 	}
 	seen := map[string]bool{}
 	looked := 0
-	wire.Each(value, func(name string, inner json.RawMessage) bool {
+	rawjson.Each(value, func(name string, inner json.RawMessage) bool {
 		if seen[name] {
 			return true
 		}

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Tool is a definition and what it does.
@@ -87,7 +87,7 @@ func Inside(t Tool) Tool {
 // AsTask is a tool whose calls clients of MCP revision 2025-11-25 may make as
 // tasks. Later clients are not asked: they say with each call what they can take.
 func AsTask(t Tool) Tool {
-	t.info.Raw = wire.Set(t.info.Raw, "execution", json.RawMessage(`{"taskSupport":"optional"}`))
+	t.info.Raw = rawjson.Set(t.info.Raw, "execution", json.RawMessage(`{"taskSupport":"optional"}`))
 	return t
 }
 

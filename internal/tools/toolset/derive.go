@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // deriving writes the schemas of Go types as the strictest clients take them. Each
@@ -40,7 +40,7 @@ func (d *deriving) value(out []byte, t reflect.Type, of *field) ([]byte, error) 
 	if slices.Contains(d.within, t) {
 		return nil, fmt.Errorf("%v has itself in it", t)
 	}
-	out = wire.AppendKey(append(out, '{'), "type")
+	out = rawjson.AppendKey(append(out, '{'), "type")
 	if name, ok := known[t]; ok {
 		return append(of.append(append(out, name...), t), '}'), nil
 	}
@@ -68,14 +68,14 @@ func (d *deriving) parts(out []byte, t reflect.Type, of *field) (_ []byte, err e
 	case reflect.Struct:
 		return d.object(out, t, of)
 	case reflect.Slice, reflect.Array:
-		if out, err = d.value(wire.AppendKey(out, "items"), t.Elem(), nil); err != nil {
+		if out, err = d.value(rawjson.AppendKey(out, "items"), t.Elem(), nil); err != nil {
 			return nil, fmt.Errorf("items: %w", err)
 		}
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("%v: the keys of an object are text", t)
 		}
-		if out, err = d.value(wire.AppendKey(of.append(out, t), "additionalProperties"), t.Elem(), nil); err != nil {
+		if out, err = d.value(rawjson.AppendKey(of.append(out, t), "additionalProperties"), t.Elem(), nil); err != nil {
 			return nil, fmt.Errorf("values: %w", err)
 		}
 		return out, nil
@@ -89,11 +89,11 @@ func (d *deriving) object(out []byte, t reflect.Type, of *field) ([]byte, error)
 	fields := fieldsOf(t)
 	var required []string
 	if t.NumField() > 0 {
-		out = append(wire.AppendKey(out, "properties"), '{')
+		out = append(rawjson.AppendKey(out, "properties"), '{')
 		for i := range fields {
 			f := &fields[i]
 			var err error
-			if out, err = d.value(wire.AppendKey(out, f.name), f.Type, f); err != nil {
+			if out, err = d.value(rawjson.AppendKey(out, f.name), f.Type, f); err != nil {
 				return nil, fmt.Errorf("%s: %w", f.name, err)
 			}
 			if !f.optional {
@@ -107,7 +107,7 @@ func (d *deriving) object(out []byte, t reflect.Type, of *field) ([]byte, error)
 		out = appendMember(out, "required", required)
 	}
 	if d.closed {
-		out = append(wire.AppendKey(out, "additionalProperties"), "false"...)
+		out = append(rawjson.AppendKey(out, "additionalProperties"), "false"...)
 	}
 	return out, nil
 }
@@ -135,5 +135,5 @@ func appendMember(out []byte, name string, value any) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("toolset: write %s: %v", name, err)) // a bound that is no number
 	}
-	return append(wire.AppendKey(out, name), raw...)
+	return append(rawjson.AppendKey(out, name), raw...)
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // mend puts right what models commonly get wrong, one argument at a time and only
@@ -14,24 +14,24 @@ import (
 // one value where a list of them is wanted, null for what is left out. ok is
 // false when there was nothing to mend.
 func mend(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
-	if !json.Valid(args) || !wire.IsObject(args) {
+	if !json.Valid(args) || !rawjson.IsObject(args) {
 		return nil, false
 	}
-	properties, _ := wire.Get(schema, "properties")
+	properties, _ := rawjson.Get(schema, "properties")
 	var required []string
-	if raw, found := wire.Get(schema, "required"); found {
+	if raw, found := rawjson.Get(schema, "required"); found {
 		_ = json.Unmarshal(raw, &required) // our own: always a list
 	}
 	mended = args
-	wire.Each(args, func(name string, value json.RawMessage) bool {
-		property, known := wire.Get(properties, name)
+	rawjson.Each(args, func(name string, value json.RawMessage) bool {
+		property, known := rawjson.Get(properties, name)
 		if !known {
 			return true
 		}
-		if wire.IsNull(value) && !slices.Contains(required, name) {
-			mended, ok = wire.Delete(mended, name), true
+		if rawjson.IsNull(value) && !slices.Contains(required, name) {
+			mended, ok = rawjson.Delete(mended, name), true
 		} else if better := mendValue(property, value); better != nil {
-			mended, ok = wire.Set(mended, name, better), true
+			mended, ok = rawjson.Set(mended, name, better), true
 		}
 		return true
 	})
@@ -44,7 +44,7 @@ func mendValue(property, value json.RawMessage) json.RawMessage {
 	if fits(wanted, value) {
 		return nil
 	}
-	if text, ok := wire.Text(value); ok {
+	if text, ok := rawjson.Text(value); ok {
 		if meant := unquoted(wanted, text); meant != nil {
 			return meant
 		}
@@ -53,7 +53,7 @@ func mendValue(property, value json.RawMessage) json.RawMessage {
 	case slices.Contains(wanted, "array") && fits(itemsOf(property), value):
 		return slices.Concat([]byte("["), value, []byte("]"))
 	case slices.Equal(wanted, []string{"string"}) && (fits([]string{"number"}, value) || fits([]string{"boolean"}, value)):
-		return wire.AppendText(nil, string(value))
+		return rawjson.AppendText(nil, string(value))
 	default:
 		return nil
 	}
@@ -97,8 +97,8 @@ func fits(types []string, value json.RawMessage) bool {
 }
 
 func typesOf(property json.RawMessage) []string {
-	raw, _ := wire.Get(property, "type")
-	if name, ok := wire.Text(raw); ok {
+	raw, _ := rawjson.Get(property, "type")
+	if name, ok := rawjson.Text(raw); ok {
 		return []string{name}
 	}
 	var names []string
@@ -107,7 +107,7 @@ func typesOf(property json.RawMessage) []string {
 }
 
 func itemsOf(property json.RawMessage) []string {
-	items, _ := wire.Get(property, "items")
+	items, _ := rawjson.Get(property, "items")
 	return typesOf(items)
 }
 

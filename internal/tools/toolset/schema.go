@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // Object is any JSON object, kept as it came.
@@ -25,7 +25,7 @@ func (o *Object) UnmarshalJSON(raw []byte) error {
 	switch {
 	case string(raw) == "null":
 		*o = nil
-	case !wire.IsObject(raw):
+	case !rawjson.IsObject(raw):
 		return fmt.Errorf("expected an object, got %.40s", raw)
 	default:
 		*o = slices.Clone(raw)
@@ -55,11 +55,11 @@ func derive(name string, t reflect.Type, closed bool) json.RawMessage {
 		panic(fmt.Sprintf("toolset: tool %s: %v", name, err))
 	}
 	raw := json.RawMessage(out)
-	if _, found := wire.Get(raw, "properties"); !found {
-		raw = wire.Set(raw, "properties", json.RawMessage("{}"))
+	if _, found := rawjson.Get(raw, "properties"); !found {
+		raw = rawjson.Set(raw, "properties", json.RawMessage("{}"))
 	}
-	if _, found := wire.Get(raw, "required"); !found {
-		raw = wire.Set(raw, "required", json.RawMessage("[]"))
+	if _, found := rawjson.Get(raw, "required"); !found {
+		raw = rawjson.Set(raw, "required", json.RawMessage("[]"))
 	}
 	return raw
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // Bounds of what is read of one schema. Beyond them a type is unknown.
@@ -38,7 +38,7 @@ type keywords map[string]json.RawMessage
 
 func keywordsOf(schema json.RawMessage) keywords {
 	k := keywords{}
-	wire.Each(schema, func(name string, value json.RawMessage) bool {
+	rawjson.Each(schema, func(name string, value json.RawMessage) bool {
 		k[name] = value
 		return true
 	})
@@ -55,7 +55,7 @@ func (r *reader) form(schema json.RawMessage, depth int) *form {
 	switch {
 	case string(schema) == "false":
 		return &form{kind: never}
-	case depth > deepest || r.left < 0 || !wire.IsObject(schema):
+	case depth > deepest || r.left < 0 || !rawjson.IsObject(schema):
 		return anything
 	}
 	k := keywordsOf(schema)
@@ -75,17 +75,17 @@ func (r *reader) form(schema json.RawMessage, depth int) *form {
 func (r *reader) combined(k keywords, depth int) *form {
 	parts := []*form{r.plain(k, depth)}
 	for _, name := range []string{"$ref", "$dynamicRef", "$recursiveRef"} {
-		if ref, ok := wire.Text(k[name]); ok {
+		if ref, ok := rawjson.Text(k[name]); ok {
 			parts = append(parts, r.reference(ref))
 		}
 	}
-	if schemas, ok := wire.Items(k["allOf"]); ok {
+	if schemas, ok := rawjson.Items(k["allOf"]); ok {
 		for _, s := range schemas {
 			parts = append(parts, r.form(s, depth+1))
 		}
 	}
 	for _, name := range []string{"anyOf", "oneOf"} {
-		if schemas, ok := wire.Items(k[name]); ok && len(schemas) > 0 {
+		if schemas, ok := rawjson.Items(k[name]); ok && len(schemas) > 0 {
 			choices := make([]*form, len(schemas))
 			for i, s := range schemas {
 				choices[i] = r.form(s, depth+1)
@@ -101,10 +101,10 @@ func (r *reader) combined(k keywords, depth int) *form {
 func requiredIn(k keywords) []string {
 	var names []string
 	_ = json.Unmarshal(k["required"], &names) // a strange list is no list
-	schemas, _ := wire.Items(k["allOf"])
+	schemas, _ := rawjson.Items(k["allOf"])
 	for _, s := range schemas {
 		var more []string
-		if raw, ok := wire.Get(s, "required"); ok && json.Unmarshal(raw, &more) == nil {
+		if raw, ok := rawjson.Get(s, "required"); ok && json.Unmarshal(raw, &more) == nil {
 			names = append(names, more...)
 		}
 	}
@@ -132,7 +132,7 @@ func (r *reader) plain(k keywords, depth int) *form {
 		return (&form{kind: literal, value: compact(value)}).orNull()
 	}
 	types := typesOf(k)
-	if values, ok := wire.Items(k["enum"]); ok && len(values) > 0 {
+	if values, ok := rawjson.Items(k["enum"]); ok && len(values) > 0 {
 		return enumerated(values, types)
 	}
 	if len(types) == 0 {
@@ -169,7 +169,7 @@ func (r *reader) typed(name string, k keywords, depth int) *form {
 // typesOf are the types a schema names, or what its other keywords speak of.
 func typesOf(k keywords) []string {
 	if raw, ok := k["type"]; ok {
-		if name, ok := wire.Text(raw); ok {
+		if name, ok := rawjson.Text(raw); ok {
 			return []string{name}
 		}
 		var names []string
@@ -211,7 +211,7 @@ func enumerated(values []json.RawMessage, types []string) *form {
 }
 
 func (f *form) orNull() *form {
-	if wire.IsNull(f.value) {
+	if rawjson.IsNull(f.value) {
 		return &form{kind: null}
 	}
 	return f
@@ -256,9 +256,9 @@ func compact(value json.RawMessage) json.RawMessage {
 }
 
 func (r *reader) array(k keywords, depth int) *form {
-	prefix, isTuple := wire.Items(k["prefixItems"])
+	prefix, isTuple := rawjson.Items(k["prefixItems"])
 	further, told := k["items"]
-	if older, ok := wire.Items(k["items"]); ok { // up to draft 2019-09
+	if older, ok := rawjson.Items(k["items"]); ok { // up to draft 2019-09
 		prefix, isTuple = older, true
 		further, told = k["additionalItems"]
 	}
@@ -298,7 +298,7 @@ func (r *reader) object(k keywords, depth int) *form {
 	var names []string
 	_ = json.Unmarshal(k["required"], &names) // a strange list is no list
 	described := map[string]bool{}
-	wire.Each(k["properties"], func(name string, schema json.RawMessage) bool {
+	rawjson.Each(k["properties"], func(name string, schema json.RawMessage) bool {
 		if inner := r.form(schema, depth+1); !described[name] && (inner.kind != never || slices.Contains(names, name)) {
 			f.fields = append(f.fields, field{name, !slices.Contains(names, name), inner})
 		}
@@ -320,7 +320,7 @@ func (r *reader) object(k keywords, depth int) *form {
 // nothing is said of them.
 func (r *reader) further(k keywords, depth int) *form {
 	var kinds []*form
-	wire.Each(k["patternProperties"], func(_ string, schema json.RawMessage) bool {
+	rawjson.Each(k["patternProperties"], func(_ string, schema json.RawMessage) bool {
 		kinds = append(kinds, r.form(schema, depth+1))
 		return r.left > 0
 	})
@@ -406,10 +406,10 @@ func (r *reader) lookup(ref string) (json.RawMessage, bool) {
 
 func (r *reader) anchored(name string) (found json.RawMessage, ok bool) {
 	for _, place := range []string{"$defs", "definitions"} {
-		definitions, _ := wire.Get(r.root, place)
-		wire.Each(definitions, func(_ string, schema json.RawMessage) bool {
+		definitions, _ := rawjson.Get(r.root, place)
+		rawjson.Each(definitions, func(_ string, schema json.RawMessage) bool {
 			for _, key := range []string{"$anchor", "$dynamicAnchor"} {
-				if text, has := wire.GetText(schema, key); has && text == name {
+				if text, has := rawjson.GetText(schema, key); has && text == name {
 					found, ok = schema, true
 				}
 			}
@@ -420,14 +420,14 @@ func (r *reader) anchored(name string) (found json.RawMessage, ok bool) {
 }
 
 func descend(at json.RawMessage, step string) (json.RawMessage, bool) {
-	if items, ok := wire.Items(at); ok {
+	if items, ok := rawjson.Items(at); ok {
 		i, err := strconv.Atoi(step)
 		if err != nil || i < 0 || i >= len(items) {
 			return nil, false
 		}
 		return items[i], true
 	}
-	return wire.Get(at, step)
+	return rawjson.Get(at, step)
 }
 
 var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~", "%25", "%", "%20", " ", "%22", `"`)

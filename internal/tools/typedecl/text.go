@@ -7,8 +7,8 @@ import (
 	"unicode"
 
 	"github.com/luanette/luanette/internal/base/lazy"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Bounds of what strangers say, in bytes.
@@ -38,9 +38,9 @@ func docOf(k keywords, f *form) string {
 
 // descriptionOf is what is said of a value, or else of its parts.
 func descriptionOf(k keywords, f *form) string {
-	description, _ := wire.Text(k["description"])
+	description, _ := rawjson.Text(k["description"])
 	if description == "" {
-		description, _ = wire.Text(k["title"])
+		description, _ = rawjson.Text(k["title"])
 	}
 	doc := redact.Cut(strings.TrimSpace(description), longestFieldText)
 	switch {
@@ -70,7 +70,7 @@ func factsOf(k keywords) []string {
 	var facts []string
 	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)) }
 	for _, name := range []string{"format", "contentEncoding", "contentMediaType", "pattern"} {
-		if value, ok := wire.Text(k[name]); ok {
+		if value, ok := rawjson.Text(k[name]); ok {
 			add("%s %s", name, redact.Cut(value, longestFact))
 		}
 	}
@@ -78,13 +78,13 @@ func factsOf(k keywords) []string {
 	if step := scalar(k["multipleOf"]); step != "" {
 		add("multiple of %s", step)
 	}
-	if values, ok := wire.Items(k["enum"]); ok && len(values) > mostValues {
+	if values, ok := rawjson.Items(k["enum"]); ok && len(values) > mostValues {
 		add("one of %d values such as %s", len(values), redact.Cut(string(compact(values[0])), longestFact))
 	}
 	if value, ok := k["default"]; ok {
 		add("default %s", redact.Cut(string(compact(value)), longestFact))
 	}
-	if values, ok := wire.Items(k["examples"]); ok && len(values) > 0 {
+	if values, ok := rawjson.Items(k["examples"]); ok && len(values) > 0 {
 		add("for example %s", redact.Cut(string(compact(values[0])), longestFact))
 	}
 	if string(k["deprecated"]) == "true" {

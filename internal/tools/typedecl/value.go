@@ -3,8 +3,8 @@ package typedecl
 import (
 	"encoding/json"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // readValue is the type of one value: of objects and arrays, the types of what is
@@ -17,7 +17,7 @@ func readValue(value json.RawMessage, depth int) *form {
 	switch f.value[0] {
 	case '[':
 		t := &form{kind: tuple}
-		items, _ := wire.Items(f.value)
+		items, _ := rawjson.Items(f.value)
 		for _, item := range items {
 			t.parts = append(t.parts, readValue(item, depth+1))
 		}
@@ -25,7 +25,7 @@ func readValue(value json.RawMessage, depth int) *form {
 	case '{':
 		o := &form{kind: object, closed: true}
 		seen := map[string]bool{}
-		wire.Each(f.value, func(name string, inner json.RawMessage) bool {
+		rawjson.Each(f.value, func(name string, inner json.RawMessage) bool {
 			if !seen[name] {
 				o.fields = append(o.fields, field{name, false, readValue(inner, depth+1)})
 			}
@@ -39,7 +39,7 @@ func readValue(value json.RawMessage, depth int) *form {
 
 // requoted writes a JSON string in our own way of quoting.
 func requoted(value json.RawMessage) string {
-	s, _ := wire.Text(value)
+	s, _ := rawjson.Text(value)
 	return quote(s)
 }
 

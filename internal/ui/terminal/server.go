@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -135,7 +136,7 @@ func message(answer *http.Response) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, answers := wire.Get(e.Data, "id"); answers { // others are about progress
+		if _, answers := rawjson.Get(e.Data, "id"); answers { // others are about progress
 			return e.Data, nil
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Bounds of what one span shows.
@@ -25,7 +25,7 @@ const (
 // of objects in it as "prefix.name.inner". Scalars keep their type, lists are JSON.
 // What is left out is counted in "prefix.omitted".
 func Attributes(prefix string, object json.RawMessage) []attribute.KeyValue {
-	if !wire.IsObject(object) {
+	if !rawjson.IsObject(object) {
 		return nil
 	}
 	if len(object) > longestAll {
@@ -45,12 +45,12 @@ type flattening struct {
 }
 
 func (f *flattening) object(prefix string, object json.RawMessage, depth int) {
-	wire.Each(object, func(name string, value json.RawMessage) bool {
+	rawjson.Each(object, func(name string, value json.RawMessage) bool {
 		key := prefix + "." + name
 		switch {
 		case len(f.all) == most || len(key) > longestKey:
 			f.omitted++
-		case wire.IsObject(value) && depth < deepest && !redact.Secret(name):
+		case rawjson.IsObject(value) && depth < deepest && !redact.Secret(name):
 			f.object(key, value, depth+1)
 		default:
 			f.all = append(f.all, one(key, name, value))

@@ -9,8 +9,8 @@ import (
 	"encoding/json"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -65,9 +65,9 @@ func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 // rest apart; nil when there is none or the result tells of an error.
 func structured(result tool.Result) json.RawMessage {
 	var found [2]json.RawMessage
-	wire.Pick(result.Raw, []string{"structuredContent", "isError"}, found[:])
+	rawjson.Pick(result.Raw, []string{"structuredContent", "isError"}, found[:])
 	content, isError := found[0], found[1]
-	if isError != nil && string(isError) != "false" || wire.IsNull(content) {
+	if isError != nil && string(isError) != "false" || rawjson.IsNull(content) {
 		return nil
 	}
 	return content

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -39,7 +39,7 @@ const preferred = 10
 // "namespace:tool"; or says from which namespace a tool is preferred.
 func setPriority(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
 	wanted, err := args.Table(1)
-	if err != nil || !wire.IsObject(wanted) {
+	if err != nil || !rawjson.IsObject(wanted) {
 		return nil, fault.New(fault.InvalidParams, "bad argument #1 to '%s' (a table expected)", args.Func).
 			WithHint("write set_tool_priority { files = 10, [\"git:status\"] = 5, search = \"web\" }")
 	}
@@ -47,7 +47,7 @@ func setPriority(ctx context.Context, w *host.World, args host.Args) ([]host.Val
 	if err != nil {
 		return nil, err
 	}
-	wire.Each(wanted, func(key string, value json.RawMessage) bool {
+	rawjson.Each(wanted, func(key string, value json.RawMessage) bool {
 		err = prefer(ctx, arranger, args, key, value)
 		return err == nil
 	})
@@ -55,7 +55,7 @@ func setPriority(ctx context.Context, w *host.World, args host.Args) ([]host.Val
 }
 
 func prefer(ctx context.Context, arranger host.Arranger, args host.Args, key string, value json.RawMessage) error {
-	if namespace, ok := wire.Text(value); ok {
+	if namespace, ok := rawjson.Text(value); ok {
 		return arranger.Prefer(ctx, namespace, key, preferred)
 	}
 	var priority int

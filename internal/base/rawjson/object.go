@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 // encoding/json and in JavaScript.
 func Get(object json.RawMessage, key string) (json.RawMessage, bool) {
 	var found json.RawMessage
-	for m := walk(object); m.next(); {
-		if string(m.name()) == key {
-			found = m.value
+	for m := Walk(object); m.Next(); {
+		if string(m.Name()) == key {
+			found = m.Value
 		}
 	}
 	return found, found != nil
@@ -66,7 +66,7 @@ func Text(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	return word(keyText(raw)), true
+	return string(Unquote(raw)), true
 }
 
 // GetBool finds the boolean value of key; anything else is false.
@@ -80,8 +80,8 @@ func GetBool(object json.RawMessage, key string) bool {
 
 // Each calls do for every member in order, until it returns false.
 func Each(object json.RawMessage, do func(key string, value json.RawMessage) bool) {
-	for m := walk(object); m.next(); {
-		if !do(string(m.name()), m.value) {
+	for m := Walk(object); m.Next(); {
+		if !do(string(m.Name()), m.Value) {
 			return
 		}
 	}
@@ -131,26 +131,26 @@ func IsNull(raw json.RawMessage) bool {
 // else at the end. Anything but an object becomes a new one. object itself is
 // not changed.
 func Set(object json.RawMessage, key string, value json.RawMessage) json.RawMessage {
-	var at members // the last member of that key
+	var at Members // the last member of that key
 	hits, empty := 0, true
-	m := walk(object)
-	for m.next() {
+	m := Walk(object)
+	for m.Next() {
 		empty = false
-		if string(m.name()) == key {
+		if string(m.Name()) == key {
 			at = m
 			hits++
 		}
 	}
 	out := make([]byte, 0, len(object)+len(key)+len(value)+8)
 	switch {
-	case !m.closed:
+	case !m.Closed:
 		out = append(out, '{')
 		out = append(append(AppendText(out, key), ':'), value...)
 		return append(out, '}')
 	case hits > 1:
 		return Set(Delete(object, key), key, value)
 	case hits == 1:
-		out = append(append(out, object[:at.end-len(at.value)]...), value...)
+		out = append(append(out, object[:at.end-len(at.Value)]...), value...)
 		return append(out, object[at.end:]...)
 	}
 	brace := m.pos - 1
@@ -175,7 +175,7 @@ func Extend(object json.RawMessage, members []byte) json.RawMessage {
 		out = append(out, '{')
 	} else {
 		out = append(out, text[:len(text)-1]...)
-		if !isEmptyObject(object) {
+		if !IsEmptyObject(object) {
 			out = append(out, ',')
 		}
 	}
@@ -188,8 +188,8 @@ func Extend(object json.RawMessage, members []byte) json.RawMessage {
 func AppendMembers(out []byte, object json.RawMessage, drop func(key []byte) bool) []byte {
 	out = append(out, '{')
 	first := len(out)
-	for m := walk(object); m.next(); {
-		if drop(m.name()) {
+	for m := Walk(object); m.Next(); {
+		if drop(m.Name()) {
 			continue
 		}
 		if len(out) > first {
@@ -222,16 +222,16 @@ func Delete(object json.RawMessage, key string) json.RawMessage {
 // DeleteFunc returns object without the keys drop says yes to; the same slice
 // when there are none.
 func DeleteFunc(object json.RawMessage, drop func(key []byte) bool) json.RawMessage {
-	return without(object, func(key, _ []byte) bool { return drop(key) })
+	return Without(object, func(key, _ []byte) bool { return drop(key) })
 }
 
-// without is DeleteFunc for those who look at the value too.
-func without(object []byte, drop func(key, value []byte) bool) []byte {
+// Without is DeleteFunc for those who look at the value too.
+func Without(object []byte, drop func(key, value []byte) bool) []byte {
 	var out []byte // nil as long as nothing is dropped
 	kept := 0      // up to here the members before the first that is
-	m := walk(object)
-	for m.next() {
-		switch dropped := drop(m.name(), m.value); {
+	m := Walk(object)
+	for m.Next() {
+		switch dropped := drop(m.Name(), m.Value); {
 		case dropped && out == nil:
 			out = append(append(make([]byte, 0, len(object)), '{'), bytes.TrimLeft(object[:kept], " \t\r\n{")...)
 		case dropped:
@@ -244,8 +244,15 @@ func without(object []byte, drop func(key, value []byte) bool) []byte {
 			out = append(out, object[m.start:m.end]...)
 		}
 	}
-	if !m.closed || out == nil {
+	if !m.Closed || out == nil {
 		return object
 	}
 	return append(out, '}')
+}
+
+// IsEmptyObject tells whether raw is an object without members, or nothing.
+func IsEmptyObject(raw json.RawMessage) bool {
+	t := text(raw)
+	i := t.space(0)
+	return len(raw) == 0 || t.at(i) == '{' && t.at(t.space(i+1)) == '}'
 }

@@ -1,4 +1,4 @@
-package wire
+package rawjson
 
 import "encoding/json"
 
@@ -7,11 +7,11 @@ import "encoding/json"
 // repeated keys the last one counts.
 func Pick(object json.RawMessage, keys []string, out []json.RawMessage) {
 	clear(out)
-	for m := walk(object); m.next(); {
-		name := m.name()
+	for m := Walk(object); m.Next(); {
+		name := m.Name()
 		for i, key := range keys {
 			if string(name) == key {
-				out[i] = m.value
+				out[i] = m.Value
 			}
 		}
 	}

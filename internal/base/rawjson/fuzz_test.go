@@ -1,15 +1,14 @@
-package wire_test
+package rawjson_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
 // oddities are texts that readers of JSON have read differently.
@@ -23,36 +22,29 @@ var oddities = []string{
 	`[]`, `[ ]`, `[,]`, `[1,]`, `[1 2]`, `[1,[2,{"a":[3]}]]`, `[}`, `[1}`, `[1]]`, `[1] /* two */`, `["a":1]`,
 	strings.Repeat("[", 63) + strings.Repeat("]", 63), strings.Repeat("[", 64) + strings.Repeat("]", 64), strings.Repeat(`{"a":[`, 65) + strings.Repeat("]}", 65),
 	strings.Repeat(`{"a":[`, 65) + strings.Repeat("}]", 65),
-	strings.Repeat("[", wire.MaxDepth) + strings.Repeat("]", wire.MaxDepth), strings.Repeat("[", wire.MaxDepth+1) + strings.Repeat("]", wire.MaxDepth+1),
+	strings.Repeat("[", rawjson.MaxDepth) + strings.Repeat("]", rawjson.MaxDepth), strings.Repeat("[", rawjson.MaxDepth+1) + strings.Repeat("]", rawjson.MaxDepth+1),
 }
 
 // FuzzValid holds what is taken for JSON against what encoding/json takes.
 func FuzzValid(f *testing.F) {
-	for _, odd := range append(oddities, question, answer) {
+	for _, odd := range oddities {
 		f.Add([]byte(odd))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := wire.Valid(data); (err == nil) != json.Valid(data) {
+		if err := rawjson.Valid(data); (err == nil) != json.Valid(data) {
 			t.Fatalf("%.200q: %v; encoding/json: %v", data, err, json.Valid(data))
-		}
-		// Within a message it is no other.
-		within := slices.Concat([]byte(`{"jsonrpc":"2.0","id":1,"result":[`), data, []byte(`]}`))
-		if _, err := wire.Parse(within); (err == nil) != (json.Valid(within) && utf8.Valid(within)) {
-			t.Fatalf("%.200q: %v; encoding/json: %v", within, err, json.Valid(within))
 		}
 	})
 }
 
 // FuzzRead holds what is read of a value against what encoding/json reads.
 func FuzzRead(f *testing.F) {
-	for _, odd := range append(oddities, question, answer) {
+	for _, odd := range oddities {
 		f.Add([]byte(odd), "a")
 	}
-	f.Add([]byte(`{"resultType":"complete","_meta":{"io.modelcontextprotocol/a":1,"b":2}}`), "_meta")
-	f.Add([]byte(`{"resultType":"complete","_meta":{"io.modelcontextprotocol/a":1},"_meta":[]}`), "resultType")
 	f.Add([]byte(`{"bIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErrorIsErr":1,"isError":true}`), "isError")
 	f.Fuzz(func(t *testing.T, data []byte, key string) {
-		if wire.Lacks(data, key) == bytes.Contains(data, []byte(key)) && !bytes.ContainsRune(data, '\\') {
+		if rawjson.Lacks(data, key) == bytes.Contains(data, []byte(key)) && !bytes.ContainsRune(data, '\\') {
 			t.Fatalf("Lacks(%q, %q) is wrong", data, key)
 		}
 		if !utf8.Valid(data) || !json.Valid(data) {
@@ -64,19 +56,19 @@ func FuzzRead(f *testing.F) {
 			readObject(t, data, key)
 		case '[':
 			var want []json.RawMessage
-			items, ok := wire.Items(data)
+			items, ok := rawjson.Items(data)
 			if err := json.Unmarshal(data, &want); err != nil || !ok || len(items) != len(want) || len(want) > 0 && !reflect.DeepEqual(items, want) {
 				t.Fatalf("Items(%s) = %s, %v", data, items, ok)
 			}
 		case '"':
 			var want string
-			if got, ok := wire.Text(data); json.Unmarshal(data, &want) != nil || !ok || got != want {
+			if got, ok := rawjson.Text(data); json.Unmarshal(data, &want) != nil || !ok || got != want {
 				t.Fatalf("Text(%s) = %q, %v", data, got, ok)
 			}
 		default:
 			var want float64
 			isNumber := json.Unmarshal(data, &want) == nil && string(data) != "null"
-			if got, ok := wire.Number(data); ok != isNumber || ok && got != want {
+			if got, ok := rawjson.Number(data); ok != isNumber || ok && got != want {
 				t.Fatalf("Number(%s) = %v, %v", data, got, ok)
 			}
 		}
@@ -90,56 +82,25 @@ func readObject(t *testing.T, object json.RawMessage, key string) {
 		t.Fatal(err)
 	}
 	found := make([]json.RawMessage, 2)
-	wire.Pick(object, []string{key, "a"}, found)
+	rawjson.Pick(object, []string{key, "a"}, found)
 	if !bytes.Equal(found[0], want[key]) || !bytes.Equal(found[1], want["a"]) {
 		t.Fatalf("Pick(%s, %q) = %s", object, key, found)
 	}
 	isName := !strings.ContainsAny(key, "\"\\\b\f\n\r\t")
-	if _, there := want[key]; isName && there && wire.Lacks(object, key) {
+	if _, there := want[key]; isName && there && rawjson.Lacks(object, key) {
 		t.Fatalf("%s does not lack %q", object, key)
 	}
-	if isName && wire.GetBool(object, key) != (string(want[key]) == "true") {
+	if isName && rawjson.GetBool(object, key) != (string(want[key]) == "true") {
 		t.Fatalf("GetBool(%s, %q)", object, key)
 	}
 	read := map[string]json.RawMessage{}
-	wire.Each(object, func(key string, value json.RawMessage) bool {
+	rawjson.Each(object, func(key string, value json.RawMessage) bool {
 		read[key] = value
 		return true
 	})
 	if !reflect.DeepEqual(read, want) {
 		t.Fatalf("Each(%s) gave %s", object, read)
 	}
-	delete(want, "resultType")
-	if meta := want["_meta"]; wire.IsObject(meta) {
-		want["_meta"] = unsigned(t, meta)
-		if want["_meta"] == nil {
-			delete(want, "_meta")
-		}
-	}
-	same(t, wire.Legacied(object), want)
-	if stripped := wire.StripProtocol(object); wire.Meta(stripped) != nil {
-		same(t, wire.DeleteFunc(wire.Meta(stripped), wire.IsProtocol), decoded(t, wire.Meta(stripped)))
-	}
-}
-
-// unsigned is a _meta without the protocol's own, or nil when nothing else was in it.
-func unsigned(t *testing.T, meta json.RawMessage) json.RawMessage {
-	t.Helper()
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(meta, &keys); err != nil {
-		t.Fatal(err)
-	}
-	all := len(keys)
-	for key := range keys {
-		if strings.HasPrefix(key, wire.ProtocolPrefix) {
-			delete(keys, key)
-		}
-	}
-	rest := wire.DeleteFunc(meta, wire.IsProtocol)
-	if same(t, rest, keys); len(keys) == 0 && all > 0 {
-		return nil
-	}
-	return rest
 }
 
 // FuzzText holds the strings we write against what encoding/json reads.
@@ -148,22 +109,14 @@ func FuzzText(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		written := wire.AppendText(nil, text)
+		written := rawjson.AppendText(nil, text)
 		want := string([]rune(text)) // invalid bytes are U+FFFD
 		var read string
 		if err := json.Unmarshal(written, &read); err != nil || read != want {
 			t.Fatalf("%q was written %s and reads %q, %v", text, written, read, err)
 		}
-		if again, ok := wire.Text(written); !ok || again != want {
+		if again, ok := rawjson.Text(written); !ok || again != want {
 			t.Fatalf("%q was written %s and we read %q", text, written, again)
 		}
 	})
-}
-
-func decoded(t *testing.T, object json.RawMessage) (members map[string]json.RawMessage) {
-	t.Helper()
-	if err := json.Unmarshal(object, &members); err != nil {
-		t.Fatal(err)
-	}
-	return members
 }
