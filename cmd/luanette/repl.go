@@ -9,10 +9,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/server"
@@ -203,7 +204,7 @@ func (r *repl) obey(ctx context.Context, line string) (quit bool) {
 
 // commandWord is how a command begins. A line of JavaScript may begin with a regular
 // expression.
-var commandWord = lazy.Regexp(`^/[a-z]+(\s|$)`)
+var commandWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[a-z]+(\s|$)`) })
 
 func (r *repl) isCommand(line string) bool {
 	if r.language == script.JavaScript {

@@ -6,12 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/peterh/liner"
 	"golang.org/x/term"
-
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // lineReader is where a conversation comes from.
@@ -74,7 +74,7 @@ func newTerminal(history string, complete func(word string) []string) *terminal 
 }
 
 // lastWord is what Tab completes.
-var lastWord = lazy.Regexp(`[\w.:]*$`)
+var lastWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\w.:]*$`) })
 
 func (t *terminal) Prompt(prompt string) (string, error) {
 	line, err := t.State.Prompt(prompt)

@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -92,7 +93,9 @@ func sourceArgs(source string, params map[string]json.RawMessage) map[string]any
 
 // definesMain finds the global function that makes a file more than a list of
 // statements.
-var definesMain = lazy.Regexp(`(?m)^\s*((async\s+)?function\s+main\s*[(<]|((const|let|var)\s+)?main\s*=)`)
+var definesMain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\s*((async\s+)?function\s+main\s*[(<]|((const|let|var)\s+)?main\s*=)`)
+})
 
 // anyType reads a parameter as JSON where it is JSON: the script's describe()
 // says what it wants, and turns what does not fit away.

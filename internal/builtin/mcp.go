@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -103,7 +104,7 @@ type connectIn struct {
 	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (2000 when left out); connecting goes on in any case" min:"0" max:"30000"`
 }
 
-var namespacePattern = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var namespacePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
 func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
 	if !namespacePattern().MatchString(in.Namespace) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
-	"github.com/luanette/luanette/internal/base/seal"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/chatapi"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -27,7 +27,7 @@ func (h *House) openChat(ctx context.Context) error {
 	room, err := conversation.Open(ctx, h.store, assistant, conversation.Options{
 		Standing: h.ring.Standing,
 		Forget:   assistant.forget,
-		Box:      seal.Box{Key: sync.OnceValues(h.logins.options.Key), Again: "give the server its token again"},
+		Box:      secret.Box{Key: sync.OnceValues(h.logins.options.Key), Again: "give the server its token again"},
 		Servers:  &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
 		Node: h.nodeID(), Tell: h.tell(talkTopic),
 	})

@@ -8,15 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/builtin"
 )
@@ -289,7 +290,9 @@ func decodeFault(path, text string, err error) error {
 }
 
 // wrongType is how the decoder words a value of another type than the field's.
-var wrongType = lazy.Regexp(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
+var wrongType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^cannot (?:decode|unmarshal) TOML (\w+) into (?:struct field \S+|a Go value) of type (\S+)`)
+})
 
 // keyAt reads the key written on a line, with the section it stands in, for
 // errors whose decoder knows only the place.

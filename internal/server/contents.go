@@ -8,7 +8,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/artifact"
-	"github.com/luanette/luanette/internal/store/blobs"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -55,7 +54,7 @@ func (h *House) openContents(ctx context.Context) (contentStore, error) {
 	}
 	c := contentStore{blobs: files, files: files, data: data}
 	if inDatabase {
-		if c.shared, err = blobs.Open(ctx, h.store, files); err != nil {
+		if c.shared, err = cas.OpenDatabase(ctx, h.store, files); err != nil {
 			return contentStore{}, err
 		}
 		c.blobs = c.shared
@@ -68,9 +67,9 @@ func (h *House) openContents(ctx context.Context) (contentStore, error) {
 type contentStore struct {
 	store  *artifact.Store
 	blobs  cas.Store
-	files  *cas.Dir     // contents as files: all of them, or those met so far
-	shared *blobs.Store // nil when all of them are files
-	data   string       // the data folder, as an absolute path
+	files  *cas.Dir      // contents as files: all of them, or those met so far
+	shared *cas.Database // nil when all of them are files
+	data   string        // the data folder, as an absolute path
 }
 
 func (c contentStore) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {

@@ -5,12 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // AddUpstream writes an upstream into the configuration file, which is made when
@@ -79,7 +80,7 @@ func RemoveUpstream(sources Sources, name string) (file string, err error) {
 	})
 }
 
-var tableHeader = lazy.Regexp(`^\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?$`)
+var tableHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+\s*(#.*)?$`) })
 
 // cutTable removes a table and the tables below it from TOML text. A table that
 // is written in another way than under a header of its own is left to a person.

@@ -3,9 +3,9 @@ package server
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
-
-	"github.com/luanette/luanette/internal/base/lazy"
+	"sync"
 )
 
 // places tells where the configuration has its upstreams, as file:line, or only the
@@ -62,7 +62,7 @@ func plainKey(key string) string {
 	return strings.NewReplacer(`"`, "", "'", "", " ", "", "\t", "").Replace(key)
 }
 
-var memberName = lazy.Regexp(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`)
+var memberName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([A-Za-z][A-Za-z0-9_-]*)"\s*:\s*\{`) })
 
 // serverLines are the lines on which an mcpServers file first names an object, which
 // its servers are.

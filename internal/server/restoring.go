@@ -17,7 +17,6 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/backup"
-	"github.com/luanette/luanette/internal/store/blobs"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -67,8 +66,8 @@ func (r *restoring) makeTables(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, there := r.header.Schema[blobs.Set]; r.inDatabase && !there {
-		if err := r.f.DB.Migrate(ctx, blobs.Set, r.known[blobs.Set]); err != nil {
+	if _, there := r.header.Schema[cas.MigrationSet]; r.inDatabase && !there {
+		if err := r.f.DB.Migrate(ctx, cas.MigrationSet, r.known[cas.MigrationSet]); err != nil {
 			return err
 		}
 	}
@@ -104,7 +103,7 @@ func (r *restoring) file(ctx context.Context, name string, size int64, from io.R
 			return r.keep(ctx, ref.String(), from)
 		}
 		r.stored[ref.String()] = true
-		return blobs.Fill(ctx, r.f, ref.String(), size, from)
+		return cas.FillDatabase(ctx, r.f, ref.String(), size, from)
 	}
 	place := filepath.Join(r.fresh, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
@@ -128,9 +127,9 @@ func (r *restoring) keep(ctx context.Context, hash string, content io.Reader) er
 }
 
 func (r *restoring) rows(ctx context.Context, t backup.Table, next func() ([]any, error)) error {
-	isContent := t.Name == blobs.TableBlobs || t.Name == blobs.TableParts
+	isContent := t.Name == cas.TableBlobs || t.Name == cas.TableParts
 	switch {
-	case isContent && !r.inDatabase && t.Name == blobs.TableBlobs:
+	case isContent && !r.inDatabase && t.Name == cas.TableBlobs:
 		return nil
 	case isContent && !r.inDatabase:
 		return r.parts.take(next)

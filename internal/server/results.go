@@ -7,7 +7,6 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/tools/results"
-	"github.com/luanette/luanette/internal/tools/shape"
 )
 
 // scriptResults is the store of results as scripts see it.
@@ -40,11 +39,11 @@ func (h *House) fieldsOf(ctx context.Context, ref tool.Ref) []string {
 		return nil
 	}
 	if info.Output != nil {
-		return shape.FieldNames(info.Output)
+		return results.FieldNames(info.Output)
 	}
 	learned, ok := h.results.Learned(ref)
 	if !ok {
 		return nil
 	}
-	return shape.FieldNames(learned.Schema)
+	return results.FieldNames(learned.Schema)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/oskeyring"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -18,7 +17,7 @@ func (l *Loaded) finder(env Environment) secret.Finder {
 		folder = filepath.Dir(l.File)
 	}
 	return secret.Finder{
-		Getenv: env.Lookup, Folder: folder, Keyring: oskeyring.Get,
+		Getenv: env.Lookup, Folder: folder, Keyring: secret.FromKeyring,
 		Problem: func(reference string, cause error) error {
 			f := fault.Wrap(fault.Config, cause, "find %s", reference)
 			if hint := fault.HintOf(cause); hint != "" {

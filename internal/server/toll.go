@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fair"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -14,7 +14,7 @@ import (
 // tolls bound what each who asks may have running.
 type tolls struct {
 	mu     sync.Mutex
-	places map[string]*fair.Turns // by who asks
+	places map[string]*queue.Turns // by who asks
 }
 
 const (
@@ -44,11 +44,11 @@ func (h *House) toll(ctx context.Context, ref tool.Ref) (over func(), err error)
 }
 
 // of is where the calls of somebody wait for each other.
-func (t *tolls) of(who principal.Principal) *fair.Turns {
+func (t *tolls) of(who principal.Principal) *queue.Turns {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.places == nil {
-		t.places = map[string]*fair.Turns{}
+		t.places = map[string]*queue.Turns{}
 	}
 	places := t.places[who.ID]
 	if places == nil {
@@ -59,7 +59,7 @@ func (t *tolls) of(who principal.Principal) *fair.Turns {
 				}
 			}
 		}
-		places = fair.NewTurns(who.Limits.Concurrent, tollQueue)
+		places = queue.NewTurns(who.Limits.Concurrent, tollQueue)
 		t.places[who.ID] = places
 	}
 	return places

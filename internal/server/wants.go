@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/seal"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -43,7 +42,7 @@ type wants struct {
 func (h *House) openWants(ctx context.Context) (err error) {
 	u := h.upstreams
 	u.lasting = h.options.Jobs
-	box := seal.Box{
+	box := secret.Box{
 		Key:   sync.OnceValues(func() (secret.Text, error) { return h.config.oauthKey(h.secrets) }),
 		Again: "add the upstream again with `luanette upstream add`",
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/base/cancel"
-	"github.com/luanette/luanette/internal/base/fair"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -46,7 +46,7 @@ type Tokens interface {
 type Gate struct {
 	options  Options
 	guesses  tries
-	rates    fair.Rates
+	rates    queue.Rates
 	unwatch  func()
 	watching context.Context
 	stop     context.CancelFunc

@@ -9,7 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/strict"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -163,5 +163,5 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "read body")
 	}
-	return strict.Decode(raw, into)
+	return httpjson.Decode(raw, into)
 }

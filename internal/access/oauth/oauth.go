@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
-	"github.com/luanette/luanette/internal/base/seal"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -76,7 +75,7 @@ type Options struct {
 type Logins struct {
 	db      *db.DB
 	options Options
-	box     seal.Box
+	box     secret.Box
 
 	mu    sync.Mutex
 	known map[Key]login         // from memory; a zero login means there is none
@@ -112,7 +111,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
 		o.Resolve = func(text string) (secret.Text, error) { return secret.New(text), nil }
 	}
 	return &Logins{
-		db: database, options: o, box: seal.Box{Key: sync.OnceValues(o.Key), Again: "log in again with `luanette upstream login`"},
+		db: database, options: o, box: secret.Box{Key: sync.OnceValues(o.Key), Again: "log in again with `luanette upstream login`"},
 		known: map[Key]login{}, turns: map[Key]chan struct{}{},
 	}, nil
 }

@@ -3,8 +3,7 @@ package pin
 import (
 	"regexp"
 	"strings"
-
-	"github.com/luanette/luanette/internal/base/lazy"
+	"sync"
 )
 
 // pattern is looked for in texts as they are read, where they have the words it
@@ -80,7 +79,7 @@ func compiled(rules []rule) (all []pattern, words map[string]marks) {
 	words = map[string]marks{}
 	next := marks(1)
 	for _, r := range rules {
-		p := pattern{code: r.code, words: lazy.Regexp(r.words)}
+		p := pattern{code: r.code, words: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(r.words) })}
 		for _, choice := range r.choices {
 			for word := range strings.FieldsSeq(choice) {
 				words[word] |= next
@@ -94,7 +93,9 @@ func compiled(rules []rule) (all []pattern, words map[string]marks) {
 }
 
 // blob is base64 or hexadecimal digits beyond what a description needs.
-var blob = lazy.Regexp(`[A-Za-z0-9+/_-]{160,}={0,2}|(?:[0-9a-fA-F]{2}){80,}`)
+var blob = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[A-Za-z0-9+/_-]{160,}={0,2}|(?:[0-9a-fA-F]{2}){80,}`)
+})
 
 // isBlob tells whether a text has any, as the pattern would, but looks at few of its
 // bytes: after one that no blob has, the next is looked for from where a blob that

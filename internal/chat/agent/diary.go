@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
 )
@@ -124,7 +125,7 @@ func (o outcome) reason() string {
 }
 
 // codeLine finds where code failed: "file:12:" or "line 12".
-var codeLine = lazy.Regexp(`(?::|\bline )(\d+)\b`)
+var codeLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?::|\bline )(\d+)\b`) })
 
 func lineIn(text string) int {
 	m := codeLine().FindStringSubmatch(text)

@@ -2,10 +2,10 @@ package agent
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // writeSystem is the part of the prompt that stays the same from message to
@@ -32,7 +32,7 @@ func (t *turn) writeSystem() string {
 }
 
 // remarks are %% what the authors of prompts say to each other %%.
-var remarks = lazy.Regexp(`(?s)%%.*?%%`)
+var remarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)%%.*?%%`) })
 
 // fill takes remarks out of a slot's text and puts variables in.
 func (t *turn) fill(text string) string {

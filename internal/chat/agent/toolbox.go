@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"regexp"
 	"slices"
+	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 	"github.com/luanette/luanette/internal/chat/llm"
@@ -149,7 +150,7 @@ func acceptable(schema json.RawMessage) json.RawMessage {
 }
 
 // propertyName is what providers take for a parameter's name.
-var propertyName = lazy.Regexp(`^[a-zA-Z0-9_.-]{1,64}$`)
+var propertyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`) })
 
 // without is an object schema that lacks a property.
 func without(schema json.RawMessage, property string) json.RawMessage {

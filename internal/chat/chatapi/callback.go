@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
@@ -169,7 +170,7 @@ func (c *caller) due() int {
 
 // sentenceEnd is where a sentence ends: not before the space after it, without which
 // it may be the point in a number.
-var sentenceEnd = lazy.Regexp(`[.!?]["'”’)\]]*\s+`)
+var sentenceEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[.!?]["'”’)\]]*\s+`) })
 
 // flush tells all the text that was held back.
 func (c *caller) flush(ctx context.Context) {

@@ -21,7 +21,6 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/base/seal"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/chatapi"
@@ -80,7 +79,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Box: seal.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
+	room, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Box: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}

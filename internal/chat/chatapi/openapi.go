@@ -4,19 +4,20 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/httpjson"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // object is a piece of the document.
 type object = map[string]any
 
-var pathParameter = lazy.Regexp(`\{(\w+)\}`)
+var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
 // openAPI tells programs what can be asked, made of the same table and types that
 // answer.

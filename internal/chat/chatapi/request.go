@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/strict"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/core/principal"
 )
@@ -65,7 +65,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	case err != nil:
 		return fault.Wrap(fault.InvalidParams, err, "read body")
 	}
-	return strict.Decode(body, into)
+	return httpjson.Decode(body, into)
 }
 
 // message reads a request and checks it, in the order clients rely on.

@@ -2,9 +2,10 @@ package conversation
 
 import (
 	"context"
+	"regexp"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -25,7 +26,7 @@ func (r *Room) Preferences(ctx context.Context, p Person) (Preferences, error) {
 	return prefs, err
 }
 
-var languageCode = lazy.Regexp(`^[a-z]{2}$`)
+var languageCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{2}$`) })
 
 // CheckLanguage refuses what is no ISO 639-1 code.
 func CheckLanguage(code string) error {

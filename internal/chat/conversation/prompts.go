@@ -2,9 +2,10 @@ package conversation
 
 import (
 	"context"
+	"regexp"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/chat/agent"
 )
 
@@ -56,7 +57,7 @@ type Mode struct {
 	Prompts     agent.Prompts `json:"overrides"`
 }
 
-var modeName = lazy.Regexp(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var modeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
 
 // Modes lists the names of an organisation's modes.
 func (r *Room) Modes(ctx context.Context, org string) ([]string, error) {

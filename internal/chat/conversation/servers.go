@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/chat/agent"
 )
 
@@ -54,7 +55,7 @@ const (
 	serversMost = 50
 )
 
-var serverID = lazy.Regexp(`^[A-Za-z0-9_-]{1,64}$`)
+var serverID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 // Check refuses what cannot be connected to.
 func (s Server) Check() error {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
-	"github.com/luanette/luanette/internal/base/seal"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
@@ -34,7 +34,7 @@ type Agent interface {
 type Options struct {
 	Servers Servers // that people and organisations may add; nil: none
 	// Box keeps their tokens; without a key they can have none.
-	Box      seal.Box
+	Box      secret.Box
 	Depth    int // messages of one person that may wait; zero means 50
 	Parallel int // turns at a time; zero means 64
 	Attempts int // of a turn that crashes keep interrupting; zero means 3

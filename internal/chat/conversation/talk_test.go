@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/seal"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
@@ -44,7 +43,7 @@ func open(t *testing.T, url string, a script, o conversation.Options) (*conversa
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Box = seal.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
+	o.Box = secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
 	room, err := conversation.Open(t.Context(), database, a, o)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"github.com/luanette/luanette/internal/base/fault"
 	"io"
 	"maps"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // child is a server process with its three streams.

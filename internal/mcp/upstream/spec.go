@@ -5,12 +5,13 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
@@ -158,7 +159,7 @@ func urlProblem(raw string) error {
 	return nil
 }
 
-var validName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
 // transport resolves Auto as far as the spec alone can.
 func (s Spec) transport() string {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/seal"
+	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -57,11 +57,11 @@ type Wish struct {
 // Store is the wishes of a database.
 type Store struct {
 	db  *db.DB
-	box seal.Box
+	box secret.Box
 }
 
 // Open brings the tables up to date.
-func Open(ctx context.Context, database *db.DB, box seal.Box) (*Store, error) {
+func Open(ctx context.Context, database *db.DB, box secret.Box) (*Store, error) {
 	if err := database.Migrate(ctx, "wanted", migrations); err != nil {
 		return nil, err
 	}

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/seal"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-func boxOf(key string) seal.Box {
-	return seal.Box{Key: func() (secret.Text, error) {
+func boxOf(key string) secret.Box {
+	return secret.Box{Key: func() (secret.Text, error) {
 		if key == "" {
 			return secret.Text{}, fault.New(fault.Config, "no key")
 		}

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // Error is an exception that a script did not catch, or a syntax error. Positions are
@@ -57,7 +58,7 @@ func (f Frame) String() string {
 }
 
 // frameLine matches a line of a stack: a function with its position, or a position.
-var frameLine = lazy.Regexp(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`)
+var frameLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*at (?:(.*) \()?(.*?):(\d+)(?::(\d+))?\)?$`) })
 
 // parseStack reads a stack as the engine writes it. Frames of the prelude and of native
 // functions are left out, positions are mapped to the original source.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 const defaultName = "script.js"
@@ -133,7 +134,7 @@ func (r *run) start(ctx context.Context) (value, error) {
 }
 
 // redeclaration is how the engine refuses a second let, const or class.
-var redeclaration = lazy.Regexp(`^redeclaration of '(.*)'$`)
+var redeclaration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^redeclaration of '(.*)'$`) })
 
 // redeclared gives the variable because of which a session's script was refused before
 // any of it ran: it is declared again.
@@ -246,7 +247,7 @@ func (r *run) compileAs(ctx context.Context, text string, mapping sourceMap) (va
 	return code, nil
 }
 
-var moduleSyntax = lazy.Regexp(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`)
+var moduleSyntax = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(import\s*[\w{*"']|export\s+[\w{*])`) })
 
 // refuse words a syntax error for people.
 func (r *run) refuse(e *Error) error {

@@ -2,10 +2,11 @@ package script
 
 import (
 	"context"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
@@ -48,7 +49,7 @@ func (d *Description) toolText(name string) string {
 
 // toolName is what a tool may be called: every client takes it, and our own
 // prefixes fit before it.
-var toolName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`) })
 
 // checkOwner refuses to change what a name stands for to all but who published it:
 // others call it with rights of their own, which somebody else's script would have.

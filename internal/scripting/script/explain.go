@@ -3,11 +3,12 @@ package script
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
@@ -95,7 +96,7 @@ func lineAt(source string, number int) string {
 	return strings.TrimRight(lines[number-1], " \t\r")
 }
 
-var atLine = lazy.Regexp(`^([^\s:]+):(\d+): `)
+var atLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^\s:]+):(\d+): `) })
 
 // lineOf reads the line of a message that begins with the script's position.
 func lineOf(err error, script string) int {

@@ -6,19 +6,23 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
 var (
-	nilField       = lazy.Regexp(`nil value \(field '([^']+)'\)`)
-	undefinedField = lazy.Regexp(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
+	nilField       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`nil value \(field '([^']+)'\)`) })
+	undefinedField = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`cannot read propert(?:y|ies) '([^']+)' of undefined|Cannot read properties of undefined \(reading '([^']+)'\)`)
+	})
 
 	// toolWritten is how scripts write tools: mcp.ns.tool, mcp.ns["tool"] and
 	// mcp.call("ns", "tool").
-	toolWritten = lazy.Regexp(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
+	toolWritten = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\bmcp\.(\w+)(?:\.(\w+)|\[\s*["']([^"'\]]+)["']\s*\])|\bmcp\.call\(\s*["']([^"']+)["']\s*,\s*["']([^"']+)["']`)
+	})
 )
 
 // missingFields are the fields that may be the one that was not there, by what the

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/scripting/js"
 )
 
@@ -117,8 +118,8 @@ func (e *Error) hint(text string) {
 }
 
 var (
-	notDefined = lazy.Regexp(`^ReferenceError: (.+) is not defined$`)
-	noProperty = lazy.Regexp(`^TypeError: cannot (?:read|set) property`)
+	notDefined = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ReferenceError: (.+) is not defined$`) })
+	noProperty = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^TypeError: cannot (?:read|set) property`) })
 )
 
 // explainThrown sorts an exception by its cause and message.
@@ -206,8 +207,8 @@ func (e *Error) suggestMember(r *Runner, called string) {
 }
 
 var (
-	pathBefore = lazy.Regexp(`[\w$.\]\['"?]*$`)
-	wordAfter  = lazy.Regexp(`^[\w$]*`)
+	pathBefore = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\w$.\]\['"?]*$`) })
+	wordAfter  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w$]*`) })
 )
 
 // calledAt is what stands at a column of a line and before it: "midi.raed".

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
 
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -169,7 +169,9 @@ func (e *luaEngine) compile(_ context.Context, q Request) error {
 }
 
 // likeJavaScript finds what is in most scripts in JavaScript and in none in Lua.
-var likeJavaScript = lazy.Regexp(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
+var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
+})
 
 // compileChunk compiles the source. A plain chunk may be an expression: what one
 // types to see a value.

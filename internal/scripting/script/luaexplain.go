@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/lua"
 )
 
@@ -58,12 +58,12 @@ func messageOf(raised *lua.Error) string {
 }
 
 var (
-	nilCall  = lazy.Regexp(`attempt to call a nil value \((\w+) '([^']+)'\)`)
-	nilIndex = lazy.Regexp(`attempt to index a nil value \((\w+) '([^']+)'\)`)
+	nilCall  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`attempt to call a nil value \((\w+) '([^']+)'\)`) })
+	nilIndex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`attempt to index a nil value \((\w+) '([^']+)'\)`) })
 
 	// preludePosition is where in our own preludes something was raised, which
 	// tells a script's writer nothing.
-	preludePosition = lazy.Regexp(`^` + regexp.QuoteMeta(preludeName) + `\w+\]:\d+: `)
+	preludePosition = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + regexp.QuoteMeta(preludeName) + `\w+\]:\d+: `) })
 )
 
 // explainRaised sorts an error by its message and cause, as somebody who knows
@@ -90,7 +90,7 @@ func (e *Error) explainRaised(ctx context.Context, r *Runner, raised *lua.Error)
 	}
 }
 
-var tracebackLine = lazy.Regexp(`^\t(.+?):(?:(\d+):)? in (.+)$`)
+var tracebackLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\t(.+?):(?:(\d+):)? in (.+)$`) })
 
 // frames reads a traceback, leaving out host functions and our preludes.
 func frames(traceback, script string) []Frame {

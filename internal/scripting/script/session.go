@@ -8,7 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lane"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/store/db"
 )
@@ -53,7 +53,7 @@ type Sessions struct {
 	runner  *Runner
 	db      *db.DB
 	options SessionOptions
-	lanes   *lane.Lanes // by id: one turn at a time, in order of arrival
+	lanes   *queue.Lanes // by id: one turn at a time, in order of arrival
 	live    *liveStates
 }
 
@@ -64,7 +64,7 @@ func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o Sessio
 		return nil, err
 	}
 	o = o.orDefault()
-	s := &Sessions{runner: runner, db: database, options: o, lanes: lane.New(lane.Options{}), live: newLiveStates(o.Memory)}
+	s := &Sessions{runner: runner, db: database, options: o, lanes: queue.NewLanes(queue.LaneOptions{}), live: newLiveStates(o.Memory)}
 	return s, s.expire(ctx)
 }
 

@@ -4,9 +4,10 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"regexp"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/lua"
 )
@@ -106,7 +107,7 @@ var sameCode = lua.NewFunc("same_code", func(c *lua.Call) error {
 const sourcesName = "luanette.turns"
 
 // definesFunction finds sources that leave functions behind.
-var definesFunction = lazy.Regexp(`\bfunction\s+[A-Za-z_]|=\s*function\b`)
+var definesFunction = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bfunction\s+[A-Za-z_]|=\s*function\b`) })
 
 // longestSource bounds what is kept of a turn for the sake of saving it.
 const longestSource = 64 << 10

@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
@@ -73,7 +73,7 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
 }
 
-var spokenTool = lazy.Regexp(`\bmcp\.(\w+)\.(\w+)`)
+var spokenTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`) })
 
 // sayWithheld tells of a tool that exists and may not be used, and why. It tells
 // whether that is so.
@@ -108,7 +108,7 @@ func moduleBefore(line, name string) string {
 	return ""
 }
 
-var pageHeading = lazy.Regexp(`(?m)^## (?:(\w+)\.)?(\w+)\(`)
+var pageHeading = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^## (?:(\w+)\.)?(\w+)\(`) })
 
 // documented are the functions the pages of modules tell of, by module; globals
 // are under "".

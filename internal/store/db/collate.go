@@ -3,13 +3,13 @@ package db
 import (
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
-
-	"github.com/luanette/luanette/internal/base/lazy"
+	"sync"
 )
 
 // textColumn is a column of a table as our migrations write it.
-var textColumn = lazy.Regexp(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`)
+var textColumn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)((?:^\s*|[(,]\s*|ADD COLUMN )[a-z_]+\s+)TEXT\b`) })
 
 // collated is migrations whose text columns are compared byte by byte, as SQLite
 // does, whatever language the Postgres database was made for.

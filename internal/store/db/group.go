@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/luanette/luanette/internal/base/lane"
+	"github.com/luanette/luanette/internal/base/queue"
 )
 
 // A commit waits for the disk, which costs far more than a statement. So writers
@@ -24,7 +24,7 @@ const (
 type groupWriter struct {
 	db      *sql.DB
 	dialect dialect
-	turns   *lane.Lanes
+	turns   *queue.Lanes
 
 	// These belong to whoever has the turn.
 	open   *group // nil when no transaction is open
@@ -32,7 +32,7 @@ type groupWriter struct {
 }
 
 func newGroupWriter(db *sql.DB, d dialect) *groupWriter {
-	return &groupWriter{db: db, dialect: d, turns: lane.New(lane.Options{Depth: math.MaxInt})}
+	return &groupWriter{db: db, dialect: d, turns: queue.NewLanes(queue.LaneOptions{Depth: math.MaxInt})}
 }
 
 // write does one part. Whoever opened the group sees it through, also when its

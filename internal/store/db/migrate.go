@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/pressly/goose/v3"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
-var setName = lazy.Regexp(`^[a-z][a-z0-9_]{0,30}$`)
+var setName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`) })
 
 // Migrate brings the tables of one room up to date. The room embeds its files,
 // migrations/00001_words.sql and so on in goose's form, and names its set; the

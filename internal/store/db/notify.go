@@ -2,10 +2,10 @@ package db
 
 import (
 	"context"
+	"regexp"
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // News is what a listener hears.
@@ -18,7 +18,7 @@ type News struct {
 	Missed bool
 }
 
-var topicName = lazy.Regexp(`^[a-z][a-z0-9_.-]{0,60}$`)
+var topicName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_.-]{0,60}$`) })
 
 // maxNews is how much may wait for a listener before it is told that it missed
 // something instead.

@@ -7,16 +7,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fair"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/queue"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
 // gate lets so many of a namespace's calls through at a time, the others in turn:
 // one of each who waits, so that nobody's thousand calls stand before another's one.
 type gate struct {
-	turns *fair.Turns
-	rates fair.Rates
+	turns *queue.Turns
+	rates queue.Rates
 	space string
 	limit atomic.Int64
 	rate  atomic.Int64 // calls a minute; zero lets any number through
@@ -25,9 +25,9 @@ type gate struct {
 // newGate makes the gate of a namespace. Our own tools, which have none, are not
 // counted; elsewhere a bound may be set later where there is none now.
 func newGate(space string, l Limits) *gate {
-	g := &gate{turns: fair.NewTurns(0, 0), space: space}
+	g := &gate{turns: queue.NewTurns(0, 0), space: space}
 	if space != "" {
-		g.turns = fair.NewTurns(math.MaxInt, l.Queue)
+		g.turns = queue.NewTurns(math.MaxInt, l.Queue)
 		g.set(l)
 	}
 	return g
@@ -53,7 +53,7 @@ func (g *gate) enter(ctx context.Context) error {
 		}
 	}
 	err := g.turns.Enter(ctx, principal.Of(ctx).ID)
-	if errors.Is(err, fair.ErrFull) {
+	if errors.Is(err, queue.ErrFull) {
 		return fault.New(fault.Limit, "%d calls run and %d wait", g.limit.Load(), g.turns.Waiting()).
 			WithHint("try again when some have finished, or raise the namespace's limit")
 	}

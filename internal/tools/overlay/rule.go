@@ -3,10 +3,11 @@ package overlay
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -65,7 +66,7 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-var validName = lazy.Regexp(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
 // apply gives a copy of the tools the rule's names and priorities. Names that no
 // tool has, or that another has already, are problems and change nothing.

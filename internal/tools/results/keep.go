@@ -11,7 +11,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
-	"github.com/luanette/luanette/internal/tools/shape"
 )
 
 // handlePrefix is how the names of kept results begin.
@@ -37,7 +36,7 @@ func (s *Store) Keep(ctx context.Context, owner, source string, value json.RawMe
 	}
 	now := s.options.Clock.Now()
 	kept := Kept{
-		Source: source, Shape: cut(shape.Of(value).String(), longestShape), Size: size, Created: now, Expires: now.Add(s.options.Age),
+		Source: source, Shape: cut(ShapeOf(value).String(), longestShape), Size: size, Created: now, Expires: now.Add(s.options.Age),
 	}
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		number, err := s.number(ctx, tx, owner)

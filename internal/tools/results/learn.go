@@ -9,7 +9,6 @@ import (
 
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/store/db"
-	"github.com/luanette/luanette/internal/tools/shape"
 )
 
 // How much is looked at.
@@ -41,7 +40,7 @@ type lesson struct {
 	version    int
 	results    int
 	calls      int
-	shape      *shape.Shape
+	shape      *Shape
 }
 
 // Learn takes in what a tool answered.
@@ -75,10 +74,10 @@ func (s *Store) learn(info *tool.Info, value json.RawMessage) {
 	l := s.lessons.byTool[info.Ref]
 	switch {
 	case l == nil:
-		l = &lesson{definition: definition, shape: &shape.Shape{}}
+		l = &lesson{definition: definition, shape: &Shape{}}
 		s.lessons.byTool[info.Ref] = l
 	case l.definition != definition: // another tool of the same name
-		l.definition, l.shape, l.results = definition, &shape.Shape{}, 0
+		l.definition, l.shape, l.results = definition, &Shape{}, 0
 	}
 	before := l.shape.Clone()
 	l.shape.Learn(value)
@@ -172,7 +171,7 @@ func (s *Store) recall(ctx context.Context) error {
 		_, err := db.All(ctx, tx, func(row db.Scanner) (struct{}, error) {
 			var ref tool.Ref
 			var raw string
-			l := &lesson{shape: &shape.Shape{}}
+			l := &lesson{shape: &Shape{}}
 			err := row.Scan(&ref.Space, &ref.Name, &l.definition, &l.version, &l.results, &raw)
 			if err == nil && json.Unmarshal([]byte(raw), l.shape) == nil {
 				l.calls = l.results

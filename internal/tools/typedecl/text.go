@@ -3,10 +3,11 @@ package typedecl
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
 )
@@ -180,4 +181,4 @@ func pascal(text string) string {
 // aside that a language keeps for itself.
 func isName(name string) bool { return len(name) <= 200 && identifier().MatchString(name) }
 
-var identifier = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })

@@ -11,7 +11,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
-	"github.com/luanette/luanette/internal/base/strict"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -105,7 +104,7 @@ func read(r *http.Request, into any) error {
 	if err != nil {
 		return fault.Wrap(fault.InvalidParams, err, "read the request")
 	}
-	return strict.Decode(raw, into)
+	return httpjson.Decode(raw, into)
 }
 
 // statuses are what faults are in HTTP.

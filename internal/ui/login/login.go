@@ -13,8 +13,8 @@ import (
 
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/httpjson"
 	"github.com/luanette/luanette/internal/base/netguard"
-	"github.com/luanette/luanette/internal/base/strict"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -84,7 +84,7 @@ func begin(office Office, w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4<<10))
 	if err == nil && len(body) > 0 {
-		err = strict.Decode(body, &want)
+		err = httpjson.Decode(body, &want)
 	}
 	if fault.CodeOf(err) == fault.InvalidParams {
 		answer(w, nil, err)

@@ -7,10 +7,11 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"regexp"
+	"sync"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
@@ -92,7 +93,7 @@ func (s Said) EventType() string { return s.kind }
 // MarshalJSON writes what the script gave with it.
 func (s Said) MarshalJSON() ([]byte, error) { return s.data, nil }
 
-var scriptType = lazy.Regexp(`^script(\.[A-Za-z0-9_-]+)+$`)
+var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`) })
 
 // emit(type, data) publishes an event of a script's own.
 func emit(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {

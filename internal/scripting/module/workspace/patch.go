@@ -2,11 +2,12 @@ package workspace
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/lazy"
 )
 
 // hunk is one change of a unified diff: the lines before and after, and where
@@ -20,7 +21,7 @@ type hunk struct {
 	last   byte // how the last line began
 }
 
-var hunkHead = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`)
+var hunkHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@`) })
 
 // parseDiff reads the hunks of a unified diff of one file.
 func parseDiff(diff string) ([]hunk, error) {

@@ -1,5 +1,6 @@
-// Package httpjson is how doors answer over HTTP where the protocol leaves it to
-// them: in JSON, errors in one wording.
+// Package httpjson reads and writes the JSON bodies of our own HTTP endpoints:
+// errors in one shape, and unknown fields in a request refused by name. What a
+// standard defines is read with encoding/json, where unknown fields are ignored.
 package httpjson
 
 import (

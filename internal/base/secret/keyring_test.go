@@ -1,6 +1,6 @@
 //go:build linux
 
-package oskeyring_test
+package secret_test
 
 import (
 	"bufio"
@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/oskeyring"
 	"github.com/luanette/luanette/internal/base/secret"
 )
 
@@ -19,7 +18,7 @@ import (
 // own, with a secret that its own program stored.
 func TestSecretService(t *testing.T) { //nolint:paralleltest // it sets the environment
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere/at/all")
-	if _, err := oskeyring.Get("luanette-test", "ann"); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "${env:NAME}") {
+	if _, err := secret.FromKeyring("luanette-test", "ann"); fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "${env:NAME}") {
 		t.Errorf("without a keyring: %v (%s)", err, fault.HintOf(err))
 	}
 	startKeyring(t)
@@ -28,7 +27,7 @@ func TestSecretService(t *testing.T) { //nolint:paralleltest // it sets the envi
 	if out, err := store.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	finder := secret.Finder{Keyring: oskeyring.Get, Problem: func(_ string, cause error) error { return cause }}
+	finder := secret.Finder{Keyring: secret.FromKeyring, Problem: func(_ string, cause error) error { return cause }}
 	found, err := finder.Find("Bearer ${keyring:luanette-test/ann}")
 	if err != nil || found.Reveal() != "Bearer hunter2 of the keyring" {
 		t.Errorf("found %q, %v", found.Reveal(), err)

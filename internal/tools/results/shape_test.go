@@ -1,4 +1,4 @@
-package shape_test
+package results_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/tools/shape"
+	"github.com/luanette/luanette/internal/tools/results"
 )
 
 func TestLearn(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLearn(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := &shape.Shape{}
+			s := &results.Shape{}
 			for _, v := range tt.values {
 				s.Learn(json.RawMessage(v))
 			}
@@ -43,7 +43,7 @@ func TestLearn(t *testing.T) {
 
 func TestNoValueIsKept(t *testing.T) {
 	t.Parallel()
-	s := shape.Of(json.RawMessage(`{"secret":"hunter2","list":["hunter2"],"by_user":{"hunter2@example.org":"hunter2"},"hunter2!":1}`))
+	s := results.ShapeOf(json.RawMessage(`{"secret":"hunter2","list":["hunter2"],"by_user":{"hunter2@example.org":"hunter2"},"hunter2!":1}`))
 	raw, err := json.Marshal(s)
 	if err != nil || strings.Contains(string(raw), "hunter2") || strings.Contains(string(s.Schema()), "hunter2") {
 		t.Errorf("%s, %v", raw, err)
@@ -52,7 +52,7 @@ func TestNoValueIsKept(t *testing.T) {
 
 func TestShapesStaySmall(t *testing.T) {
 	t.Parallel()
-	s := &shape.Shape{}
+	s := &results.Shape{}
 	deep := strings.Repeat(`{"a":[`, 500) + strings.Repeat(`]}`, 500)
 	s.Learn(json.RawMessage(deep))
 	for i := range 2000 {
@@ -70,13 +70,13 @@ func TestShapesStaySmall(t *testing.T) {
 
 func TestSchemaAndCopies(t *testing.T) {
 	t.Parallel()
-	s := shape.Of(json.RawMessage(`{"z":[{"id":1,"tag":"x"},{"id":2}],"by":{"a b":1,"1234":2}}`))
+	s := results.ShapeOf(json.RawMessage(`{"z":[{"id":1,"tag":"x"},{"id":2}],"by":{"a b":1,"1234":2}}`))
 	want := `{"type":"object","properties":{"z":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer"},"tag":{"type":"string"}},"required":["id"]}},` +
 		`"by":{"type":"object","additionalProperties":{"type":"integer"}}},"required":["z","by"]}`
 	if got := string(s.Schema()); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	if names := shape.FieldNames(s.Schema()); !slices.Equal(names, []string{"z", "id", "tag", "by"}) {
+	if names := results.FieldNames(s.Schema()); !slices.Equal(names, []string{"z", "id", "tag", "by"}) {
 		t.Errorf("fields %v", names)
 	}
 	c := s.Clone()
@@ -91,7 +91,7 @@ func TestSchemaAndCopies(t *testing.T) {
 	if c.Same(s) {
 		t.Error("a field that was missing makes no difference")
 	}
-	var back shape.Shape
+	var back results.Shape
 	if raw, err := json.Marshal(c); err != nil || json.Unmarshal(raw, &back) != nil || !back.Same(c) {
 		t.Errorf("does not survive: %v", err)
 	}
@@ -100,7 +100,7 @@ func TestSchemaAndCopies(t *testing.T) {
 func FuzzLearn(f *testing.F) {
 	f.Add(`{"a":[1,{"b":null}]}`, `{"a":{}}`)
 	f.Fuzz(func(t *testing.T, one, two string) {
-		s := shape.Of(json.RawMessage(one))
+		s := results.ShapeOf(json.RawMessage(one))
 		s.Learn(json.RawMessage(two))
 		if !json.Valid(s.Schema()) {
 			t.Errorf("schema %s", s.Schema())

@@ -1,4 +1,4 @@
-package blobs_test
+package cas_test
 
 import (
 	"bytes"
@@ -7,20 +7,19 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/store/blobs"
 	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/cas/castest"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-func node(t *testing.T, d *db.DB) *blobs.Store {
+func node(t *testing.T, d *db.DB) *cas.Database {
 	t.Helper()
 	near, err := cas.OpenDir(t.TempDir(), cas.DirOptions{MaxSize: castest.MaxSize})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := blobs.Open(t.Context(), d, near)
+	s, err := cas.OpenDatabase(t.Context(), d, near)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
-// Package fair shares what there is not enough of: places, so that nobody's many
-// calls keep another's few waiting, and requests in a time.
-package fair
+// Package queue orders work that cannot all run at once. Lanes run one thing at a
+// time per key, first come first served; Turns shares a number of places fairly
+// between keys; Rates limits how often a key may begin.
+package queue
 
 import (
 	"context"

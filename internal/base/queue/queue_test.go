@@ -1,4 +1,4 @@
-package fair_test
+package queue_test
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/fair"
+	"github.com/luanette/luanette/internal/base/queue"
 )
 
 // Who has few in line is served among many of another.
 func TestTurnsAreFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := fair.NewTurns(1, 100)
+		turns := queue.NewTurns(1, 100)
 		if err := turns.Enter(t.Context(), "first"); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestTurnsAreFair(t *testing.T) {
 func TestTurnsGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := fair.NewTurns(1, 1)
+		turns := queue.NewTurns(1, 1)
 		if err := turns.Enter(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestTurnsGiveUp(t *testing.T) {
 		gaveUp := make(chan error)
 		go func() { gaveUp <- turns.Enter(ctx, "b") }()
 		synctest.Wait()
-		if err := turns.Enter(t.Context(), "c"); !errors.Is(err, fair.ErrFull) {
+		if err := turns.Enter(t.Context(), "c"); !errors.Is(err, queue.ErrFull) {
 			t.Errorf("past the queue: %v", err)
 		}
 		cancel()
@@ -73,7 +73,7 @@ func TestTurnsGiveUp(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	t.Parallel()
-	var rates fair.Rates
+	var rates queue.Rates
 	now := time.Unix(0, 0)
 	for i := range 60 {
 		if _, ok := rates.Take("a", 60, now); !ok {
@@ -98,7 +98,7 @@ func TestRates(t *testing.T) {
 func TestTurnsOfAnotherLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := fair.NewTurns(1, 10)
+		turns := queue.NewTurns(1, 10)
 		in := make(chan struct{}, 10)
 		for range 4 {
 			go func() {

@@ -1,7 +1,4 @@
-// Package blobs keeps contents in the database, for nodes that share nothing
-// else. Each node has a folder of its own for those it has met, so that they are
-// read from files, and scripts find them there.
-package blobs
+package cas
 
 import (
 	"bytes"
@@ -13,7 +10,6 @@ import (
 	"io"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/store/cas"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -24,38 +20,38 @@ var migrations embed.FS
 // once stays small.
 const partSize = 1 << 20
 
-// Store is a cas.Store in a database. It is safe for concurrent use.
-type Store struct {
+// Database is a Store in a database. It is safe for concurrent use.
+type Database struct {
 	db   *db.DB
-	near *cas.Dir
+	near *Dir
 }
 
-// Open opens the store of a database, whose tables it brings up to date. The
+// OpenDatabase opens the store of a database, whose tables it brings up to date. The
 // folder may be removed at any time: what is missing is fetched again.
-func Open(ctx context.Context, database *db.DB, near *cas.Dir) (*Store, error) {
-	return &Store{database, near}, database.Migrate(ctx, "blobs", migrations)
+func OpenDatabase(ctx context.Context, database *db.DB, near *Dir) (*Database, error) {
+	return &Database{database, near}, database.Migrate(ctx, "blobs", migrations)
 }
 
 // Put stores all of r, here and in the database.
-func (s *Store) Put(ctx context.Context, r io.Reader) (cas.Ref, int64, error) {
+func (s *Database) Put(ctx context.Context, r io.Reader) (Ref, int64, error) {
 	ref, size, err := s.near.Put(ctx, r)
 	if err != nil {
-		return cas.Ref{}, 0, err
+		return Ref{}, 0, err
 	}
 	if _, err := s.Stat(ctx, ref); err == nil {
 		return ref, size, nil
 	} else if fault.CodeOf(err) != fault.NotFound {
-		return cas.Ref{}, 0, err
+		return Ref{}, 0, err
 	}
 	if err := s.upload(ctx, ref, size); err != nil {
-		return cas.Ref{}, 0, fmt.Errorf("store content %s: %w", ref.Short(), err)
+		return Ref{}, 0, fmt.Errorf("store content %s: %w", ref.Short(), err)
 	}
 	return ref, size, nil
 }
 
 // upload writes the parts and, with the last of them, that they are all there.
 // What a process that died left of them fits those of the next.
-func (s *Store) upload(ctx context.Context, ref cas.Ref, size int64) (err error) {
+func (s *Database) upload(ctx context.Context, ref Ref, size int64) (err error) {
 	r, err := s.near.Open(ctx, ref)
 	if err != nil {
 		return err
@@ -75,7 +71,7 @@ func (s *Store) upload(ctx context.Context, ref cas.Ref, size int64) (err error)
 	return nil
 }
 
-func (s *Store) write(ctx context.Context, ref cas.Ref, place int, part []byte, size int64, last bool) error {
+func (s *Database) write(ctx context.Context, ref Ref, place int, part []byte, size int64, last bool) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, "INSERT INTO blob_parts (hash, place, data) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", ref.String(), place, part)
 		if err == nil && last {
@@ -86,7 +82,7 @@ func (s *Store) write(ctx context.Context, ref cas.Ref, place int, part []byte, 
 }
 
 // Open reads the content of ref from its file, which is fetched if need be.
-func (s *Store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+func (s *Database) Open(ctx context.Context, ref Ref) (io.ReadCloser, error) {
 	if err := s.Fetch(ctx, ref); err != nil {
 		return nil, err
 	}
@@ -94,7 +90,7 @@ func (s *Store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
 }
 
 // Fetch sees to it that the content of ref is a file here.
-func (s *Store) Fetch(ctx context.Context, ref cas.Ref) error {
+func (s *Database) Fetch(ctx context.Context, ref Ref) error {
 	if _, err := s.near.Stat(ctx, ref); err == nil {
 		return nil
 	}
@@ -111,7 +107,7 @@ func (s *Store) Fetch(ctx context.Context, ref cas.Ref) error {
 }
 
 // Stat tells the size of ref's content.
-func (s *Store) Stat(ctx context.Context, ref cas.Ref) (size int64, err error) {
+func (s *Database) Stat(ctx context.Context, ref Ref) (size int64, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT size FROM blobs WHERE hash = $1", ref.String()).Scan(&size)
 	})
@@ -123,14 +119,14 @@ func (s *Store) Stat(ctx context.Context, ref cas.Ref) (size int64, err error) {
 }
 
 // Match lists refs that begin with prefix.
-func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas.Ref, err error) {
+func (s *Database) Match(ctx context.Context, prefix string, limit int) (refs []Ref, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		refs, err = db.All(ctx, tx, func(row db.Scanner) (ref cas.Ref, err error) {
+		refs, err = db.All(ctx, tx, func(row db.Scanner) (ref Ref, err error) {
 			var hash string
 			if err := row.Scan(&hash); err != nil {
-				return cas.Ref{}, err
+				return Ref{}, err
 			}
-			return cas.Parse(hash)
+			return Parse(hash)
 		}, "SELECT hash FROM blobs WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT $3", prefix, prefix+"g", limit)
 		return err
 	})
@@ -141,8 +137,8 @@ func (s *Store) Match(ctx context.Context, prefix string, limit int) (refs []cas
 // as one Fetch, which is why it may hold ctx.
 type download struct {
 	ctx   context.Context //nolint:containedctx // see above
-	store *Store
-	ref   cas.Ref
+	store *Database
+	ref   Ref
 	left  int64
 	place int
 	part  bytes.Reader
@@ -171,4 +167,4 @@ func (d *download) Read(p []byte) (int, error) {
 	return d.part.Read(p)
 }
 
-var _ cas.Store = (*Store)(nil)
+var _ Store = (*Database)(nil)

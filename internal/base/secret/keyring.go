@@ -1,6 +1,4 @@
-// Package oskeyring reads the operating system's keyring: Secret Service over D-Bus
-// on Linux, the keychain on macOS, the credential manager on Windows.
-package oskeyring
+package secret
 
 import (
 	"errors"
@@ -9,14 +7,13 @@ import (
 	"github.com/zalando/go-keyring"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/secret"
 )
 
 // patience is how long a keyring may take, which may ask its person to open it.
 const patience = 30 * time.Second
 
-// Get reads a secret.
-func Get(service, name string) (secret.Text, error) {
+// FromKeyring reads a secret from the operating system's keyring.
+func FromKeyring(service, name string) (Text, error) {
 	type answer struct {
 		value string
 		err   error
@@ -32,15 +29,15 @@ func Get(service, name string) (secret.Text, error) {
 	case a := <-done:
 		switch {
 		case errors.Is(a.err, keyring.ErrNotFound):
-			return secret.Text{}, fault.New(fault.Config, "the keyring has no %s/%s", service, name).
+			return Text{}, fault.New(fault.Config, "the keyring has no %s/%s", service, name).
 				WithHint("store it; on Linux: secret-tool store --label=luanette service %s username %s", service, name)
 		case a.err != nil:
-			return secret.Text{}, fault.Wrap(fault.Config, a.err, "ask the keyring").
+			return Text{}, fault.Wrap(fault.Config, a.err, "ask the keyring").
 				WithHint("a server without a desktop has none: use ${env:NAME} or ${file:PATH}")
 		}
-		return secret.New(a.value), nil
+		return New(a.value), nil
 	case <-timer.C:
-		return secret.Text{}, fault.New(fault.Timeout, "the keyring did not answer within %v", patience).
+		return Text{}, fault.New(fault.Timeout, "the keyring did not answer within %v", patience).
 			WithHint("it may wait to be opened")
 	}
 }

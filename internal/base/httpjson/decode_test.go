@@ -1,4 +1,4 @@
-package strict_test
+package httpjson_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/strict"
+	"github.com/luanette/luanette/internal/base/httpjson"
 )
 
 type inner struct {
@@ -51,7 +51,7 @@ func TestDecode(t *testing.T) {
 		``:                               `Invalid JSON body`,
 	} {
 		var b body
-		err := strict.Decode([]byte(text), &b)
+		err := httpjson.Decode([]byte(text), &b)
 		got := ""
 		if err != nil {
 			got = err.Error() + " " + fault.HintOf(err)

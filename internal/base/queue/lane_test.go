@@ -1,4 +1,4 @@
-package lane
+package queue
 
 import (
 	"context"
@@ -30,8 +30,8 @@ type line struct {
 	all  sync.WaitGroup
 }
 
-func newLine(t *testing.T, o Options) *line {
-	return &line{Lanes: New(o), t: t, next: make(chan struct{}), errs: map[string]error{}}
+func newLine(t *testing.T, o LaneOptions) *line {
+	return &line{Lanes: NewLanes(o), t: t, next: make(chan struct{}), errs: map[string]error{}}
 }
 
 // join queues name and returns once it runs, waits or was refused.
@@ -60,7 +60,7 @@ func (l *line) finish(n int) {
 func TestOneAtATimeInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, Options{})
+		l := newLine(t, LaneOptions{})
 		names := []string{"a", "b", "c", "d"}
 		for i, name := range names {
 			l.join(t.Context(), "user", name)
@@ -84,9 +84,9 @@ func TestOneAtATimeInOrder(t *testing.T) {
 func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, Options{})
+		l := newLine(t, LaneOptions{})
 		l.join(t.Context(), "one", "a")
-		err := l.Do(t.Context(), "two", func(context.Context) error { return errors.New("mine") })
+		err := l.Do(t.Context(), "two", func(context.Context) error { return errors.NewLanes("mine") })
 		if err == nil || err.Error() != "mine" {
 			t.Errorf("Do = %v, want what f returned", err)
 		}
@@ -98,7 +98,7 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 func TestCancelledWaiterLeavesTheOrderAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, Options{})
+		l := newLine(t, LaneOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		l.join(t.Context(), "k", "a")
 		l.join(t.Context(), "k", "b")
@@ -127,8 +127,8 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 		cause error
 		want  fault.Code
 	}{
-		{"plain cause", errors.New("shutting down"), fault.Cancelled},
-		{"cause with a code of its own", fault.New(fault.Unavailable, "node is leaving"), fault.Unavailable},
+		{"plain cause", errors.NewLanes("shutting down"), fault.Cancelled},
+		{"cause with a code of its own", fault.NewLanes(fault.Unavailable, "node is leaving"), fault.Unavailable},
 		{"deadline", context.DeadlineExceeded, fault.Timeout},
 	}
 	for _, tt := range tests {
@@ -136,7 +136,7 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(tt.cause)
-			err := New(Options{}).Do(ctx, "k", func(context.Context) error { t.Error("ran"); return nil })
+			err := NewLanes(LaneOptions{}).Do(ctx, "k", func(context.Context) error { t.Error("ran"); return nil })
 			if !errors.Is(err, tt.cause) || fault.CodeOf(err) != tt.want {
 				t.Errorf("Do = %v (%s), want cause %v with code %s", err, fault.CodeOf(err), tt.cause, tt.want)
 			}
@@ -146,11 +146,11 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 
 func TestDepth(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ depth, room int }{{-1, 0}, {0, DefaultDepth}, {2, 2}} {
+	for _, tt := range []struct{ depth, room int }{{-1, 0}, {0, DefaultLaneDepth}, {2, 2}} {
 		t.Run(fmt.Sprint(tt.depth), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := newLine(t, Options{Depth: tt.depth})
+				l := newLine(t, LaneOptions{Depth: tt.depth})
 				for i := range tt.room + 1 {
 					l.join(t.Context(), "k", fmt.Sprint(i))
 				}
@@ -171,7 +171,7 @@ func TestDepth(t *testing.T) {
 
 func TestPanicGivesTheLaneBack(t *testing.T) {
 	t.Parallel()
-	l := New(Options{})
+	l := NewLanes(LaneOptions{})
 	func() {
 		defer func() { _ = recover() }()
 		_ = l.Do(t.Context(), "k", func(context.Context) error { panic("boom") })
@@ -188,7 +188,7 @@ func TestPanicGivesTheLaneBack(t *testing.T) {
 func TestNothingExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, Options{})
+		l := newLine(t, LaneOptions{})
 		l.join(t.Context(), "k", "slow")
 		l.join(t.Context(), "k", "next")
 		time.Sleep(1000 * time.Hour)
@@ -205,7 +205,7 @@ func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
 	t.Parallel()
 	for range 50 { // each time the waiter takes either way by chance
 		synctest.Test(t, func(t *testing.T) {
-			l := New(Options{})
+			l := NewLanes(LaneOptions{})
 			if err := l.enter(t.Context(), "k"); err != nil {
 				t.Fatal(err)
 			}
@@ -230,7 +230,7 @@ func TestTurnThatComesTooLateIsHandedOn(t *testing.T) {
 // walks through the hand-over from all sides.
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	l := New(Options{Depth: 1000})
+	l := NewLanes(LaneOptions{Depth: 1000})
 	var running [2]atomic.Int32
 	var all sync.WaitGroup
 	for i := range 400 {

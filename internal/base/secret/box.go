@@ -1,5 +1,4 @@
-// Package seal encrypts what is kept in a database, under a key that is not in it.
-package seal
+package secret
 
 import (
 	"crypto/aes"
@@ -11,13 +10,12 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/secret"
 )
 
 // Box encrypts what is kept. What it is about is authenticated with it, so that
 // a row cannot be passed off as another upstream's or issuer's.
 type Box struct {
-	Key   func() (secret.Text, error)
+	Key   func() (Text, error)
 	Again string // how to come by the contents again when the key is lost: "log in again with …"
 }
 

@@ -1,7 +1,6 @@
-// Package secret holds strings that must not be seen: keys, tokens, passwords.
-// A Text hides itself from fmt, log/slog and every encoder, also when it sits
-// deep inside a struct that is printed; only Reveal gives it away, so a search
-// for Reveal finds all the places that can leak.
+// Package secret holds strings that must not be seen (keys, tokens, passwords),
+// finds them in the environment, in files and in the operating system's keyring,
+// and encrypts what is stored of them.
 package secret
 
 import (

@@ -1,4 +1,4 @@
-package shape
+package results
 
 import (
 	"encoding/json"

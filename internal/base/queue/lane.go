@@ -1,8 +1,4 @@
-// Package lane runs things one at a time per key, first come first served: the
-// chat turns of one user, the evaluations of one session. Nothing about a lane
-// expires: whoever has its turn keeps it until it returns, so two never run
-// side by side because one of them was slow. An idle key costs nothing.
-package lane
+package queue
 
 import (
 	"container/list"
@@ -12,13 +8,13 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// DefaultDepth is how many may wait in one lane.
-const DefaultDepth = 50
+// DefaultLaneDepth is how many may wait in one lane.
+const DefaultLaneDepth = 50
 
-// Options are the choices for a set of lanes. The zero value is ready to use.
-type Options struct {
+// LaneOptions are the choices for a set of lanes. The zero value is ready to use.
+type LaneOptions struct {
 	// Depth is how many may wait per key behind the one that runs. Zero means
-	// DefaultDepth; below zero nobody waits: a busy lane refuses.
+	// DefaultLaneDepth; below zero nobody waits: a busy lane refuses.
 	Depth int
 }
 
@@ -31,10 +27,10 @@ type Lanes struct {
 	busy map[string]*list.List // keys that have somebody running → waiters, each a chan struct{}
 }
 
-// New makes a set of lanes.
-func New(o Options) *Lanes {
+// NewLanes makes a set of lanes.
+func NewLanes(o LaneOptions) *Lanes {
 	if o.Depth == 0 {
-		o.Depth = DefaultDepth
+		o.Depth = DefaultLaneDepth
 	}
 	return &Lanes{depth: max(o.Depth, 0), busy: make(map[string]*list.List)}
 }

@@ -1,15 +1,12 @@
-// Package shape learns what values look like from seeing them: which types, which
-// fields, which of them always. Of the values themselves nothing is kept. Field
-// names are, unless they look like data; so a map from people to numbers is seen
-// as a map, without the people. A shape has a bounded size whatever it sees.
-package shape
+package results
 
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
+	"sync"
 
-	"github.com/luanette/luanette/internal/base/lazy"
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
@@ -51,8 +48,8 @@ type Field struct {
 	Shape *Shape `json:"s"`
 }
 
-// Of is the shape of one value.
-func Of(value json.RawMessage) *Shape {
+// ShapeOf is the shape of one value.
+func ShapeOf(value json.RawMessage) *Shape {
 	s := &Shape{}
 	s.Learn(value)
 	return s
@@ -201,8 +198,8 @@ func (s *Shape) merge(other *Shape, left *int) {
 }
 
 var (
-	fieldName = lazy.Regexp(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`)
-	dataName  = lazy.Regexp(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`)
+	fieldName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_$@][A-Za-z0-9_$ .:/-]{0,47}$`) })
+	dataName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`) })
 )
 
 // data tells whether a field's name looks like something that was looked up
@@ -212,7 +209,7 @@ func data(name string) bool {
 }
 
 // wordOnly are names that are hexadecimal by chance, such as "facade".
-var wordOnly = lazy.Regexp(`^[a-z]+$`)
+var wordOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]+$`) })
 
 // Same tells whether two shapes say the same of the values to come.
 func (s *Shape) Same(other *Shape) bool {

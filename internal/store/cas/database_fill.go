@@ -1,4 +1,4 @@
-package blobs
+package cas
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 
 // The tables, for who fills a database.
 const (
-	Set        = "blobs" // of migrations
-	TableBlobs = "blobs"
-	TableParts = "blob_parts"
+	MigrationSet = "blobs" // of migrations
+	TableBlobs   = "blobs"
+	TableParts   = "blob_parts"
 )
 
-// Fill puts a content of a known hash and size into a database that is being
+// FillDatabase puts a content of a known hash and size into a database that is being
 // filled.
-func Fill(ctx context.Context, f *db.Filling, hash string, size int64, r io.Reader) error {
+func FillDatabase(ctx context.Context, f *db.Filling, hash string, size int64, r io.Reader) error {
 	place, left := int64(0), size
 	err := f.Load(ctx, db.Table{Name: TableParts, Columns: []string{"hash", "place", "data"}}, func() ([]any, error) {
 		if left == 0 && place > 0 {

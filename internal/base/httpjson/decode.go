@@ -1,8 +1,4 @@
-// Package strict reads JSON whose shape is ours: the bodies of requests to our own
-// API. A field that nobody knows is a mistake there, most often a misspelt one, and
-// is said to be. What a standard defines is read with encoding/json, for there a
-// stranger's field is to be ignored.
-package strict
+package httpjson
 
 import (
 	"encoding/json"
