@@ -86,7 +86,7 @@ func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, LaneOptions{})
 		l.join(t.Context(), "one", "a")
-		err := l.Do(t.Context(), "two", func(context.Context) error { return errors.NewLanes("mine") })
+		err := l.Do(t.Context(), "two", func(context.Context) error { return errors.New("mine") })
 		if err == nil || err.Error() != "mine" {
 			t.Errorf("Do = %v, want what f returned", err)
 		}
@@ -127,8 +127,8 @@ func TestWaitEndsWithTheReason(t *testing.T) {
 		cause error
 		want  fault.Code
 	}{
-		{"plain cause", errors.NewLanes("shutting down"), fault.Cancelled},
-		{"cause with a code of its own", fault.NewLanes(fault.Unavailable, "node is leaving"), fault.Unavailable},
+		{"plain cause", errors.New("shutting down"), fault.Cancelled},
+		{"cause with a code of its own", fault.New(fault.Unavailable, "node is leaving"), fault.Unavailable},
 		{"deadline", context.DeadlineExceeded, fault.Timeout},
 	}
 	for _, tt := range tests {
