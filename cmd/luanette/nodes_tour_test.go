@@ -17,7 +17,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -169,18 +169,18 @@ func (o *tour) get(at *crewman, path string, read func(*http.Response)) {
 }
 
 // stream makes a call whose answer comes as events.
-func (o *tour) stream(v *visitor, body string) *wire.EventReader {
+func (o *tour) stream(v *visitor, body string) *sse.Reader {
 	o.Helper()
 	answer, err := v.post(o.Context(), body)
 	if err != nil {
 		o.Fatal(err)
 	}
 	o.Cleanup(func() { _ = answer.Body.Close() })
-	return wire.NewEventReader(answer.Body, 0)
+	return sse.NewReader(answer.Body, 0)
 }
 
 // heard reads events until one has a text.
-func (o *tour) heard(in *wire.EventReader, text string) string {
+func (o *tour) heard(in *sse.Reader, text string) string {
 	o.Helper()
 	for {
 		e, err := in.Next()
@@ -208,7 +208,7 @@ func (o *tour) tell(v *visitor, body string) {
 }
 
 // open reads a stream of a node in the background until the test is over.
-func (o *tour) open(at *crewman, path, session string) *wire.EventReader {
+func (o *tour) open(at *crewman, path, session string) *sse.Reader {
 	o.Helper()
 	ctx, cancel := context.WithCancel(o.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at.address+path, nil)
@@ -225,7 +225,7 @@ func (o *tour) open(at *crewman, path, session string) *wire.EventReader {
 		o.Fatal(err)
 	}
 	o.Cleanup(func() { cancel(); _ = answer.Body.Close() })
-	return wire.NewEventReader(answer.Body, 0)
+	return sse.NewReader(answer.Body, 0)
 }
 
 // store keeps a script and returns its hash.

@@ -18,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // visitor is a client of the protocol that has sessions. It stays with its node
@@ -137,7 +137,7 @@ func result(answer *http.Response) (json.RawMessage, error) {
 	}
 	var last []byte
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
-		for events := wire.NewEventReader(answer.Body, 0); ; {
+		for events := sse.NewReader(answer.Body, 0); ; {
 			e, err := events.Next()
 			if err != nil {
 				return nil, err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -81,7 +81,7 @@ func (w *onlooker) read(ctx context.Context, f *fleet, at *crewman) {
 	w.ended = map[string]int{}
 	w.moves++
 	w.mu.Unlock()
-	events := wire.NewEventReader(answer.Body, 0)
+	events := sse.NewReader(answer.Body, 0)
 	for {
 		e, err := events.Next()
 		if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
 // Chat is one person's conversation with the agent: of a house built for the
@@ -141,7 +141,7 @@ func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Ev
 		return agent.Reply{}, err
 	}
 	defer resp.Body.Close()
-	events := wire.NewEventReader(resp.Body, 0)
+	events := sse.NewReader(resp.Body, 0)
 	for {
 		event, err := events.Next()
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -81,7 +82,7 @@ func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 		t.Fatalf("%s: %v", answer.Status, err)
 	}
 	stream := ask(made.Token, http.MethodGet, a.url+"/mcp/sse", "")
-	events := wire.NewEventReader(stream.Body, 0)
+	events := sse.NewReader(stream.Body, 0)
 	first, err := events.Next()
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +94,7 @@ func TestPostsAreCarriedAsWhoPostedThem(t *testing.T) {
 	if answer := ask(boss, http.MethodPost, b.url+string(first.Data), list); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("another key: %s", answer.Status)
 	}
-	var said wire.Event
+	var said sse.Event
 	for _, body := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, list} {
 		if answer := ask(made.Token, http.MethodPost, b.url+string(first.Data), body); answer.StatusCode != http.StatusAccepted {
 			t.Errorf("%s: %s", body, answer.Status)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // Whoever watches hears of everything that happens: each of these is brought
@@ -100,14 +100,14 @@ func (c counter) call(name, args string) (answer object) {
 // listener reads a server's stream of events.
 type listener struct {
 	t      *testing.T
-	events *wire.EventReader
+	events *sse.Reader
 	last   map[string]object // by type
 }
 
 func listenTo(t *testing.T, url string) *listener {
 	t.Helper()
 	answer := httpjsontest.Open(t, http.MethodGet, url+"/api/v1/events?after=all", "")
-	return &listener{t, wire.NewEventReader(answer.Body, 0), map[string]object{}}
+	return &listener{t, sse.NewReader(answer.Body, 0), map[string]object{}}
 }
 
 // until reads on until there was an event of each of these types.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/event"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -26,14 +26,14 @@ type told struct {
 // reader reads the events of a node, those of other nodes among them.
 type reader struct {
 	t      *testing.T
-	events *wire.EventReader
+	events *sse.Reader
 	counts map[string]int // by node, type and what it is about
 }
 
 func readEvents(t *testing.T, url, query string) *reader {
 	t.Helper()
 	answer := httpjsontest.Open(t, http.MethodGet, url+"/api/v1/events"+query, "")
-	return &reader{t, wire.NewEventReader(answer.Body, 0), map[string]int{}}
+	return &reader{t, sse.NewReader(answer.Body, 0), map[string]int{}}
 }
 
 // until reads on to an event that suits, and returns it.
@@ -131,7 +131,7 @@ func waitFor(t *testing.T, h *House, types string) {
 // listener of a client's stream of notifications.
 type notes struct {
 	t      *testing.T
-	events *wire.EventReader
+	events *sse.Reader
 }
 
 // listChanges opens a session of the older era, and its stream.
@@ -147,7 +147,7 @@ func listChanges(t *testing.T, url string) notes {
 	if answer.StatusCode != http.StatusOK {
 		t.Fatal(answer.Status)
 	}
-	return notes{t, wire.NewEventReader(answer.Body, 0)}
+	return notes{t, sse.NewReader(answer.Body, 0)}
 }
 
 func (n notes) until(method string) {

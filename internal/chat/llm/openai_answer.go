@@ -10,7 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // openAIAnswer puts an answer together as its pieces arrive.
@@ -54,7 +54,7 @@ type openAIPiece struct {
 // readStream reads events until the answer is finished. Some endpoints end with
 // [DONE], some just end.
 func (a *openAIAnswer) readStream(body io.Reader) error {
-	events := wire.NewEventReader(body, 0)
+	events := sse.NewReader(body, 0)
 	for {
 		event, err := events.Next()
 		switch {
@@ -78,7 +78,7 @@ func (a *openAIAnswer) readStream(body io.Reader) error {
 
 // readWhole reads the answer of an endpoint that does not stream.
 func (a *openAIAnswer) readWhole(body io.Reader) error {
-	raw, err := io.ReadAll(io.LimitReader(body, wire.MaxMessage))
+	raw, err := io.ReadAll(io.LimitReader(body, sse.MaxEvent))
 	if err != nil {
 		return err
 	}

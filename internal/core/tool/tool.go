@@ -109,6 +109,9 @@ type Progress struct {
 	Message  string
 }
 
+// MethodElicit asks the person in front of the client.
+const MethodElicit = "elicitation/create"
+
 // Question is something a tool wants of its caller while it runs, in MCP's words:
 // "elicitation/create", "sampling/createMessage" or "roots/list".
 type Question struct {

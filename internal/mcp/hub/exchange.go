@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -121,24 +122,24 @@ const retryAfter = time.Second
 // prime writes an event without data, whose id a client can reconnect with
 // before it saw a message after number.
 func (w *eventWriter) prime(number uint64) {
-	w.buf = wire.AppendEvent(w.buf, wire.Event{ID: eventID(w.name, number), Retry: retryAfter})
+	w.buf = sse.Append(w.buf, sse.Event{ID: eventID(w.name, number), Retry: retryAfter})
 }
 
 func (w *eventWriter) batch(b batch) {
 	for i, m := range b.messages {
-		e := wire.Event{Name: "message", Data: m}
+		e := sse.Event{Name: "message", Data: m}
 		if w.name != "" {
 			e.ID = eventID(w.name, b.from+uint64(i))
 		}
-		w.buf = wire.AppendEvent(w.buf, e)
+		w.buf = sse.Append(w.buf, e)
 	}
 	if b.cut && !b.ended {
 		last := b.from + uint64(len(b.messages)) - 1
-		w.buf = wire.AppendEvent(w.buf, wire.Event{ID: eventID(w.name, last), Retry: b.retry})
+		w.buf = sse.Append(w.buf, sse.Event{ID: eventID(w.name, last), Retry: b.retry})
 	}
 }
 
-func (w *eventWriter) comment() { w.buf = wire.AppendComment(w.buf, "") }
+func (w *eventWriter) comment() { w.buf = sse.AppendComment(w.buf, "") }
 
 // flush writes what was gathered. Only while it writes there is a deadline: a
 // stream may be silent for as long as it likes.

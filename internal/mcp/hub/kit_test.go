@@ -19,6 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -266,18 +267,18 @@ func answer(t testing.TB, r *http.Response) wire.Message {
 }
 
 // events reads a response as a stream.
-func events(t testing.TB, r *http.Response) *wire.EventReader {
+func events(t testing.TB, r *http.Response) *sse.Reader {
 	t.Helper()
 	if kind := r.Header.Get("Content-Type"); kind != wire.ContentEvent {
 		body, _ := io.ReadAll(r.Body)
 		t.Fatalf("want a stream, got %s: %s", kind, body)
 	}
 	t.Cleanup(func() { r.Body.Close() })
-	return wire.NewEventReader(bufio.NewReader(r.Body), 0)
+	return sse.NewReader(bufio.NewReader(r.Body), 0)
 }
 
 // next reads the next message of a stream, past events without one.
-func next(t testing.TB, in *wire.EventReader) wire.Message {
+func next(t testing.TB, in *sse.Reader) wire.Message {
 	t.Helper()
 	for {
 		e, err := in.Next()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -122,7 +123,7 @@ func TestLegacySessionHearsOnItsStream(t *testing.T) {
 	cl.initialize(wire.NewestLegacy)
 	cl.post(t.Context(), `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://a"}}`).Body.Close()
 	c.tell(wire.NoteResourceUpdated, json.RawMessage(`{"uri":"test://a"}`)) // before anybody listens
-	open := func() *wire.EventReader {
+	open := func() *sse.Reader {
 		r, err := http.DefaultClient.Do(cl.request(t.Context(), http.MethodGet, ""))
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/mcp/wire"
@@ -179,7 +180,7 @@ func split(text string) (headers []string, body string) {
 
 func messagesOf(t *testing.T, stream []byte) (lines []string) {
 	t.Helper()
-	in := wire.NewEventReader(bytes.NewReader(stream), 0)
+	in := sse.NewReader(bytes.NewReader(stream), 0)
 	for {
 		e, err := in.Next()
 		if errors.Is(err, io.EOF) {

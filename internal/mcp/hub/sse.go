@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -31,7 +32,7 @@ func (h *Hub) serveSSE(w http.ResponseWriter, r *http.Request) {
 	s.readers.Add(1)
 	events := h.newEventWriter(w, "")
 	address := "/mcp/message?" + url.Values{"sessionId": {s.id}}.Encode()
-	events.buf = wire.AppendEvent(events.buf, wire.Event{Name: "endpoint", Data: []byte(address)})
+	events.buf = sse.Append(events.buf, sse.Event{Name: "endpoint", Data: []byte(address)})
 	h.pump(r.Context(), events, s.main, s.main.attach())
 }
 

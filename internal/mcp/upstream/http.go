@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -197,7 +198,7 @@ func (l *httpLink) answer(ctx context.Context, id wire.ID, r *response) (m wire.
 func (l *httpLink) streamed(ctx context.Context, id wire.ID, body io.ReadCloser) (wire.Message, io.ReadCloser, error) {
 	last := ""
 	for {
-		events := wire.NewEventReader(body, l.limit)
+		events := sse.NewReader(body, l.limit)
 		m, err := l.until(id, events)
 		if err == nil {
 			return m, body, nil
@@ -223,7 +224,7 @@ func (l *httpLink) streamed(ctx context.Context, id wire.ID, body io.ReadCloser)
 func unknown(err error) error { return errors.New(err.Error()) }
 
 // until hands on what is on the stream before the response to id.
-func (l *httpLink) until(id wire.ID, events *wire.EventReader) (wire.Message, error) {
+func (l *httpLink) until(id wire.ID, events *sse.Reader) (wire.Message, error) {
 	for {
 		e, err := events.Next()
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/backoff"
 	"github.com/luanette/luanette/internal/base/clock"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // listenTime is how long we wait for a stream of notifications to open before we
@@ -68,7 +68,7 @@ func (l *httpLink) listen(ctx context.Context, opened func()) {
 // hear takes what a stream says until it ends, and gives the id of its last event
 // and when the server wants to be called again, if it hung up and said so.
 func (l *httpLink) hear(body io.ReadCloser, last string) (id string, again time.Duration) {
-	events := wire.NewEventReader(body, l.limit)
+	events := sse.NewReader(body, l.limit)
 	_, err := l.until("", events)
 	body.Close()
 	if errors.Is(err, io.EOF) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/luanette/luanette/internal/base/sse"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
@@ -43,7 +44,7 @@ func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Link, er
 	return l, nil
 }
 
-func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader, io.ReadCloser, error) {
+func openSSE(ctx context.Context, client *client, limit int) (*sse.Reader, io.ReadCloser, error) {
 	r, err := client.do(ctx, &dispatch{method: http.MethodGet, to: client.url, accept: wire.ContentEvent})
 	if err != nil {
 		return nil, nil, err
@@ -53,11 +54,11 @@ func openSSE(ctx context.Context, client *client, limit int) (*wire.EventReader,
 		return nil, nil, r.fault(nil)
 	}
 	body := r.reader()
-	return wire.NewEventReader(body, limit), body, nil
+	return sse.NewReader(body, limit), body, nil
 }
 
 // address reads where to post, which must be at the server we were told of.
-func address(base *url.URL, events *wire.EventReader) (*url.URL, error) {
+func address(base *url.URL, events *sse.Reader) (*url.URL, error) {
 	first, err := events.Next()
 	if err != nil {
 		return nil, fmt.Errorf("wait for the endpoint: %w", err)
@@ -118,7 +119,7 @@ func (l *sseLink) Send(ctx context.Context, m wire.Message) error {
 	return nil
 }
 
-func (l *sseLink) read(events *wire.EventReader, body io.Closer) {
+func (l *sseLink) read(events *sse.Reader, body io.Closer) {
 	defer body.Close()
 	for {
 		e, err := events.Next()

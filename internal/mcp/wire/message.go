@@ -1,7 +1,6 @@
-// Package wire is MCP as bytes, shared by both faces of the hub: JSON-RPC
-// messages whose parameters and results stay raw, edits of raw objects that keep
-// everything they do not touch, server-sent events, header names and encodings,
-// and the revisions of the protocol. Nothing here connects or serves.
+// Package wire is MCP's message format, shared by server and client side: JSON-RPC
+// messages whose parameters and results stay raw, header names and encodings, and
+// the revisions of the protocol. Nothing here connects or serves.
 //
 // Raw parts are slices of the text they were parsed from: whoever parses gives
 // up the right to write to that text.
@@ -15,7 +14,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/sse"
 )
+
+// MaxMessage is the size up to which one message is read, unless another limit is
+// set.
+const MaxMessage = sse.MaxEvent
+
+// ErrTooLarge says that a message is larger than its reader accepts, whether it came
+// as a line, as a body or as an event.
+var ErrTooLarge = sse.ErrTooLarge
 
 // ID is a request's identifier as JSON text: a quoted string, a number, or
 // null. Empty means there is none. IDs that JSON calls equal strings compare

@@ -7,7 +7,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
@@ -26,7 +25,7 @@ func (a *attended) askCaller(ctx context.Context, pending host.Pending, paused *
 	if err != nil {
 		return false
 	}
-	answers, err := caller.Ask(ctx, []tool.Question{{Key: pending.ID, Method: wire.MethodElicit, Params: params}})
+	answers, err := caller.Ask(ctx, []tool.Question{{Key: pending.ID, Method: tool.MethodElicit, Params: params}})
 	if err != nil || len(answers) != 1 {
 		return false
 	}

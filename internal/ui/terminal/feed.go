@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // The messages that reach the model from the server.
@@ -88,7 +88,7 @@ func gather(ctx context.Context, body io.ReadCloser, after string, tell func(tea
 }
 
 func readAll(ctx context.Context, body io.Reader, after *string, into chan<- told) error {
-	for events := wire.NewEventReader(body, 0); ; {
+	for events := sse.NewReader(body, 0); ; {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			return fault.New(fault.Unavailable, "the server has ended the connection")
@@ -108,7 +108,7 @@ func readAll(ctx context.Context, body io.Reader, after *string, into chan<- tol
 }
 
 // read takes an event out of its envelope; what cannot be read is left out.
-func read(e wire.Event) (told, bool) {
+func read(e sse.Event) (told, bool) {
 	var t told
 	return t, json.Unmarshal(e.Data, &t) == nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // node is one of the servers that share a database, as /api/v1/nodes lists them.
@@ -70,7 +70,7 @@ func (s *server) ask(ctx context.Context, method, path string, into any) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, wire.MaxMessage))
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, sse.MaxEvent))
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "read the answer of %s", path)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/secret"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // revision is the one in which a call needs no session, so that a server may go
@@ -129,9 +129,9 @@ func (s *server) call(ctx context.Context, name string, args, into any) error {
 // message is the answer to the one request that was sent.
 func message(answer *http.Response) ([]byte, error) {
 	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
-		return io.ReadAll(io.LimitReader(answer.Body, wire.MaxMessage))
+		return io.ReadAll(io.LimitReader(answer.Body, sse.MaxEvent))
 	}
-	for events := wire.NewEventReader(answer.Body, 0); ; {
+	for events := sse.NewReader(answer.Body, 0); ; {
 		e, err := events.Next()
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
-	"github.com/luanette/luanette/internal/mcp/wire"
+	"github.com/luanette/luanette/internal/base/sse"
 )
 
 // Options say whom to watch, and where to show it.
@@ -98,7 +98,7 @@ func (s *server) look(ctx context.Context, now func() time.Time) (*board, error)
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	for events := wire.NewEventReader(body, 0); ; {
+	for events := sse.NewReader(body, 0); ; {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			break

@@ -1,4 +1,5 @@
-package wire
+// Package sse reads and writes server-sent events.
+package sse
 
 import (
 	"bufio"
@@ -10,11 +11,10 @@ import (
 	"time"
 )
 
-// MaxMessage is the size up to which we read one message, event or body unless
-// told otherwise: 16 MiB.
-const MaxMessage = 16 << 20
+// MaxEvent is the default limit of one event: 16 MiB.
+const MaxEvent = 16 << 20
 
-// ErrTooLarge says that a message passed the limit of its reader.
+// ErrTooLarge says that an event passed the limit of its reader.
 var ErrTooLarge = errors.New("message too large")
 
 // Event is one server-sent event.
@@ -25,8 +25,8 @@ type Event struct {
 	Data  []byte
 }
 
-// EventReader reads server-sent events.
-type EventReader struct {
+// Reader reads server-sent events.
+type Reader struct {
 	in      *bufio.Reader
 	max     int
 	lastID  string
@@ -35,25 +35,25 @@ type EventReader struct {
 	started bool
 }
 
-// NewEventReader reads events of up to max bytes; zero or less means MaxMessage.
-func NewEventReader(in io.Reader, max int) *EventReader {
+// NewReader reads events of up to max bytes; zero or less means MaxEvent.
+func NewReader(in io.Reader, max int) *Reader {
 	if max <= 0 {
-		max = MaxMessage
+		max = MaxEvent
 	}
-	return &EventReader{in: bufio.NewReaderSize(in, 4<<10), max: max}
+	return &Reader{in: bufio.NewReaderSize(in, 4<<10), max: max}
 }
 
 // LastID is the id to resume after.
-func (r *EventReader) LastID() string { return r.lastID }
+func (r *Reader) LastID() string { return r.lastID }
 
 // Retry is how long the server asked to wait before reconnecting; zero when it
 // did not.
-func (r *EventReader) Retry() time.Duration { return r.retry }
+func (r *Reader) Retry() time.Duration { return r.retry }
 
 // Next reads the next event that has data. Its Data belongs to the caller. At
 // the end of the stream it returns io.EOF, also when the stream ends inside an
 // event, which then is dropped as the standard demands. ErrTooLarge is final.
-func (r *EventReader) Next() (Event, error) {
+func (r *Reader) Next() (Event, error) {
 	var e Event
 	hasData := false
 	size := 0
@@ -104,7 +104,7 @@ func splitField(line []byte) (field, value []byte) {
 
 // line reads up to \n, \r or \r\n and returns it without its end. The slice is
 // good until the next call.
-func (r *EventReader) line(budget int) ([]byte, error) {
+func (r *Reader) line(budget int) ([]byte, error) {
 	var long []byte
 	for {
 		window, err := r.window()
@@ -137,7 +137,7 @@ func (r *EventReader) line(budget int) ([]byte, error) {
 
 // window is what is buffered, filled when it was empty, past a byte order mark
 // and past the second half of a \r\n.
-func (r *EventReader) window() ([]byte, error) {
+func (r *Reader) window() ([]byte, error) {
 	if !r.started {
 		r.started = true
 		if first, _ := r.in.Peek(1); string(first) == "\xef" {
@@ -161,7 +161,7 @@ func (r *EventReader) window() ([]byte, error) {
 }
 
 // skip passes over n bytes; should they not come, the next read says why.
-func (r *EventReader) skip(n int) { _, _ = r.in.Discard(n) }
+func (r *Reader) skip(n int) { _, _ = r.in.Discard(n) }
 
 func lineEnd(window []byte) int {
 	end := bytes.IndexByte(window, '\n')
@@ -174,9 +174,9 @@ func lineEnd(window []byte) int {
 	return end
 }
 
-// AppendEvent writes an event. Line ends inside Data become further data lines;
+// Append writes an event. Line ends inside Data become further data lines;
 // those inside Name and ID, which would forge fields, are dropped.
-func AppendEvent(dst []byte, e Event) []byte {
+func Append(dst []byte, e Event) []byte {
 	if e.Name != "" {
 		dst = appendField(dst, "event: ", e.Name)
 	}
