@@ -1,8 +1,8 @@
-// Command floors checks that the house stands as it was drawn: imports between
-// our packages point down only, rooms and doors do not import their neighbours,
-// and each third-party library is used by one package. It reads the real imports,
-// draws the map from them, and fails with the file, the arrow and the way to turn
-// it. Run it from the module's root: `go run ./tools/floors`.
+// Command floors checks the order of the packages: a group of internal/ imports only
+// the groups that its line in groups.go allows, and each third-party library is used
+// by one package. It reads the real imports, prints the map they make, and fails with
+// the file, the import and what to do instead. Run it from the module's root:
+// `go run ./tools/floors`.
 package main
 
 import (
@@ -21,21 +21,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "floors:", err)
 		os.Exit(2)
 	}
-	os.Exit(report(os.Stdout, packages, House()))
+	os.Exit(report(os.Stdout, packages))
 }
 
-// report draws the map and lists what is wrong; it returns the exit code.
-func report(w io.Writer, packages []Package, plan Plan) int {
-	fmt.Fprint(w, plan.Draw(packages))
-	problems := plan.Check(packages)
+// report prints the map and lists what is wrong; it returns the exit code.
+func report(w io.Writer, packages []Package) int {
+	fmt.Fprint(w, draw(packages))
+	problems := Check(packages)
 	for _, p := range problems {
 		fmt.Fprintf(w, "\n%s\n", p)
 	}
 	if len(problems) > 0 {
-		fmt.Fprintf(w, "\n%d arrow(s) point the wrong way\n", len(problems))
+		fmt.Fprintf(w, "\n%d import(s) are against the order\n", len(problems))
 		return 1
 	}
-	fmt.Fprintf(w, "\nall %d packages stand on their floors\n", len(packages))
+	fmt.Fprintf(w, "\nall %d packages keep the order\n", len(packages))
 	return 0
 }
 

@@ -1,0 +1,49 @@
+package main
+
+// Group is a folder of internal/ and the groups that its packages may import.
+// Packages of one group may import each other.
+type Group struct {
+	Name      string
+	MayImport string // names separated by spaces
+}
+
+// Groups is the order of the program, top first: a group imports only groups below
+// it. Each group's README.md repeats its line; a test compares the two.
+var Groups = []Group{
+	{"client", "server config ui builtin chat jobs access scripting music mcp zmq tools cluster store observe core base"},
+	{"server", "config ui builtin chat jobs access scripting music mcp zmq tools cluster store observe core base"},
+	{"config", "chat access scripting mcp tools store core base"},
+	{"ui", "builtin access music mcp cluster store observe core base"},
+	{"builtin", "jobs access scripting music tools store core base"},
+	{"chat", "store core base"},
+	{"jobs", "scripting store core base"},
+	{"access", "scripting tools store core base"},
+	{"scripting", "music store observe core base"},
+	{"music", "tools store core base"},
+	{"mcp", "zmq store observe core base"},
+	{"zmq", "core base"},
+	{"tools", "store observe core base"},
+	{"cluster", "store core base"},
+	{"store", "core base"},
+	{"observe", "core base"},
+	{"core", "base"},
+	{"base", ""},
+}
+
+// Top is the command: it may import every group.
+const Top = "cmd/luanette"
+
+// Independent packages import nothing of ours and may be imported by all.
+var Independent = []string{"lua", "examples/scripts"}
+
+// Development programs are no part of the program: they may import everything, and
+// nothing imports them.
+var Development = []string{"tools", "test", "bench"}
+
+// Everywhere are third-party packages that several of ours may import: OpenTelemetry's
+// interfaces, whose implementations stay in one package.
+var Everywhere = []string{
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+	"go.opentelemetry.io/otel/trace", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/propagation",
+	"go.opentelemetry.io/otel/trace/noop", "go.opentelemetry.io/otel/metric/noop",
+}
