@@ -1,5 +1,5 @@
-# The house's commands. `make` alone lists them. Whatever a target needs beyond
-# Go, Node and make, it installs itself.
+# `make` alone lists the targets. Each installs what it needs beyond Go, Node and
+# make.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export CGO_ENABLED ?= 0
@@ -9,9 +9,9 @@ CACHE    := $(CURDIR)/.cache
 BIN      := $(CURDIR)/bin/luanette
 LINT_VERSION := $(shell sed -n '1s/^\# *//p' .golangci.yml)
 LINT     := $(CACHE)/golangci-lint-$(LINT_VERSION)
-SOURCES  := $(shell find cmd internal lua -path internal/ui/web -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
+SOURCES  := $(shell find cmd internal lua -name node_modules -prune -o -path internal/ui/web/dist -prune -o -name '*.go' -o -name '*.md' -path '*internal*' -o -name '*.sql' -o -name '*.js' -path '*internal*' -o -name '*.lua' -path '*internal*' 2>/dev/null) go.mod
 
-# Real MCP servers and judges that tests talk to, pinned in test/neighbours.
+# Real MCP servers that tests talk to, pinned in test/neighbours.
 NEIGHBOURS := $(CURDIR)/test/neighbours/node_modules
 export LUANETTE_TEST_NEIGHBOURS = $(NEIGHBOURS)
 
@@ -33,13 +33,13 @@ web: $(WEB)/dist/index.html ## Build the web page that the server shows
 
 $(WEB)/dist/index.html: $(shell find $(WEB)/src $(WEB)/public $(WEB)/*.json $(WEB)/*.ts $(WEB)/index.html -type f 2>/dev/null)
 	cd $(WEB) && npm install --no-save --no-audit --no-fund --ignore-scripts && npm run build
-	rm -f $(BIN) # which holds the page before this one
+	rm -f $(BIN) # it embeds the page
 
 $(BIN): $(SOURCES) $(wildcard $(WEB)/dist/index.html)
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $@ ./cmd/luanette
 
-# The tests of a package take two minutes; on a machine that has other things to do
-# they take longer than the ten that Go allows.
+# The slowest package takes two minutes; on a busy machine that can exceed Go's
+# limit of ten.
 LONG := 40m
 
 .PHONY: test
@@ -48,7 +48,7 @@ test: neighbours system ## Install what tests need and run all of them
 	$(MAKE) browser
 
 .PHONY: browser
-browser: web build ## The web page in a real browser; pictures of it in .cache/web/screenshots
+browser: web build ## Test the web page in a real browser; screenshots in .cache/web/screenshots
 	@if command -v chromium >/dev/null; then cd test/web && \
 	  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --no-save --no-audit --no-fund --ignore-scripts && \
 	  LUANETTE=$(BIN) CHROMIUM=$$(command -v chromium) npx playwright test; \
@@ -58,7 +58,7 @@ browser: web build ## The web page in a real browser; pictures of it in .cache/w
 check: lint floors test race ## Everything that must hold before a change lands
 
 .PHONY: lint
-lint: $(LINT) ## Formatting, vet, staticcheck, the rules of .golangci.yml, and the measures of functions
+lint: $(LINT) ## Formatting, vet, the rules of .golangci.yml, and the size of functions
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	$(LINT) run ./...
@@ -71,26 +71,26 @@ $(LINT): .golangci.yml
 
 VULN_VERSION := v1.8.0
 .PHONY: vuln
-vuln: ## Known vulnerabilities in what we use, from VULNDB=URL if given; says so where the database is out of reach
+vuln: ## Known vulnerabilities in dependencies, from VULNDB=URL if given; reports when the database is unreachable
 	@mkdir -p $(CACHE); GOBIN=$(CACHE)/vuln go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
 	@$(CACHE)/vuln/govulncheck $(if $(VULNDB),-db $(VULNDB)) ./... > $(CACHE)/vuln.log 2>&1; status=$$?; cat $(CACHE)/vuln.log; \
 	if [ $$status -eq 0 ] || [ $$status -eq 3 ] || [ -n "$$CI" ]; then exit $$status; fi; \
 	if grep -q 'vuln.go.dev\|fetching vulnerabilities' $(CACHE)/vuln.log; then echo "not checked: the vulnerability database cannot be reached from here; CI does it"; exit 0; fi; exit $$status
 
 .PHONY: licences
-licences: ## Licences of everything we ship; writes docs/licences.md, fails on what is not allowed
+licences: ## Licences of all dependencies; writes docs/licences.md, fails on one that is not allowed
 	go run ./tools/licences
 
 .PHONY: floors
-floors: ## Draw the floors from the real imports; fail when an arrow points up
+floors: ## Print the map of the packages; fail when an import is against the order of the groups
 	@go run ./tools/floors
 
-# The race detector needs cgo; the packages where goroutines meet.
+# Packages with concurrency of their own. The race detector needs cgo.
 RACED := ./internal/wicket ./internal/sock ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit \
   ./internal/fair ./internal/errand ./internal/wanted ./internal/approval ./internal/keyring ./internal/trust ./internal/policy ./internal/gate ./internal/bearer ./internal/visitor \
   ./internal/telemetry/... ./internal/agent/talk ./internal/results ./internal/durable ./internal/blobs ./internal/cas
 .PHONY: race
-race: neighbours ## The race detector, where goroutines meet
+race: neighbours ## Run the race detector on packages with concurrency
 	CGO_ENABLED=1 go test -race -short -timeout $(LONG) $(RACED)
 
 .PHONY: neighbours
@@ -101,9 +101,9 @@ $(NEIGHBOURS)/.installed: test/neighbours/package.json test/neighbours/package-l
 	touch $@
 
 .PHONY: conformance
-conformance: ## The official MCP suite against us and through us; writes docs/conformance.md
+conformance: ## The official MCP suite against the hub and through it; writes docs/conformance.md
 	go run ./test/conformance
-	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -timeout $(LONG) -run Conformance ./internal/upstream
+	LUANETTE_TEST_CONFORMANCE=$(CACHE)/conformance/node_modules go test -count=1 -timeout $(LONG) -run Conformance ./internal/mcp/upstream
 
 .PHONY: test-lua-suite
 test-lua-suite: ## The official Lua 5.4 suite: make test-lua-suite LUA_TESTES=DIR
@@ -111,7 +111,7 @@ test-lua-suite: ## The official Lua 5.4 suite: make test-lua-suite LUA_TESTES=DI
 	LUA_TESTES=$(LUA_TESTES) go test -count=1 -run TestSuite ./lua
 
 .PHONY: bench-lua
-bench-lua: ## Our Lua beside lua5.4 and gopher-lua, in one run
+bench-lua: ## Our Lua compared with lua5.4 and gopher-lua, in one run
 	@command -v lua5.4 >/dev/null || { echo "install lua5.4 first (Debian: apt-get install lua5.4)"; exit 2; }
 	cd bench/lua && go run .
 
@@ -119,22 +119,22 @@ bench-lua: ## Our Lua beside lua5.4 and gopher-lua, in one run
 test262: ## A sample of the ECMAScript suite: make test262 TEST262=DIR
 	@test -d "$(TEST262)/harness" || { echo "TEST262 must name a checkout of github.com/tc39/test262"; exit 2; }
 	@mkdir -p $(CACHE)
-	@TEST262=$(abspath $(TEST262)) go test -count=1 -v -timeout 30m -run TestConformance ./internal/js > $(CACHE)/test262.log 2>&1; \
+	@TEST262=$(abspath $(TEST262)) go test -count=1 -v -timeout 30m -run TestConformance ./internal/scripting/js > $(CACHE)/test262.log 2>&1; \
 	status=$$?; grep -e ' pass: ' -e ' want ' -e 'broke the engine' $(CACHE)/test262.log; echo "all of it: $(CACHE)/test262.log"; exit $$status
 
 .PHONY: bench-js
-bench-js: ## Our JavaScript beside goja, in one run
+bench-js: ## Our JavaScript compared with goja, in one run
 	cd bench/js && go run .
 
 .PHONY: bench
 bench: ## All benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-# Programs that tests compare us with. Where they cannot be installed those
-# comparisons are skipped, and say so.
+# Programs that tests compare with. Where they cannot be installed, those tests are
+# skipped with a message.
 SYSTEM := postgresql systemd chromium lua5.4 abcmidi python3-zmq python3-msgpack timgm6mb-soundfont dbus gnome-keyring libsecret-tools
 .PHONY: system
-system: ## Install the Debian packages that tests compare us with, where that is possible
+system: ## Install the Debian packages that tests need, where possible
 	@missing=; for p in $(SYSTEM); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq $$missing >/dev/null; \
@@ -145,46 +145,46 @@ bench-script: ## What a run and a tool call of a script cost
 	go run ./bench/script
 
 .PHONY: bench-chat
-bench-chat: ## How soon a model's first word is with the client, and with the agent, and what a turn costs
-	go test ./internal/app -run xxx -bench FirstWord -benchtime 500x
-	go test ./internal/agent -run xxx -bench FirstToken -benchtime 500x
+bench-chat: ## Time to the first token at the client and in the agent, and the cost of a turn
+	go test ./internal/server -run xxx -bench FirstWord -benchtime 500x
+	go test ./internal/chat/agent -run xxx -bench FirstToken -benchtime 500x
 
 .PHONY: bench-search
-bench-search: ## How well and how fast tools are found, over two sets of questions
+bench-search: ## Quality and speed of tool search, over two sets of questions
 	go run ./bench/search
 
 .PHONY: bench-job
-bench-job: ## Durable jobs per second and the journal's share of an effect, beside DBOS alone
+bench-job: ## Durable jobs per second and the journal's share of an effect, compared with DBOS alone
 	go run ./bench/job
 
 .PHONY: bench-hub
-bench-hub: ## What the hub adds to a call, side by side with a direct one
+bench-hub: ## CPU and latency of a call through the hub, compared with a reverse proxy and a direct call
 	go run ./bench/hub
 
 .PHONY: bench-load
-bench-load: ## What one, two and three nodes on one Postgres carry, and what guards add to a call
+bench-load: ## Throughput of one, two and three nodes on one Postgres, and the cost of checks per call
 	go run ./bench/load
 
 .PHONY: bench-scale
-bench-scale: ## How far nodes and one Postgres go, and what is past it: a simulation fed by bench-load
+bench-scale: ## Simulates how far nodes on one Postgres scale, from the numbers of bench-load
 	go run ./bench/scale
 
 .PHONY: bench-zmq
-bench-zmq: ## Calls over ZeroMQ beside the same over HTTP, as ratios
+bench-zmq: ## Calls over ZeroMQ compared with HTTP, as ratios
 	go run ./bench/zmq
 
 .PHONY: crash
 KILLS ?= 200
-crash: ## Kill the server KILLS times (default 200) while jobs run, and see that nothing is lost
+crash: ## Kill the server KILLS times (default 200) while jobs run, and check that nothing is lost
 	LUANETTE_TEST_KILLS=$(KILLS) go test -count=1 -v -timeout 60m -run 'TestServerKilled' ./cmd/luanette
 
 .PHONY: storm
-storm: ## 200 people say 20 messages each while the server is killed, and each is answered once, in order
+storm: ## 200 users send 20 messages each while the server is killed; each is answered once, in order
 	LUANETTE_TEST_PEOPLE=200 LUANETTE_TEST_MESSAGES=20 go test -count=1 -v -timeout 20m -run TestStormOfMessages ./cmd/luanette
 
 .PHONY: nodes
 SECONDS ?= 180
-nodes: neighbours system ## Three nodes on one Postgres, killed at random for SECONDS (default 180) while they work, frozen, restarted in turn, and toured
+nodes: neighbours system ## Three nodes on one Postgres under load: killed at random for SECONDS (default 180), frozen, restarted one by one
 	LUANETTE_TEST_NODES=$(SECONDS) go test -count=1 -v -timeout 30m -run 'TestNodesKilledAtRandom|TestFrozenNode|TestRollingRestart|TestTourOfTwoNodes' ./cmd/luanette
 
 .PHONY: cover
@@ -201,7 +201,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 20s)
 	  done; done
 
 .PHONY: golden
-golden: ## Rewrite golden files and generated docs from what the program says now
+golden: ## Rewrite golden files and generated docs from the current output
 	UPDATE=1 go test ./...
 
 .PHONY: hooks
