@@ -38,7 +38,7 @@ func TestAttackSSRF(t *testing.T) {
 // TestAttackRedirect has an allowed server send us elsewhere.
 func TestAttackRedirect(t *testing.T) {
 	t.Parallel()
-	inside := newNeighbour(t)
+	inside := newToolServer(t)
 	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		trap := newRedirect(t, inside.URL+"/mcp", status)
 		h, _ := serve(t, "", nil)
@@ -82,7 +82,7 @@ func TestAttackCommand(t *testing.T) {
 // TestAttackTokenPassthrough looks for a client's credentials at the server behind.
 func TestAttackTokenPassthrough(t *testing.T) {
 	t.Parallel()
-	n := newNeighbour(t)
+	n := newToolServer(t)
 	h, _ := serve(t, "[upstreams.n]\nurl = \""+n.URL+"/mcp\"\nexpose = \"all\"\n", server.Environment{"ENGINE_API_KEY": "clients-own-token"})
 	mine := map[string]string{
 		"Authorization": "Bearer clients-own-token", "Cookie": "session=clients-own-cookie", "X-Api-Key": "clients-own-header", "Proxy-Authorization": "Basic clients-own-proxy",
@@ -121,7 +121,7 @@ keys.bob = { env = "BOB", scopes = ["mcp"] }
 // TestAttackFileByReference has a model refer to a file in a header.
 func TestAttackFileByReference(t *testing.T) {
 	t.Parallel()
-	n := newNeighbour(t)
+	n := newToolServer(t)
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("s3cret-of-the-owner"), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 // events is what the stream of events tells those who come late: all that is
 // remembered. It never ends, so it is read until it falls silent.
-func events(h *house, headers map[string]string) string {
+func events(h *program, headers map[string]string) string {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, h.url+"/api/v1/events?since=0", nil)

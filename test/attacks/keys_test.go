@@ -75,7 +75,7 @@ func (c *careless) seen() (called []string, tasks int) {
 }
 
 // raw asks the endpoint of one server with params as they are written.
-func (h *house) raw(key, method, name, params string) string {
+func (h *program) raw(key, method, name, params string) string {
 	h.t.Helper()
 	_, text := h.ask(http.MethodPost, "/mcp/probe", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+params+
 		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}`,
@@ -84,7 +84,7 @@ func (h *house) raw(key, method, name, params string) string {
 }
 
 // ajar is a program before a careless server, with a policy and keys of several sizes.
-func ajar(t *testing.T) (*house, *careless) {
+func ajar(t *testing.T) (*program, *careless) {
 	c := newCareless(t)
 	h, _ := serve(t, `
 [upstreams.probe]
@@ -209,7 +209,7 @@ func TestAttackPublishedOver(t *testing.T) {
 func TestAttackLooksAround(t *testing.T) {
 	t.Parallel()
 	h, _ := ajar(t)
-	status, kept := h.ask(http.MethodPost, "/cas", "a secret of the house", bearing("plain-token"))
+	status, kept := h.ask(http.MethodPost, "/cas", "a secret of the server", bearing("plain-token"))
 	if status != http.StatusCreated {
 		t.Fatalf("%d %s", status, kept)
 	}

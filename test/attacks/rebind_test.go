@@ -32,37 +32,37 @@ func TestAttackDNSRebinding(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
 		config string // with %[1]s for the name and port
-		use    func(h *house, at string) (told string)
+		use    func(h *program, at string) (told string)
 		tells  string // where it is refused
 	}{
-		"mcp_connect": {`mcp.allowed_hosts = ["*"]`, func(h *house, at string) string {
+		"mcp_connect": {`mcp.allowed_hosts = ["*"]`, func(h *program, at string) string {
 			return h.call("mcp_connect", map[string]any{"namespace": "n", "url": "https://" + at + "/mcp", "wait_ms": 0}, owner)
 		}, "private network"},
-		"legacy events": {`mcp.allowed_hosts = ["*"]`, func(h *house, at string) string {
+		"legacy events": {`mcp.allowed_hosts = ["*"]`, func(h *program, at string) string {
 			return h.call("mcp_connect", map[string]any{"namespace": "n", "url": "https://" + at + "/sse", "transport": "sse", "wait_ms": 0}, owner)
 		}, "private network"},
-		"a script's tool": {`mcp.allowed_hosts = ["*"]`, func(h *house, at string) string {
+		"a script's tool": {`mcp.allowed_hosts = ["*"]`, func(h *program, at string) string {
 			return h.call("lua_eval", map[string]any{"code": fmt.Sprintf(`return tools.mcp_add("n", %q)`, "https://"+at+"/mcp")}, owner)
 		}, "private network"},
-		"servers of a chat": {"", func(h *house, at string) string {
+		"servers of a chat": {"", func(h *program, at string) string {
 			h.ask(http.MethodPost, "/api/v1/admin/orgs/o/mcp-servers", `{"id":"x","name":"x","url":"http://`+at+`/mcp","enabled":true}`, owner)
 			_, told := h.ask(http.MethodGet, "/api/v1/admin/orgs/o/mcp-servers?discover=true", "", owner)
 			return told
 		}, "private network"},
-		"webhooks": {"chat.base_url = \"http://127.0.0.1:1\"\nchat.provider = \"openai\"\nchat.model = \"m\"", func(h *house, at string) string {
+		"webhooks": {"chat.base_url = \"http://127.0.0.1:1\"\nchat.provider = \"openai\"\nchat.model = \"m\"", func(h *program, at string) string {
 			_, told := h.ask(http.MethodPost, "/api/v1/chat/callback", `{"client_id":"o","user_id":"u","message":"hello","progress_callback_url":"http://`+at+`/hook"}`, owner)
 			return told
 		}, "private network"},
-		"keys of an issuer": {"[issuers.x]\nissuer = \"https://%[1]s\"\njwks = \"https://%[1]s/keys\"\naudience = \"a\"", func(h *house, at string) string {
+		"keys of an issuer": {"[issuers.x]\nissuer = \"https://%[1]s\"\njwks = \"https://%[1]s/keys\"\naudience = \"a\"", func(h *program, at string) string {
 			part := base64.RawURLEncoding.EncodeToString
 			token := part([]byte(`{"alg":"RS256","kid":"1"}`)) + "." + part(fmt.Appendf(nil, `{"iss":"https://%s","aud":"a","exp":%d}`, at, time.Now().Add(time.Hour).Unix())) + "." + part([]byte("signed"))
 			_, told := h.ask(http.MethodGet, "/api/v1/me", "", map[string]string{"Authorization": "Bearer " + token})
 			return told
 		}, "private network"},
-		"the http module": {`scripts.http_hosts = ["*.rebind.example"]`, func(h *house, at string) string {
+		"the http module": {`scripts.http_hosts = ["*.rebind.example"]`, func(h *program, at string) string {
 			return h.call("lua_eval", map[string]any{"code": fmt.Sprintf(`return http.get(%q)`, "http://"+at)}, owner)
 		}, "not a public address"},
-		"the http module, in JavaScript": {`scripts.http_hosts = ["*"]`, func(h *house, at string) string {
+		"the http module, in JavaScript": {`scripts.http_hosts = ["*"]`, func(h *program, at string) string {
 			return h.call("execute_code", map[string]any{"code": fmt.Sprintf(`return await http.get(%q)`, "http://"+at)}, owner)
 		}, "not a public address"},
 	}

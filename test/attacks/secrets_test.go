@@ -59,8 +59,8 @@ func reachNoSink(t *testing.T, database string) {
 }
 
 // serveSecrets starts the program with secrets wherever one can be given.
-func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *house, end func()) {
-	n := newNeighbour(t)
+func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *program, end func()) {
+	n := newToolServer(t)
 	login := oauthtest.New(t, http.NotFoundHandler())
 	login.Secret = planted("client-secret")
 	file := filepath.Join(t.TempDir(), "token")
@@ -111,7 +111,7 @@ oauth = { grant = "credentials", client_id = "robot", client_secret = "${env:CLI
 var keyholder = map[string]string{"Authorization": "Bearer " + planted("api-key")}
 
 // use goes through the program, and returns all that it said.
-func use(h *house) string {
+func use(h *program) string {
 	var told strings.Builder
 	say := func(text string) { told.WriteString(text + "\n") }
 	call := func(tool string, args map[string]any) string {

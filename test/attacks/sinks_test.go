@@ -113,7 +113,7 @@ func files(t *testing.T, folder string) string {
 
 // unpackedBackup makes a backup, and is all that it holds: as it was packed, and the
 // tables of the database in it.
-func unpackedBackup(t *testing.T, h *house, database string) string {
+func unpackedBackup(t *testing.T, h *program, database string) string {
 	t.Helper()
 	loaded, err := server.Load(server.Sources{Flags: map[string]string{"data": h.data, "database": database}})
 	if err != nil {

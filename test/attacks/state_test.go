@@ -42,7 +42,7 @@ func newAsker(t *testing.T) (url string, told func() int) {
 }
 
 // round calls the tool that asks, with what goes beside its arguments.
-func (h *house) round(who map[string]string, why, more string) string {
+func (h *program) round(who map[string]string, why, more string) string {
 	h.t.Helper()
 	headers := map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "asker__ask"}
 	for name, value := range who {

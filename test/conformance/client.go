@@ -26,7 +26,7 @@ var unsupported = []string{
 }
 
 // judgeClient runs every scenario for clients against the client that the tests
-// of internal/mcp/upstream can be: the connection manager and logins as the house
+// of internal/mcp/upstream can be: the connection manager and logins as the server
 // assembles them, with a person who agrees to every login.
 func (s suite) judgeClient(ctx context.Context) ([]clientScore, error) {
 	folder, err := os.MkdirTemp("", "conformance-client")
@@ -35,7 +35,7 @@ func (s suite) judgeClient(ctx context.Context) ([]clientScore, error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	binary := filepath.Join(folder, "client")
-	if text, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./internal/upstream").CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./internal/mcp/upstream").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the client: %w\n%s", err, text)
 	}
 	scenarios, err := s.clientScenarios(ctx)

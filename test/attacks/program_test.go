@@ -25,8 +25,8 @@ import (
 	"github.com/luanette/luanette/internal/server"
 )
 
-// house is the whole program, serving.
-type house struct {
+// program is the whole program, serving.
+type program struct {
 	t    *testing.T
 	url  string
 	data string
@@ -90,14 +90,14 @@ func TestMain(m *testing.M) {
 }
 
 // serve starts the program with a configuration. What it returns ends it early.
-func serve(t *testing.T, config string, env server.Environment) (h *house, end func()) {
+func serve(t *testing.T, config string, env server.Environment) (h *program, end func()) {
 	t.Helper()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "luanette.toml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h = &house{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
+	h = &program{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
 	loaded, err := server.Load(server.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache(), "scripts.code_timeout": "1m"}})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func serve(t *testing.T, config string, env server.Environment) (h *house, end f
 }
 
 // ask makes a request and returns status and body.
-func (h *house) ask(method, path, body string, headers map[string]string) (int, string) {
+func (h *program) ask(method, path, body string, headers map[string]string) (int, string) {
 	h.t.Helper()
 	all := []string{"Accept", "application/json, text/event-stream"}
 	for name, value := range headers {
@@ -136,7 +136,7 @@ func (h *house) ask(method, path, body string, headers map[string]string) (int, 
 }
 
 // call calls one of our tools as a client does, and returns all it answers.
-func (h *house) call(tool string, args any, headers map[string]string) string {
+func (h *program) call(tool string, args any, headers map[string]string) string {
 	h.t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -152,13 +152,13 @@ func (h *house) call(tool string, args any, headers map[string]string) string {
 }
 
 // await calls a tool until its answer holds a text.
-func (h *house) await(tool string, args any, want string) string {
+func (h *program) await(tool string, args any, want string) string {
 	h.t.Helper()
 	return h.awaitAs(nil, tool, args, want)
 }
 
 // awaitAs does so with headers of its own.
-func (h *house) awaitAs(headers map[string]string, tool string, args any, want string) string {
+func (h *program) awaitAs(headers map[string]string, tool string, args any, want string) string {
 	h.t.Helper()
 	var text string
 	clocktest.Await(h.t, func() bool {
@@ -168,22 +168,22 @@ func (h *house) awaitAs(headers map[string]string, tool string, args any, want s
 	return text
 }
 
-// neighbour is a tool server that notes what it is sent.
-type neighbour struct {
+// toolServer is an MCP server that records the headers it receives.
+type toolServer struct {
 	*httptest.Server
 	mu   sync.Mutex
 	seen []http.Header
 }
 
-func newNeighbour(t *testing.T) *neighbour {
-	tools := mcp.NewServer(&mcp.Implementation{Name: "neighbour", Version: "1"}, nil)
+func newToolServer(t *testing.T) *toolServer {
+	tools := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	type said struct {
 		Text string `json:"text"`
 	}
 	mcp.AddTool(tools, &mcp.Tool{Name: "echo"}, func(_ context.Context, _ *mcp.CallToolRequest, in said) (*mcp.CallToolResult, said, error) {
 		return nil, in, nil
 	})
-	n := &neighbour{}
+	n := &toolServer{}
 	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true})
 	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
@@ -196,7 +196,7 @@ func newNeighbour(t *testing.T) *neighbour {
 }
 
 // headers is all it was sent, as text.
-func (n *neighbour) headers() string {
+func (n *toolServer) headers() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var all bytes.Buffer
