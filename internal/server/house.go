@@ -69,10 +69,10 @@ type House struct {
 	log       *slog.Logger
 	store     *db.DB
 	ring      *apikey.Ring
-	gate      *httpauth.Gate
+	gate      *httpauth.Authenticator
 	tokens    *jwt.Server // of the configured issuers; nil: there are none
 	book      *guestbook.Book
-	visits    hub.Visits         // nil where no other node goes on with sessions
+	visits    hub.SessionStore         // nil where no other node goes on with sessions
 	errands   *remotecall.Office // nil likewise
 	tolls     tolls
 	calls     tachometer
@@ -294,14 +294,14 @@ func (h *House) hangDoors() {
 	exposed := h.catalog.Exposed()
 	h.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: h.options.Version,
-		Guide:     h.menu.Instructions,
+		InstructionsFunc:     h.menu.Instructions,
 		Tools:     h.menu,
 		Resources: h.resources(),
 		Prompts:   builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
 		Completer: h.completions(),
 		Tasks:     h.tasks(),
 		Upstreams: h.upstreams,
-		Visits:    h.visits,
+		SessionStore:    h.visits,
 		Nodes:     h.couriers(),
 		Changes:   changes(exposed, h.bus),
 		Principal: caller,

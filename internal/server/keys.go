@@ -38,7 +38,7 @@ func (h *House) openKeys(ctx context.Context) error {
 	if h.ring, err = apikey.Open(ctx, h.store, apikey.Options{Fixed: fixed, Bus: h.bus, Log: h.log, Did: h.didKey, Fresh: h.keysFresh()}); err != nil {
 		return err
 	}
-	o := httpauth.Options{Ring: h.ring, Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log, Did: h.loggedIn}
+	o := httpauth.Options{Ring: h.ring, Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log, OnLogin: h.loggedIn}
 	h.trustIssuers(&o)
 	h.gate = httpauth.New(o)
 	return nil
@@ -108,7 +108,7 @@ func (h *House) standing() func(context.Context, principal.Principal) (principal
 
 // checkDoors refuses to listen where others can reach us while no key is needed.
 func (h *House) checkDoors(ctx context.Context, address string) error {
-	shut, err := h.gate.Shut(ctx)
+	shut, err := h.gate.KeyRequired(ctx)
 	if err != nil || shut {
 		return err
 	}

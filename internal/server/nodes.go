@@ -75,13 +75,13 @@ func (h *House) couriers() hub.Nodes {
 // visits is the book of clients' sessions as the hub sees it.
 type visits struct{ *guestbook.Book }
 
-func (v visits) Keep(ctx context.Context, id string, one hub.Visit) error {
-	return v.Book.Keep(ctx, id, guestbook.Visit{Place: one.Place, Who: one.Who, Version: one.Version, Caps: one.Caps, Level: one.Level})
+func (v visits) Save(ctx context.Context, id string, one hub.SessionState) error {
+	return v.Book.Save(ctx, id, guestbook.Visit{Place: one.Namespace, Who: one.Owner, Version: one.Version, Caps: one.Caps, Level: one.Level})
 }
 
-func (v visits) Find(ctx context.Context, id string) (hub.Visit, bool, error) {
+func (v visits) Find(ctx context.Context, id string) (hub.SessionState, bool, error) {
 	one, ok, err := v.Book.Find(ctx, id)
-	return hub.Visit{Place: one.Place, Who: one.Who, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
+	return hub.SessionState{Namespace: one.Place, Owner: one.Who, Version: one.Version, Caps: one.Caps, Level: one.Level}, ok, err
 }
 
 // nodeID is this house among those that share the database; "" when it is alone.
@@ -122,7 +122,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 			}
 		})
 		h.work.Go(func() { h.book.Tidy(ctx) })
-		h.work.Go(func() { h.errands.Serve(ctx, h.hub.Take) })
+		h.work.Go(func() { h.errands.Serve(ctx, h.hub.HandleRemote) })
 		h.node.Watches(h.hud.Watched)
 		h.heard.begun = make(chan struct{})
 		h.work.Go(func() { h.relayEvents(ctx) })

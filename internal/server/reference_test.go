@@ -51,7 +51,7 @@ func TestDatabaseByReference(t *testing.T) {
 				t.Fatal(made, err)
 			}
 			shut := func() bool {
-				shut, err := house.gate.Shut(context.WithoutCancel(t.Context()))
+				shut, err := house.gate.KeyRequired(context.WithoutCancel(t.Context()))
 				return err == nil && shut
 			}
 			clocktest.Await(t, shut)

@@ -105,7 +105,7 @@ func (h *House) greet(ctx context.Context, addr net.Addr, backend string) {
 
 // keysNeeded tells people whether the doors are shut.
 func (h *House) keysNeeded(ctx context.Context) string {
-	if shut, err := h.gate.Shut(ctx); err == nil && !shut {
+	if shut, err := h.gate.KeyRequired(ctx); err == nil && !shut {
 		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"
 	}
 	return "needed; `luanette key list` shows them"

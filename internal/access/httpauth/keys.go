@@ -53,13 +53,13 @@ func (n NewKey) Key(now time.Time) (apikey.Key, error) {
 		k.Scopes = principal.Usual
 	}
 	var err error
-	k.Expires, err = Moment(n.Expires, now)
+	k.Expires, err = ParseExpiry(n.Expires, now)
 	return k, err
 }
 
-// Moment reads when something ends: after so long, "90d" or "12h", or at a day or
+// ParseExpiry reads when something ends: after so long, "90d" or "12h", or at a day or
 // time, "2027-01-31" or "2027-01-31T12:00:00Z". Empty is never.
-func Moment(text string, now time.Time) (time.Time, error) {
+func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" || text == "never" {
 		return time.Time{}, nil
 	}
@@ -85,7 +85,7 @@ func daysOf(text string) (n int, ok bool) {
 	return n, ok && err == nil && n > 0 && n <= 36_500
 }
 
-func (g *Gate) keys(w http.ResponseWriter, r *http.Request) error {
+func (g *Authenticator) keys(w http.ResponseWriter, r *http.Request) error {
 	list, err := g.options.Ring.List(r.Context())
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (g *Gate) keys(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (g *Gate) create(w http.ResponseWriter, r *http.Request) error {
+func (g *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	var want NewKey
 	if err := readJSON(w, r, &want); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (g *Gate) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (g *Gate) revoke(w http.ResponseWriter, r *http.Request) error {
+func (g *Authenticator) revoke(w http.ResponseWriter, r *http.Request) error {
 	key, err := g.options.Ring.Revoke(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 )
 
 // Routes are those of the gate itself.
-func (g *Gate) Routes() []principal.Route {
+func (g *Authenticator) Routes() []principal.Route {
 	return []principal.Route{
 		{Pattern: "POST /api/v1/login", Handler: g.own(g.login)},
 		{Pattern: "POST /api/v1/logout", Handler: g.own(g.logout)},
@@ -32,7 +32,7 @@ func (g *Gate) Routes() []principal.Route {
 }
 
 // own words what goes wrong, and keeps out pages of other sites.
-func (g *Gate) own(does func(http.ResponseWriter, *http.Request) error) http.Handler {
+func (g *Authenticator) own(does func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := g.options.Browsers.Refusal(r)
 		if err == nil {
@@ -71,7 +71,7 @@ func meOf(p principal.Principal, open bool) Me {
 }
 
 // login turns a key into a browser's session.
-func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
+func (g *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Key string `json:"key"`
 	}
@@ -84,13 +84,13 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) error {
 	cookie, who, err := g.options.Ring.Begin(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
-			g.options.Did(r.Context(), "login", remote(r), false)
+			g.options.OnLogin(r.Context(), "login", remote(r), false)
 			g.turnAway(w, r, "", err)
 			return nil
 		}
 		return err
 	}
-	g.options.Did(principal.With(r.Context(), who), "login", remote(r), true)
+	g.options.OnLogin(principal.With(r.Context(), who), "login", remote(r), true)
 	http.SetCookie(w, sessionCookie(r, cookie, who.Expires))
 	m := meOf(who, false)
 	m.CSRF = apikey.CSRF(cookie)
@@ -111,7 +111,7 @@ func sessionCookie(r *http.Request, value string, expires time.Time) *http.Cooki
 }
 
 // logout ends the session. Without one there is nothing to do.
-func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
+func (g *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := r.Cookie(cookieName)
 	if err == nil && cookie.Value != "" {
 		who, err := g.options.Ring.Session(r.Context(), cookie.Value)
@@ -124,7 +124,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if known {
-			g.options.Did(principal.With(r.Context(), who), "logout", remote(r), true)
+			g.options.OnLogin(principal.With(r.Context(), who), "logout", remote(r), true)
 		}
 		g.end(cookie.Value)
 	}
@@ -134,7 +134,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) error {
 }
 
 // me tells who one is.
-func (g *Gate) me(w http.ResponseWriter, r *http.Request) error {
+func (g *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	v, err := g.identify(r)
 	if err != nil {
 		if code := fault.CodeOf(err); code == fault.Denied || code == fault.NeedsAuth {

@@ -15,7 +15,7 @@ import (
 )
 
 // turnAway refuses a request for something that takes a scope, and tells the log.
-func (g *Gate) turnAway(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
+func (g *Authenticator) turnAway(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
 	if code := fault.CodeOf(err); code == fault.NeedsAuth || code == fault.Denied {
 		if g.guesses.note(remote(r), time.Now()) {
 			g.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", remote(r), "error", err)
@@ -44,7 +44,7 @@ func isMCP(r *http.Request) bool {
 }
 
 // challenge says how to be let in.
-func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
+func (g *Authenticator) challenge(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
 	parts := []string{}
 	switch _, shown := bearer(r); {
 	case isTooLittle(err):
@@ -54,7 +54,7 @@ func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, scope principal
 	}
 	if tokens := g.options.Tokens; tokens != nil {
 		parts = append(parts, fmt.Sprintf("resource_metadata=%q", tokens.Metadata(r)))
-		if word := tokens.Word(scope); scope != "" && word != "" {
+		if word := tokens.ScopeName(scope); scope != "" && word != "" {
 			parts = append(parts, fmt.Sprintf("scope=%q", word))
 		}
 	}

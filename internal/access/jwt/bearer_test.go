@@ -90,16 +90,16 @@ func TestScopesOfTokens(t *testing.T) {
 		t.Errorf("a word that is not: %+v, %v", p, err)
 	}
 	for scope, want := range map[principal.Scope]string{principal.MCP: "hub:use", principal.Chat: "hub:talk", principal.Read: "hub:all", principal.Admin: "hub:all"} {
-		if got := s.Word(scope); got != want {
+		if got := s.ScopeName(scope); got != want {
 			t.Errorf("for %s one asks for %q, want %q", scope, got, want)
 		}
 	}
 	usual := jwt.Issuer{URL: "https://one.example", Audience: hub}
 	mapped := jwt.Issuer{URL: "https://two.example", Audience: hub, Scopes: map[string][]principal.Scope{"use": {principal.MCP}}}
-	if s := jwt.New([]jwt.Issuer{usual}, http.DefaultClient); s.Word(principal.Chat) != "chat" || s.Word(principal.Admin) != "" {
-		t.Errorf("%q, %q", s.Word(principal.Chat), s.Word(principal.Admin))
+	if s := jwt.New([]jwt.Issuer{usual}, http.DefaultClient); s.ScopeName(principal.Chat) != "chat" || s.ScopeName(principal.Admin) != "" {
+		t.Errorf("%q, %q", s.ScopeName(principal.Chat), s.ScopeName(principal.Admin))
 	}
-	if word := jwt.New([]jwt.Issuer{usual, mapped}, http.DefaultClient).Word(principal.MCP); word != "" {
+	if word := jwt.New([]jwt.Issuer{usual, mapped}, http.DefaultClient).ScopeName(principal.MCP); word != "" {
 		t.Errorf("one word for two issuers who have different ones: %q", word)
 	}
 }

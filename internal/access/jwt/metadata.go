@@ -79,9 +79,9 @@ func (i Issuer) address() *url.URL {
 	return u
 }
 
-// Word is what to ask an issuer for to be let in where a scope is needed; empty where
+// ScopeName is what to ask an issuer for to be let in where a scope is needed; empty where
 // there is none, or issuers have several.
-func (s *Server) Word(scope principal.Scope) (word string) {
+func (s *Server) ScopeName(scope principal.Scope) (word string) {
 	for n, i := range s.issuers {
 		its := i.word(scope)
 		if n > 0 && its != word {

@@ -5,31 +5,31 @@ import (
 	"encoding/json"
 )
 
-// Visit is what other nodes need to know of a session to go on with it.
-type Visit struct {
-	Place   string          // the upstream's namespace, or ""
-	Who     string          // whose it is
+// SessionState is what other nodes need to know of a session to go on with it.
+type SessionState struct {
+	Namespace   string          // the upstream's namespace, or ""
+	Owner     string          // whose it is
 	Version string          // of the protocol
 	Caps    json.RawMessage // the client's
 	Level   string          // of the log messages it wants
 }
 
-// Visits are the sessions that nodes have in common.
-type Visits interface {
-	Keep(ctx context.Context, id string, v Visit) error
-	Find(ctx context.Context, id string) (v Visit, ok bool, err error)
-	Forget(ctx context.Context, id string) error
+// SessionStore are the sessions that nodes have in common.
+type SessionStore interface {
+	Save(ctx context.Context, id string, v SessionState) error
+	Find(ctx context.Context, id string) (v SessionState, ok bool, err error)
+	Delete(ctx context.Context, id string) error
 }
 
 // share lets other nodes know of a session. One they do not know of is served here
 // all the same.
 func (e *endpoint) share(ctx context.Context, s *session) {
-	if e.hub.opts.Visits == nil || s.shared {
+	if e.hub.opts.SessionStore == nil || s.shared {
 		return
 	}
 	version, caps := s.negotiated()
-	v := Visit{Place: e.name, Who: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()]}
-	if err := e.hub.opts.Visits.Keep(ctx, s.id, v); err != nil {
+	v := SessionState{Namespace: e.name, Owner: s.who, Version: version, Caps: caps, Level: levels[s.level.Load()]}
+	if err := e.hub.opts.SessionStore.Save(ctx, s.id, v); err != nil {
 		e.hub.log.WarnContext(ctx, "other nodes do not know of a session", "error", err)
 	}
 }
@@ -37,11 +37,11 @@ func (e *endpoint) share(ctx context.Context, s *session) {
 // adopt goes on with a session that another node began: nil when there is none of
 // that id, or it is another's. An error means that nobody can tell.
 func (e *endpoint) adopt(ctx context.Context, id, who string) (*session, error) {
-	if e.hub.opts.Visits == nil {
+	if e.hub.opts.SessionStore == nil {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	v, ok, err := e.hub.opts.Visits.Find(ctx, id)
-	if err != nil || !ok || v.Place != e.name || v.Who != who {
+	v, ok, err := e.hub.opts.SessionStore.Find(ctx, id)
+	if err != nil || !ok || v.Namespace != e.name || v.Owner != who {
 		return nil, err
 	}
 	for _, kind := range listChanges {
@@ -75,10 +75,10 @@ func (all *sessions) settle(ctx context.Context, s *session) *session {
 
 // forget ends a session for all nodes.
 func (e *endpoint) forget(ctx context.Context, s *session) {
-	if e.hub.opts.Visits == nil {
+	if e.hub.opts.SessionStore == nil {
 		return
 	}
-	if err := e.hub.opts.Visits.Forget(ctx, s.id); err != nil {
+	if err := e.hub.opts.SessionStore.Delete(ctx, s.id); err != nil {
 		e.hub.log.WarnContext(ctx, "other nodes still know of a session that ended", "error", err)
 	}
 }

@@ -16,25 +16,25 @@ import (
 // visitsInMemory is what two hubs have in common.
 type visitsInMemory struct {
 	mu   sync.Mutex
-	byID map[string]Visit
+	byID map[string]SessionState
 	away error
 }
 
-func (v *visitsInMemory) Keep(_ context.Context, id string, one Visit) error {
+func (v *visitsInMemory) Save(_ context.Context, id string, one SessionState) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.byID[id] = one
 	return nil
 }
 
-func (v *visitsInMemory) Find(_ context.Context, id string) (Visit, bool, error) {
+func (v *visitsInMemory) Find(_ context.Context, id string) (SessionState, bool, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	one, ok := v.byID[id]
 	return one, ok, v.away
 }
 
-func (v *visitsInMemory) Forget(_ context.Context, id string) error {
+func (v *visitsInMemory) Delete(_ context.Context, id string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.byID, id)
@@ -51,9 +51,9 @@ func (noTools) Call(context.Context, tool.Call) (tool.Result, error) { return to
 // ends for all.
 func TestASessionGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
-	common := &visitsInMemory{byID: map[string]Visit{}}
+	common := &visitsInMemory{byID: map[string]SessionState{}}
 	node := func() *httptest.Server {
-		h := New(Options{Name: "node", Version: "1", Tools: noTools{}, Visits: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
+		h := New(Options{Name: "node", Version: "1", Tools: noTools{}, SessionStore: common, Principal: func(r *http.Request) string { return r.Header.Get("X-Who") }})
 		server := httptest.NewServer(h.Handler())
 		t.Cleanup(func() { _ = h.Close(context.Background()); server.Close() })
 		return server

@@ -84,9 +84,9 @@ type Options struct {
 	Title        string // and to people; may be empty
 	Version      string
 	Instructions string // for the model that uses the server; may be empty
-	// Guide gives the instructions where they change with the tools; nil: they are
+	// InstructionsFunc gives the instructions where they change with the tools; nil: they are
 	// always the same.
-	Guide func(ctx context.Context) string
+	InstructionsFunc func(ctx context.Context) string
 
 	// Tools are exposed at /mcp under Info.Name; their Space is not looked at.
 	Tools     tool.Source
@@ -95,7 +95,7 @@ type Options struct {
 	Completer Completer // likewise
 	Tasks     Tasks     // likewise
 	Upstreams Upstreams // nil: nothing at /mcp/{namespace}
-	Visits    Visits    // sessions that other nodes go on with; nil: there are none
+	SessionStore    SessionStore    // sessions that other nodes go on with; nil: there are none
 	Nodes     Nodes     // to which clients' messages may have to be carried; nil: there are none
 
 	// Changes tells the hub that lists or resources at /mcp changed, by the
@@ -128,7 +128,7 @@ type Limits struct {
 	Sessions  int           // sessions of the older era per endpoint: 10,000
 	Idle      time.Duration // after which an unused session ends: 30 minutes
 	Question  time.Duration // for the answer to a question, parked or not: 10 minutes
-	Parked    int           // calls parked at a time: 1000
+	Pending    int           // calls parked at a time: 1000
 	Quiet     time.Duration // after which a call without an answer becomes a stream: 5 s
 	KeepAlive time.Duration // between signs of life on a silent stream: 15 s
 	Debounce  time.Duration // for list changes to come together: 50 ms
@@ -143,7 +143,7 @@ func (l Limits) orDefault() Limits {
 	fill(&l.Sessions, 10_000)
 	fill(&l.Idle, 30*time.Minute)
 	fill(&l.Question, 10*time.Minute)
-	fill(&l.Parked, 1000)
+	fill(&l.Pending, 1000)
 	fill(&l.Quiet, 5*time.Second)
 	fill(&l.KeepAlive, 15*time.Second)
 	fill(&l.Debounce, 50*time.Millisecond)
@@ -196,7 +196,7 @@ func New(opts Options) *Hub {
 	}
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
-	h.parked = newLot(key, opts.Limits.Parked)
+	h.parked = newLot(key, opts.Limits.Pending)
 	h.own = newEndpoint(h, "", newOwn(h))
 	if opts.Changes != nil {
 		h.own.stop = opts.Changes(h.own.changed)

@@ -128,9 +128,9 @@ func hashed(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Take does with a message what another node was told by a client. Mine is false
+// HandleRemote does with a message what another node was told by a client. Mine is false
 // when nothing here is concerned.
-func (h *Hub) Take(ctx context.Context, body []byte) (answer []byte, mine bool) {
+func (h *Hub) HandleRemote(ctx context.Context, body []byte) (answer []byte, mine bool) {
 	var c carried
 	if json.Unmarshal(body, &c) != nil {
 		return nil, false

@@ -17,7 +17,7 @@ import (
 type town struct {
 	mu     sync.Mutex
 	hubs   map[string]*hub.Hub
-	visits map[string]hub.Visit
+	visits map[string]hub.SessionState
 }
 
 // resident is one of them.
@@ -38,33 +38,33 @@ func (r resident) Send(ctx context.Context, node string, body []byte) ([]byte, e
 	}
 	r.mu.Unlock()
 	for _, h := range others {
-		if answer, mine := h.Take(ctx, body); mine {
+		if answer, mine := h.HandleRemote(ctx, body); mine {
 			return answer, ctx.Err()
 		}
 	}
 	return nil, fault.New(fault.NotFound, "node %s is gone", node)
 }
 
-func (t *town) Keep(_ context.Context, id string, v hub.Visit) error {
+func (t *town) Save(_ context.Context, id string, v hub.SessionState) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.visits[id] = v
 	return nil
 }
 
-func (t *town) Find(_ context.Context, id string) (hub.Visit, bool, error) {
+func (t *town) Find(_ context.Context, id string) (hub.SessionState, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v, ok := t.visits[id]
 	return v, ok, nil
 }
 
-func (t *town) Forget(context.Context, string) error { return nil }
+func (t *town) Delete(context.Context, string) error { return nil }
 
 // serve makes a hub of the town.
 func (t *town) serve(test testing.TB, name string, source tool.Source) string {
 	opts := options(test, source)
-	opts.Visits, opts.Nodes = t, resident{t, name}
+	opts.SessionStore, opts.Nodes = t, resident{t, name}
 	opts.Principal = func(r *http.Request) string { return r.Header.Get("User") }
 	h, url := serve(test, opts)
 	t.mu.Lock()
@@ -73,7 +73,7 @@ func (t *town) serve(test testing.TB, name string, source tool.Source) string {
 	return url + "/mcp"
 }
 
-func newTown() *town { return &town{hubs: map[string]*hub.Hub{}, visits: map[string]hub.Visit{}} }
+func newTown() *town { return &town{hubs: map[string]*hub.Hub{}, visits: map[string]hub.SessionState{}} }
 
 // A call that waits at one node goes on when its client comes back to another, for
 // nobody else, and once.

@@ -55,8 +55,8 @@ func aboutSelf(o Options) about {
 
 func (o *own) about(ctx context.Context) (about, error) {
 	self := o.self
-	if o.hub.opts.Guide != nil {
-		self.instructions = o.hub.opts.Guide(ctx)
+	if o.hub.opts.InstructionsFunc != nil {
+		self.instructions = o.hub.opts.InstructionsFunc(ctx)
 	}
 	return self, nil
 }

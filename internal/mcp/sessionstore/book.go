@@ -17,7 +17,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Visit is what a client said of itself, and what it asked for.
+// SessionState is what a client said of itself, and what it asked for.
 type Visit struct {
 	Place   string // the upstream's namespace, or ""
 	Who     string // whose the session is
@@ -44,8 +44,8 @@ func key(id string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Keep writes a visit down, and forgets those of which nobody was heard for long.
-func (b *Book) Keep(ctx context.Context, id string, v Visit) error {
+// Save writes a visit down, and forgets those of which nobody was heard for long.
+func (b *Book) Save(ctx context.Context, id string, v Visit) error {
 	return b.db.Write(ctx, func(tx *db.Tx) error {
 		now, err := tx.Now(ctx)
 		if err != nil {
@@ -77,8 +77,8 @@ func (b *Book) Find(ctx context.Context, id string) (v Visit, ok bool, err error
 	return v, err == nil, err
 }
 
-// Forget ends a visit.
-func (b *Book) Forget(ctx context.Context, id string) error {
+// Delete ends a visit.
+func (b *Book) Delete(ctx context.Context, id string) error {
 	return b.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM visits WHERE id = $1`, key(id))
 		return err

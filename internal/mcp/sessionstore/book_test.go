@@ -17,11 +17,11 @@ func TestVisits(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := sessionstore.Visit{Place: "fs", Who: "ann", Version: "2025-11-25", Caps: []byte(`{"roots":{}}`), Level: "info"}
-		if err := book.Keep(t.Context(), "secret", v); err != nil {
+		if err := book.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}
 		v.Level = "debug"
-		if err := book.Keep(t.Context(), "secret", v); err != nil {
+		if err := book.Save(t.Context(), "secret", v); err != nil {
 			t.Fatal(err)
 		}
 		got, ok, err := book.Find(t.Context(), "secret")
@@ -31,7 +31,7 @@ func TestVisits(t *testing.T) {
 		if _, ok, err := book.Find(t.Context(), "other"); ok || err != nil {
 			t.Errorf("found another's: %v", err)
 		}
-		if err := book.Forget(t.Context(), "secret"); err != nil {
+		if err := book.Delete(t.Context(), "secret"); err != nil {
 			t.Error(err)
 		}
 		if _, ok, err := book.Find(t.Context(), "secret"); ok || err != nil {
@@ -41,7 +41,7 @@ func TestVisits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := brief.Keep(t.Context(), "short", v); err != nil {
+		if err := brief.Save(t.Context(), "short", v); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok, err := brief.Find(t.Context(), "short"); ok || err != nil {

@@ -96,7 +96,7 @@ func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
 			if r.greets {
 				return result, nil
 			}
-			return wire.Legacied(result), nil
+			return wire.ToLegacy(result), nil
 		}
 	}
 	return nil, errors.New("server keeps asking for more input")

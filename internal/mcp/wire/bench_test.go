@@ -81,7 +81,7 @@ func BenchmarkLegacied(b *testing.B) {
 	each(b, func(b *testing.B, text []byte) {
 		result := body(b, text)
 		for b.Loop() {
-			if got := wire.Legacied(result); len(got) >= len(result) {
+			if got := wire.ToLegacy(result); len(got) >= len(result) {
 				b.Fatal("nothing taken out")
 			}
 		}

@@ -74,9 +74,9 @@ func StripProtocol(object json.RawMessage) json.RawMessage {
 	return rawjson.Set(object, "_meta", rawjson.DeleteFunc(meta, IsProtocol))
 }
 
-// Legacied returns a modern result as the older era has it: without its type, and
+// ToLegacy returns a modern result as the older era has it: without its type, and
 // without the protocol's own keys in its _meta, as StripProtocol does.
-func Legacied(result json.RawMessage) json.RawMessage {
+func ToLegacy(result json.RawMessage) json.RawMessage {
 	var mixed json.RawMessage // a _meta of which something stays
 	metas := 0
 	bare := rawjson.Without(result, func(key, value []byte) bool {

@@ -49,7 +49,7 @@ func TestLegacied(t *testing.T) {
 		`{"_meta":{"mine":1},"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{}}}`: `{}`,
 		`{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"resultType":"complete","_meta":{"mine":1}}`: `{"_meta":{"io.modelcontextprotocol/serverInfo":{}},"_meta":{"mine":1}}`,
 	} {
-		if got := string(wire.Legacied(json.RawMessage(result))); got != want {
+		if got := string(wire.ToLegacy(json.RawMessage(result))); got != want {
 			t.Errorf("%s became %s", result, got)
 		}
 	}
@@ -81,7 +81,7 @@ func FuzzLegacied(f *testing.F) {
 				delete(want, "_meta")
 			}
 		}
-		if got := wire.Legacied(object); !reflect.DeepEqual(members(got), want) {
+		if got := wire.ToLegacy(object); !reflect.DeepEqual(members(got), want) {
 			t.Fatalf("%s became %s", object, got)
 		}
 	})

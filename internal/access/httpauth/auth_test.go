@@ -150,7 +150,7 @@ func (o *others) Principal(r *http.Request) (principal.Principal, error) {
 
 func (*others) Metadata(r *http.Request) string { return "http://" + r.Host + "/who\"" }
 
-func (*others) Word(s principal.Scope) string {
+func (*others) ScopeName(s principal.Scope) string {
 	if s == principal.Admin {
 		return ""
 	}
@@ -475,12 +475,12 @@ func TestMoment(t *testing.T) {
 		"": "0001-01-01T00:00:00Z", "90d": "2026-05-30T12:00:00Z", "12h": "2026-03-02T00:00:00Z",
 		"2027-01-31": "2027-01-31T00:00:00Z", "2027-01-31T10:00:00Z": "2027-01-31T10:00:00Z",
 	} {
-		if got, err := httpauth.Moment(text, now); err != nil || got.Format(time.RFC3339) != want {
+		if got, err := httpauth.ParseExpiry(text, now); err != nil || got.Format(time.RFC3339) != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
 	for _, bad := range []string{"soon", "-1d", "0d", "-2h", "1e9d", "999999999d"} {
-		if got, err := httpauth.Moment(bad, now); err == nil {
+		if got, err := httpauth.ParseExpiry(bad, now); err == nil {
 			t.Errorf("%q: %v", bad, got)
 		}
 	}

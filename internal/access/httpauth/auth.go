@@ -27,8 +27,8 @@ type Options struct {
 	Ring     *apikey.Ring
 	Tokens   Tokens            // of somebody else's making; nil: only our own keys are known
 	Browsers netguard.Browsers // whose pages may log in
-	// Did is told of logins, good and bad, and logouts; nil tells nobody.
-	Did func(ctx context.Context, action, from string, allowed bool)
+	// OnLogin is told of logins, good and bad, and logouts; nil tells nobody.
+	OnLogin func(ctx context.Context, action, from string, allowed bool)
 	Log *slog.Logger
 }
 
@@ -38,12 +38,12 @@ type Tokens interface {
 	Principal(r *http.Request) (principal.Principal, error)
 	// Metadata is where clients read who makes them.
 	Metadata(r *http.Request) string
-	// Word is what to ask for there to be given a scope; empty: nobody can say.
-	Word(scope principal.Scope) string
+	// ScopeName is what to ask for there to be given a scope; empty: nobody can say.
+	ScopeName(scope principal.Scope) string
 }
 
-// Gate is safe for concurrent use. Close it when done.
-type Gate struct {
+// Authenticator is safe for concurrent use. Close it when done.
+type Authenticator struct {
 	options  Options
 	guesses  tries
 	rates    queue.Rates
@@ -57,28 +57,28 @@ type Gate struct {
 }
 
 // New makes a gate.
-func New(o Options) *Gate {
+func New(o Options) *Authenticator {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Did == nil {
-		o.Did = func(context.Context, string, string, bool) {}
+	if o.OnLogin == nil {
+		o.OnLogin = func(context.Context, string, string, bool) {}
 	}
-	g := &Gate{options: o, under: map[*visit]struct{}{}}
+	g := &Authenticator{options: o, under: map[*visit]struct{}{}}
 	g.watching, g.stop = context.WithCancel(context.Background())
 	g.unwatch = o.Ring.Watch(func() { g.work.Go(g.expel) })
 	return g
 }
 
 // Close ends the watch over keys.
-func (g *Gate) Close() {
+func (g *Authenticator) Close() {
 	g.unwatch()
 	g.stop()
 	g.work.Wait()
 }
 
 // Mux serves routes, each behind the check for what it needs.
-func (g *Gate) Mux(routes []principal.Route) *http.ServeMux {
+func (g *Authenticator) Mux(routes []principal.Route) *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, route := range routes {
 		mux.Handle(route.Pattern, &checked{g, route})
@@ -88,7 +88,7 @@ func (g *Gate) Mux(routes []principal.Route) *http.ServeMux {
 
 // checked lets those through who may have what the route needs.
 type checked struct {
-	gate  *Gate
+	gate  *Authenticator
 	route principal.Route
 }
 
@@ -123,7 +123,7 @@ func (c *checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 var nosniff = []string{"nosniff"}
 
 // pace refuses what is more than somebody may ask in a minute.
-func (g *Gate) pace(who principal.Principal) error {
+func (g *Authenticator) pace(who principal.Principal) error {
 	if after, ok := g.rates.Take(who.ID, who.Limits.Rate, time.Now()); !ok {
 		return principal.Exceeded{What: "requests", Of: who.Title(), Most: who.Limits.Rate, Per: "minute", After: after}.Fault()
 	}
@@ -139,7 +139,7 @@ type visit struct {
 
 // identify finds out who asks. An error means that something was shown that is
 // not good, or nothing where something is needed.
-func (g *Gate) identify(r *http.Request) (*visit, error) {
+func (g *Authenticator) identify(r *http.Request) (*visit, error) {
 	if token, shown := bearer(r); shown {
 		who, err := g.know(r, token)
 		return &visit{who: who}, err
@@ -155,7 +155,7 @@ func (g *Gate) identify(r *http.Request) (*visit, error) {
 		}
 		return v, nil
 	}
-	shut, err := g.Shut(r.Context())
+	shut, err := g.KeyRequired(r.Context())
 	switch {
 	case err != nil:
 		return nil, err
@@ -168,8 +168,8 @@ func (g *Gate) identify(r *http.Request) (*visit, error) {
 var errNothingShown = fault.New(fault.NeedsAuth, "Authorization header with Bearer token required").
 	WithHint("luanette key create makes a key")
 
-// Shut tells whether it takes a key at all.
-func (g *Gate) Shut(ctx context.Context) (bool, error) {
+// KeyRequired tells whether it takes a key at all.
+func (g *Authenticator) KeyRequired(ctx context.Context) (bool, error) {
 	if g.options.Tokens != nil {
 		return true, nil
 	}
@@ -177,7 +177,7 @@ func (g *Gate) Shut(ctx context.Context) (bool, error) {
 }
 
 // know is who has a token: a key of ours, or what others made.
-func (g *Gate) know(r *http.Request, token string) (principal.Principal, error) {
+func (g *Authenticator) know(r *http.Request, token string) (principal.Principal, error) {
 	who, err := g.options.Ring.Find(r.Context(), token)
 	if err == nil || g.options.Tokens == nil || fault.CodeOf(err) != fault.Denied || strings.Count(token, ".") != 2 {
 		return who, err
@@ -229,7 +229,7 @@ func (v *visit) admit(r *http.Request, scope principal.Scope) error {
 
 // enter notes that a request is under way, so that it ends when the rights behind
 // it do: streams would go on for ever.
-func (g *Gate) enter(ctx context.Context, v *visit) (context.Context, func()) {
+func (g *Authenticator) enter(ctx context.Context, v *visit) (context.Context, func()) {
 	if v.who.ID == principal.LocalID {
 		return ctx, func() {}
 	}
@@ -254,7 +254,7 @@ func (g *Gate) enter(ctx context.Context, v *visit) (context.Context, func()) {
 var errOver = fault.New(fault.Denied, "the key is over").WithHint("ask for a new one: luanette key create")
 
 // expel ends the requests of those who may no longer.
-func (g *Gate) expel() {
+func (g *Authenticator) expel() {
 	g.mu.Lock()
 	all := make([]*visit, 0, len(g.under))
 	for v := range g.under {
@@ -269,7 +269,7 @@ func (g *Gate) expel() {
 }
 
 // end ends what is under way in a browser's session.
-func (g *Gate) end(cookie string) {
+func (g *Authenticator) end(cookie string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for v := range g.under {
