@@ -58,7 +58,7 @@ type Options struct {
 	unasked time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
 
-// House is the whole program, built and running except for its doors. Serve or
+// Harness is the whole program, built and running except for its doors. Serve or
 // ServeStdio opens them; both close the house when they return, and so must
 // whoever opens neither.
 type House struct {
@@ -100,7 +100,7 @@ type House struct {
 	chat      *chatapi.Door
 	started   time.Time
 	settled   chan struct{} // closed when startup.lua has run
-	leaving   atomic.Bool   // told to stop: see ready
+	leaving   atomic.Bool   // stateChanged to stop: see ready
 	listening atomic.Value  // string: where the HTTP server is, once it listens
 
 	watching  watchlist  // the files of the configuration
@@ -121,7 +121,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		Version:      options.Version,
 		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
-		LogLevel:     logLevel(config.Log.Level), // until tune sets another
+		LogLevel:     logLevel(config.Log.Level), // readUntil tune sets another
 		LogFormat:    config.Log.Format,
 		Stderr:       options.Stderr,
 		Tap:          web.NewLogged(bus),
@@ -238,7 +238,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Getenv:        h.options.Env.Lookup,
 		Secret:        h.secrets.Find,
 		Login:         h.logins,
-		Grace:         graceTime,
+		StopTimeout:         graceTime,
 		DialControl:   h.outward().control,
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})

@@ -14,10 +14,10 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// floor answers as cheaply as HTTP allows, so that what is measured is us.
-type floor struct{ modern bool }
+// minDelay answers as cheaply as HTTP allows, so that what is measured is us.
+type minDelay struct{ modern bool }
 
-func (f floor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f minDelay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m, err := wire.Parse(body)
 	w.Header().Set("Content-Type", wire.ContentJSON)
@@ -68,7 +68,7 @@ func benchmarkCall(b *testing.B, spec upstream.Spec) {
 func BenchmarkCall(b *testing.B) {
 	for name, modern := range map[string]bool{"legacy": false, "modern": true} {
 		b.Run(name, func(b *testing.B) {
-			s := httptest.NewServer(floor{modern})
+			s := httptest.NewServer(minDelay{modern})
 			b.Cleanup(s.Close)
 			benchmarkCall(b, upstream.Spec{URL: s.URL})
 		})
@@ -98,7 +98,7 @@ func BenchmarkCall(b *testing.B) {
 
 // The same request without us.
 func BenchmarkFloor(b *testing.B) {
-	s := httptest.NewServer(floor{})
+	s := httptest.NewServer(minDelay{})
 	b.Cleanup(s.Close)
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","arguments":{"path":"src/main.go","lines":[1,200]}}}`)
 	b.ReportAllocs()

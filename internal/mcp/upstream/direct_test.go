@@ -19,7 +19,7 @@ import (
 )
 
 // directTo is a client of a server, and how many connections that has seen.
-func directTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
+func directTo(t *testing.T, h http.Handler) (*httpClient, *atomic.Int64) {
 	t.Helper()
 	server, connections := counting(h)
 	server.Start()
@@ -39,10 +39,10 @@ func counting(h http.Handler) (*httptest.Server, *atomic.Int64) {
 	return server, &connections
 }
 
-func clientOf(t *testing.T, address string) *client {
+func clientOf(t *testing.T, address string) *httpClient {
 	t.Helper()
 	o := Options{ClientName: "test", ClientVersion: "1"}
-	c, err := o.newClient(Spec{URL: address, Headers: map[string]string{"X-Own": "1"}})
+	c, err := o.newHTTPClient(Spec{URL: address, Headers: map[string]string{"X-Own": "1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func clientOf(t *testing.T, address string) *client {
 	return c
 }
 
-// note is something to send.
-func (c *client) note(body string, headers ...Header) *dispatch {
+// notifyWatchers is something to send.
+func (c *httpClient) note(body string, headers ...Header) *dispatch {
 	return &dispatch{method: http.MethodPost, to: c.url, headers: headers, token: "t", body: []byte(body)}
 }
 
 // ask posts and reads the answer to its end.
-func (c *client) ask(ctx context.Context, body string, headers ...Header) (string, error) {
+func (c *httpClient) ask(ctx context.Context, body string, headers ...Header) (string, error) {
 	r, err := c.roundTrip(ctx, c.note(body, headers...))
 	if err != nil {
 		return "", err
@@ -113,13 +113,13 @@ func TestDirectRefusesToSayMore(t *testing.T) {
 		if got, err := c.ask(t.Context(), "hello", Header{name, value}); err == nil {
 			t.Errorf("%q: %q was sent, and answered with %s", name, value, got)
 		}
-		own := client{url: c.url, headers: http.Header{name: {value}}}
+		own := httpClient{url: c.url, headers: http.Header{name: {value}}}
 		if text, ok := own.preface(); ok {
 			t.Errorf("%q: %q would be sent as %q", name, value, text)
 		}
 	}
 	for _, name := range []string{"accept", "Host", "mcp-session-id", "Traceparent"} { // said once is enough
-		own := client{url: c.url, headers: http.Header{name: {"x"}}}
+		own := httpClient{url: c.url, headers: http.Header{name: {"x"}}}
 		if text, ok := own.preface(); ok {
 			t.Errorf("%s may be said twice, after %q", name, text)
 		}
@@ -139,7 +139,7 @@ func TestDirectReplacesConnections(t *testing.T) {
 	}
 	defer listener.Close()
 	closed := make(chan struct{})
-	go func() { // answers once per connection, and closes it without saying so
+	go func() { // canAnswer once per connection, and closes it without saying so
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
@@ -254,7 +254,7 @@ func TestDirectOnlyInTheOpen(t *testing.T) {
 	t.Parallel()
 	proxied := Options{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.0.0.1:9"})}
 	for address, o := range map[string]Options{"https://127.0.0.1:9/": {}, "http://127.0.0.1:9/": proxied} {
-		if c, err := o.newClient(Spec{URL: address}); err != nil || c.direct != nil {
+		if c, err := o.newHTTPClient(Spec{URL: address}); err != nil || c.direct != nil {
 			t.Errorf("%s: %+v, %v", address, c, err)
 		}
 	}

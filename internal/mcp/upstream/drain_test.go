@@ -17,11 +17,11 @@ import (
 // however long the call took.
 func TestConnectionOutlivesItsCall(t *testing.T) {
 	t.Parallel()
-	for name, to := range map[string]func(*testing.T, http.Handler) (*client, *atomic.Int64){"plain": directTo, "TLS": secureTo} {
+	for name, to := range map[string]func(*testing.T, http.Handler) (*httpClient, *atomic.Int64){"plain": directTo, "TLS": secureTo} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			returned := make(chan struct{})
-			var c *client
+			var c *httpClient
 			var connections *atomic.Int64
 			c, connections = to(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				c.untilWatched()
@@ -45,7 +45,7 @@ func TestConnectionOutlivesItsCall(t *testing.T) {
 
 // untilWatched returns when whoever asked before does not wait unwatched any more: those
 // who begin later are watched over later.
-func (c *client) untilWatched() {
+func (c *httpClient) untilWatched() {
 	vigil := &c.vigil
 	if c.direct != nil {
 		vigil = &c.direct.vigil
@@ -60,7 +60,7 @@ func (c *client) untilWatched() {
 }
 
 // secureTo is directTo where the standard library has the connection.
-func secureTo(t *testing.T, h http.Handler) (*client, *atomic.Int64) {
+func secureTo(t *testing.T, h http.Handler) (*httpClient, *atomic.Int64) {
 	t.Helper()
 	server, connections := counting(h)
 	server.StartTLS()
@@ -82,7 +82,7 @@ func answerStream(w http.ResponseWriter, r *http.Request) {
 // One that never ends it is left alone.
 func TestAnEndlessStreamIsLeft(t *testing.T) {
 	t.Parallel()
-	for name, to := range map[string]func(*testing.T, http.Handler) (*client, *atomic.Int64){"plain": directTo, "TLS": secureTo} {
+	for name, to := range map[string]func(*testing.T, http.Handler) (*httpClient, *atomic.Int64){"plain": directTo, "TLS": secureTo} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			left := make(chan struct{})
@@ -101,7 +101,7 @@ func TestAnEndlessStreamIsLeft(t *testing.T) {
 }
 
 // sessionOver is one whose server may take so long to end an answer.
-func sessionOver(c *client, rest time.Duration) (*session, *httpLink) {
-	link := &httpLink{client: c, limit: 1 << 20, rest: rest, life: newLifetime()}
-	return &session{link: link, life: newLifetime(), opts: &Options{}, flights: map[wire.ID]*flight{}, era: wire.Legacy}, link
+func sessionOver(c *httpClient, rest time.Duration) (*session, *httpTransport) {
+	link := &httpTransport{client: c, limit: 1 << 20, rest: rest, life: newLifetime()}
+	return &session{transport: link, life: newLifetime(), opts: &Options{}, flights: map[wire.ID]*flight{}, era: wire.Legacy}, link
 }

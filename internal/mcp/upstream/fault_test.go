@@ -27,7 +27,7 @@ import (
 
 // A server that is killed and restarted 50 times while eight clients call it:
 // each call of a reading tool gets its answer, each call of a writing tool its
-// answer or an error that says why not.
+// answerQuestion or an error that says why not.
 func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
@@ -63,8 +63,8 @@ func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
 				})
 			}
 			for range 50 {
-				rig.Drop(t)
-				rig.Return(t)
+				rig.Kill(t)
+				rig.Restart(t)
 				before := reads.Load() + writes.Load()
 				clocktest.Await(t, func() bool { return reads.Load()+writes.Load() > before })
 			}
@@ -91,7 +91,7 @@ func TestChildKilledBetweenCallsCostsNoError(t *testing.T) {
 			for i := range 10 {
 				h.Echo(t, fmt.Sprint(i))
 				victim := pids{spec.Env["PID_DIR"]}.alive(t)[0]
-				rig.Drop(t)
+				rig.Kill(t)
 				// Until then one of its threads may still take in what it will never do.
 				clocktest.Await(t, func() bool { return syscall.Kill(victim, 0) != nil })
 				h.Text(t, "write", json.RawMessage(`{"text":"x"}`))
@@ -124,7 +124,7 @@ func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
 		_, _ = h.Manager.Call(ctx, tool.Call{Ref: ref("echo")})
 		cancel()
 	}
-	rig.Drop(t)
+	rig.Kill(t)
 	if err := <-first; fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("the call it had read: %v", err)
 	}
@@ -136,7 +136,7 @@ func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
 func TestChildrenOfAChildDieWithIt(t *testing.T) {
 	t.Parallel()
 	rig := stdioRig(t, stdioSpec(t, "has children"))
-	rig.Options.Grace = 200 * time.Millisecond
+	rig.Options.StopTimeout = 200 * time.Millisecond
 	h := upstreamtest.Start(t, rig)
 	all := pids{rig.Spec.Env["PID_DIR"]}
 	if n := len(all.alive(t)); n != 2 {
@@ -174,7 +174,7 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 	s := newSite(t, modernHandler)
 	all := newPids(t)
 	o := options(t)
-	o.Grace = 100 * time.Millisecond
+	o.StopTimeout = 100 * time.Millisecond
 	cycle := func(m *upstream.Manager, i int) {
 		child := stdioSpec(t, "sdk")
 		child.Name, child.Env["PID_DIR"] = "child", all.dir
@@ -289,13 +289,13 @@ func TestPortTakenBySomethingElse(t *testing.T) {
 			}
 		})
 		t.Cleanup(func() { listener.Close(); wg.Wait() })
-		rig := upstreamtest.Rig{Spec: upstream.Spec{Name: "test", URL: "http://" + listener.Addr().String()}, Options: options(t)}
+		rig := upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://" + listener.Addr().String()}, Options: options(t)}
 		h := upstreamtest.Open(t, rig)
 		h.Await(t, "upstream.reconnecting")
 	})
 	t.Run("a name nobody knows", func(t *testing.T) {
 		t.Parallel()
-		h := upstreamtest.Open(t, upstreamtest.Rig{Spec: upstream.Spec{Name: "test", URL: "http://nobody.invalid/mcp"}, Options: options(t)})
+		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://nobody.invalid/mcp"}, Options: options(t)})
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "nobody.invalid") {
 			t.Errorf("event = %+v", e)
 		}

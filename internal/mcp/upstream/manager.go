@@ -27,18 +27,18 @@ import (
 type Manager struct {
 	opts Options
 
-	mu         sync.Mutex
-	closed     bool
-	generation uint64
-	desired    map[string]Spec
-	actual     map[string]*keeper
-	leaving    map[string]chan struct{} // closed when the last keeper of that name is gone
-	watchers   map[string]map[int]func(string, json.RawMessage)
-	watcher    int
-	wg         sync.WaitGroup
+	mu          sync.Mutex
+	closed      bool
+	generation  uint64
+	desired     map[string]Spec
+	running     map[string]*connection
+	stopping    map[string]chan struct{} // closed when the last keeper of that name is gone
+	watchers    map[string]map[int]func(string, json.RawMessage)
+	lastWatcher int
+	wg          sync.WaitGroup
 
-	parts  [][]tool.Info // of which joined was made
-	joined []tool.Info   // what Tools last returned
+	toolsByUpstream [][]tool.Info // of which joined was made
+	allTools        []tool.Info   // what Tools last returned
 }
 
 // New makes a manager that keeps nothing yet. Close ends it.
@@ -46,8 +46,8 @@ func New(o Options) *Manager {
 	return &Manager{
 		opts:     o.withDefaults(),
 		desired:  map[string]Spec{},
-		actual:   map[string]*keeper{},
-		leaving:  map[string]chan struct{}{},
+		running:  map[string]*connection{},
+		stopping: map[string]chan struct{}{},
 		watchers: map[string]map[int]func(string, json.RawMessage){},
 	}
 }
@@ -110,58 +110,58 @@ func (m *Manager) Set(specs []Spec) error {
 
 // reconcile does what turns actual into desired; m.mu is held. Nothing here waits.
 func (m *Manager) reconcile() {
-	actual := make(map[string]Spec, len(m.actual))
-	for name, k := range m.actual {
-		actual[name] = k.currentSpec()
+	actual := make(map[string]Spec, len(m.running))
+	for name, c := range m.running {
+		actual[name] = c.currentSpec()
 	}
 	for _, a := range reconcile(m.desired, actual) {
-		switch a.verb {
+		switch a.operation {
 		case stop:
 			m.stop(a.name)
 			m.opts.Events.Publish(Removed{Upstream: a.name})
 		case start:
 			m.start(a.spec)
-		case swap:
+		case replace:
 			old := m.stop(a.name)
-			m.start(a.spec).inherit(old)
+			m.start(a.spec).inheritFrom(old)
 		case adjust:
-			m.actual[a.name].adjust(a.spec)
+			m.running[a.name].adjust(a.spec)
 		}
 	}
 }
 
-func (m *Manager) start(spec Spec) *keeper {
+func (m *Manager) start(spec Spec) *connection {
 	m.generation++
-	k := newKeeper(&m.opts, spec, m.generation)
+	c := newConnection(&m.opts, spec, m.generation)
 	for id, watch := range m.watchers[spec.Name] {
-		k.watchers[id] = watch
+		c.watchers[id] = watch
 	}
-	before, ok := m.leaving[spec.Name]
+	before, ok := m.stopping[spec.Name]
 	if !ok {
 		before = make(chan struct{})
 		close(before)
 	}
-	m.actual[spec.Name] = k
-	m.wg.Go(func() { k.run(k.life.ctx, before) })
-	return k
+	m.running[spec.Name] = c
+	m.wg.Go(func() { c.run(c.life.ctx, before) })
+	return c
 }
 
 // stop lets a keeper go. The next of its name begins when it is gone, so that
 // two processes never fight over the same files.
-func (m *Manager) stop(name string) *keeper {
-	k := m.actual[name]
-	delete(m.actual, name)
-	m.leaving[name] = k.gone
-	k.retire()
+func (m *Manager) stop(name string) *connection {
+	c := m.running[name]
+	delete(m.running, name)
+	m.stopping[name] = c.stopped
+	c.stop()
 	m.wg.Go(func() {
-		<-k.gone
+		<-c.stopped
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if m.leaving[name] == k.gone {
-			delete(m.leaving, name)
+		if m.stopping[name] == c.stopped {
+			delete(m.stopping, name)
 		}
 	})
-	return k
+	return c
 }
 
 // Close ends all connections and waits until nothing of them is left.
@@ -169,7 +169,7 @@ func (m *Manager) Close() {
 	m.mu.Lock()
 	m.closed = true
 	m.desired = map[string]Spec{}
-	for name := range m.actual {
+	for name := range m.running {
 		m.stop(name)
 	}
 	m.mu.Unlock()
@@ -180,39 +180,39 @@ func (m *Manager) Close() {
 func (m *Manager) Namespaces() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Sorted(maps.Keys(m.actual))
+	return slices.Sorted(maps.Keys(m.running))
 }
 
 // Status tells how an upstream is; ok is false when there is none of that name.
 func (m *Manager) Status(name string) (Status, bool) {
-	k, err := m.keeper(name)
+	c, err := m.connection(name)
 	if err != nil {
 		return Status{}, false
 	}
-	return k.status(), true
+	return c.status(), true
 }
 
 // List tells how all upstreams are, sorted by name.
 func (m *Manager) List() []Status {
-	keepers := m.keepers()
+	keepers := m.connections()
 	list := make([]Status, len(keepers))
-	for i, k := range keepers {
-		list[i] = k.status()
+	for i, c := range keepers {
+		list[i] = c.status()
 	}
 	return list
 }
 
 // Refresh fetches the tools of an upstream anew. It waits for a server that is
-// away as a call does.
+// unreachableError as a call does.
 func (m *Manager) Refresh(ctx context.Context, name string) error {
-	return m.with(name, func(k *keeper) error {
-		s, err := k.reach(ctx, new(time.Time))
+	return m.with(name, func(c *connection) error {
+		s, err := c.waitForSession(ctx, new(time.Time))
 		if err != nil {
 			return err
 		}
-		if err := k.refresh(ctx, s); err != nil {
-			k.judge(ctx, s, err)
-			return k.explain(ctx, err, "")
+		if err := c.refresh(ctx, s); err != nil {
+			c.handleFailure(ctx, s, err)
+			return c.callError(ctx, err, "")
 		}
 		return nil
 	})
@@ -223,12 +223,12 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 func (m *Manager) Has(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, ok := m.actual[name]
+	_, ok := m.running[name]
 	return ok
 }
 
 func (m *Manager) Peer(name string) (*Peer, bool) {
-	if _, err := m.keeper(name); err != nil {
+	if _, err := m.connection(name); err != nil {
 		return nil, false
 	}
 	return &Peer{manager: m, name: name}, true
@@ -238,28 +238,28 @@ func (m *Manager) Peer(name string) (*Peer, bool) {
 // and name. It never waits for a server; what one that is away last had is
 // marked as stale.
 func (m *Manager) Tools(context.Context) ([]tool.Info, error) {
-	keepers := m.keepers()
+	keepers := m.connections()
 	parts := make([][]tool.Info, len(keepers))
-	for i, k := range keepers {
-		parts[i] = k.tools()
+	for i, c := range keepers {
+		parts[i] = c.visibleTools()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !slices.EqualFunc(parts, m.parts, sameSlice) {
-		m.parts, m.joined = parts, slices.Concat(parts...)
+	if !slices.EqualFunc(parts, m.toolsByUpstream, sameSlice) {
+		m.toolsByUpstream, m.allTools = parts, slices.Concat(parts...)
 	}
-	return m.joined, nil
+	return m.allTools, nil
 }
 
 // Find is what is known of one tool, by its owner's name for it.
 func (m *Manager) Find(ref tool.Ref) (tool.Info, bool) {
-	k, err := m.keeper(ref.Space)
+	c, err := m.connection(ref.Space)
 	if err != nil {
 		return tool.Info{}, false
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	info := k.find(ref.Name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := c.find(ref.Name)
 	return info, info.Name != ""
 }
 
@@ -271,8 +271,8 @@ func sameSlice(a, b []tool.Info) bool {
 // Call implements tool.Source.
 func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	var result tool.Result
-	err := m.with(call.Ref.Space, func(k *keeper) (err error) {
-		result, err = k.call(ctx, call)
+	err := m.with(call.Ref.Space, func(c *connection) (err error) {
+		result, err = c.call(ctx, call)
 		return err
 	})
 	return result, err
@@ -280,34 +280,34 @@ func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 
 // with lets do use the keeper of that name, and the one that took over when the
 // first was replaced before it could do anything.
-func (m *Manager) with(name string, do func(*keeper) error) error {
+func (m *Manager) with(name string, do func(*connection) error) error {
 	for {
-		k, err := m.keeper(name)
+		c, err := m.connection(name)
 		if err != nil {
 			return err
 		}
-		if err = do(k); !errors.Is(err, errRemoved) {
+		if err = do(c); !errors.Is(err, errRemoved) {
 			return err
 		}
 	}
 }
 
-func (m *Manager) keeper(name string) (*keeper, error) {
+func (m *Manager) connection(name string) (*connection, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k, ok := m.actual[name]; ok {
-		return k, nil
+	if c, ok := m.running[name]; ok {
+		return c, nil
 	}
 	return nil, fault.New(fault.NotFound, "no upstream %q", name).
-		WithHint("connected are: %s", strings.Join(slices.Sorted(maps.Keys(m.actual)), ", "))
+		WithHint("connected are: %s", strings.Join(slices.Sorted(maps.Keys(m.running)), ", "))
 }
 
-func (m *Manager) keepers() []*keeper {
+func (m *Manager) connections() []*connection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list := make([]*keeper, 0, len(m.actual))
-	for _, name := range slices.Sorted(maps.Keys(m.actual)) {
-		list = append(list, m.actual[name])
+	list := make([]*connection, 0, len(m.running))
+	for _, name := range slices.Sorted(maps.Keys(m.running)) {
+		list = append(list, m.running[name])
 	}
 	return list
 }
@@ -316,14 +316,14 @@ func (m *Manager) keepers() []*keeper {
 func (m *Manager) watch(name string, f func(string, json.RawMessage)) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.watcher++
-	id := m.watcher
+	m.lastWatcher++
+	id := m.lastWatcher
 	if m.watchers[name] == nil {
 		m.watchers[name] = map[int]func(string, json.RawMessage){}
 	}
 	m.watchers[name][id] = f
-	if k, ok := m.actual[name]; ok {
-		k.watch(id, f)
+	if c, ok := m.running[name]; ok {
+		c.watch(id, f)
 	}
 	return func() {
 		m.mu.Lock()
@@ -332,8 +332,8 @@ func (m *Manager) watch(name string, f func(string, json.RawMessage)) (stop func
 		if len(m.watchers[name]) == 0 {
 			delete(m.watchers, name)
 		}
-		if k, ok := m.actual[name]; ok {
-			k.watch(id, nil)
+		if c, ok := m.running[name]; ok {
+			c.watch(id, nil)
 		}
 	}
 }

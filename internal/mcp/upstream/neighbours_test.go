@@ -34,9 +34,9 @@ func neighbour(t *testing.T, program string) string {
 	return path
 }
 
-func nodeRig(t *testing.T, program string, args ...string) upstreamtest.Rig {
+func nodeRig(t *testing.T, program string, args ...string) upstreamtest.Server {
 	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: clocktest.Patience}
-	return upstreamtest.Rig{Spec: spec, Options: options(t)}
+	return upstreamtest.Server{Spec: spec, Options: options(t)}
 }
 
 func TestFilesystemNeighbour(t *testing.T) {
@@ -66,10 +66,10 @@ func TestMemoryNeighbour(t *testing.T) {
 
 func TestEverythingNeighbour(t *testing.T) {
 	t.Parallel()
-	for name, newRig := range map[string]func(t *testing.T) upstreamtest.Rig{
-		"stdio": func(t *testing.T) upstreamtest.Rig { return nodeRig(t, "mcp-server-everything", "stdio") },
-		"http":  func(t *testing.T) upstreamtest.Rig { return everythingSite(t, "streamableHttp", "/mcp") },
-		"sse":   func(t *testing.T) upstreamtest.Rig { return everythingSite(t, "sse", "/sse") },
+	for name, newRig := range map[string]func(t *testing.T) upstreamtest.Server{
+		"stdio": func(t *testing.T) upstreamtest.Server { return nodeRig(t, "mcp-server-everything", "stdio") },
+		"http":  func(t *testing.T) upstreamtest.Server { return everythingSite(t, "streamableHttp", "/mcp") },
+		"sse":   func(t *testing.T) upstreamtest.Server { return everythingSite(t, "sse", "/sse") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestEverythingNeighbour(t *testing.T) {
 }
 
 // everything takes the reference server through what it has to show.
-func everything(t *testing.T, h *upstreamtest.House) {
+func everything(t *testing.T, h *upstreamtest.Harness) {
 	if text := h.Text(t, "echo", json.RawMessage(`{"message":"hi"}`)); !strings.Contains(text, "hi") {
 		t.Errorf("echo said %q", text)
 	}
@@ -108,7 +108,7 @@ func everything(t *testing.T, h *upstreamtest.House) {
 }
 
 // everythingSite starts the reference server on a port and waits until it listens.
-func everythingSite(t *testing.T, mode, path string) upstreamtest.Rig {
+func everythingSite(t *testing.T, mode, path string) upstreamtest.Server {
 	program := neighbour(t, "mcp-server-everything")
 	port := netguardtest.OwnPort()
 	server := exec.Command("node", program, mode)
@@ -132,7 +132,7 @@ func everythingSite(t *testing.T, mode, path string) upstreamtest.Rig {
 		for lines.Scan() {
 		}
 	}()
-	return upstreamtest.Rig{
+	return upstreamtest.Server{
 		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: clocktest.Patience},
 		Options: options(t),
 	}

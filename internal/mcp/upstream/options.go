@@ -27,7 +27,7 @@ type Options struct {
 	// "luanette" and "dev".
 	ClientName    string
 	ClientVersion string
-	info          json.RawMessage // both, as servers are told
+	clientInfo    json.RawMessage // both, as servers are told
 
 	// CacheDir keeps what servers said of themselves over restarts; empty: nothing
 	// is kept. It is created when missing.
@@ -60,16 +60,16 @@ type Options struct {
 
 	Backoff backoff.Policy // between attempts; zero means 100 ms doubling to 3 s
 
-	ProbeTime   time.Duration // for an answer to server/discover; zero: 3 s
-	ConnectTime time.Duration // for a server to start and shake hands; zero: 30 s
-	HealthEvery time.Duration // of silence until a health check; zero: 15 s
-	HealthTime  time.Duration // for an answer to it; zero: 5 s
-	Debounce    time.Duration // of list_changed; zero: 100 ms
-	AuthRetry   time.Duration // between attempts while credentials are wanting; zero: 1 min
-	Grace       time.Duration // for a child to end by itself; zero: 2 s
+	ProbeTimeout   time.Duration // for an answer to server/discover; zero: 3 s
+	ConnectTimeout time.Duration // for a server to start and shake hands; zero: 30 s
+	HealthInterval time.Duration // of silence until a health check; zero: 15 s
+	HealthTimeout  time.Duration // for an answer to it; zero: 5 s
+	Debounce       time.Duration // of list_changed; zero: 100 ms
+	AuthRetry      time.Duration // between attempts while credentials are wanting; zero: 1 min
+	StopTimeout    time.Duration // for a child to end by itself; zero: 2 s
 
-	// MaxResult bounds one message of a server in bytes; zero: 16 MiB.
-	MaxResult int
+	// MaxMessage bounds one message of a server in bytes; zero: 16 MiB.
+	MaxMessage int
 
 	// Tracer makes a client span per request; nil: none. Propagator writes the
 	// span's context into _meta and headers; nil: what the caller's _meta says is
@@ -91,16 +91,16 @@ func (o Options) withDefaults() Options {
 	if o.ClientVersion == "" {
 		o.ClientVersion = "dev"
 	}
-	if o.MaxResult <= 0 {
-		o.MaxResult = wire.MaxMessage
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = wire.MaxMessage
 	}
-	o.ProbeTime = positive(o.ProbeTime, 3*time.Second)
-	o.ConnectTime = positive(o.ConnectTime, 30*time.Second)
-	o.HealthEvery = positive(o.HealthEvery, 15*time.Second)
-	o.HealthTime = positive(o.HealthTime, 5*time.Second)
+	o.ProbeTimeout = positive(o.ProbeTimeout, 3*time.Second)
+	o.ConnectTimeout = positive(o.ConnectTimeout, 30*time.Second)
+	o.HealthInterval = positive(o.HealthInterval, 15*time.Second)
+	o.HealthTimeout = positive(o.HealthTimeout, 5*time.Second)
 	o.Debounce = positive(o.Debounce, 100*time.Millisecond)
 	o.AuthRetry = positive(o.AuthRetry, time.Minute)
-	o.Grace = positive(o.Grace, 2*time.Second)
-	o.info = clientInfo(o.ClientName, o.ClientVersion)
+	o.StopTimeout = positive(o.StopTimeout, 2*time.Second)
+	o.clientInfo = clientInfo(o.ClientName, o.ClientVersion)
 	return o
 }

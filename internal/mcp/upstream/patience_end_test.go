@@ -68,10 +68,10 @@ func TestPatienceEnds(t *testing.T) {
 			return p
 		}
 		gone := newPatience(t.Context(), &v, time.Minute, time.Hour)
-		stirring := wait(3*time.Minute, 4*time.Minute, 4*time.Minute, errOverdue)
-		wait(2*time.Minute, time.Hour, 2*time.Minute, errImpatient)
-		wait(90*time.Second, time.Hour, 90*time.Second, errImpatient)
-		resting := wait(time.Minute, time.Hour, 5*time.Minute, errImpatient)
+		stirring := wait(3*time.Minute, 4*time.Minute, 4*time.Minute, errMaxTime)
+		wait(2*time.Minute, time.Hour, 2*time.Minute, errNoProgress)
+		wait(90*time.Second, time.Hour, 90*time.Second, errNoProgress)
+		resting := wait(time.Minute, time.Hour, 5*time.Minute, errNoProgress)
 		resting.pause()
 		time.Sleep(30 * time.Second)
 		gone.stop()
@@ -99,7 +99,7 @@ func TestDirectEndsWithPatience(t *testing.T) {
 	var v clock.Vigil
 	why := errors.New("why")
 	for name, end := range map[string]func(p *patience) (cause error){
-		"over":      func(p *patience) error { p.Overdue(); return errImpatient },
+		"over":      func(p *patience) error { p.Overdue(); return errNoProgress },
 		"abandoned": func(p *patience) error { p.Cancel(why); return why },
 	} {
 		p := newPatience(t.Context(), &v, time.Hour, time.Hour)

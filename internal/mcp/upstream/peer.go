@@ -24,8 +24,8 @@ type Peer struct {
 // call tells what they say. Its result and errors are as Request's.
 func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
 	var result json.RawMessage
-	err := p.manager.with(p.name, func(k *keeper) (err error) {
-		result, err = k.callTool(ctx, call.Ref.Name, call.Args, request{
+	err := p.manager.with(p.name, func(c *connection) (err error) {
+		result, err = c.callTool(ctx, call.Ref.Name, call.Args, request{
 			method: wire.MethodToolsCall, params: params, meta: call.Meta, caller: call.Caller,
 		})
 		return err
@@ -38,33 +38,33 @@ func (p *Peer) Call(ctx context.Context, call tool.Call, params json.RawMessage)
 // chain. caller may be nil.
 func (p *Peer) Request(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	var result json.RawMessage
-	err := p.manager.with(p.name, func(k *keeper) (err error) {
-		result, err = k.relay(ctx, method, params, caller)
+	err := p.manager.with(p.name, func(c *connection) (err error) {
+		result, err = c.relay(ctx, method, params, caller)
 		return err
 	})
 	return result, err
 }
 
 // relay makes a request as it came.
-func (k *keeper) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
+func (c *connection) relay(ctx context.Context, method string, params json.RawMessage, caller *tool.Caller) (json.RawMessage, error) {
 	r := &request{method: method, params: params, meta: wire.Meta(params), caller: caller}
 	if r.params == nil {
 		r.params = json.RawMessage(`{}`)
 	}
 	switch method {
 	case wire.MethodToolsList:
-		result, err := k.request(ctx, r, "", true)
-		return k.sift(result), err
+		result, err := c.request(ctx, r, "", true)
+		return c.filterTools(result), err
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
-		return k.follow(ctx, r)
+		return c.subscribe(ctx, r)
 	case wire.MethodSetLevel:
 		level, _ := rawjson.GetText(params, "level")
-		k.mu.Lock()
-		k.level = level
-		k.mu.Unlock()
+		c.mu.Lock()
+		c.logLevel = level
+		c.mu.Unlock()
 	}
 	what, _ := wire.NameOf(method, params)
-	return k.request(ctx, r, what, repeatable(method))
+	return c.request(ctx, r, what, repeatable(method))
 }
 
 // repeatable tells whether a request of that method may be made again when its
@@ -76,15 +76,15 @@ func repeatable(method string) bool {
 
 // Describe tells what the server said of itself: now, or when it last was there.
 func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
-	k, err := p.manager.keeper(p.name)
+	c, err := p.manager.connection(p.name)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	k.mu.Lock()
-	known, s := k.known, k.session
-	k.mu.Unlock()
+	c.mu.Lock()
+	known, s := c.cached, c.session
+	c.mu.Unlock()
 	if s == nil && known.Capabilities == nil {
-		if s, err = k.reach(ctx, new(time.Time)); err != nil {
+		if s, err = c.waitForSession(ctx, new(time.Time)); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -95,14 +95,14 @@ func (p *Peer) Describe(ctx context.Context) (capabilities, serverInfo, instruct
 }
 
 // Watch calls f with every notification of the server that belongs to no call,
-// until stop. f must not block. A removed upstream has nothing more to say.
+// readUntil stop. f must not block. A removed upstream has nothing more to say.
 func (p *Peer) Watch(f func(method string, params json.RawMessage)) (stop func()) {
 	return p.manager.watch(p.name, f)
 }
 
-// sift takes out of a raw list what does not exist for us.
-func (k *keeper) sift(result json.RawMessage) json.RawMessage {
-	spec := k.currentSpec()
+// filterTools takes out of a raw list what does not exist for us.
+func (c *connection) filterTools(result json.RawMessage) json.RawMessage {
+	spec := c.currentSpec()
 	if result == nil || len(spec.AllowedTools)+len(spec.DisabledTools) == 0 && !spec.ReadOnly {
 		return result
 	}
@@ -123,28 +123,28 @@ func (k *keeper) sift(result json.RawMessage) json.RawMessage {
 	return rawjson.Set(result, "tools", append(kept, ']'))
 }
 
-// follow shares one subscription among all who want a resource: the first one
+// subscribe shares one subscription among all who want a resource: the first one
 // makes it, the last one ends it.
-func (k *keeper) follow(ctx context.Context, r *request) (json.RawMessage, error) {
+func (c *connection) subscribe(ctx context.Context, r *request) (json.RawMessage, error) {
 	uri, ok := rawjson.GetText(r.params, "uri")
 	if !ok {
 		return nil, fault.New(fault.InvalidParams, "%s without a uri", r.method)
 	}
-	k.mu.Lock()
-	before := k.follows[uri]
+	c.mu.Lock()
+	before := c.subscribers[uri]
 	if r.method == wire.MethodSubscribe {
-		k.follows[uri]++
+		c.subscribers[uri]++
 	} else if before > 0 {
-		if k.follows[uri]--; k.follows[uri] == 0 {
-			delete(k.follows, uri)
+		if c.subscribers[uri]--; c.subscribers[uri] == 0 {
+			delete(c.subscribers, uri)
 		}
 	}
-	shared := before > 0 && k.follows[uri] > 0
-	k.mu.Unlock()
+	shared := before > 0 && c.subscribers[uri] > 0
+	c.mu.Unlock()
 	if shared {
 		return json.RawMessage(`{}`), nil
 	}
-	return k.request(ctx, r, "", true)
+	return c.request(ctx, r, "", true)
 }
 
 func followRequest(method, uri string, timeout time.Duration) *request {
@@ -163,14 +163,14 @@ func (s *session) perform(ctx context.Context, r *request) (json.RawMessage, err
 	}
 	switch r.method {
 	case wire.MethodPing:
-		return json.RawMessage(`{}`), s.check(ctx, r.timeout)
+		return json.RawMessage(`{}`), s.checkHealth(ctx, r.timeout)
 	case wire.MethodSetLevel:
 		level, _ := rawjson.GetText(r.params, "level")
-		s.level.Store(&level)
+		s.logLevelSet.Store(&level)
 		return json.RawMessage(`{}`), nil
 	case wire.MethodSubscribe, wire.MethodUnsubscribe:
 		uri, _ := rawjson.GetText(r.params, "uri")
-		s.followResource(uri, r.method == wire.MethodSubscribe)
+		s.setResourceSubscription(uri, r.method == wire.MethodSubscribe)
 		return json.RawMessage(`{}`), nil
 	}
 	return s.do(ctx, r)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ration lets so many things pass per second.
-type ration struct {
+// rateLimit lets so many things pass per second.
+type rateLimit struct {
 	perSecond int
 
 	mu     sync.Mutex
@@ -14,7 +14,7 @@ type ration struct {
 	count  int
 }
 
-func (r *ration) take(now time.Time) bool {
+func (r *rateLimit) allow(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.second) >= time.Second {

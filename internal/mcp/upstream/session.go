@@ -14,16 +14,16 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// session is a server that has been greeted: requests in, answers out, and what
+// newSession is a server that has been greeted: requests in, answers out, and what
 // the server wants in between brought to whoever made the call.
 type session struct {
-	opts *Options
-	link Link
-	way  endpoint
-	note func(method string, params json.RawMessage) // what belongs to no call
-	life *lifetime
-	// broken takes why a caller found the session to be of no more use.
-	broken chan error
+	opts      *Options
+	transport Transport
+	endpoint  endpoint
+	notify    func(method string, params json.RawMessage) // what belongs to no call
+	life      *lifetime
+	// failed takes why a caller found the session to be of no more use.
+	failed chan error
 
 	era          wire.Era
 	revision     string
@@ -31,37 +31,37 @@ type session struct {
 	serverInfo   json.RawMessage
 	instructions json.RawMessage
 
-	ids   atomic.Int64
-	heard atomic.Int64 // when the server last said something, in Unix nanoseconds
-	level atomic.Pointer[string]
-	// useful tells that a caller got an answer.
-	useful atomic.Bool
+	ids          atomic.Int64
+	lastReceived atomic.Int64 // when the server last said something, in Unix nanoseconds
+	logLevelSet  atomic.Pointer[string]
+	// answeredCaller tells that a caller got an answer.
+	answeredCaller atomic.Bool
 
 	vigil clock.Vigil // over its calls
 
-	questions chan struct{} // one for each request of the server under way
+	questionSlots chan struct{} // one for each request of the server under way
 
-	mu      sync.Mutex
-	acked   func() // what to do when a subscription is acknowledged
-	flights map[wire.ID]*flight
-	asks    map[wire.ID]context.CancelFunc // requests of the server we are answering
-	follow  map[string]bool                // resources to listen for, modern only
-	refocus context.CancelCauseFunc        // ends the subscription that is open; nil when none is
+	mu            sync.Mutex
+	acked         func() // what to do when a subscription is acknowledged
+	flights       map[wire.ID]*flight
+	questions     map[wire.ID]context.CancelFunc // requests of the server we are answering
+	subscriptions map[string]bool                // resources to listen for, modern only
+	resubscribe   context.CancelCauseFunc        // ends the subscription that is open; nil when none is
 }
 
 // request is one thing to ask of the server.
 type request struct {
-	method  string
-	params  json.RawMessage // their _meta does not count
-	meta    json.RawMessage // the caller's, or nil
-	trace   traceContext
-	caption *caption     // of its spans; nil where it is not known yet
-	about   string       // the tool, prompt or resource, where it is known
-	caller  *tool.Caller // may be nil
-	headers []Header
-	timeout time.Duration // until a sign of progress
-	maxTime time.Duration // at all; zero means timeout
-	greets  bool          // belongs to the handshake: kept whole, and never cancelled
+	method    string
+	params    json.RawMessage // their _meta does not count
+	meta      json.RawMessage // the caller's, or nil
+	trace     traceContext
+	label     *spanLabel   // of its spans; nil where it is not known yet
+	about     string       // the tool, prompt or resource, where it is known
+	caller    *tool.Caller // may be nil
+	headers   []Header
+	timeout   time.Duration // readUntil a sign of progress
+	maxTime   time.Duration // at all; zero means timeout
+	handshake bool          // belongs to the handshake: kept whole, and never cancelled
 
 	failed bool // the tool that was called said so in its result
 }
@@ -70,7 +70,7 @@ type request struct {
 const maxRounds = 16
 
 // do sends a request and waits for its result, answering what a modern server
-// asks back by asking the caller and sending the request again.
+// questions back by asking the caller and sending the request again.
 //
 //nolint:contextcheck // patience is ctx, and ends with it
 func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
@@ -82,18 +82,18 @@ func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rawjson.Lacks(result, "resultType") && !r.greets { // as all results of the older era do
+		if rawjson.Lacks(result, "resultType") && !r.handshake { // as all results of the older era do
 			return wire.StripProtocol(result), nil
 		}
 		switch kind, _ := rawjson.GetText(result, "resultType"); kind {
 		case wire.ResultInputRequired:
-			if params, err = s.askBack(p, r, result); err != nil {
+			if params, err = s.provideInput(p, r, result); err != nil {
 				return nil, err
 			}
 		case wire.ResultTask:
 			return nil, errors.New("server answered with a task, which was not asked for")
 		default:
-			if r.greets {
+			if r.handshake {
 				return result, nil
 			}
 			return wire.ToLegacy(result), nil
@@ -111,14 +111,14 @@ func (s *session) exchange(ctx *patience, r *request, params json.RawMessage) (j
 
 	answer, err := s.carry(ctx, &f.draft)
 	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.greets {
-			s.cancel(id)
+		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.handshake {
+			s.cancelRequest(id)
 		}
 		return nil, err
 	}
-	s.heard.Store(time.Now().UnixNano())
+	s.lastReceived.Store(time.Now().UnixNano())
 	if r.caller != nil {
-		s.useful.Store(true)
+		s.answeredCaller.Store(true)
 	}
 	if answer.Error != nil {
 		return nil, answer.Error
@@ -131,37 +131,37 @@ func (s *session) exchange(ctx *patience, r *request, params json.RawMessage) (j
 
 // carry sends what is drafted and waits for its answer.
 func (s *session) carry(ctx context.Context, d *draft) (wire.Message, error) {
-	if link, ok := s.link.(*httpLink); ok {
+	if link, ok := s.transport.(*httpTransport); ok {
 		return link.carry(ctx, d)
 	}
-	return s.link.Call(ctx, d.outgoing())
+	return s.transport.Call(ctx, d.outgoing())
 }
 
 // logLevel is from which level on the server is to tell what it logs.
 func (s *session) logLevel() string {
-	if set := s.level.Load(); set != nil {
+	if set := s.logLevelSet.Load(); set != nil {
 		return *set
 	}
 	return "info"
 }
 
-// cancel tells the server that nobody waits for that answer any more, where
+// cancelRequest tells the server that nobody waits for that answer any more, where
 // hanging up does not tell it already.
-func (s *session) cancel(id wire.ID) {
-	if h, ok := s.link.(interface{ Hangup() bool }); ok && h.Hangup() {
+func (s *session) cancelRequest(id wire.ID) {
+	if h, ok := s.transport.(interface{ CancelsOnDisconnect() bool }); ok && h.CancelsOnDisconnect() {
 		return
 	}
 	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"the caller gave up"}`)
 	s.life.run(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		_ = s.link.Send(ctx, wire.Notification(wire.NoteCancelled, params)) // a lost one costs the server only work
+		_ = s.transport.Send(ctx, wire.Notification(wire.NoteCancelled, params)) // a lost one costs the server only work
 	})
 }
 
-// check asks the server for a sign of life. A server that refuses to give one is
+// checkHealth asks the server for a sign of life. A server that refuses to give one is
 // alive.
-func (s *session) check(ctx context.Context, limit time.Duration) error {
+func (s *session) checkHealth(ctx context.Context, limit time.Duration) error {
 	method := wire.MethodPing
 	if s.era == wire.Modern {
 		method = wire.MethodDiscover
@@ -175,19 +175,21 @@ func (s *session) check(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// healthEvery is how long the server may be silent until its health is checked.
-func (s *session) healthEvery() time.Duration {
-	if l, ok := s.link.(interface{ HealthEvery() time.Duration }); ok {
-		return min(l.HealthEvery(), s.opts.HealthEvery)
+// healthInterval is how long the server may be silent until its health is checked.
+func (s *session) healthInterval() time.Duration {
+	if l, ok := s.transport.(interface{ HealthInterval() time.Duration }); ok {
+		return min(l.HealthInterval(), s.opts.HealthInterval)
 	}
-	return s.opts.HealthEvery
+	return s.opts.HealthInterval
 }
 
-// silence is how long the server has said nothing.
-func (s *session) silence() time.Duration { return time.Since(time.Unix(0, s.heard.Load())) }
+// sinceLastReceived is how long the server has said nothing.
+func (s *session) sinceLastReceived() time.Duration {
+	return time.Since(time.Unix(0, s.lastReceived.Load()))
+}
 
-// busy is how many requests are under way for callers.
-func (s *session) busy() int {
+// activeCalls is how many requests are under way for callers.
+func (s *session) activeCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
@@ -199,9 +201,9 @@ func (s *session) busy() int {
 	return n
 }
 
-// has tells whether the server declared a capability, as in "tools" or
+// hasCapability tells whether the server declared a capability, as in "tools" or
 // "tools.listChanged".
-func (s *session) has(name string, sub ...string) bool {
+func (s *session) hasCapability(name string, sub ...string) bool {
 	value, ok := rawjson.Get(s.capabilities, name)
 	for _, key := range sub {
 		if !ok {
@@ -215,7 +217,7 @@ func (s *session) has(name string, sub ...string) bool {
 // close ends the session and waits for everything it started.
 func (s *session) close() {
 	s.life.end(errClosed)
-	s.link.Close()
+	s.transport.Close()
 	s.life.wait()
 	s.vigil.Rest()
 }

@@ -133,7 +133,7 @@ func (s Spec) problem() error {
 		return fmt.Errorf("start %q", s.Start)
 	case s.Transport == SSE && s.Protocol == ProtocolModern:
 		return fmt.Errorf("transport sse exists only in the legacy protocol")
-	case isBackend(s.transport()) && len(s.Headers)+len(s.BearerEnv) > 0:
+	case isZMQ(s.transport()) && len(s.Headers)+len(s.BearerEnv) > 0:
 		return fmt.Errorf("headers and bearer tokens cannot be sent over %s", s.transport())
 	}
 	if s.URL == "" {

@@ -20,7 +20,7 @@ type tether struct {
 
 // tethered sends a dispatch by the standard library, with a context that ends with ctx
 // as long as the answer does not linger.
-func (c *client) tethered(ctx context.Context, d *dispatch, send func(*http.Request) (*http.Response, error)) (response, error) {
+func (c *httpClient) tethered(ctx context.Context, d *dispatch, send func(*http.Request) (*http.Response, error)) (response, error) {
 	if ctx.Err() != nil { // nobody wants to know
 		return response{}, context.Cause(ctx)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootclient"
 )
 
-// Link carries messages to one server and back. It knows nothing of what they
+// Transport carries messages to one server and back. It knows nothing of what they
 // mean. All methods may be called concurrently.
-type Link interface {
+type Transport interface {
 	// Call sends a request and waits for its response, which may be an error
 	// response. The error tells that none came: ErrNotSent in its chain when the
 	// server cannot have seen the request, ctx's error when ctx ended, else
@@ -21,8 +21,8 @@ type Link interface {
 	Call(ctx context.Context, out Outgoing) (wire.Message, error)
 	// Send sends a notification or a response.
 	Send(ctx context.Context, m wire.Message) error
-	// Adopt sets the revision messages are sent under from now on; empty is none yet.
-	Adopt(revision string)
+	// SetRevision sets the revision messages are sent under from now on; empty is none yet.
+	SetRevision(revision string)
 	// Done is closed when the link is no longer of use; Err then says why.
 	Done() <-chan struct{}
 	Err() error
@@ -42,14 +42,14 @@ type Header struct{ Name, Value string }
 
 // Hooks are what a Link tells besides responses. None of them may block.
 type Hooks struct {
-	// Inbox takes requests and notifications of the server. call is the id of the
+	// Received takes requests and notifications of the server. call is the id of the
 	// request on whose own stream the message came, empty where a link has only
 	// one stream.
-	Inbox func(call wire.ID, m wire.Message)
-	// Doubt says that the server may be gone.
-	Doubt func()
-	// Missed says that notifications may have been lost.
-	Missed func()
+	Received func(call wire.ID, m wire.Message)
+	// CheckHealth says that the server may be gone.
+	CheckHealth func()
+	// Relist says that notifications may have been lost.
+	Relist func()
 	// Stderr takes a line of a child's standard error, Garbage what is no message.
 	Stderr  func(line string)
 	Garbage func(excerpt string)
@@ -58,14 +58,14 @@ type Hooks struct {
 }
 
 // Dialer opens a link to the server of a spec.
-type Dialer func(ctx context.Context, spec Spec, hooks Hooks) (Link, error)
+type Dialer func(ctx context.Context, spec Spec, hooks Hooks) (Transport, error)
 
 // ErrNotSent is in the chain of errors of requests that the server cannot have
 // acted upon, so that repeating them is safe. Backends' errors say it alike.
 var ErrNotSent = hootclient.ErrNotSent
 
-// ErrGone is why a link ends whose session the server no longer knows.
-var ErrGone = errors.New("server no longer knows the session")
+// ErrSessionLost is why a link ends whose session the server no longer knows.
+var ErrSessionLost = errors.New("server no longer knows the session")
 
 // errClosed is why a link ends that we closed.
 var errClosed = errors.New("closed by us")
@@ -76,9 +76,9 @@ type endpoint struct {
 	URL       string `json:"url,omitempty"`
 }
 
-// oneEra tells that servers reached this way know the legacy greeting only: those
+// legacyOnly tells that servers reached this way know the legacy greeting only: those
 // before Streamable HTTP, and backends, for which the link answers.
-func (e endpoint) oneEra() bool { return e.Transport == SSE || isBackend(e.Transport) }
+func (e endpoint) legacyOnly() bool { return e.Transport == SSE || isZMQ(e.Transport) }
 
 // endpoints lists the ways to try, in order.
 func endpoints(s Spec) []endpoint {
@@ -101,7 +101,7 @@ func endpoints(s Spec) []endpoint {
 
 // dial opens a link of the endpoint's kind. A new transport is a file and a
 // line here.
-func (o *Options) dial(ctx context.Context, spec Spec, way endpoint, hooks Hooks) (Link, error) {
+func (o *Options) dial(ctx context.Context, spec Spec, way endpoint, hooks Hooks) (Transport, error) {
 	spec.URL = way.URL
 	switch way.Transport {
 	case HTTP:
@@ -111,7 +111,7 @@ func (o *Options) dial(ctx context.Context, spec Spec, way endpoint, hooks Hooks
 	case Stdio:
 		return o.dialStdio(spec, hooks)
 	case ZMQ, ZMQIPC:
-		return o.dialBackend(ctx, spec, hooks)
+		return o.dialZMQ(ctx, spec, hooks)
 	}
 	if dialer, ok := o.Dialers[way.Transport]; ok {
 		return dialer(ctx, spec, hooks)

@@ -11,17 +11,17 @@ import (
 
 func TestStreamableLegacy(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig { return siteRig(t, legacyHandler, upstream.Spec{}) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return siteRig(t, legacyHandler, upstream.Spec{}) })
 }
 
 func TestStreamableModern(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig { return siteRig(t, modernHandler, upstream.Spec{}) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return siteRig(t, modernHandler, upstream.Spec{}) })
 }
 
 func TestStreamableBehindAPath(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
 		return siteRig(t, func() http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/mcp", modernHandler())
@@ -32,14 +32,14 @@ func TestStreamableBehindAPath(t *testing.T) {
 
 func TestEventStream(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
 		return siteRig(t, sseHandler, upstream.Spec{Transport: upstream.SSE})
 	})
 }
 
 func TestEventStreamFoundOut(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
 		return siteRig(t, func() http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/sse", sseHandler())
@@ -50,12 +50,12 @@ func TestEventStreamFoundOut(t *testing.T) {
 
 func TestChildModern(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig { return stdioRig(t, stdioSpec(t, "sdk")) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return stdioRig(t, stdioSpec(t, "sdk")) })
 }
 
 func TestChildLegacy(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Rig {
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
 		spec := stdioSpec(t, "sdk")
 		spec.Protocol = upstream.ProtocolLegacy
 		return stdioRig(t, spec)
@@ -63,10 +63,10 @@ func TestChildLegacy(t *testing.T) {
 }
 
 // stdioRig drops its server with SIGKILL; the manager starts it again.
-func stdioRig(t *testing.T, spec upstream.Spec) upstreamtest.Rig {
+func stdioRig(t *testing.T, spec upstream.Spec) upstreamtest.Server {
 	pids := newPids(t)
 	spec.Env["PID_DIR"] = pids.dir
-	return upstreamtest.Rig{Spec: spec, Options: options(t), Drop: func(t *testing.T) {
+	return upstreamtest.Server{Spec: spec, Options: options(t), Kill: func(t *testing.T) {
 		for _, pid := range pids.alive(t) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -14,27 +14,27 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
-// Rig is a server under test. It has the tools
+// Server is a server under test. It has the tools
 //
 //	echo{text}    answers with the text; says that it only reads
 //	wait{}        reports progress once, then waits until it is cancelled
 //	cancelled{}   answers with how many waits were cancelled; only reads
-type Rig struct {
+type Server struct {
 	Spec    upstream.Spec
 	Options upstream.Options
-	Drop    func(t *testing.T) // ends the server at once, as a crash does
-	Return  func(t *testing.T) // has it back; nil when it comes back by itself
+	Kill    func(t *testing.T) // ends the server at once, as a crash does
+	Restart func(t *testing.T) // hasCapability it back; nil when it comes back by itself
 }
 
 // Run holds a rig against the suite. Each part gets a rig of its own.
-func Run(t *testing.T, newRig func(t *testing.T) Rig) {
+func Run(t *testing.T, newRig func(t *testing.T) Server) {
 	t.Run("lists and calls", func(t *testing.T) {
 		t.Parallel()
 		listsAndCalls(t, newRig(t))
 	})
 	t.Run("comes back", func(t *testing.T) {
 		t.Parallel()
-		comesBack(t, newRig(t))
+		reconnects(t, newRig(t))
 	})
 	t.Run("cancels", func(t *testing.T) {
 		t.Parallel()
@@ -42,7 +42,7 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 	})
 }
 
-func listsAndCalls(t *testing.T, rig Rig) {
+func listsAndCalls(t *testing.T, rig Server) {
 	h := Start(t, rig)
 	infos, err := h.Manager.Tools(t.Context())
 	if err != nil || len(infos) < 3 {
@@ -66,17 +66,17 @@ func listsAndCalls(t *testing.T, rig Rig) {
 	}
 }
 
-func comesBack(t *testing.T, rig Rig) {
+func reconnects(t *testing.T, rig Server) {
 	h := Start(t, rig)
 	for range 3 {
-		rig.Drop(t)
-		if rig.Return != nil {
+		rig.Kill(t)
+		if rig.Restart != nil {
 			h.Await(t, "upstream.reconnecting")
 			infos, _ := h.Manager.Tools(t.Context())
 			if len(infos) == 0 || !infos[0].Stale {
 				t.Errorf("while the server is away its tools are %v", infos)
 			}
-			rig.Return(t)
+			rig.Restart(t)
 		}
 		if text := h.Echo(t, "again"); text != "again" {
 			t.Errorf("echo said %q", text)
@@ -85,7 +85,7 @@ func comesBack(t *testing.T, rig Rig) {
 	}
 }
 
-func cancels(t *testing.T, rig Rig) {
+func cancels(t *testing.T, rig Server) {
 	h := Start(t, rig)
 	ctx, cancel := context.WithCancel(t.Context())
 	caller := &tool.Caller{Progress: func(tool.Progress) { cancel() }}
@@ -100,8 +100,8 @@ func cancels(t *testing.T, rig Rig) {
 	}
 }
 
-// House is a manager with one upstream and somebody who listens to its events.
-type House struct {
+// Harness is a manager with one upstream and somebody who listens to its events.
+type Harness struct {
 	Manager *upstream.Manager
 	Name    string
 	events  *event.Subscription
@@ -109,7 +109,7 @@ type House struct {
 
 // Start adds the rig's server to a manager of its own and waits until it is
 // connected. All of it ends with the test.
-func Start(t *testing.T, rig Rig) *House {
+func Start(t *testing.T, rig Server) *Harness {
 	t.Helper()
 	h := Open(t, rig)
 	h.Await(t, "upstream.connected")
@@ -117,12 +117,12 @@ func Start(t *testing.T, rig Rig) *House {
 }
 
 // Open is Start without waiting.
-func Open(t *testing.T, rig Rig) *House {
+func Open(t *testing.T, rig Server) *Harness {
 	t.Helper()
 	bus := event.New(event.BusOptions{})
 	options := rig.Options
 	options.Events = bus
-	h := &House{Manager: upstream.New(options), Name: rig.Spec.Name, events: bus.Subscribe(event.Options{Buffer: 100_000})}
+	h := &Harness{Manager: upstream.New(options), Name: rig.Spec.Name, events: bus.Subscribe(event.Options{Buffer: 100_000})}
 	t.Cleanup(func() {
 		h.Manager.Close()
 		h.events.Close()
@@ -134,7 +134,7 @@ func Open(t *testing.T, rig Rig) *House {
 }
 
 // Await waits for the next event of that type.
-func (h *House) Await(t *testing.T, kind string) event.Event {
+func (h *Harness) Await(t *testing.T, kind string) event.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
 	defer cancel()
@@ -152,10 +152,10 @@ func (h *House) Await(t *testing.T, kind string) event.Event {
 }
 
 // Poll is the next event, if there is one.
-func (h *House) Poll() (event.Event, bool) { return h.events.Poll() }
+func (h *Harness) Poll() (event.Event, bool) { return h.events.Poll() }
 
 // Echo calls the tool of that name.
-func (h *House) Echo(t *testing.T, text string) string {
+func (h *Harness) Echo(t *testing.T, text string) string {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
@@ -165,7 +165,7 @@ func (h *House) Echo(t *testing.T, text string) string {
 }
 
 // Text calls a tool that must succeed and returns its text.
-func (h *House) Text(t *testing.T, name string, args json.RawMessage) string {
+func (h *Harness) Text(t *testing.T, name string, args json.RawMessage) string {
 	t.Helper()
 	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: h.ref(name), Args: args})
 	if err != nil {
@@ -178,4 +178,4 @@ func (h *House) Text(t *testing.T, name string, args json.RawMessage) string {
 	return view.Text()
 }
 
-func (h *House) ref(name string) tool.Ref { return tool.Ref{Space: h.Name, Name: name} }
+func (h *Harness) ref(name string) tool.Ref { return tool.Ref{Space: h.Name, Name: name} }

@@ -1,0 +1,151 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// What others see of a keeper, and what they may change without reconnecting.
+
+// status is how the upstream is just now.
+func (c *connection) status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := Status{
+		Name: c.name, Target: c.spec.Target(), Generation: c.generation,
+		State: c.state, Since: c.since,
+		Transport: c.detected.Way.Transport, Revision: c.cached.Revision, ServerInfo: c.cached.ServerInfo,
+		Tools: len(c.visible()), Stale: c.stale, Dropped: slices.Clone(c.tools.dropped),
+		Stats: c.stats, Desired: c.spec.clone(), Mistaken: c.unknownToolNames(),
+	}
+	if c.detected.Era != 0 {
+		st.Era = c.detected.Era.String()
+	}
+	if c.state != StateConnected {
+		st.Attempt, st.NextTry = c.attempt, c.next
+		if c.err != nil {
+			st.LastError = c.err.Error()
+		}
+	}
+	if c.state == StateNeedsAuth {
+		st.Challenge = c.challenge
+		st.Hint = fault.HintOf(c.needsAuthError(c.err, c.challenge))
+	}
+	return st
+}
+
+// visibleTools lists what exists for us, in the order of names.
+//
+// The slice stays the same until something changed, so that readers of many tools
+// can tell at a glance.
+func (c *connection) visibleTools() []tool.Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.view.of == c.tools && c.view.stale == c.stale {
+		return c.view.tools
+	}
+	tools := c.visible()
+	if c.stale {
+		tools = slices.Clone(tools)
+		for i := range tools {
+			tools[i].Stale = true
+		}
+	}
+	c.view = toolView{of: c.tools, stale: c.stale, tools: tools}
+	return tools
+}
+
+// toolView is the list as readers see it, and what it was made of.
+type toolView struct {
+	of    *toolList
+	stale bool
+	tools []tool.Info
+}
+
+// visible is the list without what the spec forbids; c.mu is held.
+func (c *connection) visible() []tool.Info {
+	if len(c.spec.AllowedTools)+len(c.spec.DisabledTools) == 0 && !c.spec.ReadOnly {
+		return c.tools.tools
+	}
+	var visible []tool.Info
+	for _, info := range c.tools.tools {
+		if c.spec.permits(info.Name) && (!c.spec.ReadOnly || info.Hints.ReadOnly) {
+			visible = append(visible, info)
+		}
+	}
+	return visible
+}
+
+// unknownToolNames finds names in the spec that no tool has; c.mu is held.
+func (c *connection) unknownToolNames() []string {
+	if len(c.spec.AllowedTools)+len(c.spec.DisabledTools) == 0 || len(c.tools.tools) == 0 {
+		return nil
+	}
+	names := make([]string, len(c.tools.tools))
+	for i := range c.tools.tools {
+		names[i] = c.tools.tools[i].Name
+	}
+	var found []string
+	for _, setting := range []struct {
+		name string
+		list []string
+	}{{"allowed_tools", c.spec.AllowedTools}, {"disabled_tools", c.spec.DisabledTools}} {
+		for _, name := range setting.list {
+			if slices.Contains(names, name) {
+				continue
+			}
+			problem := fmt.Sprintf("%s: it has no tool %q", setting.name, name)
+			if near := suggest.Names(name, names, 1); len(near) > 0 {
+				problem += fmt.Sprintf("; did you mean %s?", near[0])
+			}
+			found = append(found, problem)
+		}
+	}
+	return found
+}
+
+// adjust takes over what of a spec matters between calls.
+func (c *connection) adjust(spec Spec) {
+	c.mu.Lock()
+	before := c.visible()
+	c.spec, c.view = spec, toolView{}
+	after := c.visible()
+	c.mu.Unlock()
+	added, removed, _ := diff(before, after)
+	if len(added)+len(removed) > 0 {
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(after), Added: added, Removed: removed})
+	}
+}
+
+// inheritFrom takes over from the keeper of the generation before what callers have
+// asked for, and, when the server is the same, what is known of it.
+func (c *connection) inheritFrom(old *connection) {
+	old.mu.Lock()
+	stats, follows, level := old.stats, maps.Clone(old.subscribers), old.logLevel
+	same, found, known, list, sound := old.spec.sameServer(c.currentSpec()), old.detected, old.cached, old.tools, old.lastStartOK
+	old.mu.Unlock()
+	c.update(func() {
+		stats.InFlight = 0
+		c.stats, c.subscribers, c.logLevel = stats, follows, level
+		if same && c.session == nil {
+			c.detected, c.cached, c.tools, c.stale, c.lastStartOK = found, known, list, true, sound
+		}
+	})
+}
+
+// watch sets or, with nil, removes a watcher.
+func (c *connection) watch(id int, f func(string, json.RawMessage)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f == nil {
+		delete(c.watchers, id)
+		return
+	}
+	c.watchers[id] = f
+}

@@ -1,0 +1,110 @@
+package upstream_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
+)
+
+func TestProbeOfServersThatMindIt(t *testing.T) {
+	t.Parallel()
+	for role, starts := range map[string]int{
+		"plain":             1,
+		"dies on the probe": 2,
+		"ignores the probe": 1,
+	} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			rig := stdioRig(t, stdioSpec(t, role))
+			if role == "ignores the probe" { // all of it is waited for; three times as long, and it is started anew
+				rig.Options.ProbeTimeout = 2 * time.Second
+			}
+			h := upstreamtest.Start(t, rig)
+			if text := h.Echo(t, "hello"); text != "hello" {
+				t.Errorf("echo said %q", text)
+			}
+			st, _ := h.Manager.Status("test")
+			if st.Era != "legacy" || st.Revision != "2025-06-18" {
+				t.Errorf("status = %+v", st)
+			}
+			if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got != starts {
+				t.Errorf("%d processes were started, want %d", got, starts)
+			}
+			// Once known, it is not asked again: one more process, no probe.
+			rig.Kill(t)
+			h.Echo(t, "again")
+			if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got != starts+1 {
+				t.Errorf("%d processes after the second start, want %d", got, starts+1)
+			}
+		})
+	}
+}
+
+func TestServerThatFallsSilentOverTheProbeIsStartedAnew(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "silent after the probe"))
+	rig.Options.ProbeTimeout = 100 * time.Millisecond
+	h := upstreamtest.Start(t, rig)
+	if text := h.Echo(t, "hello"); text != "hello" {
+		t.Errorf("echo said %q", text)
+	}
+	// The first may have been given up before it came to sign in.
+	if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got > 2 {
+		t.Errorf("%d processes were started, want 2", got)
+	}
+}
+
+func TestVerdictSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "dies on the probe"))
+	upstreamtest.Start(t, rig).Manager.Close()
+	h := upstreamtest.Start(t, rig)
+	h.Echo(t, "hello")
+	if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got != 3 {
+		t.Errorf("%d processes were started, want 2 and then 1", got)
+	}
+}
+
+func TestServerOfAnotherEraAtTheSameAddress(t *testing.T) {
+	t.Parallel()
+	handlers := []func() http.Handler{modernHandler, legacyHandler, modernHandler}
+	s := newSite(t, func() http.Handler {
+		next := handlers[0]
+		handlers = handlers[1:]
+		return next()
+	})
+	h := upstreamtest.Start(t, upstreamtest.Server{
+		Spec: upstream.Spec{Name: "test", URL: s.url(), Wait: clocktest.Patience}, Options: options(t),
+	})
+	for _, era := range []string{"modern", "legacy", "legacy"} { // the last one speaks both
+		h.Echo(t, "hello")
+		if st, _ := h.Manager.Status("test"); st.Era != era {
+			t.Errorf("era = %s, want %s", st.Era, era)
+		}
+		if len(handlers) > 0 {
+			s.down(t)
+			h.Await(t, "upstream.reconnecting")
+			s.up(t)
+		}
+	}
+}
+
+func TestPinnedProtocolIsNotProbed(t *testing.T) {
+	t.Parallel()
+	for protocol, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
+		h := upstreamtest.Start(t, siteRig(t, handler, upstream.Spec{Protocol: protocol}))
+		if st, _ := h.Manager.Status("test"); st.Era != protocol {
+			t.Errorf("pinned %s, got %s", protocol, st.Era)
+		}
+	}
+	h := upstreamtest.Open(t, siteRig(t, legacyHandler, upstream.Spec{Protocol: "modern"}))
+	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
+	if !strings.Contains(e.Error, "2026-07-28") && !strings.Contains(e.Error, "-32022") {
+		t.Errorf("a legacy server pinned to modern: %+v", e)
+	}
+}

@@ -1,0 +1,250 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// everyWay runs a test against the suite's server in both eras, over HTTP and as
+// a child process.
+func everyWay(t *testing.T, test func(t *testing.T, h *upstreamtest.Harness)) {
+	for name, rig := range map[string]func(t *testing.T) upstreamtest.Server{
+		"http legacy":  func(t *testing.T) upstreamtest.Server { return siteRig(t, legacyHandler, upstream.Spec{}) },
+		"http modern":  func(t *testing.T) upstreamtest.Server { return siteRig(t, modernHandler, upstream.Spec{}) },
+		"sse":          func(t *testing.T) upstreamtest.Server { return siteRig(t, sseHandler, upstream.Spec{}) },
+		"child modern": func(t *testing.T) upstreamtest.Server { return stdioRig(t, stdioSpec(t, "sdk")) },
+		"child legacy": func(t *testing.T) upstreamtest.Server {
+			spec := stdioSpec(t, "sdk")
+			spec.Protocol = upstream.ProtocolLegacy
+			return stdioRig(t, spec)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, upstreamtest.Start(t, rig(t)))
+		})
+	}
+}
+
+func ref(name string) tool.Ref { return tool.Ref{Space: "test", Name: name} }
+
+func TestProgressArrivesInOrderAndBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		var heard []tool.Progress
+		caller := &tool.Caller{Progress: func(p tool.Progress) { heard = append(heard, p) }}
+		if _, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("steps"), Caller: caller}); err != nil {
+			t.Fatal(err)
+		}
+		if len(heard) != 5 || heard[4] != (tool.Progress{Progress: 5, Total: 5, Message: "step 5"}) {
+			t.Errorf("heard %v", heard)
+		}
+	})
+}
+
+func TestQuestionsReachTheCaller(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		var asked []tool.Question
+		caller := &tool.Caller{
+			Capabilities: json.RawMessage(`{"elicitation":{"form":{}}}`),
+			Ask: func(_ context.Context, questions []tool.Question) ([]json.RawMessage, error) {
+				asked = append(asked, questions...)
+				return []json.RawMessage{json.RawMessage(`{"action":"accept","content":{"name":"Ada"}}`)}, nil
+			},
+		}
+		result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("ask"), Caller: caller})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if view, err := result.View(); err != nil || view.Text() != "accept Ada" {
+			t.Errorf("result = %s, %v", result.Raw, err)
+		}
+		message, _ := rawjson.GetText(asked[0].Params, "message")
+		if len(asked) != 1 || asked[0].Method != wire.MethodElicit || message != "who are you?" {
+			t.Errorf("asked %+v", asked)
+		}
+	})
+}
+
+func TestCallerThatCannotBeAskedIsNotAsked(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		caller := &tool.Caller{
+			Capabilities: json.RawMessage(`{}`),
+			Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+				t.Error("it was asked")
+				return nil, nil
+			},
+		}
+		result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("ask"), Caller: caller})
+		view, _ := result.View()
+		if err == nil && !view.IsError && !strings.HasPrefix(view.Text(), "cancel") {
+			t.Errorf("the call went through: %s", result.Raw)
+		}
+	})
+}
+
+func TestCancellingWhileAskingEndsTheAsking(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		ctx, cancel := context.WithCancel(t.Context())
+		asking := make(chan error, 1)
+		caller := &tool.Caller{Ask: func(ctx context.Context, _ []tool.Question) ([]json.RawMessage, error) {
+			cancel()
+			<-ctx.Done()
+			asking <- ctx.Err()
+			return nil, ctx.Err()
+		}}
+		_, err := h.Manager.Call(ctx, tool.Call{Ref: ref("ask"), Caller: caller})
+		if fault.CodeOf(err) != fault.Cancelled {
+			t.Errorf("call ended with %v", err)
+		}
+		if err := <-asking; err == nil {
+			t.Error("asking did not end")
+		}
+	})
+}
+
+func TestToolsAreListedAgainWhenTheyChange(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		h.Text(t, "grow", nil)
+		e := h.Await(t, "upstream.tools_refreshed")
+		if data := e.Data.(upstream.ToolsRefreshed); !slices.Equal(data.Added, []string{"grown"}) {
+			t.Errorf("refreshed %+v", data)
+		}
+		if text := h.Text(t, "grown", nil); text != "tall" {
+			t.Errorf("grown said %q", text)
+		}
+	})
+}
+
+func TestPeerSeesTheServerWhole(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		peer, ok := h.Manager.Peer("test")
+		if !ok {
+			t.Fatal("no peer")
+		}
+		capabilities, info, instructions, err := peer.Describe(t.Context())
+		name, _ := rawjson.GetText(info, "name")
+		if err != nil || name != "peer" || string(instructions) != `"be nice"` || !rawjson.IsObject(capabilities) {
+			t.Errorf("describes itself as %s %s %s %v", capabilities, info, instructions, err)
+		}
+		noted := make(chan string, 10)
+		stop := peer.Watch(func(method string, _ json.RawMessage) { noted <- method })
+		defer stop()
+		result, err := peer.Call(t.Context(), tool.Call{Ref: ref("grow"), Meta: json.RawMessage(`{"progressToken":"mine"}`)},
+			json.RawMessage(`{"name":"grow","arguments":{},"_meta":{"progressToken":"mine"}}`))
+		if err != nil || !strings.Contains(string(result), "growing") || strings.Contains(string(result), wire.ProtocolPrefix) {
+			t.Errorf("result = %s, %v", result, err)
+		}
+		if method := <-noted; method != wire.NoteToolsChanged {
+			t.Errorf("noted %s", method)
+		}
+		_, err = peer.Request(t.Context(), wire.MethodPromptsGet, json.RawMessage(`{"name":"nobody"}`), nil)
+		if e := wire.ErrorFrom(err); e.Code != wire.CodeInvalidParams {
+			t.Errorf("unknown prompt: %v", err)
+		}
+		if _, err := peer.Request(t.Context(), "no/such", nil, nil); fault.CodeOf(err) != fault.Upstream {
+			t.Errorf("unknown method: %v", err)
+		}
+		for _, method := range []string{wire.MethodPing, wire.MethodToolsList} {
+			if _, err := peer.Request(t.Context(), method, nil, nil); err != nil {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+	})
+}
+
+func TestManyCallsShareOneConnection(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				text := strings.Repeat("x", i*100)
+				if got := h.Echo(t, text); got != text {
+					t.Errorf("echo of %d bytes gave %d", len(text), len(got))
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestSlowCallTimesOutUnlessItProgresses(t *testing.T) {
+	t.Parallel()
+	rig := siteRig(t, legacyHandler, upstream.Spec{Timeout: time.Second})
+	h := upstreamtest.Start(t, rig)
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("wait")})
+	if fault.CodeOf(err) != fault.Timeout || fault.HintOf(err) == "" {
+		t.Errorf("slow call ended with %v", err)
+	}
+	if text := h.Echo(t, "still here"); text != "still here" {
+		t.Errorf("echo said %q", text)
+	}
+}
+
+// On a stream that all calls share, a question belongs to the only call whose
+// caller can answer; with several such calls it belongs to nobody.
+func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
+	t.Parallel()
+	rig := stdioRig(t, stdioSpec(t, "asks"))
+	h := upstreamtest.Start(t, rig)
+	var logged []tool.Log
+	able := &tool.Caller{
+		Log: func(l tool.Log) { logged = append(logged, l) },
+		Ask: func(context.Context, []tool.Question) ([]json.RawMessage, error) {
+			return []json.RawMessage{json.RawMessage(`{"roots":[{"uri":"file:///mine"}]}`)}, nil
+		},
+	}
+	call := func(caller *tool.Caller, nth string) chan string {
+		answer := make(chan string, 1)
+		go func() {
+			result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":"` + nth + `"}`), Caller: caller})
+			view, _ := result.View()
+			answer <- fmt.Sprint(view.Text(), err)
+		}()
+		return answer
+	}
+	inFlight := func(n int) {
+		clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == n })
+	}
+	if got := <-call(able, "1"); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the only call heard %q", got)
+	}
+	if len(logged) != 1 || logged[0].Level != "info" || string(logged[0].Data) != `"asking"` {
+		t.Errorf("logged %+v", logged)
+	}
+	other := call(nil, "-")
+	inFlight(1)
+	if got := <-call(able, "2"); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the only able caller heard %q", got)
+	}
+	<-other
+	other = call(&tool.Caller{Ask: able.Ask}, "-")
+	inFlight(1)
+	if got := <-call(&tool.Caller{Ask: able.Ask}, "2"); !strings.Contains(got, "nothing says which") {
+		t.Errorf("two able callers heard %q", got)
+	}
+	<-other
+	if got := <-call(nil, "1"); !strings.Contains(got, `{"roots":[]}`) {
+		t.Errorf("nobody able: %q", got)
+	}
+}

@@ -1,0 +1,222 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/wire"
+)
+
+// Bounds of a tool list. What lies beyond is left out and reported.
+const (
+	maxTools     = 10_000
+	maxPages     = 1_000
+	maxListBytes = 64 << 20
+	maxToolDepth = 100
+	maxToolName  = 256
+)
+
+// toolList is a server's tools as far as they can be used.
+type toolList struct {
+	tools        []tool.Info                   // sorted by name
+	headers      map[string][]wire.HeaderParam // by tool, where arguments are mirrored
+	dropped      []string                      // why something was left out; the first few
+	droppedCount int                           // how many things were
+	spanLabels   map[string]*spanLabel         // of the tools that were called; the keeper's lock guards it
+}
+
+const maxReasons = 20
+
+func (l *toolList) drop(format string, args ...any) {
+	l.droppedCount++
+	if len(l.dropped) < maxReasons {
+		l.dropped = append(l.dropped, fmt.Sprintf(format, args...))
+	}
+}
+
+// visibleTools fetches all pages of the server's tools.
+func (s *session) listTools(ctx context.Context, name string, timeout time.Duration) (*toolList, error) {
+	l := &toolList{headers: map[string][]wire.HeaderParam{}}
+	seen := map[string]bool{}
+	cursors := map[string]bool{}
+	var cursor json.RawMessage
+	size := 0
+	for page := 0; ; page++ {
+		params := json.RawMessage(`{}`)
+		if cursor != nil {
+			params = rawjson.Set(params, "cursor", cursor)
+		}
+		result, err := s.do(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
+		if err != nil {
+			return nil, fmt.Errorf("list tools: %w", err)
+		}
+		size += len(result)
+		raw, _ := rawjson.Get(result, "tools")
+		definitions, ok := rawjson.Items(raw)
+		if !ok {
+			l.drop("page %d has no list of tools", page+1)
+		}
+		for _, definition := range definitions {
+			l.add(name, definition, seen, s.era)
+		}
+		next, more := rawjson.Get(result, "nextCursor")
+		if !more || string(next) == "null" {
+			break
+		}
+		if stop := pageLimit(l, page, size, cursors[string(next)]); stop != "" {
+			l.drop("%s", stop)
+			break
+		}
+		cursors[string(next)] = true
+		cursor = next
+	}
+	l.sort()
+	return l, nil
+}
+
+func (l *toolList) sort() {
+	slices.SortFunc(l.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// pageLimit says why no further page is fetched, or nothing.
+func pageLimit(l *toolList, page, size int, again bool) string {
+	switch {
+	case again:
+		return "the list repeats itself: a cursor came twice"
+	case page+1 >= maxPages:
+		return fmt.Sprintf("more than %d pages", maxPages)
+	case size > maxListBytes:
+		return fmt.Sprintf("more than %d bytes of definitions", maxListBytes)
+	case len(l.tools) >= maxTools:
+		return fmt.Sprintf("more than %d tools", maxTools)
+	}
+	return ""
+}
+
+// add takes one definition, or reports what is wrong with it.
+func (l *toolList) add(space string, definition json.RawMessage, seen map[string]bool, era wire.Era) {
+	info, err := parseTool(space, definition)
+	switch {
+	case err != nil:
+		l.drop("tool %s: %v", label(definition), err)
+		return
+	case seen[info.Name]:
+		l.drop("tool %q: defined twice", info.Name)
+		return
+	case len(l.tools) >= maxTools:
+		l.drop("tool %q: more than %d tools", info.Name, maxTools)
+		return
+	}
+	params, err := wire.HeaderParams(info.Input)
+	if era == wire.Modern && err != nil {
+		l.drop("tool %q: %v", info.Name, err)
+		return
+	}
+	if era == wire.Modern && len(params) > 0 {
+		l.headers[info.Name] = params
+	}
+	seen[info.Name] = true
+	l.tools = append(l.tools, info)
+}
+
+func label(definition json.RawMessage) string {
+	if name, ok := rawjson.GetText(definition, "name"); ok {
+		return fmt.Sprintf("%q", excerpt([]byte(name)))
+	}
+	return excerpt(definition)
+}
+
+// parseTool reads a definition. Its parts are copies: they outlive the message.
+func parseTool(space string, definition json.RawMessage) (tool.Info, error) {
+	if !rawjson.IsObject(definition) {
+		return tool.Info{}, errors.New("definition is not an object")
+	}
+	if depth := rawjson.Depth(definition); depth > maxToolDepth {
+		return tool.Info{}, fmt.Errorf("definition nests %d deep", depth)
+	}
+	raw := json.RawMessage(slices.Clone(definition))
+	info := tool.Info{Ref: tool.Ref{Space: space}, Raw: raw}
+	var ok bool
+	if info.Name, ok = rawjson.GetText(raw, "name"); !ok || !validToolName(info.Name) {
+		return tool.Info{}, errors.New("no usable name")
+	}
+	info.Title, _ = rawjson.GetText(raw, "title")
+	info.Description, _ = rawjson.GetText(raw, "description")
+	if info.Input, ok = rawjson.Get(raw, "inputSchema"); !ok {
+		return tool.Info{}, errors.New("no input schema")
+	}
+	if !rawjson.IsObject(info.Input) {
+		return tool.Info{}, errors.New("input schema is not an object")
+	}
+	switch kind, found := rawjson.Get(info.Input, "type"); {
+	case !found:
+		info.Input = rawjson.SetText(info.Input, "type", "object")
+	case string(kind) != `"object"`:
+		return tool.Info{}, fmt.Errorf("input schema is of type %s", excerpt(kind))
+	}
+	if output, ok := rawjson.Get(raw, "outputSchema"); ok && rawjson.IsObject(output) {
+		info.Output = output
+	}
+	info.Hints, info.Title = parseHints(raw, info.Title)
+	return info, nil
+}
+
+func parseHints(raw json.RawMessage, title string) (tool.Hints, string) {
+	notes, _ := rawjson.Get(raw, "annotations")
+	if title == "" {
+		title, _ = rawjson.GetText(notes, "title")
+	}
+	destructive, _ := rawjson.Get(notes, "destructiveHint")
+	open, _ := rawjson.Get(notes, "openWorldHint")
+	return tool.Hints{
+		ReadOnly:       rawjson.GetBool(notes, "readOnlyHint"),
+		Idempotent:     rawjson.GetBool(notes, "idempotentHint"),
+		NonDestructive: string(destructive) == "false",
+		ClosedWorld:    string(open) == "false",
+	}, title
+}
+
+func validToolName(name string) bool {
+	return name != "" && len(name) <= maxToolName && clean(name) == name
+}
+
+// diff names what changed between two lists.
+func diff(old, fresh []tool.Info) (added, removed, changed []string) {
+	before := map[string]tool.Info{}
+	for _, info := range old {
+		before[info.Name] = info
+	}
+	for _, info := range fresh {
+		was, ok := before[info.Name]
+		switch {
+		case !ok:
+			added = append(added, info.Name)
+		case !sameJSON(was.Raw, info.Raw):
+			changed = append(changed, info.Name)
+		}
+		delete(before, info.Name)
+	}
+	for _, info := range old {
+		if _, gone := before[info.Name]; gone {
+			removed = append(removed, info.Name)
+		}
+	}
+	return added, removed, changed
+}
+
+// sameJSON tells whether two texts differ in nothing but spacing.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -1,0 +1,329 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
+	"github.com/luanette/luanette/internal/zmq/hootproto"
+	"github.com/luanette/luanette/internal/zmq/hootserver"
+	"github.com/luanette/luanette/internal/zmq/zmtp"
+)
+
+// troupe is a source whose tools are functions.
+type troupe map[string]func(ctx context.Context, call tool.Call) (tool.Result, error)
+
+func (s troupe) Tools(context.Context) ([]tool.Info, error) {
+	var infos []tool.Info
+	for name := range s {
+		infos = append(infos, tool.Info{
+			Ref: tool.Ref{Name: name}, Title: "T", Description: "Does " + name, Input: json.RawMessage(`{"type":"object"}`),
+			Hints: tool.Hints{ReadOnly: name == "echo" || name == "cancelled"},
+		})
+	}
+	slices.SortFunc(infos, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
+	return infos, nil
+}
+
+func (s troupe) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	return s[call.Ref.Name](ctx, call)
+}
+
+// suiteTroupe has the tools of the suite. Broadcasts may be lost, so progress is
+// said until somebody has heard it.
+func suiteTroupe() troupe {
+	var cancelled atomic.Int64
+	return troupe{
+		"echo": func(_ context.Context, call tool.Call) (tool.Result, error) {
+			var in struct{ Text string }
+			if err := json.Unmarshal(call.Args, &in); err != nil {
+				return tool.Result{}, fault.Wrap(fault.InvalidParams, err, "read arguments")
+			}
+			return tool.Output(in.Text, nil)
+		},
+		"cancelled": func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Output(strconv.FormatInt(cancelled.Load(), 10), nil)
+		},
+		"wait": func(ctx context.Context, call tool.Call) (tool.Result, error) {
+			for n := 1.0; ; n++ {
+				call.Caller.Progress(tool.Progress{Progress: n})
+				select {
+				case <-ctx.Done():
+					cancelled.Add(1)
+					return tool.Result{}, ctx.Err()
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		},
+	}
+}
+
+// theatre serves a troupe at one address, and can be closed and opened again.
+type theatre struct {
+	opts  hootserver.Options
+	close func()
+}
+
+func (h *theatre) open(t *testing.T) {
+	t.Helper()
+	var b *hootserver.Bridge
+	clocktest.Await(t, func() bool { // a process just being started may still hold the old socket
+		var err error
+		b, err = hootserver.Open(t.Context(), h.opts)
+		return err == nil
+	})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var work sync.WaitGroup
+	work.Go(func() { _ = b.Serve(ctx) })
+	h.close = func() { b.Close(); cancel(); work.Wait() } // without a word, as a crash does
+}
+
+func newTheatre(t *testing.T, s troupe) *theatre {
+	h := &theatre{opts: hootserver.Options{Name: "theatre", Source: s, Events: event.New(event.BusOptions{})}}
+	host, port, _ := strings.Cut(netguardtest.OwnAddress(), ":")
+	h.opts.Listen, h.opts.Broadcast = "tcp://"+host+":"+port, "tcp://"+host+":0"
+	h.open(t)
+	t.Cleanup(func() { h.close() })
+	return h
+}
+
+func (h *theatre) rig(t *testing.T) upstreamtest.Server {
+	return upstreamtest.Server{
+		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: clocktest.Patience},
+		Options: options(t),
+		Kill:    func(*testing.T) { h.close() },
+		Restart: h.open,
+	}
+}
+
+func TestBackend(t *testing.T) {
+	t.Parallel()
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return newTheatre(t, suiteTroupe()).rig(t) })
+}
+
+// Text, data and every part of an error reach the caller; files too.
+func TestBackendResults(t *testing.T) {
+	t.Parallel()
+	h := upstreamtest.Start(t, newTheatre(t, troupe{
+		"data": func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Output("forty-two", map[string]int{"n": 42})
+		},
+		"list": func(context.Context, tool.Call) (tool.Result, error) { return tool.Output("", []int{1, 2}) },
+		"fail": func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{}, fault.New("out_of_tune", "the lute is off").WithHint("tune it").WithDetails(map[string]int{"cents": -30})
+		},
+		"picture": func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"dot"},{"type":"image","mimeType":"image/png","data":"AQI="},{"type":"audio","mimeType":"audio/wav","data":"AQ=="},{"type":"resource_link","uri":"a:b","name":"b"},{"type":"resource","resource":{"uri":"c:d","text":"words"}}]}`)}, nil
+		},
+	}).rig(t))
+	for name, want := range map[string]string{
+		"data":    `{"content":[{"type":"text","text":"forty-two"}],"structuredContent":{"n":42}}`,
+		"list":    `{"content":[{"type":"text","text":"[1,2]"}],"structuredContent":{"result":[1,2]}}`,
+		"fail":    `{"content":[{"type":"text","text":"out_of_tune: the lute is off\ntune it\n{\"cents\":-30}"}],"isError":true,"_meta":{"luanette/error":{"code":"out_of_tune","message":"the lute is off","hint":"tune it","details":{"cents":-30}}}}`,
+		"picture": `{"content":[{"type":"text","text":"dot"},{"type":"image","data":"AQI=","mimeType":"image/png"},{"type":"audio","data":"AQ==","mimeType":"audio/wav"},{"type":"resource_link","uri":"a:b","name":"b"},{"type":"resource","resource":{"uri":"c:d","text":"words"}}]}`,
+	} {
+		got, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: name}})
+		if err != nil || string(got.Raw) != want {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", name, err, got.Raw, want)
+		}
+	}
+	st, _ := h.Manager.Status("test")
+	if st.Transport != "zmq+tcp" || string(st.ServerInfo) != `{"name":"theatre","version":"HOOT01"}` || st.Stats.Errors != 1 {
+		t.Errorf("status %+v", st)
+	}
+	infos, _ := h.Manager.Tools(t.Context())
+	if len(infos) != 4 || infos[0].Title != "T" || infos[0].Description != "Does data" {
+		t.Errorf("tools %+v", infos)
+	}
+}
+
+// What a backend tells everybody is an event of the house, and cannot pass for
+// another's.
+func TestBackendBroadcasts(t *testing.T) {
+	t.Parallel()
+	th := newTheatre(t, suiteTroupe())
+	h := upstreamtest.Start(t, th.rig(t))
+	for { // a subscription takes its time to arrive
+		th.opts.Events.Publish(news{"beat.tick", `{"beat":4,"position_beats":4,"tempo_bpm":90}`})
+		if e, ok := h.Poll(); ok && e.Type == "beat.tick" {
+			break
+		}
+		h.Echo(t, "there and back again")
+	}
+	for _, n := range []news{
+		{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["x"],"more":1}`},
+		{"job.finished", `{"job_id":"j","status":"complete"}`},
+		{"job.progress", `{"job_id":"j","fraction":0.5,"message":"half"}`},
+		{"transport.state_changed", `{"state":"playing","position_beats":0,"tempo_bpm":120}`},
+		{"marker.reached", `{"position_beats":8,"marker_type":"cue"}`},
+		{"config.update", `{"key":"k","value":1}`},
+		{"script.invalidate", `{"hash":"h"}`},
+	} {
+		th.opts.Events.Publish(n)
+	}
+	for _, want := range [][2]string{
+		{"artifact.created", `{"artifact_id":"a","content_hash":"h","more":1,"tags":["x"],"upstream":"test"}`},
+		{"job.state_changed", `{"job_id":"j","state":"complete","upstream":"test"}`},
+		{"job.progress", `{"job_id":"j","percent":0.5,"message":"half","fraction":0.5,"upstream":"test"}`},
+		{"transport.state_changed", `{"position_beats":0,"state":"playing","tempo_bpm":120,"upstream":"test"}`},
+		{"marker.reached", `{"marker_type":"cue","position_beats":8,"upstream":"test"}`},
+		{"config.update", `{"key":"k","value":1,"upstream":"test"}`},
+		{"script.invalidate", `{"hash":"h","upstream":"test"}`},
+	} {
+		e := h.Await(t, want[0])
+		if raw, err := json.Marshal(e.Data); err != nil || string(raw) != want[1] {
+			t.Errorf("%s: %s, %v, want %s", want[0], raw, err, want[1])
+		}
+	}
+}
+
+// news is an event of any type.
+type news struct{ kind, data string }
+
+func (n news) EventType() string            { return n.kind }
+func (n news) MarshalJSON() ([]byte, error) { return []byte(n.data), nil }
+
+func TestBackendsUnderTheGuard(t *testing.T) {
+	t.Parallel()
+	th := newTheatre(t, suiteTroupe())
+	rig := th.rig(t)
+	refused := fault.New(fault.Denied, "not there")
+	rig.Options.DialControl = func(string, string, syscall.RawConn) error { return refused }
+	h := upstreamtest.Open(t, rig)
+	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "not there") {
+		t.Errorf("a guarded backend: %+v", e)
+	}
+	rig.Spec.Trusted = true
+	if text := upstreamtest.Start(t, rig).Echo(t, "trusted"); text != "trusted" {
+		t.Errorf("echo said %q", text)
+	}
+}
+
+func TestBackendSpecs(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []upstream.Spec{
+		{URL: "zmq+tcp://127.0.0.1"}, {URL: "zmq+tcp://:5580"}, {URL: "zmq+tcp://127.0.0.1:5580/mcp"},
+		{URL: "zmq+tcp://127.0.0.1:5580", Headers: map[string]string{"a": "b"}}, {URL: "zmq+tcp://127.0.0.1:5580", BearerEnv: "TOKEN"},
+	} {
+		bad.Name = "x"
+		if err := bad.Validate(); fault.CodeOf(err) != fault.InvalidParams || fault.HintOf(err) == "" {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// An answer that is too large is its call's misfortune alone.
+func TestBackendAnswersTooMuch(t *testing.T) {
+	t.Parallel()
+	rig := newTheatre(t, troupe{
+		"echo": suiteTroupe()["echo"],
+		"flood": func(context.Context, tool.Call) (tool.Result, error) {
+			return tool.Output(strings.Repeat("x", 3000), nil)
+		},
+	}).rig(t)
+	rig.Options.MaxMessage = 2000
+	h := upstreamtest.Start(t, rig)
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "flood"}})
+	if fault.CodeOf(err) != fault.Limit {
+		t.Errorf("too much: %v", err)
+	}
+	if text := h.Echo(t, "still here"); text != "still here" {
+		t.Errorf("echo said %q", text)
+	}
+	if st, _ := h.Manager.Status("test"); st.Generation != 1 || st.Attempt != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// mime is a backend that answers each command as the test says, or not at all.
+func mime(t *testing.T, answers map[hootproto.Command]string) upstreamtest.Server {
+	t.Helper()
+	router, err := zmtp.Listen(t.Context(), zmtp.Router, "tcp://127.0.0.1:0", zmtp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for m, err := router.Recv(t.Context()); err == nil; m, err = router.Recv(t.Context()) {
+			f, err := hootproto.Parse(m)
+			body, answered := answers[f.Command]
+			if err != nil || !answered {
+				continue
+			}
+			answer := f.Answer(f.Command)
+			if f.Command == hootproto.Request {
+				answer.Command = hootproto.Reply
+			}
+			if body != "" {
+				answer.Content, answer.Body = hootproto.JSON, []byte(body)
+			}
+			_ = router.Send(t.Context(), answer.Frames())
+		}
+	})
+	t.Cleanup(func() { router.Close(); work.Wait() })
+	return upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "zmq+" + router.Addr(), Wait: -1}, Options: options(t)}
+}
+
+const catalogOfOne = `{"protocol":"HOOT01","tools":["echo"]}`
+
+// A backend that answers no heartbeat is not there, however well it began.
+func TestBackendFallsSilent(t *testing.T) {
+	t.Parallel()
+	rig := mime(t, map[hootproto.Command]string{hootproto.Ready: catalogOfOne})
+	rig.Options.HealthInterval, rig.Options.HealthTimeout = 50*time.Millisecond, 200*time.Millisecond
+	h := upstreamtest.Start(t, rig)
+	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
+	if !strings.Contains(e.Error, "health check") {
+		t.Errorf("lost because %q", e.Error)
+	}
+	infos, _ := h.Manager.Tools(t.Context())
+	if len(infos) != 1 || infos[0].Name != "echo" || string(infos[0].Input) != `{"type":"object"}` {
+		t.Errorf("tools %+v", infos)
+	}
+}
+
+// Backends that do not keep to the book are told apart by what they did.
+func TestBackendsThatMisbehave(t *testing.T) {
+	t.Parallel()
+	for ready, want := range map[string]string{
+		"":                   "read body",
+		"nonsense":           "not JSON",
+		`{"tools":[]}`:       `the backend speaks "", not HOOT01`,
+		`{"protocol":"MDP"}`: `the backend speaks "MDP", not HOOT01`,
+	} {
+		h := upstreamtest.Open(t, mime(t, map[hootproto.Command]string{hootproto.Ready: ready}))
+		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, want) {
+			t.Errorf("ready %q: %s", ready, e.Error)
+		}
+	}
+	rig := mime(t, nil)
+	rig.Options.ConnectTimeout = 200 * time.Millisecond
+	h := upstreamtest.Open(t, rig)
+	// Three limits end at the same moment; which of them tells is chance.
+	limits := regexp.MustCompile("no connection within|no answer|not done in time")
+	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !limits.MatchString(e.Error) {
+		t.Errorf("one that says nothing: %s", e.Error)
+	}
+	h = upstreamtest.Start(t, mime(t, map[hootproto.Command]string{
+		hootproto.Ready: catalogOfOne, hootproto.Heartbeat: "", hootproto.Request: `{"type":"maybe"}`,
+	}))
+	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "echo"}})
+	if fault.CodeOf(err) != fault.Upstream || !strings.Contains(err.Error(), "neither success nor error") {
+		t.Errorf("an answer that is none: %v", err)
+	}
+}
