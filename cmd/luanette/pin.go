@@ -121,7 +121,7 @@ func showPin(world *process, p adminapi.PinDetail) error {
 	}
 	switch {
 	case len(p.Diff) > 0:
-		fmt.Fprintf(&b, "\n%s\n", pin.Text(p.Diff))
+		fmt.Fprintf(&b, "\n%s\n", pin.FormatChanges(p.Diff))
 	default:
 		fmt.Fprintf(&b, "\n%s\n", pin.Visible(string(p.Definition)))
 	}

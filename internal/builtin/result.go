@@ -26,10 +26,10 @@ const FullKey = "luanette/full"
 
 // ResultKeeper keeps results that are too big to be shown.
 type ResultKeeper interface {
-	Keep(ctx context.Context, owner, source string, value json.RawMessage) (results.Kept, error)
+	Keep(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
 	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
 	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error)
-	List(ctx context.Context, owner string) ([]results.Kept, error)
+	List(ctx context.Context, owner string) ([]results.Stored, error)
 }
 
 // Results makes the tool that reads kept results.
@@ -240,7 +240,7 @@ type handle struct {
 	Note    string `json:"note"`
 }
 
-func handleOf(k results.Kept, value json.RawMessage) handle {
+func handleOf(k results.Stored, value json.RawMessage) handle {
 	return handle{k.Handle, k.Size, k.Shape, results.Preview(value),
 		fmt.Sprintf(`too big to show; kept for later: results.get("%s"), results.slice("%s", pointer, skip, count) in code, or result_read`, k.Handle, k.Handle)}
 }

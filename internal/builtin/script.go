@@ -65,7 +65,7 @@ func shownTags(tags []string) []string {
 func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionKeeper) []Tool {
 	t := scriptTools{r, s, p, sessions}
 	return []Tool{
-		toolset.Inside(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
+		toolset.AsScriptRunner(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
 		runs[describeIn, Described]("lua_describe", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.describe),
 		Define("lua_help", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.help),
 		Define("script_store", tool.Hints{NonDestructive: true, Idempotent: true, ClosedWorld: true}, t.store),
@@ -88,7 +88,7 @@ type scriptTools struct {
 // printed, and fails as scripts fail. Out describes the structured result as far
 // as it is the same for every script.
 func runs[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
-	return toolset.Shaped[In, Out](texts, name, hints, do)
+	return toolset.DefineResult[In, Out](texts, name, hints, do)
 }
 
 // load finds a script and its source.
@@ -136,7 +136,7 @@ type Described struct {
 	Warnings    []string `json:"warnings,omitempty" jsonschema:"what of describe() was not understood"`
 }
 
-// Text tells it in a few lines.
+// FormatChanges tells it in a few lines.
 func (d Described) Text() string {
 	if d.Name == "" {
 		d.Name = d.Hash[:cas.MinPrefix]
@@ -193,7 +193,7 @@ type Stored struct {
 	Warnings    []string `json:"warnings,omitempty" jsonschema:"what is wrong with the script; it was stored all the same"`
 }
 
-// Text gives the hash and what is wrong.
+// FormatChanges gives the hash and what is wrong.
 func (s Stored) Text() string {
 	text := "Stored script " + s.Hash
 	if s.Name != "" {

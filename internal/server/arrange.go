@@ -65,7 +65,7 @@ func (s ownersUpstreams) Prefer(ctx context.Context, namespace, name string, pri
 
 // warnings is what somebody should look at in an upstream's settings.
 func (u *upstreams) warnings(ctx context.Context, s upstream.Status) []string {
-	return slices.Concat(u.catalog.Mistaken(ctx, s.Name), s.Mistaken, u.arranged.Problems(s.Name), u.withheld(s.Name))
+	return slices.Concat(u.catalog.ExposureProblems(ctx, s.Name), s.Mistaken, u.arranged.Problems(s.Name), u.withheld(s.Name))
 }
 
 // warn logs them, once each.
@@ -97,7 +97,7 @@ func (h *House) setHooks(ctx context.Context, hooks *script.Hooks) {
 		h.catalog.SetHooks(hooks)
 	}
 	if hooks.SeesTools() {
-		h.upstreams.arranged.SetLook(hooks.Tools)
+		h.upstreams.arranged.SetTransform(hooks.Tools)
 	}
 	h.catalog.Refresh(ctx)
 }
@@ -133,7 +133,7 @@ func (p watchedPeer) Call(ctx context.Context, call tool.Call, params json.RawMe
 
 // pass has a call decided about.
 func (p watchedPeer) pass(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
-	if err := p.all.guard.Admit(ctx, call.Ref); err != nil {
+	if err := p.all.guard.CheckCall(ctx, call.Ref); err != nil {
 		p.all.turnedAway(ctx, call, err)
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (p watchedPeer) sift(ctx context.Context, page json.RawMessage) json.RawMes
 	kept := []byte{'['}
 	for _, item := range items {
 		name, _ := rawjson.GetText(item, "name")
-		info, ok := p.all.arranged.Shown(ctx, p.name, name)
+		info, ok := p.all.arranged.ByOriginal(ctx, p.name, name)
 		if !ok {
 			continue
 		}
@@ -184,7 +184,7 @@ func worded(item json.RawMessage, info tool.Info) json.RawMessage {
 // hooked asks the hooks before and after a call.
 func (p watchedPeer) hooked(ctx context.Context, hooks *script.Hooks, call tool.Call, params json.RawMessage) (tool.Result, error) {
 	if hooks.SeesTools() {
-		if _, err := p.all.arranged.Reveal(ctx, call.Ref); err != nil {
+		if _, err := p.all.arranged.OriginalName(ctx, call.Ref); err != nil {
 			return tool.Result{}, err
 		}
 	}

@@ -247,7 +247,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		return err
 	}
 	h.catalog = catalog.New(catalog.Options{
-		Withheld: h.trust.Withheld, Pass: h.pass, Hides: h.hides, TurnedAway: h.turnedAway,
+		WhyHidden: h.trust.WhyHidden, Pass: h.pass, Hides: h.hides, TurnedAway: h.turnedAway,
 		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved, Toll: h.toll,
 		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
 	})

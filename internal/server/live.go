@@ -118,7 +118,7 @@ func (h *House) tune(before *Loaded) {
 	}
 	h.exposeMusic(config)
 	h.catalog.Pin(config.MCP.Pinned)
-	h.catalog.Relimit()
+	h.catalog.ReloadLimits()
 	if h.menu != nil && (config.MCP.Mode != before.MCP.Mode || config.MCP.CodeThreshold != before.MCP.CodeThreshold) {
 		h.menu.Set(config.MCP.Mode, config.MCP.CodeThreshold)
 	}

@@ -74,7 +74,7 @@ func (c *Config) checkTrust() error {
 
 // withheld tells of what an upstream offers and nobody sees.
 func (u *upstreams) withheld(namespace string) []string {
-	if n := u.guard.Held(namespace); n > 0 {
+	if n := u.guard.CountHidden(namespace); n > 0 {
 		return []string{fmt.Sprintf("%d of its tools are held: luanette pin list %s", n, namespace)}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (p trustedPeer) sift(ctx context.Context, method string, page json.RawMessa
 	kept, all := []byte{'['}, true
 	for _, item := range items {
 		name, _ := rawjson.GetText(item, "name")
-		if p.guard.Examine(ctx, p.name, kind, item) != nil || kind == pin.Tool && p.guard.Admit(ctx, tool.Ref{Space: p.name, Name: name}) != nil {
+		if p.guard.CheckDefinition(ctx, p.name, kind, item) != nil || kind == pin.Tool && p.guard.CheckCall(ctx, tool.Ref{Space: p.name, Name: name}) != nil {
 			all = false
 			continue
 		}
@@ -141,7 +141,7 @@ const mostPages = 100
 // admitPrompt says why a prompt may not be used. One that was never listed is
 // looked for first.
 func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
-	seen, err := p.guard.Known(p.name, pin.Prompt, name)
+	seen, err := p.guard.CheckKnown(p.name, pin.Prompt, name)
 	if seen {
 		return err
 	}
@@ -157,7 +157,7 @@ func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
 		}
 		params = rawjson.Set(nil, "cursor", cursor)
 	}
-	if seen, err = p.guard.Known(p.name, pin.Prompt, name); seen {
+	if seen, err = p.guard.CheckKnown(p.name, pin.Prompt, name); seen {
 		return err
 	}
 	return fault.New(fault.NotFound, "no prompt %q", name).
@@ -167,7 +167,7 @@ func (p trustedPeer) admitPrompt(ctx context.Context, name string) error {
 // Describe leaves out instructions that nobody approved.
 func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, instructions json.RawMessage, err error) {
 	capabilities, serverInfo, instructions, err = p.Peer.Describe(ctx)
-	if text, _ := rawjson.Text(instructions); err == nil && text != "" && p.guard.Examine(ctx, p.name, pin.Instructions, instructions) != nil {
+	if text, _ := rawjson.Text(instructions); err == nil && text != "" && p.guard.CheckDefinition(ctx, p.name, pin.Instructions, instructions) != nil {
 		instructions = nil
 	}
 	return capabilities, serverInfo, instructions, err
@@ -185,7 +185,7 @@ func (h *House) admin() *adminapi.Door {
 // watchPins heeds what other processes decide.
 func (h *House) watchPins(ctx context.Context) {
 	h.heed(ctx, pin.Topic, func(ctx context.Context) error {
-		changed, err := h.trust.Look(ctx)
+		changed, err := h.trust.Poll(ctx)
 		if changed {
 			h.catalog.Refresh(ctx)
 		}

@@ -232,7 +232,7 @@ func (u *upstreams) follow(ctx context.Context) {
 		u.catalog.Refresh(ctx)
 		u.warn(ctx)
 		if connected, ok := e.Data.(upstream.Connected); ok {
-			u.catalog.Recovered(connected.Upstream)
+			u.catalog.ResetBreaker(connected.Upstream)
 		}
 	}
 }

@@ -266,7 +266,7 @@ func TestAttackShadowing(t *testing.T) {
 				t.Errorf("listed %q, flagged %q", listed(t, g), flagged)
 			}
 			for _, name := range tt.refused {
-				if err := call(t, g, name); fault.CodeOf(err) != fault.Denied || g.Withheld(name) == nil {
+				if err := call(t, g, name); fault.CodeOf(err) != fault.Denied || g.WhyHidden(name) == nil {
 					t.Errorf("call of %s: %v", name, err)
 				}
 			}
@@ -344,23 +344,23 @@ func TestPromptsAndInstructions(t *testing.T) {
 	t.Parallel()
 	g := guard(t, database(t), &shop{}, pin.Options{Settings: pinned("s")})
 	prompt := []byte(`{"name":"greet","description":"Greets."}`)
-	if err := g.Examine(t.Context(), "open", pin.Prompt, prompt); err != nil {
+	if err := g.CheckDefinition(t.Context(), "open", pin.Prompt, prompt); err != nil {
 		t.Errorf("of an open upstream: %v", err)
 	}
-	if err := g.Examine(t.Context(), "s", pin.Prompt, prompt); fault.CodeOf(err) != fault.Denied {
+	if err := g.CheckDefinition(t.Context(), "s", pin.Prompt, prompt); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a new prompt: %v", err)
 	}
-	if err := g.Examine(t.Context(), "s", pin.Instructions, []byte(`"Use me."`)); fault.CodeOf(err) != fault.Denied {
+	if err := g.CheckDefinition(t.Context(), "s", pin.Instructions, []byte(`"Use me."`)); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("new instructions: %v", err)
 	}
 	approved, left, err := g.ApproveAll(t.Context(), "s", "ann", false)
 	if err != nil || len(approved) != 2 || len(left) != 0 {
 		t.Errorf("approved %d, left %d, %v", len(approved), len(left), err)
 	}
-	if seen, err := g.Known("s", pin.Prompt, "greet"); !seen || err != nil {
+	if seen, err := g.CheckKnown("s", pin.Prompt, "greet"); !seen || err != nil {
 		t.Errorf("%v %v", seen, err)
 	}
-	if err := g.Examine(t.Context(), "s", pin.Prompt, []byte(`{"name":"greet","description":"Greets otherwise."}`)); err == nil {
+	if err := g.CheckDefinition(t.Context(), "s", pin.Prompt, []byte(`{"name":"greet","description":"Greets otherwise."}`)); err == nil {
 		t.Error("a changed prompt passes")
 	}
 }

@@ -95,7 +95,7 @@ func (g *Guard) Decide(ctx context.Context, id string, d Decision) (*Pin, error)
 // ApproveAll approves what of an upstream is held, except what was flagged unless
 // that is wanted too; left are those.
 func (g *Guard) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*Pin, err error) {
-	waiting := g.List(upstream, Held, Changed)
+	waiting := g.List(upstream, AwaitingReview, Changed)
 	if len(waiting) == 0 && len(g.List(upstream)) == 0 {
 		return nil, nil, fault.New(fault.NotFound, "nothing of %q is pinned", upstream).
 			WithHint("set trust = \"pin\" for it in luanette.toml, and connect it once")

@@ -127,7 +127,7 @@ func orWhole(path string) string {
 	return path
 }
 
-// shown is a value as people read it: text without quotes, the rest as JSON.
+// exposedNames is a value as people read it: text without quotes, the rest as JSON.
 func shown(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"' {
@@ -136,8 +136,8 @@ func shown(raw json.RawMessage) string {
 	return Visible(string(raw))
 }
 
-// Text writes changes as people read a diff.
-func Text(changes []Change) string {
+// FormatChanges writes changes as people read a diff.
+func FormatChanges(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
 		fmt.Fprintf(&b, "%s\n", c.Path)

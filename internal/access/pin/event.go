@@ -1,8 +1,8 @@
 package pin
 
-// ToolHeld says that a definition waits for somebody's word, or may not be used
+// ToolAwaitingReview says that a definition waits for somebody's word, or may not be used
 // at all.
-type ToolHeld struct {
+type ToolAwaitingReview struct {
 	Pin      string    `json:"pin"`
 	Upstream string    `json:"upstream"`
 	Kind     Kind      `json:"kind"`
@@ -12,14 +12,14 @@ type ToolHeld struct {
 }
 
 // EventType is "tool.held".
-func (ToolHeld) EventType() string { return "tool.held" }
+func (ToolAwaitingReview) EventType() string { return "tool.held" }
 
 // EventKey is the pin's id.
-func (e ToolHeld) EventKey() string { return e.Pin }
+func (e ToolAwaitingReview) EventKey() string { return e.Pin }
 
 // ToolChanged says that an approved definition has become another and is held.
 type ToolChanged struct {
-	ToolHeld
+	ToolAwaitingReview
 	Changes []Change `json:"changes"`
 }
 

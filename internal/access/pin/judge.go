@@ -55,9 +55,9 @@ func (g *Guard) keep(ctx context.Context, pins []*Pin) {
 		g.options.Log.ErrorContext(ctx, "pins not kept", "error", err)
 	}
 	for _, p := range pins {
-		about := ToolHeld{Pin: p.ID, Upstream: p.Upstream, Kind: p.Kind, Name: p.Name, Digest: p.Digest, Flags: p.Flags}
+		about := ToolAwaitingReview{Pin: p.ID, Upstream: p.Upstream, Kind: p.Kind, Name: p.Name, Digest: p.Digest, Flags: p.Flags}
 		switch p.State() {
-		case Held:
+		case AwaitingReview:
 			g.options.Events.Publish(about)
 		case Changed:
 			g.options.Events.Publish(ToolChanged{about, p.Diff()})
@@ -94,9 +94,9 @@ func (g *Guard) first(what string) bool {
 	return true
 }
 
-// Examine judges something of an upstream that is no tool: a prompt as it is
+// CheckDefinition judges something of an upstream that is no tool: a prompt as it is
 // listed, or its instructions. The error says that it is held.
-func (g *Guard) Examine(ctx context.Context, namespace string, kind Kind, raw json.RawMessage) error {
+func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind, raw json.RawMessage) error {
 	if g.ModeOf(namespace) != Pinned {
 		return nil
 	}
@@ -121,9 +121,9 @@ func (g *Guard) Examine(ctx context.Context, namespace string, kind Kind, raw js
 	return nil
 }
 
-// Known says whether something that is no tool may be used, by what was seen of
+// CheckKnown says whether something that is no tool may be used, by what was seen of
 // it; seen is false when it was never examined.
-func (g *Guard) Known(namespace string, kind Kind, name string) (seen bool, err error) {
+func (g *Guard) CheckKnown(namespace string, kind Kind, name string) (seen bool, err error) {
 	if g.ModeOf(namespace) != Pinned {
 		return true, nil
 	}

@@ -22,14 +22,14 @@ type State string
 
 // The states. Only what is approved can be used.
 const (
-	Held     State = "held"    // new
-	Changed  State = "changed" // another definition, or another server, than was approved
-	Approved State = "approved"
-	Refused  State = "refused"
+	AwaitingReview State = "held"    // new
+	Changed        State = "changed" // another definition, or another server, than was approved
+	Approved       State = "approved"
+	Refused        State = "refused"
 )
 
 // States are all of them.
-func States() []State { return []State{Held, Changed, Approved, Refused} }
+func States() []State { return []State{AwaitingReview, Changed, Approved, Refused} }
 
 type key struct {
 	upstream string
@@ -78,6 +78,6 @@ func (p *Pin) State() State {
 	case p.ApprovedDigest != "":
 		return Changed
 	default:
-		return Held
+		return AwaitingReview
 	}
 }

@@ -151,14 +151,14 @@ func flagged(info tool.Info, flags []Finding) tool.Info {
 // Call implements tool.Source. What is not approved is not called; of a pinned
 // upstream neither is what it never listed.
 func (g *Guard) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if err := g.Admit(ctx, call.Ref); err != nil {
+	if err := g.CheckCall(ctx, call.Ref); err != nil {
 		return tool.Result{}, err
 	}
 	return g.inner.Call(ctx, call)
 }
 
-// Admit says why a tool may not be called, by its owner's name for it.
-func (g *Guard) Admit(ctx context.Context, ref tool.Ref) error {
+// CheckCall says why a tool may not be called, by its owner's name for it.
+func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 	r := g.last.Load()
 	if r == nil || r.version != g.version.Load() {
 		if _, err := g.Tools(ctx); err != nil {
@@ -203,9 +203,9 @@ func (g *Guard) Namespaces() []string {
 	return nil
 }
 
-// Withheld says why there is no tool of a name that an upstream does offer; nil
+// WhyHidden says why there is no tool of a name that an upstream does offer; nil
 // when it is not our doing. The name is "space.tool" or "space__tool".
-func (g *Guard) Withheld(name string) error {
+func (g *Guard) WhyHidden(name string) error {
 	r := g.last.Load()
 	if r == nil {
 		return nil
@@ -216,8 +216,8 @@ func (g *Guard) Withheld(name string) error {
 	return nil
 }
 
-// Held counts what of a namespace is not shown.
-func (g *Guard) Held(namespace string) (n int) {
+// AwaitingReview counts what of a namespace is not shown.
+func (g *Guard) CountHidden(namespace string) (n int) {
 	if r := g.last.Load(); r != nil {
 		for ref, j := range r.judged {
 			if ref.Space == namespace && j.allowed() != nil {

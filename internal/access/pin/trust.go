@@ -137,9 +137,9 @@ func (g *Guard) Reload(ctx context.Context) error {
 // Topic is where processes tell each other that a pin is another now.
 const Topic = "pins"
 
-// Look reads the pins again if another process changed them, and tells whether it
+// Transform reads the pins again if another process changed them, and tells whether it
 // did.
-func (g *Guard) Look(ctx context.Context) (changed bool, err error) {
+func (g *Guard) Poll(ctx context.Context) (changed bool, err error) {
 	now, err := g.stamp(ctx)
 	if err != nil {
 		return false, fault.Wrap(fault.Internal, err, "look at pins")

@@ -139,7 +139,7 @@ func (p *Policy) Hides(key string) func(info *tool.Info) bool {
 // leads tells whether a tool of ours does nothing itself: it runs a script, or
 // calls another tool.
 func (p *Policy) leads(info *tool.Info) bool {
-	return info.Inside || info.Space == "" && (info.Name == relay || p.runs(info.Name))
+	return info.RunsScript || info.Space == "" && (info.Name == relay || p.runs(info.Name))
 }
 
 // relay is our own tool that calls the one its arguments name.
@@ -193,7 +193,7 @@ func (s *Settings) harmless(ref tool.Ref, subjects []string, claims bool) bool {
 	return claims && !spoken
 }
 
-// Admit decides about a call of whoever ctx says. The context is that for the
+// CheckCall decides about a call of whoever ctx says. The context is that for the
 // call: what it reads is on its record.
 func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, Decision, error) {
 	s := p.settings.Load()

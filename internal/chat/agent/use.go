@@ -144,7 +144,7 @@ func (t *turn) scoped(ctx context.Context) context.Context {
 			}
 			return t.admit()
 		},
-		Veiled: !t.agent.options.Content,
+		HideArgs: !t.agent.options.Content,
 	})
 }
 

@@ -9,11 +9,11 @@ type Scope struct {
 	// Allows tells whether a tool exists for this caller. A Ref without a name asks
 	// about a whole namespace: whether anything in it might.
 	Allows func(Ref) bool
-	// Admit is asked before every call of a tool that exists; its error refuses the
+	// CheckCall is asked before every call of a tool that exists; its error refuses the
 	// call. nil admits all.
 	Admit func(Ref) error
-	// Veiled keeps arguments out of traces: they are a person's own words.
-	Veiled bool
+	// HideArgs keeps arguments out of traces: they are a person's own words.
+	HideArgs bool
 }
 
 type scopeKey struct{}
@@ -48,6 +48,6 @@ func (s *Scope) and(inner *Scope) *Scope {
 			}
 			return nil
 		},
-		Veiled: s.Veiled || inner.Veiled,
+		HideArgs: s.HideArgs || inner.HideArgs,
 	}
 }

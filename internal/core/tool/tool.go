@@ -37,7 +37,7 @@ type Info struct {
 	Hints       Hints
 	Raw         json.RawMessage // the definition as its owner wrote it; nil for our own
 	Stale       bool            // from a cache: its owner is away just now
-	Inside      bool            // one of ours that runs a script here, in the name of the script that calls it
+	RunsScript  bool            // one of ours that runs a script here, in the name of the script that calls it
 
 	Original string // its owner's name for it, where it shows under another; "" otherwise
 	Priority int    // which of several to prefer: higher ones are listed and found first

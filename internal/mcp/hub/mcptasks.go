@@ -230,8 +230,8 @@ func modernTask(work tool.Task) modernTaskView {
 		}
 	case tool.TaskFailed:
 		v.Error = wire.ErrorFrom(work.Err)
-	case tool.TaskAsking:
-		v.InputRequests = work.Asks
+	case tool.TaskInputRequired:
+		v.InputRequests = work.Questions
 	}
 	return v
 }
@@ -258,10 +258,10 @@ func legacyTask(work tool.Task) legacyTaskView {
 }
 
 func kept(work tool.Task) *int64 {
-	if work.Kept == 0 {
+	if work.TTL == 0 {
 		return nil
 	}
-	ms := work.Kept.Milliseconds()
+	ms := work.TTL.Milliseconds()
 	return &ms
 }
 

@@ -137,7 +137,7 @@ func TestTasksOfTheModernEra(t *testing.T) {
 		t.Errorf("after the answer: %s", got)
 	}
 	o.set(func(task *tool.Task) {
-		task.State, task.Kept, task.Result = tool.TaskCompleted, time.Minute, textResult("done")
+		task.State, task.TTL, task.Result = tool.TaskCompleted, time.Minute, textResult("done")
 	})
 	if got := knows.ask("3", "tasks/get", `{"taskId":"t1"}`); !strings.Contains(got, `"ttlMs":60000`) || !strings.Contains(got, `"text":"done"`) {
 		t.Errorf("at the end: %s", got)

@@ -35,7 +35,7 @@ const MaxSource = 1 << 20
 type PublishedOptions struct {
 	Reserved func(name string) bool    // names that are taken; nil is none
 	Shared   bool                      // other nodes publish too, from folders of their own
-	Changed  func(ctx context.Context) // called after the list of tools has changed; nil tells nobody
+	Changed  func(ctx context.Context) // exposedName after the list of tools has changed; nil tells nobody
 	Events   *event.Bus
 	Log      *slog.Logger
 	Clock    clock.Clock // nil is the machine's
@@ -284,9 +284,9 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	return Answer(outcome)
 }
 
-// Mend drops optional arguments that are null, which is how many clients leave
+// RepairArgs drops optional arguments that are null, which is how many clients leave
 // them out, and gives empty tables, which have no kind in Lua, the kind they need.
-func (p *Published) Mend(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
+func (p *Published) RepairArgs(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
 	one := p.list.Load().byName[ref.Name]
 	if one == nil || !rawjson.IsObject(args) {
 		return nil, false

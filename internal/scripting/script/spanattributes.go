@@ -24,7 +24,7 @@ func spanAttributes(ctx context.Context, q Request) []attribute.KeyValue {
 	case q.Caller != nil && q.Caller.ID != "":
 		attributes = append(attributes, attribute.String("script.creator", q.Caller.ID))
 	}
-	if scope := tool.ScopeOf(ctx); scope != nil && scope.Veiled {
+	if scope := tool.ScopeOf(ctx); scope != nil && scope.HideArgs {
 		return attributes
 	}
 	return append(attributes, params.Attributes("script.params", q.Params)...)

@@ -51,7 +51,7 @@ var absentGlobals = map[string]string{
 
 // suggestTool names the tools there are, those of the same namespace first.
 func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
-	if e.sayWithheld(ctx, r) {
+	if e.sayHidden(ctx, r) {
 		return
 	}
 	available := r.toolNames(ctx).first(e.SourceLine)
@@ -62,7 +62,7 @@ func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
 }
 
 func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
-	if e.sayWithheld(ctx, r) {
+	if e.sayHidden(ctx, r) {
 		return
 	}
 	spaces := r.toolNames(ctx).spaces()
@@ -75,17 +75,17 @@ func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
 
 var spokenTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`) })
 
-// sayWithheld tells of a tool that exists and may not be used, and why. It tells
+// sayHidden tells of a tool that exists and may not be used, and why. It tells
 // whether that is so.
-func (e *Error) sayWithheld(ctx context.Context, r *Runner) bool {
+func (e *Error) sayHidden(ctx context.Context, r *Runner) bool {
 	source, ok := r.options.Tools.(interface {
-		Withheld(ctx context.Context, name string) error
+		WhyHidden(ctx context.Context, name string) error
 	})
 	if !ok {
 		return false
 	}
 	for _, m := range spokenTool().FindAllStringSubmatch(e.SourceLine, -1) {
-		if err := source.Withheld(ctx, m[1]+"."+m[2]); err != nil {
+		if err := source.WhyHidden(ctx, m[1]+"."+m[2]); err != nil {
 			e.Suggestions = append(e.Suggestions, err.Error(), fault.HintOf(err))
 			return true
 		}

@@ -15,8 +15,8 @@ type breaker struct {
 	failures int // in a row, that open it
 	rest     time.Duration
 
-	troubled atomic.Bool   // something failed since the last call that got through
-	era      atomic.Uint64 // counts openings and closings; changed under mu
+	failing    atomic.Bool   // something failed since the last call that got through
+	generation atomic.Uint64 // counts openings and closings; changed under mu
 
 	mu     sync.Mutex
 	failed int       // in a row, while it is closed
@@ -30,7 +30,7 @@ func newBreaker(failures int, rest time.Duration) *breaker {
 
 // resting tells whether calls are refused without trying any.
 func (b *breaker) resting() bool {
-	if !b.troubled.Load() {
+	if !b.failing.Load() {
 		return false
 	}
 	b.mu.Lock()
@@ -51,8 +51,8 @@ func (b *breaker) retryAt() time.Time {
 // allow tells whether a call may be made. If so, done or calledOff must be told of its
 // end, with the era it was made in.
 func (b *breaker) allow() (era uint64, ok bool) {
-	era = b.era.Load() // before the look at trouble: what comes of that is another era
-	if !b.troubled.Load() {
+	era = b.generation.Load() // before the look at trouble: what comes of that is another era
+	if !b.failing.Load() {
 		return era, true
 	}
 	b.mu.Lock()
@@ -61,20 +61,20 @@ func (b *breaker) allow() (era uint64, ok bool) {
 		return 0, false
 	}
 	b.trying = !b.until.IsZero()
-	return b.era.Load(), true
+	return b.generation.Load(), true
 }
 
 // done takes note of how a call went. One that began before it was opened or closed
 // tells nothing about what is now.
 func (b *breaker) done(era uint64, err error) {
 	well := reached(err)
-	if well && !b.troubled.Load() {
+	if well && !b.failing.Load() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case era != b.era.Load():
+	case era != b.generation.Load():
 	case well:
 		b.close()
 	default:
@@ -82,12 +82,12 @@ func (b *breaker) done(era uint64, err error) {
 	}
 }
 
-// calledOff takes note of a call that tells nothing about the other side: if it was
+// cancelled takes note of a call that tells nothing about the other side: if it was
 // the one that was tried, another is.
-func (b *breaker) calledOff(era uint64) {
+func (b *breaker) cancelled(era uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if era == b.era.Load() {
+	if era == b.generation.Load() {
 		b.trying = false
 	}
 }
@@ -95,20 +95,20 @@ func (b *breaker) calledOff(era uint64) {
 // close lets all calls through; mu is held.
 func (b *breaker) close() {
 	if !b.until.IsZero() {
-		b.era.Add(1)
+		b.generation.Add(1)
 	}
 	b.failed, b.until, b.trying = 0, time.Time{}, false
-	b.troubled.Store(false)
+	b.failing.Store(false)
 }
 
 // fail counts a call that did not get through; mu is held.
 func (b *breaker) fail() {
-	b.troubled.Store(true)
+	b.failing.Store(true)
 	b.failed++
 	if b.until.IsZero() && b.failed < b.failures {
 		return
 	}
-	b.era.Add(1)
+	b.generation.Add(1)
 	b.failed, b.until, b.trying = 0, time.Now().Add(b.rest), false
 }
 

@@ -68,9 +68,9 @@ type Options struct {
 	// TurnedAway is told of calls of tools that exist, but not for who asks, or not
 	// yet; nil tells nobody.
 	TurnedAway func(ctx context.Context, call tool.Call, why error)
-	// Withheld says why there is no tool of a name that somebody does offer, written
+	// WhyHidden says why there is no tool of a name that somebody does offer, written
 	// as "space.tool" or "space__tool"; nil knows of none.
-	Withheld func(name string) error
+	WhyHidden func(name string) error
 	// Pass is what every call passes before anything else has a say: it decides,
 	// and calls next or not. nil calls next.
 	Pass Pass
@@ -120,7 +120,7 @@ func New(o Options) *Catalog {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.Withheld, hides: o.Hides, turned: o.TurnedAway, toll: o.Toll,
+		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.WhyHidden, hides: o.Hides, turned: o.TurnedAway, toll: o.Toll,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
 		meters:   newMeters(o.Meter),
@@ -147,7 +147,7 @@ func (c *Catalog) Add(s tool.Source) {
 // Tools lists all tools: our own first, then by namespace, each by name; those of
 // higher priority before the others.
 func (c *Catalog) Tools(ctx context.Context) ([]tool.Info, error) {
-	return c.seen(ctx, c.refresh(ctx)).tools, nil
+	return c.visible(ctx, c.refresh(ctx)).tools, nil
 }
 
 // Refresh reads the sources again. To be called when a source's list may have
@@ -157,9 +157,9 @@ func (c *Catalog) Refresh(ctx context.Context) { c.refresh(ctx) }
 // Namespaces lists the namespaces there are, also those whose tools are not
 // known yet.
 func (c *Catalog) Namespaces(ctx context.Context) []string {
-	v := c.seen(ctx, c.refresh(ctx))
-	names := make([]string, 0, len(v.spaces))
-	for _, name := range v.spaces {
+	v := c.visible(ctx, c.refresh(ctx))
+	names := make([]string, 0, len(v.sorted))
+	for _, name := range v.sorted {
 		if name != "" {
 			names = append(names, name)
 		}
@@ -170,7 +170,7 @@ func (c *Catalog) Namespaces(ctx context.Context) []string {
 // In lists the tools of one namespace; ok is false when there is none of that
 // name.
 func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
-	shelf, ok := c.seen(ctx, c.refresh(ctx)).shelves[namespace]
+	shelf, ok := c.visible(ctx, c.refresh(ctx)).namespaces[namespace]
 	if !ok {
 		return nil, false
 	}
@@ -184,7 +184,7 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 	if e == nil {
 		e = c.refresh(ctx).find(ref)
 	}
-	if e == nil || !c.sees(ctx, ref) {
+	if e == nil || !c.canSee(ctx, ref) {
 		return tool.Info{}, false
 	}
 	return e.info, true
@@ -202,8 +202,8 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	}
 	result, err := c.serve(ctx, e, call)
 	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {
-		if v := c.refresh(ctx); v.shelves[call.Ref.Space] == nil || e.info.Input != nil && v.find(call.Ref) == nil {
-			return tool.Result{}, c.seen(ctx, v).missing(call.Ref) // it went since we looked
+		if v := c.refresh(ctx); v.namespaces[call.Ref.Space] == nil || e.info.Input != nil && v.find(call.Ref) == nil {
+			return tool.Result{}, c.visible(ctx, v).missing(call.Ref) // it went since we looked
 		}
 	}
 	return result, err
@@ -213,18 +213,18 @@ func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 // up. A namespace that has not shown any tools yet is asked all the same: its
 // owner may be able to wait for them, and knows better what is wrong.
 func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
-	if e := c.view.Load().find(ref); e != nil && c.sees(ctx, ref) {
+	if e := c.view.Load().find(ref); e != nil && c.canSee(ctx, ref) {
 		return e, nil
 	}
-	v := c.seen(ctx, c.refresh(ctx))
+	v := c.visible(ctx, c.refresh(ctx))
 	if e := v.find(ref); e != nil {
 		return e, nil
 	}
-	if err := c.Withheld(ctx, ref.String()); err != nil {
+	if err := c.WhyHidden(ctx, ref.String()); err != nil {
 		return nil, err
 	}
-	if s := v.shelves[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
-		return &entry{info: tool.Info{Ref: ref}, source: s.owner, gear: s.gear}, nil
+	if s := v.namespaces[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
+		return &entry{info: tool.Info{Ref: ref}, source: s.owner, state: s.state}, nil
 	}
 	return nil, v.missing(ref)
 }
@@ -237,13 +237,13 @@ func (c *Catalog) turnAway(ctx context.Context, call tool.Call, why error) error
 	return why
 }
 
-// Withheld says why the caller finds no tool of that name although it exists.
-func (c *Catalog) Withheld(ctx context.Context, name string) error {
+// WhyHidden says why the caller finds no tool of that name although it exists.
+func (c *Catalog) WhyHidden(ctx context.Context, name string) error {
 	if c.kept == nil {
 		return nil
 	}
 	name = strings.TrimPrefix(name, "mcp.")
-	if ref, _ := written(name); !c.sees(ctx, ref) {
+	if ref, _ := written(name); !c.canSee(ctx, ref) {
 		return nil
 	}
 	return c.kept(name)

@@ -14,11 +14,11 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Mender is a source that can put right what callers commonly get wrong in the
+// ArgRepairer is a source that can put right what callers commonly get wrong in the
 // arguments of its tools. It is asked only about arguments that do not fit, and
 // what it returns has to.
-type Mender interface {
-	Mend(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool)
+type ArgRepairer interface {
+	RepairArgs(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool)
 }
 
 // checked holds the arguments against the tool's schema before the call is made.
@@ -35,17 +35,17 @@ func (c *Catalog) checked(next handler) handler {
 				return next(ctx, e, call)
 			}
 		}
-		if mender, ok := e.source.(Mender); ok {
-			if args, ok := mender.Mend(call.Ref, call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
+		if mender, ok := e.source.(ArgRepairer); ok {
+			if args, ok := mender.RepairArgs(call.Ref, call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
 				call.Args = args
 				return next(ctx, e, call)
 			}
 		}
-		if args, ok := c.schemas.of(e).emptied(call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
+		if args, ok := c.schemas.of(e).fixEmptyTables(call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
 			call.Args = args
 			return next(ctx, e, call)
 		}
-		return tool.Result{}, misfit(&e.info, violations)
+		return tool.Result{}, invalidArgs(&e.info, violations)
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *schema) check(args json.RawMessage) []Violation {
 	if first := bytes.TrimLeft(args, " \t\r\n"); len(first) == 0 || first[0] != '{' {
 		return []Violation{{Expected: "object", Got: shown(args), Problem: "arguments must be an object"}}
 	}
-	if !s.doubts(args) {
+	if !s.needsFullCheck(args) {
 		return nil
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
@@ -74,9 +74,9 @@ func (s *schema) check(args json.RawMessage) []Violation {
 	return nil
 }
 
-// doubts tells whether args have to be looked at closely, and can be.
-func (s *schema) doubts(args json.RawMessage) bool {
-	return s.compiled != nil && len(args) <= longestArgs && tame(args) && !(json.Valid(args) && s.glance.fits(args))
+// needsFullCheck tells whether args have to be looked at closely, and can be.
+func (s *schema) needsFullCheck(args json.RawMessage) bool {
+	return s.compiled != nil && len(args) <= longestArgs && tame(args) && !(json.Valid(args) && s.fast.fits(args))
 }
 
 // validate is the library's, which is not trusted to survive everything.
@@ -89,9 +89,9 @@ func (s *schema) validate(value any) (err error) {
 	return s.compiled.Validate(value)
 }
 
-// misfit says what is wrong with the arguments, all of it at once, and what the
+// invalidArgs says what is wrong with the arguments, all of it at once, and what the
 // tool takes.
-func misfit(info *tool.Info, violations []Violation) error {
+func invalidArgs(info *tool.Info, violations []Violation) error {
 	lines := make([]string, len(violations))
 	for i, v := range violations {
 		lines[i] = v.String()

@@ -213,7 +213,7 @@ func TestASchemaThatChangedIsLookedAtAgain(t *testing.T) {
 // mending puts a missing "n" in place.
 type mending struct{ *memory }
 
-func (mending) Mend(_ tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
+func (mending) RepairArgs(_ tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
 	return json.RawMessage(`{"n":1}`), string(args) == `{}`
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// dearest is how many steps one check may take. A step is about a hundred
+// maxCost is how many steps one check may take. A step is about a hundred
 // nanoseconds; real schemas need tens.
-const dearest = 500_000
+const maxCost = 500_000
 
 // costs bounds what checks against one schema can cost before they are made. A
 // schema of a few lines can be written so that looking at a value twice as deep
@@ -33,12 +33,12 @@ func (c *costs) affordable(s *jsonschema.Schema, depth, parts int) bool {
 	if c.known == nil {
 		c.known = map[visit]int{}
 	}
-	return c.looks(visit{s, depth})*max(parts, 1) <= dearest
+	return c.count(visit{s, depth})*max(parts, 1) <= maxCost
 }
 
-// looks is how many schemas look, at most, at the value of a visit and at one
+// count is how many schemas look, at most, at the value of a visit and at one
 // path through the values below it. It stops counting past dearest.
-func (c *costs) looks(v visit) int {
+func (c *costs) count(v visit) int {
 	if v.schema == nil || v.depth < 0 {
 		return 0
 	}
@@ -48,19 +48,19 @@ func (c *costs) looks(v visit) int {
 	c.known[v] = 1 // what refers to itself without going deeper is refused by the checker
 	n := 1
 	for _, s := range inPlace(v.schema) {
-		n = min(n+c.looks(visit{s, v.depth}), dearest+1)
+		n = min(n+c.count(visit{s, v.depth}), maxCost+1)
 	}
 	choice := 0 // of several named places a value stands in one
 	for _, s := range v.schema.Properties {
-		choice = max(choice, c.looks(visit{s, v.depth - 1}))
+		choice = max(choice, c.count(visit{s, v.depth - 1}))
 	}
 	for _, s := range v.schema.PrefixItems {
-		choice = max(choice, c.looks(visit{s, v.depth - 1}))
+		choice = max(choice, c.count(visit{s, v.depth - 1}))
 	}
 	for _, s := range below(v.schema) {
-		choice = min(choice+c.looks(visit{s, v.depth - 1}), dearest+1)
+		choice = min(choice+c.count(visit{s, v.depth - 1}), maxCost+1)
 	}
-	n = min(n+choice, dearest+1)
+	n = min(n+choice, maxCost+1)
 	c.known[v] = n
 	return n
 }

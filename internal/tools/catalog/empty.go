@@ -13,10 +13,10 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// emptied gives empty tables the kind the schema wants: in Lua they have none,
+// fixEmptyTables gives empty tables the kind the schema wants: in Lua they have none,
 // and tags = {} comes here as an object. It is asked about arguments that check
 // found wrong, and changes nothing else about them.
-func (s *schema) emptied(args json.RawMessage) (mended json.RawMessage, ok bool) {
+func (s *schema) fixEmptyTables(args json.RawMessage) (mended json.RawMessage, ok bool) {
 	if s.compiled == nil || !rawjson.IsObject(args) {
 		return nil, false
 	}

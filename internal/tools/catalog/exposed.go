@@ -86,7 +86,7 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 	all := sha256.New()
 	for i := range v.tools {
 		info := &v.tools[i]
-		name, bare := v.called(info, names)
+		name, bare := v.exposedName(info, names)
 		favourite := len(pinned) > 0 && (pinned[name] || pinned[info.Ref.String()])
 		if info.Space != "" && !bare && !favourite && !exposure[info.Space].includes(info) {
 			continue
@@ -106,17 +106,17 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 	return x
 }
 
-// called is the name that a tool shows under; bare tells that its own leads to it.
-func (v *view) called(info *tool.Info, names *names) (name string, bare bool) {
-	bare = v.bare(info)
+// exposedName is the name that a tool shows under; bare tells that its own leads to it.
+func (v *view) exposedName(info *tool.Info, names *names) (name string, bare bool) {
+	bare = v.showsBare(info)
 	if _, taken := names.byName[info.Name]; bare && !taken {
 		return info.Name, true
 	}
 	return names.byRef[info.Ref], bare
 }
 
-// showing is how a tool shows at the hub.
-type showing struct {
+// exposedInfo is how a tool shows at the hub.
+type exposedInfo struct {
 	name string
 	info tool.Info
 	sum  [sha256.Size]byte // of its definition
@@ -124,12 +124,12 @@ type showing struct {
 
 // show is how the tool shows under a name. It is kept: a tool shows under one as a
 // rule.
-func (e *entry) show(name string) *showing {
-	if known := e.shown.Load(); known != nil && known.name == name {
+func (e *entry) show(name string) *exposedInfo {
+	if known := e.exposed.Load(); known != nil && known.name == name {
 		return known
 	}
-	s := &showing{name, renamed(e.info, name), digest(&e.info)}
-	e.shown.Store(s)
+	s := &exposedInfo{name, renamed(e.info, name), digest(&e.info)}
+	e.exposed.Store(s)
 	return s
 }
 
@@ -174,11 +174,11 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if !ok {
 		v := x.catalog.refresh(ctx)
 		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
-			if err := x.catalog.Withheld(ctx, call.Ref.Name); err != nil {
+			if err := x.catalog.WhyHidden(ctx, call.Ref.Name); err != nil {
 				call.Ref, _ = written(call.Ref.Name)
 				return tool.Result{}, x.catalog.turnAway(ctx, call, err)
 			}
-			return tool.Result{}, x.catalog.seen(ctx, v).unexposed(call.Ref.Name)
+			return tool.Result{}, x.catalog.visible(ctx, v).unexposed(call.Ref.Name)
 		}
 	}
 	call.Ref = ref

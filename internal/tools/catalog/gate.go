@@ -12,9 +12,9 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// gate lets so many of a namespace's calls through at a time, the others in turn:
+// limiter lets so many of a namespace's calls through at a time, the others in turn:
 // one of each who waits, so that nobody's thousand calls stand before another's one.
-type gate struct {
+type limiter struct {
 	turns *queue.Turns
 	rates queue.Rates
 	space string
@@ -22,10 +22,10 @@ type gate struct {
 	rate  atomic.Int64 // calls a minute; zero lets any number through
 }
 
-// newGate makes the gate of a namespace. Our own tools, which have none, are not
+// newLimiter makes the gate of a namespace. Our own tools, which have none, are not
 // counted; elsewhere a bound may be set later where there is none now.
-func newGate(space string, l Limits) *gate {
-	g := &gate{turns: queue.NewTurns(0, 0), space: space}
+func newLimiter(space string, l Limits) *limiter {
+	g := &limiter{turns: queue.NewTurns(0, 0), space: space}
 	if space != "" {
 		g.turns = queue.NewTurns(math.MaxInt, l.Queue)
 		g.set(l)
@@ -34,7 +34,7 @@ func newGate(space string, l Limits) *gate {
 }
 
 // set changes how much is let through.
-func (g *gate) set(l Limits) {
+func (g *limiter) set(l Limits) {
 	concurrent := l.Concurrent
 	if concurrent < 0 {
 		concurrent = math.MaxInt
@@ -44,9 +44,9 @@ func (g *gate) set(l Limits) {
 	g.turns.SetLimit(concurrent)
 }
 
-// enter returns nil once there is room; leave must follow. It gives up when ctx
+// acquire returns nil once there is room; leave must follow. It gives up when ctx
 // is done, and at once when too many wait.
-func (g *gate) enter(ctx context.Context) error {
+func (g *limiter) acquire(ctx context.Context) error {
 	if rate := int(g.rate.Load()); rate > 0 {
 		if after, ok := g.rates.Take("", rate, time.Now()); !ok {
 			return principal.Exceeded{What: "calls", Of: "the upstream " + g.space, Most: rate, Per: "minute", After: after}.Fault()
@@ -60,6 +60,6 @@ func (g *gate) enter(ctx context.Context) error {
 	return err
 }
 
-func (g *gate) leave() { g.turns.Leave() }
+func (g *limiter) release() { g.turns.Leave() }
 
-func (g *gate) waiting() int { return g.turns.Waiting() }
+func (g *limiter) waiting() int { return g.turns.Waiting() }

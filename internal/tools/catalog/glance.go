@@ -9,18 +9,18 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// glance is a schema of the plain kind most tools have: types, properties,
+// fastSchema is a schema of the plain kind most tools have: types, properties,
 // required ones, listed values. Arguments that fit it are seen to fit by reading
 // them once, without decoding; about all others it says nothing, and they are
 // checked in full. So it must be strict where it is unsure, and needs to know
 // little. A nil glance fits nothing.
-type glance struct {
+type fastSchema struct {
 	kinds    jsonKind
 	values   []json.RawMessage // of enum
-	members  map[string]*glance
+	members  map[string]*fastSchema
 	required []string
 	closed   bool // no other members
-	items    *glance
+	items    *fastSchema
 }
 
 // jsonKind is a set of JSON types.
@@ -48,11 +48,11 @@ var remarks = []string{
 }
 
 // glanceAt reads a schema; nil when it is not of the plain kind.
-func glanceAt(schema json.RawMessage) *glance {
+func glanceAt(schema json.RawMessage) *fastSchema {
 	if !rawjson.IsObject(schema) {
 		return nil
 	}
-	g := &glance{kinds: kindAny}
+	g := &fastSchema{kinds: kindAny}
 	plain := true
 	rawjson.Each(schema, func(keyword string, value json.RawMessage) bool {
 		plain = g.learn(keyword, value)
@@ -65,7 +65,7 @@ func glanceAt(schema json.RawMessage) *glance {
 }
 
 // learn takes in one keyword; false when it is not a plain one.
-func (g *glance) learn(keyword string, value json.RawMessage) bool {
+func (g *fastSchema) learn(keyword string, value json.RawMessage) bool {
 	ok := true
 	switch keyword {
 	case "type":
@@ -75,7 +75,7 @@ func (g *glance) learn(keyword string, value json.RawMessage) bool {
 	case "required":
 		ok = json.Unmarshal(value, &g.required) == nil && len(g.required) < 64
 	case "properties":
-		g.members = map[string]*glance{}
+		g.members = map[string]*fastSchema{}
 		rawjson.Each(value, func(name string, schema json.RawMessage) bool {
 			g.members[name] = glanceAt(schema) // nil: a full check, should it be given
 			return true
@@ -107,7 +107,7 @@ func kindsOf(value json.RawMessage) (jsonKind, bool) {
 }
 
 // fits tells whether a valid JSON text surely fits.
-func (g *glance) fits(value json.RawMessage) bool {
+func (g *fastSchema) fits(value json.RawMessage) bool {
 	if g == nil {
 		return false
 	}
@@ -126,7 +126,7 @@ func (g *glance) fits(value json.RawMessage) bool {
 	}
 }
 
-func (g *glance) fitsObject(object json.RawMessage) bool {
+func (g *fastSchema) fitsObject(object json.RawMessage) bool {
 	fits, found := true, uint64(0)
 	rawjson.Each(object, func(name string, value json.RawMessage) bool {
 		member, known := g.members[name]
@@ -144,7 +144,7 @@ func (g *glance) fitsObject(object json.RawMessage) bool {
 	return fits && found == 1<<len(g.required)-1
 }
 
-func (g *glance) fitsArray(array json.RawMessage) bool {
+func (g *fastSchema) fitsArray(array json.RawMessage) bool {
 	if g.items == nil {
 		return true
 	}
@@ -152,7 +152,7 @@ func (g *glance) fitsArray(array json.RawMessage) bool {
 	return ok && !slices.ContainsFunc(items, func(item json.RawMessage) bool { return !g.items.fits(item) })
 }
 
-func (g *glance) lists(value json.RawMessage) bool {
+func (g *fastSchema) lists(value json.RawMessage) bool {
 	return slices.ContainsFunc(g.values, func(v json.RawMessage) bool { return bytes.Equal(v, value) })
 }
 

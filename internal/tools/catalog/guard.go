@@ -41,39 +41,39 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// gear is what a namespace keeps as long as it exists: counters, gate, breaker.
-type gear struct {
+// state is what a namespace keeps as long as it exists: counters, gate, breaker.
+type namespaceState struct {
 	space    string
 	limits   Limits
 	counters counters
-	gate     *gate
+	limiter  *limiter
 	breaker  atomic.Pointer[breaker] // nil: never opens
 }
 
-func newGear(space string, limits func(string) Limits) *gear {
-	g := &gear{space: space, limits: Limits{Concurrent: -1, Failures: -1}}
+func newNamespaceState(space string, limits func(string) Limits) *namespaceState {
+	g := &namespaceState{space: space, limits: Limits{Concurrent: -1, Failures: -1}}
 	if space != "" {
 		g.limits = limits(space).filled()
 	}
-	g.gate = newGate(space, g.limits)
-	g.reset()
+	g.limiter = newLimiter(space, g.limits)
+	g.resetBreaker()
 	return g
 }
 
-// reset puts a new, closed breaker in place.
-func (g *gear) reset() {
+// resetBreaker puts a new, closed breaker in place.
+func (g *namespaceState) resetBreaker() {
 	if g.limits.Failures > 0 {
 		g.breaker.Store(newBreaker(g.limits.Failures, g.limits.Rest))
 	}
 }
 
-func (g *gear) read() Stats {
+func (g *namespaceState) stats() Stats {
 	s := Stats{
 		Namespace: g.space,
 		Calls:     g.counters.calls.Load(),
 		Errors:    g.counters.errors.Load(),
 		InFlight:  int(g.counters.inFlight.Load()),
-		Waiting:   g.gate.waiting(),
+		Waiting:   g.limiter.waiting(),
 		Max:       time.Duration(g.counters.took.longest.Load()),
 	}
 	q := g.counters.took.quantiles(0.5, 0.9, 0.99)
@@ -87,61 +87,61 @@ func (g *gear) read() Stats {
 	return s
 }
 
-// Recovered says that a namespace is well again, so that calls need not wait
+// ResetBreaker says that a namespace is well again, so that calls need not wait
 // until one is tried: a reconnected upstream is known to work.
-func (c *Catalog) Recovered(namespace string) {
-	if s := c.view.Load().shelves[namespace]; s != nil {
-		s.gear.reset()
+func (c *Catalog) ResetBreaker(namespace string) {
+	if s := c.view.Load().namespaces[namespace]; s != nil {
+		s.state.resetBreaker()
 	}
 }
 
-// Relimit asks for the limits of every namespace again: how many calls may run, and
+// ReloadLimits asks for the limits of every namespace again: how many calls may run, and
 // how many there may be a minute. Calls under way go on.
-func (c *Catalog) Relimit() {
-	for space, s := range c.view.Load().shelves {
+func (c *Catalog) ReloadLimits() {
+	for space, s := range c.view.Load().namespaces {
 		if space != "" {
-			s.gear.gate.set(c.limits(space).filled())
+			s.state.limiter.set(c.limits(space).filled())
 		}
 	}
 }
 
 // permit is a call's place within its namespace's limits.
 type permit struct {
-	gear    *gear
-	breaker *breaker // nil: none
-	era     uint64   // of the breaker
+	state      *namespaceState
+	breaker    *breaker // nil: none
+	generation uint64   // of the breaker
 }
 
-// enter keeps the namespace's limits. A breaker that is open refuses at once, before
+// acquire keeps the namespace's limits. A breaker that is open refuses at once, before
 // the call waits for its turn; one that opens meanwhile refuses after. The permit's
-// leave must follow.
-func (g *gear) enter(ctx context.Context, ref tool.Ref) (p permit, err error) {
-	p = permit{gear: g, breaker: g.breaker.Load()}
+// release must follow.
+func (g *namespaceState) acquire(ctx context.Context, ref tool.Ref) (p permit, err error) {
+	p = permit{state: g, breaker: g.breaker.Load()}
 	if p.breaker != nil && p.breaker.resting() {
 		return p, refused(ref, p.breaker)
 	}
-	if err := g.gate.enter(ctx); err != nil {
+	if err := g.limiter.acquire(ctx); err != nil {
 		return p, fault.Wrap(fault.CodeOf(err), err, "call %s", ref)
 	}
 	if p.breaker != nil {
 		var allowed bool
-		if p.era, allowed = p.breaker.allow(); !allowed {
-			g.gate.leave()
+		if p.generation, allowed = p.breaker.allow(); !allowed {
+			g.limiter.release()
 			return p, refused(ref, p.breaker)
 		}
 	}
 	return p, nil
 }
 
-// leave tells the breaker how the call went, and gives the place back.
-func (p *permit) leave(ctx context.Context, err error) {
-	defer p.gear.gate.leave()
+// release tells the breaker how the call went, and gives the place back.
+func (p *permit) release(ctx context.Context, err error) {
+	defer p.state.limiter.release()
 	switch {
 	case p.breaker == nil:
 	case err != nil && ctx.Err() != nil:
-		p.breaker.calledOff(p.era)
+		p.breaker.cancelled(p.generation)
 	default:
-		p.breaker.done(p.era, err)
+		p.breaker.done(p.generation, err)
 	}
 }
 
@@ -155,12 +155,12 @@ func (c *Catalog) Limited(ctx context.Context, call tool.Call, through Through) 
 	if s == nil {
 		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
 	}
-	return c.limited(ctx, s.gear, call, through)
+	return c.limited(ctx, s.state, call, through)
 }
 
 // limited has a call carried out within all that bounds how much may be called. It
 // keeps nothing of through, which costs a call no memory then.
-func (c *Catalog) limited(ctx context.Context, g *gear, call tool.Call, through Through) (result tool.Result, err error) {
+func (c *Catalog) limited(ctx context.Context, g *namespaceState, call tool.Call, through Through) (result tool.Result, err error) {
 	if c.toll != nil && call.Ref.Space != "" { // a call of our own that waits for another's would wait for itself
 		over, err := c.toll(ctx, call.Ref)
 		if err != nil {
@@ -168,20 +168,20 @@ func (c *Catalog) limited(ctx context.Context, g *gear, call tool.Call, through 
 		}
 		defer over()
 	}
-	p, err := g.enter(ctx, call.Ref)
+	p, err := g.acquire(ctx, call.Ref)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer func() { p.leave(ctx, err) }()
+	defer func() { p.release(ctx, err) }()
 	return c.deliver(ctx, call, through)
 }
 
-// shelf is that of a namespace, or nil when there is none of that name.
-func (c *Catalog) shelf(ctx context.Context, namespace string) *shelf {
-	if s := c.view.Load().shelves[namespace]; s != nil {
+// namespaceTools is that of a namespace, or nil when there is none of that name.
+func (c *Catalog) shelf(ctx context.Context, namespace string) *namespaceTools {
+	if s := c.view.Load().namespaces[namespace]; s != nil {
 		return s
 	}
-	return c.refresh(ctx).shelves[namespace]
+	return c.refresh(ctx).namespaces[namespace]
 }
 
 // refused says that the namespace rests and until when.

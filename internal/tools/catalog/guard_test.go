@@ -244,11 +244,11 @@ func TestRecoveredClosesTheBreakerAtOnce(t *testing.T) {
 	_, _ = c.Call(t.Context(), call("a", "x", ""))
 	_, err := c.Call(t.Context(), call("a", "y", ""))
 	wantFault(t, err, fault.Unavailable)
-	c.Recovered("a")
+	c.ResetBreaker("a")
 	if _, err := c.Call(t.Context(), call("a", "y", "")); err != nil {
 		t.Errorf("after Recovered: %v", err)
 	}
-	c.Recovered("unknown")
+	c.ResetBreaker("unknown")
 }
 
 func TestOnlyTheConnectionCountsForTheBreaker(t *testing.T) {

@@ -130,10 +130,10 @@ func TestArrangedTools(t *testing.T) {
 	if got := listed(t, c.Exposed()); !slices.Equal(got, []string{"b__read", "own"}) {
 		t.Errorf("exposed %q", got)
 	}
-	if got := c.Mistaken(t.Context(), "b"); len(got) != 1 || !strings.Contains(got[0], `"zap"; did you mean zip?`) {
+	if got := c.ExposureProblems(t.Context(), "b"); len(got) != 1 || !strings.Contains(got[0], `"zap"; did you mean zip?`) {
 		t.Errorf("mistaken %q", got)
 	}
-	if got := c.Mistaken(t.Context(), "nowhere"); got != nil {
+	if got := c.ExposureProblems(t.Context(), "nowhere"); got != nil {
 		t.Errorf("mistaken %q where nothing is", got)
 	}
 }

@@ -62,7 +62,7 @@ type slipped struct {
 // near finds the words that are a few slips away from what was typed or from its
 // stem, which need not be the stem of what was meant; nearest first.
 func (l *lexicon) near(word queryWord) []slipped {
-	limit := slipsAllowed(len(word.typed))
+	limit := editsAllowed(len(word.typed))
 	if limit == 0 {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (l *lexicon) near(word queryWord) []slipped {
 		if !other.near(typed, limit) && !other.near(stem, limit) {
 			continue
 		}
-		if n := min(slips(word.typed, l.words[i], limit), slips(word.stem, l.words[i], limit)); n <= limit {
+		if n := min(editDistance(word.typed, l.words[i], limit), editDistance(word.stem, l.words[i], limit)); n <= limit {
 			found = append(found, slipped{l.words[i], n})
 		}
 	}

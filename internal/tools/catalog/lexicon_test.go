@@ -57,7 +57,7 @@ func TestSlipsAreCountedAndNeverOverlooked(t *testing.T) {
 		word := rapid.StringMatching(`[ab1é]{0,12}`)
 		a, b, limit := word.Draw(t, "a"), word.Draw(t, "b"), rapid.IntRange(0, 3).Draw(t, "limit")
 		want := min(plainSlips(a, b), limit+1)
-		if got := slips(a, b, limit); got != want {
+		if got := editDistance(a, b, limit); got != want {
 			t.Fatalf("slips(%q, %q, %d) = %d, want %d", a, b, limit, got, want)
 		}
 		if want <= limit && !outlineOf(a).near(outlineOf(b), limit) {

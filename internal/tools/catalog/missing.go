@@ -22,16 +22,16 @@ const (
 func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 	v := c.view.Load()
 	e := v.resolve(name)
-	if e == nil || !c.sees(ctx, e.info.Ref) {
-		v = c.seen(ctx, c.refresh(ctx))
+	if e == nil || !c.canSee(ctx, e.info.Ref) {
+		v = c.visible(ctx, c.refresh(ctx))
 		e = v.resolve(name)
 	}
 	if e == nil {
-		if err := c.Withheld(ctx, name); err != nil {
+		if err := c.WhyHidden(ctx, name); err != nil {
 			return tool.Info{}, err
 		}
-		ref := v.guess(name)
-		if err := v.astray(name); err != nil && ref.Space == "" {
+		ref := v.parseUnknown(name)
+		if err := v.noRoute(name); err != nil && ref.Space == "" {
 			return tool.Info{}, err
 		}
 		return tool.Info{}, v.missing(ref)
@@ -45,19 +45,19 @@ func (v *view) resolve(name string) *entry {
 			return v.find(ref)
 		}
 	}
-	if r, ok := v.lead(name); ok {
+	if r, ok := v.routeOf(name); ok {
 		return v.find(tool.Ref{Space: r.space, Name: name})
 	}
 	return nil
 }
 
-// guess reads an unknown name as well as it can be, for the sake of the error:
+// parseUnknown reads an unknown name as well as it can be, for the sake of the error:
 // what stands before a separator is a namespace if there is one of that name.
-func (v *view) guess(name string) tool.Ref {
+func (v *view) parseUnknown(name string) tool.Ref {
 	name = strings.TrimPrefix(name, "mcp.")
 	for _, separator := range []string{".", "__", "/", ":"} {
 		space, rest, found := strings.Cut(name, separator)
-		if found && (separator == "." || v.shelves[space] != nil) {
+		if found && (separator == "." || v.namespaces[space] != nil) {
 			return tool.Ref{Space: space, Name: rest}
 		}
 	}
@@ -81,12 +81,12 @@ func (v *view) missing(ref tool.Ref) error {
 		fmt.Fprintf(&hint, "did you mean %s? ", strings.Join(d.DidYouMean, " or "))
 	}
 	msg := fmt.Sprintf("no tool %q", ref)
-	if s := v.shelves[ref.Space]; s != nil {
+	if s := v.namespaces[ref.Space]; s != nil {
 		d.Available = s.first()
 		fmt.Fprintf(&hint, "%s: %s", s.heading(), listed(d.Available, len(s.tools)))
 	} else {
 		msg += fmt.Sprintf(": there is no namespace %q", ref.Space)
-		for _, name := range v.spaces {
+		for _, name := range v.sorted {
 			if name != "" {
 				d.Namespaces = append(d.Namespaces, name)
 			}
@@ -108,7 +108,7 @@ func (v *view) suggest(ref tool.Ref) []string {
 			}
 		}
 	}
-	if s := v.shelves[ref.Space]; s != nil {
+	if s := v.namespaces[ref.Space]; s != nil {
 		for _, name := range similar(ref.Name, s.names(), mostSuggestions) {
 			add(tool.Ref{Space: ref.Space, Name: name}.String())
 		}
@@ -116,8 +116,8 @@ func (v *view) suggest(ref tool.Ref) []string {
 	if len(found) > 0 {
 		return found
 	}
-	for _, space := range v.spaces {
-		if v.shelves[space].find(ref.Name) != nil {
+	for _, space := range v.sorted {
+		if v.namespaces[space].find(ref.Name) != nil {
 			add(tool.Ref{Space: space, Name: ref.Name}.String())
 		}
 	}
@@ -141,7 +141,7 @@ func (v *view) everyName() []string {
 // that exists all the same.
 func (v *view) unexposed(name string) error {
 	if _, known := v.names[name]; !known {
-		if err := v.astray(name); err != nil {
+		if err := v.noRoute(name); err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (v *view) unexposed(name string) error {
 			WithHint("it can be called through call_tool with the name %q", ref).
 			WithDetails(missingTool{Tool: name, DidYouMean: []string{ref.String()}})
 	}
-	shown := v.shown()
+	shown := v.exposedNames()
 	d := missingTool{
 		Tool:       name,
 		DidYouMean: similar(name, shown, mostSuggestions),
@@ -176,7 +176,7 @@ func similar(name string, known []string, limit int) []string {
 	return suggest.Names(name, known, limit)
 }
 
-func (s *shelf) names() []string {
+func (s *namespaceTools) names() []string {
 	names := make([]string, len(s.tools))
 	for i := range s.tools {
 		names[i] = s.tools[i].Name
@@ -185,12 +185,12 @@ func (s *shelf) names() []string {
 }
 
 // first is the beginning of the list of tools.
-func (s *shelf) first() []string {
+func (s *namespaceTools) first() []string {
 	names := s.names()
 	return names[:min(len(names), mostListed)]
 }
 
-func (s *shelf) heading() string {
+func (s *namespaceTools) heading() string {
 	if s.space == "" {
 		return "available"
 	}

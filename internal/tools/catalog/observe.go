@@ -78,7 +78,7 @@ func (c *Catalog) observed(tracer trace.Tracer) station {
 			kind, text := outcome(result, err)
 			if kind != "" {
 				span.SetAttributes(attribute.String("error.type", kind))
-				if veiled(ctx) {
+				if argsHidden(ctx) {
 					text = kind
 				} else if err != nil {
 					span.RecordError(err)
@@ -106,17 +106,17 @@ func callAttributes(ctx context.Context, call tool.Call) []attribute.KeyValue {
 		attribute.String("gen_ai.tool.name", call.Ref.Name),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
 	}
-	if veiled(ctx) {
+	if argsHidden(ctx) {
 		return append(attributes, attribute.Int("mcp.params.bytes", len(call.Args)))
 	}
 	attributes = append(attributes, attribute.String("mcp.params", redact.JSON(call.Args)))
 	return append(attributes, params.Attributes("mcp.params", call.Args)...)
 }
 
-// veiled tells whether arguments and answers are nobody's business.
-func veiled(ctx context.Context) bool {
+// argsHidden tells whether arguments and answers are nobody's business.
+func argsHidden(ctx context.Context) bool {
 	scope := tool.ScopeOf(ctx)
-	return scope != nil && scope.Veiled
+	return scope != nil && scope.HideArgs
 }
 
 // outcome names what went wrong, if anything: an error's code, or toolError. A
@@ -141,25 +141,25 @@ func toolErrorText(result tool.Result) string {
 	return redact.Cut(view.Text(), 500)
 }
 
-// watched is one call under way, as seen by counters and bus.
-type watched struct {
+// observation is one call under way, as seen by counters and bus.
+type observation struct {
 	catalog *Catalog
-	gear    *gear
+	gear    *namespaceState
 	began   time.Time
 	ended   bool
 	facts   CallEnded
 }
 
-func (c *Catalog) watch(ctx context.Context, e *entry, call tool.Call) *watched {
-	w := c.begin(e.gear, call)
+func (c *Catalog) watch(ctx context.Context, e *entry, call tool.Call) *observation {
+	w := c.begin(e.state, call)
 	w.facts.Depth = Depth(ctx)
 	w.start()
 	return &w
 }
 
 // begin counts a call. How deep it is, is for whoever tells the bus to say.
-func (c *Catalog) begin(g *gear, call tool.Call) watched {
-	w := watched{catalog: c, gear: g, began: time.Now(), facts: CallEnded{
+func (c *Catalog) begin(g *namespaceState, call tool.Call) observation {
+	w := observation{catalog: c, gear: g, began: time.Now(), facts: CallEnded{
 		Call: c.calls.Add(1), Namespace: call.Ref.Space, Tool: call.Ref.Name,
 	}}
 	if call.Caller != nil {
@@ -170,14 +170,14 @@ func (c *Catalog) begin(g *gear, call tool.Call) watched {
 }
 
 // start tells the bus.
-func (w *watched) start() {
+func (w *observation) start() {
 	w.publish(CallStarted{
 		Call: w.facts.Call, Namespace: w.facts.Namespace, Tool: w.facts.Tool,
 		Caller: w.facts.Caller, Depth: w.facts.Depth,
 	})
 }
 
-func (w *watched) end(ctx context.Context, kind, text string) {
+func (w *observation) end(ctx context.Context, kind, text string) {
 	took := w.count(ctx, kind)
 	w.facts.Duration, w.facts.DurationMS = took, float64(took.Microseconds())/1000
 	w.facts.ErrorType, w.facts.Error = kind, text
@@ -185,7 +185,7 @@ func (w *watched) end(ctx context.Context, kind, text string) {
 }
 
 // count takes note of a call that has ended.
-func (w *watched) count(ctx context.Context, kind string) (took time.Duration) {
+func (w *observation) count(ctx context.Context, kind string) (took time.Duration) {
 	w.ended = true
 	took = time.Since(w.began)
 	w.gear.counters.end(took, kind != "")
@@ -194,13 +194,13 @@ func (w *watched) count(ctx context.Context, kind string) (took time.Duration) {
 }
 
 // broken ends a call that left by a panic, so that it is not counted for ever.
-func (w *watched) broken() {
+func (w *observation) broken() {
 	if !w.ended {
 		w.end(context.Background(), string(fault.Internal), "broken off")
 	}
 }
 
-func (w *watched) publish(p event.Payload) {
+func (w *observation) publish(p event.Payload) {
 	if w.catalog.bus != nil {
 		w.catalog.bus.Publish(p)
 	}

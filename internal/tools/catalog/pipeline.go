@@ -26,7 +26,7 @@ func chain(last handler, stations ...station) handler {
 
 // last is the end of the chain: the call goes to the tool's source.
 func (c *Catalog) last(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-	return c.limited(ctx, e.gear, call, e.source.Call)
+	return c.limited(ctx, e.state, call, e.source.Call)
 }
 
 // deliver hands the call over. A source that panics has made a mistake of its own,

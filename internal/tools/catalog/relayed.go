@@ -10,7 +10,7 @@ import (
 // Relayed is a call that takes another way to its tool, as seen by counters and
 // bus. It costs next to nothing while nobody listens. The zero one is of nobody.
 type Relayed struct {
-	watched
+	observation
 	told bool // somebody listened when it began
 }
 
@@ -20,7 +20,7 @@ func (c *Catalog) Relay(ctx context.Context, call tool.Call) (r Relayed) {
 	if s == nil {
 		return r // it is going
 	}
-	r.watched = c.begin(s.gear, call)
+	r.observation = c.begin(s.state, call)
 	if r.told = c.bus.Wanted(CallStarted{}.EventType()); r.told {
 		r.facts.Depth = Depth(ctx) + 1
 		r.start()

@@ -27,8 +27,8 @@ func routesOf(exposure map[string]Exposure) []route {
 	return routes
 }
 
-// lead finds where a bare name leads.
-func (v *view) lead(name string) (route, bool) {
+// routeOf finds where a bare name leads.
+func (v *view) routeOf(name string) (route, bool) {
 	at := slices.IndexFunc(v.routes, func(r route) bool { return strings.HasPrefix(name, r.prefix) })
 	if at < 0 {
 		return route{}, false
@@ -36,26 +36,26 @@ func (v *view) lead(name string) (route, bool) {
 	return v.routes[at], true
 }
 
-// bare tells whether a tool shows under its own name, because that leads to it.
-func (v *view) bare(info *tool.Info) bool {
-	r, ok := v.lead(info.Name)
+// showsBare tells whether a tool shows under its own name, because that leads to it.
+func (v *view) showsBare(info *tool.Info) bool {
+	r, ok := v.routeOf(info.Name)
 	return ok && r.space == info.Space && allowed(info.Name) == info.Name && len(info.Name) <= longestName
 }
 
-// astray says of a name without a tool where it leads, or that it leads nowhere;
+// noRoute says of a name without a tool where it leads, or that it leads nowhere;
 // nil where there are no routes at all.
-func (v *view) astray(name string) error {
+func (v *view) noRoute(name string) error {
 	if len(v.routes) == 0 {
 		return nil
 	}
-	if r, ok := v.lead(name); ok {
+	if r, ok := v.routeOf(name); ok {
 		f := fault.New(fault.ToolNotFound, "no tool %q: %s… leads to %s", name, r.prefix, r.space)
-		s := v.shelves[r.space]
+		s := v.namespaces[r.space]
 		if s == nil || len(s.tools) == 0 {
 			return f.WithHint("nothing is known of the tools of %s: look at its status", r.space)
 		}
 		d := missingTool{Tool: name, DidYouMean: similar(name, s.names(), mostSuggestions), Available: s.first()}
-		return f.WithHint("%s%s: %s", question(d.DidYouMean), s.heading(), listed(d.Available, len(s.tools))).WithDetails(d)
+		return f.WithHint("%s%s: %s", didYouMeanPrefix(d.DidYouMean), s.heading(), listed(d.Available, len(s.tools))).WithDetails(d)
 	}
 	var prefixes []string
 	for _, r := range v.routes {
@@ -63,20 +63,20 @@ func (v *view) astray(name string) error {
 	}
 	slices.Sort(prefixes)
 	return fault.New(fault.ToolNotFound, "no backend available for tool %q", name).
-		WithHint("%stools begin with %s", question(similar(name, v.shown(), mostSuggestions)), strings.Join(prefixes, ", ")).
-		WithDetails(missingTool{Tool: name, DidYouMean: similar(name, v.shown(), mostSuggestions)})
+		WithHint("%stools begin with %s", didYouMeanPrefix(similar(name, v.exposedNames(), mostSuggestions)), strings.Join(prefixes, ", ")).
+		WithDetails(missingTool{Tool: name, DidYouMean: similar(name, v.exposedNames(), mostSuggestions)})
 }
 
-// question words suggestions before what else there is to say.
-func question(names []string) string {
+// didYouMeanPrefix words suggestions before what else there is to say.
+func didYouMeanPrefix(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %s? ", strings.Join(names, " or "))
 }
 
-// shown lists the exposed names.
-func (v *view) shown() []string {
+// exposedNames lists the exposed names.
+func (v *view) exposedNames() []string {
 	names := make([]string, 0, len(v.exposed.tools))
 	for i := range v.exposed.tools {
 		name := v.exposed.tools[i].Name

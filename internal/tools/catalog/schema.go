@@ -23,7 +23,7 @@ const (
 // is no usable schema.
 type schema struct {
 	compiled *jsonschema.Schema // nil: checks nothing
-	glance   *glance            // knows most arguments that fit; may be nil
+	fast     *fastSchema        // knows most arguments that fit; may be nil
 	costs    costs
 }
 
@@ -61,7 +61,7 @@ func (s *schemas) of(e *entry) *schema {
 		}
 		made := &schema{compiled: compiled}
 		if compiled != nil {
-			made.glance = glanceAt(e.info.Input)
+			made.fast = glanceAt(e.info.Input)
 		}
 		found = s.keep(hash, made)
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// seen is what the caller sees of a picture: what its scope allows, and without a
+// visible is what the caller sees of a picture: what its scope allows, and without a
 // scope everything but namespaces that belong to somebody; of that, what who asks
 // may see.
-func (c *Catalog) seen(ctx context.Context, v *view) *view {
+func (c *Catalog) visible(ctx context.Context, v *view) *view {
 	v = c.scoped(ctx, v)
 	who := principal.Of(ctx)
 	hides := c.hidden(who)
@@ -40,8 +40,8 @@ func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
 // Exists tells whether a namespace has any tool that who asks can call, or be
 // refused with the reason.
 func (c *Catalog) Exists(ctx context.Context, namespace string) bool {
-	s := c.refresh(ctx).shelves[namespace]
-	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.sees(ctx, info.Ref) })
+	s := c.refresh(ctx).namespaces[namespace]
+	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.canSee(ctx, info.Ref) })
 }
 
 // ShowsAll tells that nothing is kept from somebody but what it does not see anyway.
@@ -50,11 +50,11 @@ func (c *Catalog) ShowsAll(who principal.Principal) bool { return c.hidden(who) 
 // Shows tells whether a tool is among those that who asks is shown. One that is not
 // may exist all the same: a call of it is refused with the reason.
 func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
-	return c.sees(ctx, ref) && c.view.Load().shows(ref, c.hidden(principal.Of(ctx)))
+	return c.canSee(ctx, ref) && c.view.Load().shows(ref, c.hidden(principal.Of(ctx)))
 }
 
 // granted tells whether a tool exists for who asks. What belongs to somebody is
-// seen only within a scope that names it, which knows better.
+// visible only within a scope that names it, which knows better.
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
 		return false
@@ -70,7 +70,7 @@ func (c *Catalog) scoped(ctx context.Context, v *view) *view {
 	if c.private == nil {
 		return v
 	}
-	for _, space := range v.spaces {
+	for _, space := range v.sorted {
 		if c.private(space) {
 			return v.narrowed(func(ref tool.Ref) bool { return !c.private(ref.Space) })
 		}
@@ -78,8 +78,8 @@ func (c *Catalog) scoped(ctx context.Context, v *view) *view {
 	return v
 }
 
-// sees tells whether one tool exists for the caller.
-func (c *Catalog) sees(ctx context.Context, ref tool.Ref) bool {
+// canSee tells whether one tool exists for the caller.
+func (c *Catalog) canSee(ctx context.Context, ref tool.Ref) bool {
 	if !c.granted(principal.Of(ctx), ref) {
 		return false
 	}
@@ -92,14 +92,14 @@ func (c *Catalog) sees(ctx context.Context, ref tool.Ref) bool {
 // narrowed is a picture with the allowed tools only. Shelves of which all is
 // allowed are taken as they are.
 func (v *view) narrowed(allows func(tool.Ref) bool) *view {
-	n := &view{shelves: map[string]*shelf{}, names: v.names, exposed: v.exposed}
-	for _, space := range v.spaces {
-		s := v.shelves[space].narrowed(allows)
+	n := &view{namespaces: map[string]*namespaceTools{}, names: v.names, exposed: v.exposed}
+	for _, space := range v.sorted {
+		s := v.namespaces[space].narrowed(allows)
 		if s == nil {
 			continue
 		}
-		n.shelves[space] = s
-		n.spaces = append(n.spaces, space)
+		n.namespaces[space] = s
+		n.sorted = append(n.sorted, space)
 	}
 	for i := range v.tools {
 		if allows(v.tools[i].Ref) {
@@ -110,7 +110,7 @@ func (v *view) narrowed(allows func(tool.Ref) bool) *view {
 }
 
 // narrowed is the shelf with the allowed tools only, or nil when nothing is.
-func (s *shelf) narrowed(allows func(tool.Ref) bool) *shelf {
+func (s *namespaceTools) narrowed(allows func(tool.Ref) bool) *namespaceTools {
 	var kept []tool.Info
 	for i := range s.tools {
 		if allows(s.tools[i].Ref) {
@@ -123,7 +123,7 @@ func (s *shelf) narrowed(allows func(tool.Ref) bool) *shelf {
 	case len(kept) == 0:
 		return nil
 	}
-	n := &shelf{space: s.space, tools: kept, entries: make(map[string]*entry, len(kept)), owner: s.owner, gear: s.gear, search: &lazyIndex{}}
+	n := &namespaceTools{space: s.space, tools: kept, entries: make(map[string]*entry, len(kept)), owner: s.owner, state: s.state, search: &lazyIndex{}}
 	for _, info := range kept {
 		n.entries[info.Name] = s.entries[info.Name]
 	}

@@ -47,10 +47,10 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultHits
 	}
-	v := c.seen(ctx, c.refresh(ctx))
+	v := c.visible(ctx, c.refresh(ctx))
 	s := search{limit: q.Limit, lexicon: c.lexicon}
-	for _, name := range v.spaces {
-		if shelf := v.shelves[name]; q.Namespace == "" || q.Namespace == name {
+	for _, name := range v.sorted {
+		if shelf := v.namespaces[name]; q.Namespace == "" || q.Namespace == name {
 			s.parts = append(s.parts, part{shelf.tools, shelf.index(c.lexicon)})
 		}
 	}

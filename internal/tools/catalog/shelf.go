@@ -9,44 +9,44 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// shelf is one namespace's tools, with what belongs to the namespace as long as
+// namespaceTools is one namespace's tools, with what belongs to the namespace as long as
 // it exists. It is not changed once it stands in a view.
-type shelf struct {
-	space   string
-	tools   []tool.Info // by priority, then by name
-	entries map[string]*entry
-	aliased map[string]*entry // by their owner's names, those that show under others; nil when none does
-	owner   tool.Source       // who claims the namespace; nil when nobody does
-	gear    *gear
-	search  *lazyIndex
+type namespaceTools struct {
+	space      string
+	tools      []tool.Info // by priority, then by name
+	entries    map[string]*entry
+	byOriginal map[string]*entry // by their owner's names, those that show under others; nil when none does
+	owner      tool.Source       // who claims the namespace; nil when nobody does
+	state      *namespaceState
+	search     *lazyIndex
 }
 
 // entry is one tool and what a call of it needs.
 type entry struct {
-	info   tool.Info
-	source tool.Source
-	gear   *gear
-	schema atomic.Pointer[schema]  // made by the first call
-	shown  atomic.Pointer[showing] // how it last showed at the hub; nil while it does not
+	info    tool.Info
+	source  tool.Source
+	state   *namespaceState
+	schema  atomic.Pointer[schema]      // made by the first call
+	exposed atomic.Pointer[exposedInfo] // how it last showed at the hub; nil while it does not
 }
 
 // find looks up a tool by the name it shows under, or by its owner's for it.
-func (s *shelf) find(name string) *entry {
+func (s *namespaceTools) find(name string) *entry {
 	if e := s.entries[name]; e != nil {
 		return e
 	}
-	return s.aliased[name]
+	return s.byOriginal[name]
 }
 
-// expect makes room for so many tools, which are most often all there will be.
-func (s *shelf) expect(tools int) {
+// reserve makes room for so many tools, which are most often all there will be.
+func (s *namespaceTools) reserve(tools int) {
 	if s.tools == nil {
 		s.tools, s.entries = make([]tool.Info, 0, tools), make(map[string]*entry, tools)
 	}
 }
 
 // put adds a tool and tells whether its name was free.
-func (s *shelf) put(info tool.Info, source tool.Source) bool {
+func (s *namespaceTools) put(info tool.Info, source tool.Source) bool {
 	if s.entries[info.Name] != nil {
 		return false
 	}
@@ -54,16 +54,16 @@ func (s *shelf) put(info tool.Info, source tool.Source) bool {
 	s.entries[info.Name] = e
 	s.tools = append(s.tools, info)
 	if info.Original != "" {
-		if s.aliased == nil {
-			s.aliased = map[string]*entry{}
+		if s.byOriginal == nil {
+			s.byOriginal = map[string]*entry{}
 		}
-		s.aliased[info.Original] = e
+		s.byOriginal[info.Original] = e
 	}
 	return true
 }
 
 // priority is that of the namespace's most important tool.
-func (s *shelf) priority() int {
+func (s *namespaceTools) priority() int {
 	if len(s.tools) == 0 {
 		return 0
 	}
@@ -76,31 +76,31 @@ type lazyIndex struct {
 	index *index
 }
 
-// settle gives a fresh shelf its gear, the one of its predecessor where there is
+// reuse gives a fresh shelf its gear, the one of its predecessor where there is
 // one, or returns the predecessor itself when nothing on it has changed.
-func (s *shelf) settle(old *shelf, limits func(string) Limits) *shelf {
+func (s *namespaceTools) reuse(old *namespaceTools, limits func(string) Limits) *namespaceTools {
 	if old == nil {
-		s.gear = newGear(s.space, limits)
+		s.state = newNamespaceState(s.space, limits)
 		s.search = &lazyIndex{}
 	} else {
 		same, text := s.compare(old)
 		if same {
 			return old
 		}
-		s.gear, s.search = old.gear, &lazyIndex{}
+		s.state, s.search = old.state, &lazyIndex{}
 		if text {
 			s.search = old.search
 		}
 	}
 	for _, e := range s.entries {
-		e.gear = s.gear
+		e.state = s.state
 	}
 	return s
 }
 
 // compare tells whether two shelves hold the same, and whether at least all that
 // is searched is the same.
-func (s *shelf) compare(old *shelf) (same, text bool) {
+func (s *namespaceTools) compare(old *namespaceTools) (same, text bool) {
 	if len(s.tools) != len(old.tools) {
 		return false, false
 	}
@@ -117,7 +117,7 @@ func (s *shelf) compare(old *shelf) (same, text bool) {
 
 // index is the shelf's search index, made at the first use, its words being
 // entered in the lexicon.
-func (s *shelf) index(l *lexicon) *index {
+func (s *namespaceTools) index(l *lexicon) *index {
 	s.search.once.Do(func() {
 		s.search.index = newIndex(s.tools)
 		l.add(s.search.index.words)

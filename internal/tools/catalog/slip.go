@@ -34,9 +34,9 @@ func (a outline) near(b outline, limit int) bool {
 	return gap <= limit && -gap <= limit && bits.OnesCount64(uint64(a^b)<<8) <= 2*limit
 }
 
-// slipsAllowed is how many typing mistakes a word of that length may contain
+// editsAllowed is how many typing mistakes a word of that length may contain
 // and still be recognised.
-func slipsAllowed(length int) int {
+func editsAllowed(length int) int {
 	switch {
 	case length < 4:
 		return 0
@@ -47,9 +47,9 @@ func slipsAllowed(length int) int {
 	}
 }
 
-// slips counts the insertions, deletions, substitutions and swaps of neighbours
+// editDistance counts the insertions, deletions, substitutions and swaps of neighbours
 // between two words, or limit+1 when there are more than limit.
-func slips(a, b string, limit int) int {
+func editDistance(a, b string, limit int) int {
 	if len(a) < len(b) {
 		a, b = b, a
 	}

@@ -30,14 +30,14 @@ type Stats struct {
 // false when there is none of that name.
 func (c *Catalog) Stats(ctx context.Context, namespace string) (stats Stats, ok bool) {
 	v := c.view.Load()
-	if v.shelves[namespace] == nil {
+	if v.namespaces[namespace] == nil {
 		v = c.refresh(ctx)
 	}
-	s := v.shelves[namespace]
+	s := v.namespaces[namespace]
 	if s == nil {
 		return Stats{}, false
 	}
-	return s.gear.read(), true
+	return s.state.stats(), true
 }
 
 // counters count one namespace's calls.

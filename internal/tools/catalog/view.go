@@ -61,16 +61,16 @@ func (l listing) same(other listing) bool {
 
 // view is a picture of all tools at one moment. It is never changed.
 type view struct {
-	shelves map[string]*shelf
-	spaces  []string // names of shelves: our own ("") first, then by priority, then by name
-	tools   []tool.Info
-	names   map[string]tool.Ref // every way to write a tool's name
-	routes  []route
-	exposed exposed
+	namespaces map[string]*namespaceTools
+	sorted     []string // names of shelves: our own ("") first, then by priority, then by name
+	tools      []tool.Info
+	names      map[string]tool.Ref // every way to write a tool's name
+	routes     []route
+	exposed    exposed
 }
 
 func (v *view) find(ref tool.Ref) *entry {
-	if s := v.shelves[ref.Space]; s != nil {
+	if s := v.namespaces[ref.Space]; s != nil {
 		return s.find(ref.Name)
 	}
 	return nil
@@ -139,17 +139,17 @@ func (c *Catalog) report(m *member, l listing) {
 // nothing changed are taken over from the last one.
 func (c *Catalog) rebuild() (*view, []func()) {
 	old := c.view.Load()
-	v := &view{shelves: map[string]*shelf{}}
+	v := &view{namespaces: map[string]*namespaceTools{}}
 	for name, s := range c.gather() {
-		v.shelves[name] = s.settle(old.shelves[name], c.limits)
+		v.namespaces[name] = s.reuse(old.namespaces[name], c.limits)
 	}
-	v.spaces = slices.SortedFunc(maps.Keys(v.shelves), v.order)
+	v.sorted = slices.SortedFunc(maps.Keys(v.namespaces), v.order)
 	if !differ(old, v) {
 		return old, nil
 	}
-	parts := make([][]tool.Info, len(v.spaces))
-	for i, name := range v.spaces {
-		parts[i] = v.shelves[name].tools
+	parts := make([][]tool.Info, len(v.sorted))
+	for i, name := range v.sorted {
+		parts[i] = v.namespaces[name].tools
 	}
 	v.tools = slices.Concat(parts...)
 	return c.publish(old, v)
@@ -160,16 +160,16 @@ func (v *view) order(a, b string) int {
 	if a == "" || b == "" {
 		return strings.Compare(a, b)
 	}
-	return cmp.Or(cmp.Compare(v.shelves[b].priority(), v.shelves[a].priority()), strings.Compare(a, b))
+	return cmp.Or(cmp.Compare(v.namespaces[b].priority(), v.namespaces[a].priority()), strings.Compare(a, b))
 }
 
 // differ tells whether any shelf is another one than before.
 func differ(old, v *view) bool {
-	if old.names == nil || len(old.shelves) != len(v.shelves) {
+	if old.names == nil || len(old.namespaces) != len(v.namespaces) {
 		return true
 	}
-	for name, s := range v.shelves {
-		if old.shelves[name] != s {
+	for name, s := range v.namespaces {
+		if old.namespaces[name] != s {
 			return true
 		}
 	}
@@ -210,12 +210,12 @@ func sameNames(a, b []tool.Info) bool {
 }
 
 // gather puts the tools of all members on fresh shelves, by namespace.
-func (c *Catalog) gather() map[string]*shelf {
-	shelves := map[string]*shelf{}
-	get := func(name string) *shelf {
+func (c *Catalog) gather() map[string]*namespaceTools {
+	shelves := map[string]*namespaceTools{}
+	get := func(name string) *namespaceTools {
 		s := shelves[name]
 		if s == nil {
-			s = &shelf{space: name}
+			s = &namespaceTools{space: name}
 			shelves[name] = s
 		}
 		return s
@@ -228,7 +228,7 @@ func (c *Catalog) gather() map[string]*shelf {
 		}
 		for part := range bySpace(m.listing.tools) {
 			s := get(part[0].Space)
-			s.expect(len(part))
+			s.reserve(len(part))
 			for _, info := range part {
 				if !s.put(info, m.source) {
 					c.log.Debug("tool offered twice, the first one counts", "tool", info.Ref.String())

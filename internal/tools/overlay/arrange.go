@@ -21,7 +21,7 @@ type Source struct {
 
 	mu      sync.Mutex
 	rules   map[string]Rule
-	look    Look
+	look    Transform
 	version uint64 // grows with every change of the two
 	tickets uint64 // numbers readings
 	last    reading
@@ -63,8 +63,8 @@ func (s *Source) SetRule(namespace string, r Rule) bool {
 	return true
 }
 
-// SetLook has every list looked at from now on; nil looks at none.
-func (s *Source) SetLook(look Look) {
+// SetTransform has every list looked at from now on; nil looks at none.
+func (s *Source) SetTransform(look Transform) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.look = look
@@ -128,7 +128,7 @@ func (s *Source) Namespaces() []string {
 
 // Call implements tool.Source: the tool's owner is called by its own name for it.
 func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	name, err := s.Reveal(ctx, call.Ref)
+	name, err := s.OriginalName(ctx, call.Ref)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -136,9 +136,9 @@ func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return s.inner.Call(ctx, call)
 }
 
-// Reveal is the owner's name of a tool, which is called by that or by the name it
+// OriginalName is the owner's name of a tool, which is called by that or by the name it
 // shows under. The error is a tool_not_found when it shall not be seen.
-func (s *Source) Reveal(ctx context.Context, ref tool.Ref) (string, error) {
+func (s *Source) OriginalName(ctx context.Context, ref tool.Ref) (string, error) {
 	one, looked := s.space(ref.Space)
 	if one == nil && looked {
 		if err := s.fetch(ctx, ref.Space); err != nil {
@@ -163,9 +163,9 @@ func (s *Source) Reveal(ctx context.Context, ref tool.Ref) (string, error) {
 	return "", fault.New(fault.ToolNotFound, "no tool %q", ref)
 }
 
-// Shown is how a tool shows, by its owner's name for it; false when it shall not
+// ByOriginal is how a tool shows, by its owner's name for it; false when it shall not
 // be seen or is not known.
-func (s *Source) Shown(ctx context.Context, namespace, name string) (tool.Info, bool) {
+func (s *Source) ByOriginal(ctx context.Context, namespace, name string) (tool.Info, bool) {
 	if _, err := s.Tools(ctx); err != nil {
 		return tool.Info{}, false
 	}
@@ -240,7 +240,7 @@ func sameSlice(a, b []tool.Info) bool {
 }
 
 // arranged applies the rule, and then the look.
-func arranged(ctx context.Context, name string, from []tool.Info, rule Rule, look Look) *space {
+func arranged(ctx context.Context, name string, from []tool.Info, rule Rule, look Transform) *space {
 	one := &space{from: from}
 	tools := one.apply(rule)
 	if look != nil {

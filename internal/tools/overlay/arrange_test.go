@@ -159,7 +159,7 @@ func TestLook(t *testing.T) {
 	s := overlay.New(inner)
 	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"ex": "x"}})
 	looks := 0
-	s.SetLook(func(_ context.Context, namespace string, tools []tool.Info) ([]tool.Info, error) {
+	s.SetTransform(func(_ context.Context, namespace string, tools []tool.Info) ([]tool.Info, error) {
 		looks++
 		if namespace == "b" {
 			return nil, errors.New("no idea")
@@ -187,10 +187,10 @@ func TestLook(t *testing.T) {
 			t.Errorf("call of %s: %v", name, err)
 		}
 	}
-	if info, ok := s.Shown(t.Context(), "a", "y"); !ok || info.Name != "why" {
+	if info, ok := s.ByOriginal(t.Context(), "a", "y"); !ok || info.Name != "why" {
 		t.Errorf("y shows as %+v", info)
 	}
-	if _, ok := s.Shown(t.Context(), "a", "z"); ok {
+	if _, ok := s.ByOriginal(t.Context(), "a", "z"); ok {
 		t.Error("z is shown")
 	}
 }
@@ -198,7 +198,7 @@ func TestLook(t *testing.T) {
 func TestLookRefusesShadowing(t *testing.T) {
 	t.Parallel()
 	s := overlay.New(&shop{tools: stock("a.x", "a.y", "a.z")})
-	s.SetLook(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
+	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
 		tools[0].Name = "y"     // is another's
 		tools[1].Name = "a b c" // is none
 		tools[2].Name = "fine"
@@ -217,7 +217,7 @@ func TestLookBeforeFirstUse(t *testing.T) {
 	t.Parallel()
 	inner := &later{stock: stock("a.x", "a.secret")}
 	s := overlay.New(inner)
-	s.SetLook(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
+	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
 		return slices.DeleteFunc(tools, func(i tool.Info) bool { return i.Name == "secret" }), nil
 	})
 	_, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: "secret"}})

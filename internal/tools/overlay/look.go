@@ -7,11 +7,11 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Look sees the tools of a namespace, arranged by its rule, and returns those to
+// Transform sees the tools of a namespace, arranged by its rule, and returns those to
 // show, under any name and with any title, description and priority. It tells
 // which is which by Original, which is never empty here. An error leaves them as
 // they are; whoever looks reports it.
-type Look func(ctx context.Context, namespace string, tools []tool.Info) ([]tool.Info, error)
+type Transform func(ctx context.Context, namespace string, tools []tool.Info) ([]tool.Info, error)
 
 // accept takes from what a look returned its choice of tools, and their names,
 // words and priorities. All else of a definition is its owner's.

@@ -16,8 +16,8 @@ import (
 // handlePrefix is how the names of kept results begin.
 const handlePrefix = "$r"
 
-// Kept is a result that is kept.
-type Kept struct {
+// TTL is a result that is kept.
+type Stored struct {
 	Handle  string // "$r12"
 	Source  string // the tool it came from
 	Shape   string // what it looks like
@@ -28,14 +28,14 @@ type Kept struct {
 
 // Keep keeps a value for its owner, and forgets the owner's oldest ones where
 // there are too many.
-func (s *Store) Keep(ctx context.Context, owner, source string, value json.RawMessage) (Kept, error) {
+func (s *Store) Keep(ctx context.Context, owner, source string, value json.RawMessage) (Stored, error) {
 	size := int64(len(value))
 	if size > s.options.Bytes {
-		return Kept{}, fault.New(fault.Limit, "a result of %d bytes is more than can be kept", size).
+		return Stored{}, fault.New(fault.Limit, "a result of %d bytes is more than can be kept", size).
 			WithHint("ask for less of it, or work on it in a script that returns only what is needed")
 	}
 	now := s.options.Clock.Now()
-	kept := Kept{
+	kept := Stored{
 		Source: source, Shape: cut(ShapeOf(value).String(), longestShape), Size: size, Created: now, Expires: now.Add(s.options.Age),
 	}
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
@@ -94,7 +94,7 @@ func (s *Store) forget(ctx context.Context, tx *db.Tx, owner string, now time.Ti
 
 const keptColumns = `number, source, shape, size, created, used`
 
-func (s *Store) scan(from db.Scanner, more ...any) (k Kept, err error) {
+func (s *Store) scan(from db.Scanner, more ...any) (k Stored, err error) {
 	var number, created, used int64
 	err = from.Scan(append([]any{&number, &k.Source, &k.Shape, &k.Size, &created, &used}, more...)...)
 	k.Handle = handlePrefix + strconv.FormatInt(number, 10)
@@ -103,10 +103,10 @@ func (s *Store) scan(from db.Scanner, more ...any) (k Kept, err error) {
 }
 
 // List lists an owner's results, the newest first.
-func (s *Store) List(ctx context.Context, owner string) (all []Kept, err error) {
+func (s *Store) List(ctx context.Context, owner string) (all []Stored, err error) {
 	oldest := s.options.Clock.Now().Add(-s.options.Age).UnixMicro()
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		all, err = db.All(ctx, tx, func(from db.Scanner) (Kept, error) { return s.scan(from) },
+		all, err = db.All(ctx, tx, func(from db.Scanner) (Stored, error) { return s.scan(from) },
 			`SELECT `+keptColumns+` FROM kept_results WHERE owner = $1 AND used >= $2 ORDER BY number DESC`, owner, oldest)
 		return err
 	})

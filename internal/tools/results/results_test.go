@@ -26,7 +26,7 @@ func open(t *testing.T, folder string, o results.Options) *results.Store {
 	return s
 }
 
-func keep(t *testing.T, s *results.Store, owner, value string) results.Kept {
+func keep(t *testing.T, s *results.Store, owner, value string) results.Stored {
 	t.Helper()
 	k, err := s.Keep(t.Context(), owner, "fs.list", json.RawMessage(value))
 	if err != nil {

@@ -56,8 +56,8 @@ func Relay[In any](texts fs.FS, name string, hints tool.Hints, do func(ctx conte
 	return relay(info, do)
 }
 
-// Shaped makes a tool that writes its own result, structured as Out is.
-func Shaped[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
+// DefineResult makes a tool that writes its own result, structured as Out is.
+func DefineResult[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	info := describe(texts, name, hints)
 	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
 	return relay(info, do)
@@ -77,10 +77,10 @@ func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, 
 	}}
 }
 
-// Inside is a tool that runs scripts here: called by a script, what its script does
+// RunsScript is a tool that runs scripts here: called by a script, what its script does
 // passes the door of the one that calls.
-func Inside(t Tool) Tool {
-	t.info.Inside = true
+func AsScriptRunner(t Tool) Tool {
+	t.info.RunsScript = true
 	return t
 }
 

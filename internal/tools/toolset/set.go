@@ -54,8 +54,8 @@ func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return t.run(ctx, call)
 }
 
-// Mend puts right what models commonly get wrong in the arguments of a tool.
-func (s *Set) Mend(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
+// RepairArgs puts right what models commonly get wrong in the arguments of a tool.
+func (s *Set) RepairArgs(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
 	t, ok := s.tools[ref.Name]
 	if !ok || ref.Space != s.space {
 		return nil, false

@@ -101,7 +101,7 @@ func classify(w *host.World, args host.Args) host.Kind {
 	info, _ := find(context.Background(), w.Tools, host.CalledTool(args))
 	hints := info.Hints
 	switch {
-	case info.Inside:
+	case info.RunsScript:
 		return host.Within
 	case hints.ReadOnly:
 		return host.Read
