@@ -140,8 +140,8 @@ func (c *pinApproveCommand) Run(ctx context.Context, world *process) error {
 	if !c.All {
 		return c.decide(ctx, world, "approve")
 	}
-	var done adminapi.ApprovedAll
-	raw, err := c.admin(ctx, world, http.MethodPost, "/api/v1/pins/approve", adminapi.ApproveAll{Upstream: c.ID, Flagged: c.Flagged}, &done)
+	var done adminapi.ApproveResult
+	raw, err := c.admin(ctx, world, http.MethodPost, "/api/v1/pins/approve", adminapi.ApproveRequest{Upstream: c.ID, Flagged: c.Flagged}, &done)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (c *pinArg) decide(ctx context.Context, world *process, decision string) er
 				return err
 			}
 		}
-		raw, err := askAdmin(ctx, desk, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.Decide{Decision: decision, Digest: p.Digest}, &p)
+		raw, err := askAdmin(ctx, desk, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.DecideRequest{Decision: decision, Digest: p.Digest}, &p)
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ type policyCheckCommand struct {
 // Run explains the decision.
 func (c *policyCheckCommand) Run(ctx context.Context, world *process) error {
 	query := url.Values{"tool": {c.Tool}, "key": {c.For}}
-	var e adminapi.Explained
+	var e adminapi.PolicyCheck
 	raw, err := c.admin(ctx, world, http.MethodGet, "/api/v1/policy/check?"+query.Encode(), nil, &e)
 	if err != nil {
 		return err

@@ -163,7 +163,7 @@ func baseOf(addr net.Addr) string {
 }
 
 // files makes the door to contents.
-func (h *House) files() *contents.Files {
+func (h *House) files() *contents.Server {
 	return contents.New(musicians{h}, contents.Options{
 		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins}, MaxUpload: int64(h.config.Hoot.UploadMB) << 20,
 	})

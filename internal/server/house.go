@@ -95,12 +95,12 @@ type House struct {
 	own       *builtin.Set
 	menu      *builtin.Menu
 	hub       *hub.Hub
-	hud       *web.HUD
+	hud       *web.Server
 	talk      *conversation.Room // nil in a house that does not serve
 	chat      *chatapi.Door
 	started   time.Time
 	settled   chan struct{} // closed when startup.lua has run
-	leaving   atomic.Bool   // stateChanged to stop: see ready
+	leaving   atomic.Bool   // told to stop: see ready
 	listening atomic.Value  // string: where the HTTP server is, once it listens
 
 	watching  watchlist  // the files of the configuration
@@ -121,10 +121,10 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 		Version:      options.Version,
 		Environment:  config.Telemetry.Environment,
 		Endpoint:     config.Telemetry.OTLPEndpoint,
-		LogLevel:     logLevel(config.Log.Level), // readUntil tune sets another
+		LogLevel:     logLevel(config.Log.Level), // until tune sets another
 		LogFormat:    config.Log.Format,
 		Stderr:       options.Stderr,
-		Tap:          web.NewLogged(bus),
+		Tap:          web.NewLogHandler(bus),
 		RecentTraces: config.HUD.RecentTraces,
 	})
 	if err != nil {
@@ -313,12 +313,12 @@ func (h *House) hangDoors() {
 }
 
 // lookout makes the door for those who look on.
-func (h *House) lookout() *web.HUD {
+func (h *House) lookout() *web.Server {
 	return web.New(web.Options{
 		Bus: h.bus, Traces: h.telemetry.Traces(), Process: rand.Text(),
 		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
 		Config:   func(w io.Writer) error { return h.now().Show(w) },
-		Begun:    func() { h.spawn(h.nodeWatches) },
+		OnFirstReader:    func() { h.spawn(h.nodeWatches) },
 	})
 }
 

@@ -123,7 +123,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 		})
 		h.work.Go(func() { h.book.Tidy(ctx) })
 		h.work.Go(func() { h.errands.Serve(ctx, h.hub.HandleRemote) })
-		h.node.Watches(h.hud.Watched)
+		h.node.Watches(h.hud.HasReaders)
 		h.heard.begun = make(chan struct{})
 		h.work.Go(func() { h.relayEvents(ctx) })
 		h.hear(ctx, eventTopic, func(word string) { h.heardEvents(ctx, word) })

@@ -132,7 +132,7 @@ func (h *House) needsApproval(ctx context.Context, e host.Effect) bool {
 func (h *House) hides(who principal.Principal) func(*tool.Info) bool { return h.policy.Hides(who.Name) }
 
 // explainPolicy says what the policy says of a tool and a key.
-func (h *House) explainPolicy(ctx context.Context, name, key string) (adminapi.Explained, error) {
+func (h *House) explainPolicy(ctx context.Context, name, key string) (adminapi.PolicyCheck, error) {
 	info, err := h.catalog.Resolve(ctx, name)
 	if err != nil { // a function of scripts, or a tool that is not there now
 		space, rest, dotted := strings.Cut(name, ".")
@@ -142,7 +142,7 @@ func (h *House) explainPolicy(ctx context.Context, name, key string) (adminapi.E
 	}
 	s := h.policy.Settings()
 	d := h.policy.Decide(key, &info)
-	return adminapi.Explained{
+	return adminapi.PolicyCheck{
 		Tool: info.Ref.String(), Key: key, Known: err == nil, Verdict: string(d.Verdict), Rule: d.Rule, Reason: d.Reason,
 		ReadOnlyHint: info.Hints.ReadOnly, Labels: s.Labels[info.Space], Accepts: s.Accepts[info.Space],
 	}, nil

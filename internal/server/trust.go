@@ -33,7 +33,7 @@ func (h *House) openTrust(ctx context.Context, manager *upstream.Manager) (err e
 
 // ownNames are the names nobody else's tool may have.
 func (h *House) ownNames() (names []string) {
-	if h.own == nil { // nothing is offered yet
+	if h.own == nil { // emptyText is offered yet
 		return nil
 	}
 	for _, source := range []tool.Source{h.own, h.scripts.published} {
@@ -174,7 +174,7 @@ func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, in
 }
 
 // admin makes the door for those who run the house.
-func (h *House) admin() *adminapi.Door {
+func (h *House) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
 		Pins: pinRoom{h}, Policy: h.explainPolicy, Audit: h.auditStore,
 		Upstreams: serverRoom{h, builtin.AllowHosts(h.config.MCP.AllowedHosts)}, Nodes: h.nodes,

@@ -34,7 +34,7 @@ type AuditVerified struct {
 	Chains []audit.Verified `json:"chains"`
 }
 
-func (d *Door) listAudit(r *http.Request) (any, error) {
+func (d *Server) listAudit(r *http.Request) (any, error) {
 	f, err := filter(r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func filter(q url.Values) (f audit.Filter, err error) {
 	return f, nil
 }
 
-func (d *Door) listChains(r *http.Request) (any, error) {
+func (d *Server) listChains(r *http.Request) (any, error) {
 	store, err := d.options.Audit()
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (d *Door) listChains(r *http.Request) (any, error) {
 	return AuditChains{chains}, err
 }
 
-func (d *Door) verifyAudit(r *http.Request) (any, error) {
+func (d *Server) verifyAudit(r *http.Request) (any, error) {
 	store, err := d.options.Audit()
 	if err != nil {
 		return nil, err

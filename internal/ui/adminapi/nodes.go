@@ -12,4 +12,4 @@ type Nodes struct {
 	Nodes []node.Info `json:"nodes"`
 }
 
-func (d *Door) listNodes(r *http.Request) (any, error) { return d.options.Nodes(r.Context()) }
+func (d *Server) listNodes(r *http.Request) (any, error) { return d.options.Nodes(r.Context()) }

@@ -61,11 +61,11 @@ func PinOf(p *pin.Pin) Pin {
 
 // DetailOf is a pin in full.
 func DetailOf(p *pin.Pin) PinDetail {
-	return PinDetail{PinOf(p), p.Diff(), jsonOr(p.Definition), jsonOr(p.ApprovedAs)}
+	return PinDetail{PinOf(p), p.Diff(), asJSON(p.Definition), asJSON(p.ApprovedAs)}
 }
 
-// jsonOr is a definition that is JSON, or as text.
-func jsonOr(raw json.RawMessage) json.RawMessage {
+// asJSON is a definition that is JSON, or as text.
+func asJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
 	}
@@ -88,7 +88,7 @@ func ListOf(pins []*pin.Pin) PinList {
 	return list
 }
 
-func (d *Door) listPins(r *http.Request) (any, error) {
+func (d *Server) listPins(r *http.Request) (any, error) {
 	var states []pin.State
 	if state := pin.State(r.URL.Query().Get("state")); state != "" {
 		if !slices.Contains(pin.States(), state) {
@@ -99,7 +99,7 @@ func (d *Door) listPins(r *http.Request) (any, error) {
 	return ListOf(d.options.Pins.List(r.URL.Query().Get("upstream"), states...)), nil
 }
 
-func (d *Door) showPin(r *http.Request) (any, error) {
+func (d *Server) showPin(r *http.Request) (any, error) {
 	p, err := d.options.Pins.Get(r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func (d *Door) showPin(r *http.Request) (any, error) {
 	return DetailOf(p), nil
 }
 
-// Decide is what somebody decides: approve or refuse, for the digest they read.
-type Decide struct {
+// DecideRequest is what somebody decides: approve or refuse, for the digest they read.
+type DecideRequest struct {
 	Decision string `json:"decision"`
 	Digest   string `json:"digest"`
 }
 
 // Decision reads it.
-func (d Decide) decision(by string) (pin.Decision, error) {
+func (d DecideRequest) decision(by string) (pin.Decision, error) {
 	switch d.Decision {
 	case "approve", "refuse":
 	default:
@@ -127,8 +127,8 @@ func (d Decide) decision(by string) (pin.Decision, error) {
 	return pin.Decision{Approve: d.Decision == "approve", Digest: d.Digest, By: by}, nil
 }
 
-func (d *Door) decidePin(r *http.Request) (any, error) {
-	var body Decide
+func (d *Server) decidePin(r *http.Request) (any, error) {
+	var body DecideRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
@@ -143,20 +143,20 @@ func (d *Door) decidePin(r *http.Request) (any, error) {
 	return DetailOf(p), nil
 }
 
-// ApproveAll is an approval of all that an upstream has waiting.
-type ApproveAll struct {
+// ApproveRequest is an approval of all that an upstream has waiting.
+type ApproveRequest struct {
 	Upstream string `json:"upstream"`
 	Flagged  bool   `json:"flagged"` // also what the scanner flagged
 }
 
-// ApprovedAll is what became of it.
-type ApprovedAll struct {
+// ApproveResult is what became of it.
+type ApproveResult struct {
 	Approved []Pin `json:"approved"`
 	Left     []Pin `json:"left"` // flagged ones
 }
 
-func (d *Door) approvePins(r *http.Request) (any, error) {
-	var body ApproveAll
+func (d *Server) approvePins(r *http.Request) (any, error) {
+	var body ApproveRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
@@ -167,5 +167,5 @@ func (d *Door) approvePins(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ApprovedAll{ListOf(approved).Pins, ListOf(left).Pins}, nil
+	return ApproveResult{ListOf(approved).Pins, ListOf(left).Pins}, nil
 }

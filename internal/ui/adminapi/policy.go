@@ -6,8 +6,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Explained is what the policy says of a tool and a key, and why.
-type Explained struct {
+// PolicyCheck is what the policy says of a tool and a key, and why.
+type PolicyCheck struct {
 	Tool         string   `json:"tool"`
 	Key          string   `json:"key"`
 	Known        bool     `json:"known"` // there is such a tool now
@@ -19,7 +19,7 @@ type Explained struct {
 	Accepts      []string `json:"accepts,omitempty"` // what may be sent there
 }
 
-func (d *Door) checkPolicy(r *http.Request) (any, error) {
+func (d *Server) checkPolicy(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("tool")
 	if name == "" {
 		return nil, fault.New(fault.InvalidParams, "tool is missing").WithHint("give ?tool=namespace.tool&key=NAME")

@@ -107,15 +107,15 @@ func (e *Expose) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func (d *Door) listUpstreams(r *http.Request) (any, error) {
+func (d *Server) listUpstreams(r *http.Request) (any, error) {
 	return d.options.Upstreams.List(r.Context()), nil
 }
 
-func (d *Door) showUpstream(r *http.Request) (any, error) {
+func (d *Server) showUpstream(r *http.Request) (any, error) {
 	return d.options.Upstreams.Get(r.Context(), r.PathValue("name"))
 }
 
-func (d *Door) addUpstream(r *http.Request) (any, error) {
+func (d *Server) addUpstream(r *http.Request) (any, error) {
 	var body struct {
 		Namespace string `json:"namespace"`
 		UpstreamChange
@@ -126,7 +126,7 @@ func (d *Door) addUpstream(r *http.Request) (any, error) {
 	return d.options.Upstreams.Add(r.Context(), body.Namespace, body.UpstreamChange)
 }
 
-func (d *Door) editUpstream(r *http.Request) (any, error) {
+func (d *Server) editUpstream(r *http.Request) (any, error) {
 	var body UpstreamChange
 	if err := read(r, &body); err != nil {
 		return nil, err
@@ -134,14 +134,14 @@ func (d *Door) editUpstream(r *http.Request) (any, error) {
 	return d.options.Upstreams.Edit(r.Context(), r.PathValue("name"), body)
 }
 
-func (d *Door) removeUpstream(r *http.Request) (any, error) {
+func (d *Server) removeUpstream(r *http.Request) (any, error) {
 	return d.options.Upstreams.Remove(r.Context(), r.PathValue("name"))
 }
 
-func (d *Door) restoreUpstream(r *http.Request) (any, error) {
+func (d *Server) restoreUpstream(r *http.Request) (any, error) {
 	return d.options.Upstreams.Restore(r.Context(), r.PathValue("name"))
 }
 
-func (d *Door) retryUpstream(r *http.Request) (any, error) {
+func (d *Server) retryUpstream(r *http.Request) (any, error) {
 	return d.options.Upstreams.Retry(r.Context(), r.PathValue("name"))
 }

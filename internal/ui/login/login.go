@@ -18,8 +18,8 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Office is who does it.
-type Office interface {
+// Logins is who does it.
+type Logins interface {
 	// Begin starts a login, in a browser or on another device.
 	Begin(ctx context.Context, upstream string, device bool) (oauth.Begun, error)
 	// Finish ends one with what the browser brought back, and tells whose it was.
@@ -36,19 +36,19 @@ const CallbackPath = "/oauth/callback"
 const documentPath = "/oauth/client.json"
 
 // Routes are the paths of this door.
-func Routes(office Office, browsers netguard.Browsers) []principal.Route {
+func Routes(office Logins, browsers netguard.Browsers) []principal.Route {
 	route := func(pattern string, scope principal.Scope, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: scope, Handler: guarded(serve, browsers)}
+		return principal.Route{Pattern: pattern, Scope: scope, Handler: checkOrigin(serve, browsers)}
 	}
 	return []principal.Route{
 		route("POST /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) { begin(office, w, r) }),
 		route("GET /api/v1/upstreams/{namespace}/login", principal.Read, func(w http.ResponseWriter, r *http.Request) {
 			status, err := office.Status(r.Context(), r.PathValue("namespace"))
-			answer(w, status, err)
+			writeJSON(w, status, err)
 		}),
 		route("DELETE /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) {
 			was, err := office.Logout(r.Context(), r.PathValue("namespace"))
-			answer(w, map[string]bool{"logged_out": was}, err)
+			writeJSON(w, map[string]bool{"logged_out": was}, err)
 		}),
 		// A browser that comes back has no key, and neither has an authorization server.
 		route("GET "+CallbackPath, "", Callback(office.Finish).ServeHTTP),
@@ -56,21 +56,21 @@ func Routes(office Office, browsers netguard.Browsers) []principal.Route {
 	}
 }
 
-func document(office Office, w http.ResponseWriter) {
+func document(office Logins, w http.ResponseWriter) {
 	page := office.Document()
 	if page == nil {
-		answer(w, nil, fault.New(fault.NotFound, "there is no client metadata document").
+		writeJSON(w, nil, fault.New(fault.NotFound, "there is no client metadata document").
 			WithHint("set oauth.client_metadata_url to where this server is reached from outside"))
 		return
 	}
-	answer(w, page, nil)
+	writeJSON(w, page, nil)
 }
 
-// guarded turns away requests that a person's browser was tricked into.
-func guarded(next http.Handler, browsers netguard.Browsers) http.Handler {
+// checkOrigin turns away requests that a person's browser was tricked into.
+func checkOrigin(next http.Handler, browsers netguard.Browsers) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := browsers.Refusal(r); err != nil {
-			answer(w, nil, err)
+			writeJSON(w, nil, err)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -78,7 +78,7 @@ func guarded(next http.Handler, browsers netguard.Browsers) http.Handler {
 }
 
 // begin reads {"method": "browser" | "device"}, or nothing.
-func begin(office Office, w http.ResponseWriter, r *http.Request) {
+func begin(office Logins, w http.ResponseWriter, r *http.Request) {
 	var want struct {
 		Method string `json:"method"`
 	}
@@ -87,15 +87,15 @@ func begin(office Office, w http.ResponseWriter, r *http.Request) {
 		err = httpjson.Decode(body, &want)
 	}
 	if fault.CodeOf(err) == fault.InvalidParams {
-		answer(w, nil, err)
+		writeJSON(w, nil, err)
 		return
 	}
 	if err != nil || want.Method != "" && want.Method != "browser" && want.Method != "device" {
-		answer(w, nil, fault.New(fault.InvalidParams, "the body is no {\"method\": …}").WithHint(`use {"method": "browser"} or {"method": "device"}`))
+		writeJSON(w, nil, fault.New(fault.InvalidParams, "the body is no {\"method\": …}").WithHint(`use {"method": "browser"} or {"method": "device"}`))
 		return
 	}
 	begun, err := office.Begin(r.Context(), r.PathValue("namespace"), want.Method == "device")
-	answer(w, begun, err)
+	writeJSON(w, begun, err)
 }
 
 var statuses = map[fault.Code]int{
@@ -104,7 +104,7 @@ var statuses = map[fault.Code]int{
 	fault.Unavailable: http.StatusBadGateway, fault.Timeout: http.StatusGatewayTimeout,
 }
 
-func answer(w http.ResponseWriter, body any, err error) {
+func writeJSON(w http.ResponseWriter, body any, err error) {
 	status := http.StatusOK
 	if err != nil {
 		f := fault.From(err)
@@ -127,14 +127,14 @@ func answer(w http.ResponseWriter, body any, err error) {
 func Callback(finish func(ctx context.Context, back url.Values) (upstream string, err error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		upstream, err := finish(r.Context(), r.URL.Query())
-		page := ending{Upstream: upstream}
+		page := result{Upstream: upstream}
 		status := http.StatusOK
 		if err != nil {
 			page.Problem, page.Hint = err.Error(), fault.HintOf(err)
 			status = http.StatusBadRequest
 		}
 		var text strings.Builder
-		if err := endings.Execute(&text, page); err != nil {
+		if err := resultPage.Execute(&text, page); err != nil {
 			http.Error(w, "the page could not be written", http.StatusInternalServerError)
 			return
 		}
@@ -149,9 +149,9 @@ func Callback(finish func(ctx context.Context, back url.Values) (upstream string
 	})
 }
 
-type ending struct{ Upstream, Problem, Hint string }
+type result struct{ Upstream, Problem, Hint string }
 
-var endings = template.Must(template.New("ending").Parse(`<!doctype html>
+var resultPage = template.Must(template.New("ending").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Luanette</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}</style>
 {{if .Problem}}<h1>Not logged in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}

@@ -24,15 +24,15 @@ type detailsLoaded struct {
 	about []plain
 }
 
-// open shows the chosen row whole.
-func (m *model) open() tea.Cmd {
+// openDetails shows the chosen row whole.
+func (m *model) openDetails() tea.Cmd {
 	if u, ok := m.chosenUpstream(); ok {
-		m.read(details{title: "Upstream " + u.Name, about: u.about(m.now())})
+		m.showDetails(details{title: "Upstream " + u.Name, about: u.about(m.now())})
 		return nil
 	}
 	if j, ok := m.chosenJob(); ok {
-		m.read(details{title: "Job " + j.called(), about: []plain{"…"}, job: j.ID})
-		return m.reread()
+		m.showDetails(details{title: "Job " + j.title(), about: []plain{"…"}, job: j.ID})
+		return m.loadJobDetails()
 	}
 	rows := m.rows(m.focus)
 	if len(rows) == 0 {
@@ -43,27 +43,27 @@ func (m *model) open() tea.Cmd {
 	case callPane:
 		for i := range m.shown().Calls {
 			if c := &m.shown().Calls[i]; c.row(m.now()).key == rows[at].key {
-				m.read(details{title: "Call of " + c.called(), about: c.about(m.now())})
+				m.showDetails(details{title: "Call of " + c.title(), about: c.about(m.now())})
 			}
 		}
 	case logPane:
 		for i := range m.shown().Log {
 			if l := &m.shown().Log[i]; l.row(m.now()).key == rows[at].key {
-				m.read(details{title: "Log", about: l.about(m.now())})
+				m.showDetails(details{title: "Log", about: l.about(m.now())})
 			}
 		}
 	}
 	return nil
 }
 
-func (m *model) read(d details) { m.details, m.mode = d, reading }
+func (m *model) showDetails(d details) { m.details, m.mode = d, showingDetails }
 
-// readKey moves through the details, or closes them.
-func (m *model) readKey(name string) {
+// detailsKey moves through the details, or closes them.
+func (m *model) detailsKey(name string) {
 	page := max(m.height-3, 1)
 	switch name {
 	case "esc", "q", "enter", "left", "h":
-		m.mode = watching
+		m.mode = browsing
 	case "down", "j":
 		m.details.scroll++
 	case "up", "k":
@@ -85,10 +85,10 @@ func (d *details) load(l detailsLoaded) {
 	}
 }
 
-// reread asks for the job that is looked at.
-func (m *model) reread() tea.Cmd {
+// loadJobDetails asks for the job that is looked at.
+func (m *model) loadJobDetails() tea.Cmd {
 	id := m.details.job
-	if m.mode != reading || id == "" {
+	if m.mode != showingDetails || id == "" {
 		return nil
 	}
 	return func() tea.Msg {
@@ -127,8 +127,8 @@ func pretty(raw json.RawMessage) []plain {
 	return lines(text.String())
 }
 
-// fact is a line of details; nothing when there is nothing to say.
-func fact(name plain, value any) []plain {
+// field is a line of details; nothing when there is nothing to say.
+func field(name plain, value any) []plain {
 	text := clean(fmt.Sprint(value))
 	if text == "" || text == "0" {
 		return nil
@@ -136,8 +136,8 @@ func fact(name plain, value any) []plain {
 	return []plain{plain(fmt.Sprintf("%-10s %s", name, text))}
 }
 
-// sheet is many facts.
-func sheet(facts ...[]plain) (all []plain) {
+// fields is many facts.
+func fields(facts ...[]plain) (all []plain) {
 	for _, f := range facts {
 		all = append(all, f...)
 	}
@@ -145,36 +145,36 @@ func sheet(facts ...[]plain) (all []plain) {
 }
 
 func (u *upstream) about(now time.Time) []plain {
-	all := sheet(fact("state", u.State), fact("endpoint", u.Endpoint), fact("transport", u.Transport), fact("protocol", u.Protocol),
-		fact("tools", u.Tools), fact("calls", u.Calls), fact("errors", u.Errors), fact("under way", u.InFlight), fact("last tool", u.LastTool))
+	all := fields(field("state", u.State), field("endpoint", u.Endpoint), field("transport", u.Transport), field("protocol", u.Protocol),
+		field("tools", u.Tools), field("calls", u.Calls), field("errors", u.Errors), field("under way", u.InFlight), field("last tool", u.LastTool))
 	if u.P50 > 0 {
-		all = append(all, sheet(fact("half in", ms(u.P50)), fact("99 % in", ms(u.P99)))...)
+		all = append(all, fields(field("half in", ms(u.P50)), field("99 % in", ms(u.P99)))...)
 	}
-	if !u.connected() {
-		all = append(all, sheet(fact("attempt", u.Attempt), fact("error", u.Error))...)
+	if !u.isConnected() {
+		all = append(all, fields(field("attempt", u.Attempt), field("error", u.Error))...)
 	}
-	if !u.connected() && u.NextTryMS > 0 {
-		all = append(all, fact("next try", "in "+short(u.due(now)))...)
+	if !u.isConnected() && u.NextTryMS > 0 {
+		all = append(all, field("next try", "in "+short(u.untilRetry(now)))...)
 	}
 	for _, w := range u.Warnings {
-		all = append(all, fact("warning", w)...)
+		all = append(all, field("warning", w)...)
 	}
 	return all
 }
 
 func (j *job) about(now time.Time) []plain {
-	all := sheet(fact("id", j.ID), fact("status", j.Status), fact("script", j.Script), fact("creator", j.Creator), fact("says", j.Message))
+	all := fields(field("id", j.ID), field("status", j.Status), field("script", j.Script), field("creator", j.Creator), field("says", j.Message))
 	if len(j.Tags) > 0 {
-		all = append(all, fact("tags", strings.Join(texts(j.Tags), ", "))...)
+		all = append(all, field("tags", strings.Join(texts(j.Tags), ", "))...)
 	}
 	if j.Status == "running" {
-		all = append(all, fact("progress", bar(j.Progress))...)
+		all = append(all, field("progress", bar(j.Progress))...)
 	}
 	if j.Started > 0 {
-		all = append(all, sheet(fact("started", hour(time.UnixMilli(int64(j.Started*1000)), now)), fact("took", short(j.took(now))))...)
+		all = append(all, fields(field("started", clockTime(time.UnixMilli(int64(j.Started*1000)), now)), field("took", short(j.took(now))))...)
 	}
 	if j.Error != nil {
-		all = append(all, sheet(fact("error", j.Error.Message), fact("hint", j.Error.Hint))...)
+		all = append(all, fields(field("error", j.Error.Message), field("hint", j.Error.Hint))...)
 	}
 	return all
 }
@@ -184,11 +184,11 @@ func (c *call) about(now time.Time) []plain {
 	if c.Ended {
 		state = "ended after " + ms(c.TookMS)
 	}
-	return sheet(fact("tool", c.called()), fact("began", hour(c.Began, now)), fact("state", state), fact("caller", c.Caller),
-		fact("depth", c.Depth), fact("node", c.Node), fact("failed", c.Kind), fact("error", c.Error))
+	return fields(field("tool", c.title()), field("began", clockTime(c.Began, now)), field("state", state), field("caller", c.Caller),
+		field("depth", c.Depth), field("node", c.Node), field("failed", c.Kind), field("error", c.Error))
 }
 
 func (l *line) about(now time.Time) []plain {
-	all := sheet(fact("time", hour(l.Time, now)), fact("level", l.Level), fact("node", l.Node), []plain{"", l.Text, ""})
+	all := fields(field("time", clockTime(l.Time, now)), field("level", l.Level), field("node", l.Node), []plain{"", l.Text, ""})
 	return append(all, l.Facts...)
 }

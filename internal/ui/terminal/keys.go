@@ -15,31 +15,31 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if name == "ctrl+c" {
 		return tea.Quit
 	}
-	m.flash = flash{}
+	m.message = message{}
 	switch m.mode {
 	case filtering:
 		m.filterKey(name, k.Text)
 		return nil
 	case confirming:
 		return m.answer(name)
-	case reading:
-		m.readKey(name)
+	case showingDetails:
+		m.detailsKey(name)
 		return nil
-	case helping:
-		m.mode = watching
+	case showingHelp:
+		m.mode = browsing
 		return nil
 	default:
-		return m.watchKey(name)
+		return m.browseKey(name)
 	}
 }
 
-// watchKey is a key while the panes are looked at.
-func (m *model) watchKey(name string) tea.Cmd {
+// browseKey is a key while the panes are looked at.
+func (m *model) browseKey(name string) tea.Cmd {
 	switch name {
 	case "q":
 		return tea.Quit
 	case "?":
-		m.mode = helping
+		m.mode = showingHelp
 	case "tab", "right", "l":
 		m.focus = (m.focus + 1) % paneCount
 	case "shift+tab", "left", "h":
@@ -52,11 +52,11 @@ func (m *model) watchKey(name string) tea.Cmd {
 		m.panes[m.focus].filter = ""
 		m.panes[m.focus].chosen = ""
 	case "space", " ":
-		m.freeze()
+		m.togglePause()
 	case "enter":
-		return m.open()
+		return m.openDetails()
 	case "n":
-		m.read(m.nodeDetails())
+		m.showDetails(m.nodeDetails())
 	case "r":
 		return m.retry()
 	case "x", "delete":
@@ -100,16 +100,16 @@ func (m *model) move(name string) {
 	}
 }
 
-// freeze holds the picture still, or lets it go on.
-func (m *model) freeze() {
-	if m.frozen != nil {
-		m.frozen = nil
+// togglePause holds the picture still, or lets it go on.
+func (m *model) togglePause() {
+	if m.paused != nil {
+		m.paused = nil
 		return
 	}
-	still := m.board
+	still := m.state
 	still.Upstreams, still.Jobs = slices.Clone(still.Upstreams), slices.Clone(still.Jobs)
 	still.Calls, still.Log = slices.Clone(still.Calls), slices.Clone(still.Log)
-	m.frozen = &still
+	m.paused = &still
 }
 
 // filterKey edits the filter of a pane as it is typed.
@@ -117,10 +117,10 @@ func (m *model) filterKey(name, text string) {
 	filter := &m.panes[m.focus].filter
 	switch name {
 	case "enter":
-		m.mode = watching
+		m.mode = browsing
 	case "esc":
 		*filter = ""
-		m.mode = watching
+		m.mode = browsing
 	case "backspace":
 		if letters := []rune(*filter); len(letters) > 0 {
 			*filter = clean(string(letters[:len(letters)-1]))
@@ -143,62 +143,62 @@ func (m *model) paste(text string) {
 func (m *model) retry() tea.Cmd {
 	u, ok := m.chosenUpstream()
 	if !ok {
-		m.flash = flash{"choose an upstream first: 1", true}
+		m.message = message{"choose an upstream first: 1", true}
 		return nil
 	}
-	if u.removed() {
+	if u.isRemoved() {
 		name := u.Name
-		return m.attempt(func(ctx context.Context) error {
-			return m.server.ask(ctx, http.MethodPost, "api/v1/upstreams/"+url.PathEscape(string(name))+"/restore", nil)
+		return m.run(func(ctx context.Context) error {
+			return m.server.request(ctx, http.MethodPost, "api/v1/upstreams/"+url.PathEscape(string(name))+"/restore", nil)
 		}, name+" is wanted again")
 	}
-	m.flash = flash{"asking " + u.Name + " …", false}
-	return m.act("tools_refresh", map[string]any{"namespace": u.Name}, u.Name+" was asked again and is there")
+	m.message = message{"asking " + u.Name + " …", false}
+	return m.callTool("tools_refresh", map[string]any{"namespace": u.Name}, u.Name+" was asked again and is there")
 }
 
 func (m *model) remove() {
 	u, ok := m.chosenUpstream()
 	if !ok {
-		m.flash = flash{"choose an upstream first: 1", true}
+		m.message = message{"choose an upstream first: 1", true}
 		return
 	}
 	m.mode = confirming
-	m.question = question{"Remove " + u.Name + "?", m.act("mcp_disconnect", map[string]any{"namespace": u.Name}, u.Name+" was removed")}
+	m.confirmation = confirmation{"Remove " + u.Name + "?", m.callTool("mcp_disconnect", map[string]any{"namespace": u.Name}, u.Name+" was removed")}
 }
 
 func (m *model) cancel() {
 	j, ok := m.chosenJob()
 	switch {
 	case !ok:
-		m.flash = flash{"choose a job first: 2", true}
+		m.message = message{"choose a job first: 2", true}
 	case !j.active():
-		m.flash = flash{j.called() + " is " + j.Status + " already", true}
+		m.message = message{j.title() + " is " + j.Status + " already", true}
 	default:
 		m.mode = confirming
-		m.question = question{"Cancel " + j.called() + "?", m.act("job_cancel", map[string]any{"job_id": j.ID}, j.called()+" was cancelled")}
+		m.confirmation = confirmation{"Cancel " + j.title() + "?", m.callTool("job_cancel", map[string]any{"job_id": j.ID}, j.title()+" was cancelled")}
 	}
 }
 
-// answer does what was asked about, if the answer is yes.
+// writeJSON does what was asked about, if the answer is yes.
 func (m *model) answer(name string) tea.Cmd {
-	m.mode = watching
+	m.mode = browsing
 	if name == "y" || name == "Y" {
-		return m.question.yes
+		return m.confirmation.yes
 	}
-	m.flash = flash{"nothing was done", false}
+	m.message = message{"nothing was done", false}
 	return nil
 }
 
-// act calls a tool and tells what became of it.
-func (m *model) act(name string, args any, well plain) tea.Cmd {
-	return m.attempt(func(ctx context.Context) error { return m.server.call(ctx, name, args, nil) }, well)
+// callTool calls a tool and tells what became of it.
+func (m *model) callTool(name string, args any, well plain) tea.Cmd {
+	return m.run(func(ctx context.Context) error { return m.server.call(ctx, name, args, nil) }, well)
 }
 
-// attempt does something and tells what became of it.
-func (m *model) attempt(do func(context.Context) error, well plain) tea.Cmd {
+// run does something and tells what became of it.
+func (m *model) run(do func(context.Context) error, well plain) tea.Cmd {
 	return func() tea.Msg {
-		ctx, stop := context.WithTimeout(m.ctx, patience)
+		ctx, stop := context.WithTimeout(m.ctx, actionTimeout)
 		defer stop()
-		return done{well, do(ctx)}
+		return actionDone{well, do(ctx)}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// beat is how often times are drawn anew, and lists that are old are asked for.
-const beat = 500 * time.Millisecond
+// refreshInterval is how often times are drawn anew, and lists that are old are asked for.
+const refreshInterval = 500 * time.Millisecond
 
-// patience is how long an action may take.
-const patience = 30 * time.Second
+// actionTimeout is how long an action may take.
+const actionTimeout = 30 * time.Second
 
 // model is the state of the dashboard. Everything happens in Update, one message
 // after the other.
@@ -22,44 +22,44 @@ type model struct {
 	ctx    context.Context //nolint:containedctx // Bubble Tea's messages carry none; it ends with Run
 	server *server
 	now    func() time.Time
-	board  board
+	state  state
 
-	live    bool
-	away    unlinked // why it is not live, once it was tried
-	refused error    // the server does not want us: no use in trying again
+	live       bool
+	disconnect disconnected // why it is not live, once it was tried
+	refused    error        // the server does not want us: no use in trying again
 
-	old    stale // lists to ask for at the next beat
-	asking stale // lists that were asked for
+	stale   lists // lists to ask for at the next beat
+	loading lists // lists that were asked for
 
 	width, height int
 	focus         paneID
 	panes         [paneCount]pane
-	frozen        *board // what is shown instead while the person wants nothing to move
+	paused        *state // what is shown instead while the person wants nothing to move
 	mode          mode
-	question      question
+	confirmation  confirmation
 	details       details
-	flash         flash
+	message       message
 }
 
 // mode is who gets the keys.
 type mode int
 
 const (
-	watching mode = iota
+	browsing mode = iota
 	filtering
 	confirming
-	reading // details
-	helping
+	showingDetails // details
+	showingHelp
 )
 
-// question is asked before something is done that cannot be undone.
-type question struct {
+// confirmation is asked before something is done that cannot be undone.
+type confirmation struct {
 	text plain
 	yes  tea.Cmd
 }
 
-// flash is a word about what was done, shown until the next key.
-type flash struct {
+// message is a word about what was done, shown until the next key.
+type message struct {
 	text plain
 	bad  bool
 }
@@ -70,7 +70,7 @@ func newModel(ctx context.Context, s *server, now func() time.Time) *model {
 
 // The messages a model sends to itself.
 type (
-	beaten          struct{}
+	tick            struct{}
 	upstreamsLoaded struct {
 		list []upstream
 		err  error
@@ -91,17 +91,17 @@ type (
 		list []node
 		err  error
 	}
-	// done is what became of an action.
-	done struct {
+	// actionDone is what became of an action.
+	actionDone struct {
 		text plain
 		err  error
 	}
 )
 
-func (m *model) Init() tea.Cmd { return m.beat() }
+func (m *model) Init() tea.Cmd { return m.scheduleTick() }
 
-func (m *model) beat() tea.Cmd {
-	return tea.Tick(beat, func(time.Time) tea.Msg { return beaten{} })
+func (m *model) scheduleTick() tea.Cmd {
+	return tea.Tick(refreshInterval, func(time.Time) tea.Msg { return tick{} })
 }
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -112,36 +112,36 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
-	case beaten:
-		return m, tea.Batch(m.beat(), m.ask())
-	case linked:
+	case tick:
+		return m, tea.Batch(m.scheduleTick(), m.loadStale())
+	case connected:
 		m.live = true
-		m.old = everything
-		return m, m.ask()
-	case unlinked:
-		return m, m.lost(msg)
-	case happened:
+		m.stale = allLists
+		return m, m.loadStale()
+	case disconnected:
+		return m, m.onDisconnect(msg)
+	case eventBatch:
 		for i := range msg {
-			m.old.add(m.board.apply(&msg[i]))
+			m.stale.add(m.state.apply(&msg[i]))
 		}
 	case detailsLoaded:
 		m.details.load(msg)
-	case done:
-		m.flash = flash{msg.text, false}
+	case actionDone:
+		m.message = message{msg.text, false}
 		if msg.err != nil {
-			m.flash = flash{clean(msg.err.Error()), true}
+			m.message = message{clean(msg.err.Error()), true}
 		}
-		m.old = everything
-		return m, m.ask()
+		m.stale = allLists
+		return m, m.loadStale()
 	default:
 		m.loaded(msg)
 	}
 	return m, nil
 }
 
-// lost takes note that the server is away, or gives up on one that refuses us.
-func (m *model) lost(msg unlinked) tea.Cmd {
-	m.live, m.away = false, msg
+// onDisconnect takes note that the server is away, or gives up on one that refuses us.
+func (m *model) onDisconnect(msg disconnected) tea.Cmd {
+	m.live, m.disconnect = false, msg
 	switch fault.CodeOf(msg.err) {
 	case fault.NeedsAuth, fault.Denied:
 		m.refused = msg.err
@@ -154,77 +154,77 @@ func (m *model) lost(msg unlinked) tea.Cmd {
 func (m *model) loaded(msg tea.Msg) {
 	switch msg := msg.(type) {
 	case upstreamsLoaded:
-		m.asking.upstreams = false
+		m.loading.upstreams = false
 		if msg.err == nil {
-			m.board.Upstreams = msg.list
+			m.state.Upstreams = msg.list
 		}
-		m.complain(msg.err)
+		m.showError(msg.err)
 	case jobsLoaded:
-		m.asking.jobs = false
+		m.loading.jobs = false
 		if msg.err == nil {
-			m.board.Jobs = msg.list
+			m.state.Jobs = msg.list
 		}
-		m.complain(msg.err)
+		m.showError(msg.err)
 	case approvalsLoaded:
-		m.asking.approvals = false
+		m.loading.approvals = false
 		if msg.err == nil {
-			m.board.Approvals = msg.waiting
+			m.state.Approvals = msg.waiting
 		}
-		m.complain(msg.err)
+		m.showError(msg.err)
 	case nodesLoaded:
-		m.asking.nodes = false
+		m.loading.nodes = false
 		if msg.err == nil {
-			m.board.Nodes = msg.list
+			m.state.Nodes = msg.list
 		}
-		m.complain(msg.err)
+		m.showError(msg.err)
 	case settingsLoaded:
-		m.asking.settings = false
+		m.loading.settings = false
 		if msg.err == nil {
-			m.board.Restart = msg.restart
+			m.state.Restart = msg.restart
 		}
-		m.complain(msg.err)
+		m.showError(msg.err)
 	}
 }
 
-// complain says what went wrong, unless it is that the server is away, which is
+// showError says what went wrong, unless it is that the server is away, which is
 // said already, or that we are leaving.
-func (m *model) complain(err error) {
+func (m *model) showError(err error) {
 	if err != nil && fault.CodeOf(err) != fault.Unavailable && !errors.Is(err, context.Canceled) {
-		m.flash = flash{clean(err.Error()), true}
+		m.message = message{clean(err.Error()), true}
 	}
 }
 
-// ask asks for the lists that are old, each one at a time.
-func (m *model) ask() tea.Cmd {
+// loadStale asks for the lists that are old, each one at a time.
+func (m *model) loadStale() tea.Cmd {
 	if !m.live {
 		return nil
 	}
 	var commands []tea.Cmd
-	if due(&m.old.upstreams, &m.asking.upstreams) {
+	if startLoading(&m.stale.upstreams, &m.loading.upstreams) {
 		commands = append(commands, func() tea.Msg {
 			list, err := m.server.upstreams(m.ctx, m.now)
 			return upstreamsLoaded{list, err}
 		})
 	}
-	if due(&m.old.jobs, &m.asking.jobs) {
+	if startLoading(&m.stale.jobs, &m.loading.jobs) {
 		commands = append(commands, func() tea.Msg {
 			list, err := m.server.jobs(m.ctx)
 			return jobsLoaded{list, err}
-		}, m.reread())
+		}, m.loadJobDetails())
 	}
-	if due(&m.old.approvals, &m.asking.approvals) {
+	if startLoading(&m.stale.approvals, &m.loading.approvals) {
 		commands = append(commands, func() tea.Msg {
-			waiting, err := m.server.approvals(m.ctx)
+			waiting, err := m.server.pendingApprovals(m.ctx)
 			return approvalsLoaded{waiting, err}
 		})
 	}
-	if due(&m.old.nodes, &m.asking.nodes) {
+	if startLoading(&m.stale.nodes, &m.loading.nodes) {
 		commands = append(commands, func() tea.Msg {
 			list, err := m.server.nodes(m.ctx)
 			return nodesLoaded{list, err}
 		})
 	}
-	if due(&m.old.settings, &m.asking.settings) {
+	if startLoading(&m.stale.settings, &m.loading.settings) {
 		commands = append(commands, func() tea.Msg {
 			names, err := m.server.restartNeeded(m.ctx)
 			return settingsLoaded{names, err}
@@ -233,8 +233,8 @@ func (m *model) ask() tea.Cmd {
 	return tea.Batch(commands...)
 }
 
-// due tells whether a list is old and not asked for yet, which it is from now on.
-func due(old, asking *bool) bool {
+// startLoading tells whether a list is old and not asked for yet, which it is from now on.
+func startLoading(old, asking *bool) bool {
 	if !*old || *asking {
 		return false
 	}
@@ -242,10 +242,10 @@ func due(old, asking *bool) bool {
 	return true
 }
 
-// shown is the board as the person wants to see it.
-func (m *model) shown() *board {
-	if m.frozen != nil {
-		return m.frozen
+// showsInline is the board as the person wants to see it.
+func (m *model) shown() *state {
+	if m.paused != nil {
+		return m.paused
 	}
-	return &m.board
+	return &m.state
 }

@@ -15,15 +15,15 @@ import (
 
 // node is one of the servers that share a database, as /api/v1/nodes lists them.
 type node struct {
-	ID      plain     `json:"id"`
-	Name    plain     `json:"name"`
-	State   plain     `json:"state"` // up, draining or silent
-	Address plain     `json:"address,omitempty"`
-	Version plain     `json:"version,omitempty"`
-	Started time.Time `json:"started"`
-	Heard   time.Time `json:"heard"`
-	Load    *load     `json:"load,omitempty"`
-	Asked   bool      `json:"asked,omitempty"` // it is the one that we talk to
+	ID       plain     `json:"id"`
+	Name     plain     `json:"name"`
+	State    plain     `json:"state"` // up, draining or silent
+	Address  plain     `json:"address,omitempty"`
+	Version  plain     `json:"version,omitempty"`
+	Started  time.Time `json:"started"`
+	LastSeen time.Time `json:"heard"`
+	Load     *load     `json:"load,omitempty"`
+	Current  bool      `json:"asked,omitempty"` // it is the one that we talk to
 }
 
 // load is what a node has to do.
@@ -49,18 +49,18 @@ func (s *server) nodes(ctx context.Context) ([]node, error) {
 		Node  plain
 		Nodes []node
 	}
-	err := s.ask(ctx, http.MethodGet, "api/v1/nodes", &answer)
+	err := s.request(ctx, http.MethodGet, "api/v1/nodes", &answer)
 	if fault.CodeOf(err) == fault.NotFound || err == nil && len(answer.Nodes) < 2 {
 		return nil, nil
 	}
 	for i := range answer.Nodes {
-		answer.Nodes[i].Asked = answer.Nodes[i].ID == answer.Node
+		answer.Nodes[i].Current = answer.Nodes[i].ID == answer.Node
 	}
 	return answer.Nodes, err
 }
 
-// ask sends a request without a body to the server's own API.
-func (s *server) ask(ctx context.Context, method, path string, into any) error {
+// loadStale sends a request without a body to the server's own API.
+func (s *server) request(ctx context.Context, method, path string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, s.base.JoinPath(path).String(), http.NoBody)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "ask for %s", path)
@@ -85,14 +85,14 @@ func (s *server) ask(ctx context.Context, method, path string, into any) error {
 
 // row is a node in a picture.
 func (n *node) row(now time.Time) []cell {
-	name, state := n.Name, cell{n.State, isGood}
-	if n.Asked {
+	name, state := n.Name, cell{n.State, green}
+	if n.Current {
 		name += " (asked)"
 	}
 	if n.State != "up" {
-		state.look = isBad
+		state.style = red
 	}
-	return []cell{{name, strong}, state, {n.Address, usual}, {n.Version, soft}, {short(now.Sub(n.Started)), soft}, {n.Load.text(), soft}}
+	return []cell{{name, bold}, state, {n.Address, normal}, {n.Version, faint}, {short(now.Sub(n.Started)), faint}, {n.Load.text(), faint}}
 }
 
 // nodeColumns are those of the picture's list of nodes.
@@ -114,7 +114,7 @@ func (m *model) nodeDetails() details {
 }
 
 // nodeNote is for the head: how many there are, and whether all are well.
-func (b *board) nodeNote() string {
+func (b *state) nodeNote() string {
 	if len(b.Nodes) == 0 {
 		return ""
 	}
@@ -125,13 +125,13 @@ func (b *board) nodeNote() string {
 		}
 	}
 	if silent > 0 {
-		return styles[isBad].Render(fmt.Sprintf("%d nodes, %d silent", len(b.Nodes), silent))
+		return styles[red].Render(fmt.Sprintf("%d nodes, %d silent", len(b.Nodes), silent))
 	}
 	return fmt.Sprintf("%d nodes", len(b.Nodes))
 }
 
 // restartNote is for the head: which settings wait for a restart.
-func (b *board) restartNote() string {
+func (b *state) restartNote() string {
 	if len(b.Restart) == 0 {
 		return ""
 	}

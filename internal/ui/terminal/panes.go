@@ -44,20 +44,20 @@ type row struct {
 
 // cell is one fact of it.
 type cell struct {
-	text plain
-	look look
+	text  plain
+	style style
 }
 
-// look is how a text is meant to be seen.
-type look int
+// style is how a text is meant to be seen.
+type style int
 
 const (
-	usual look = iota
-	soft
-	isGood
-	isBad
-	isWarn
-	strong
+	normal style = iota
+	faint
+	green
+	red
+	yellow
+	bold
 )
 
 // column is where cells go. Its title stands in the pane's rule.
@@ -65,7 +65,7 @@ type column struct {
 	title plain
 	width int  // 0 shares what is left
 	right bool // numbers
-	from  int  // shown in panes at least so wide
+	from  int  // showsInline in panes at least so wide
 }
 
 // columns of each pane, the first takes the pane's name for a title.
@@ -103,7 +103,7 @@ func (r *row) contains(words string) bool {
 }
 
 // rows are all those of a pane, what passes by with the newest first.
-func (b *board) rows(id paneID, now time.Time) []row {
+func (b *state) rows(id paneID, now time.Time) []row {
 	var rows []row
 	switch id {
 	case upstreamPane:
@@ -115,11 +115,11 @@ func (b *board) rows(id paneID, now time.Time) []row {
 			rows = append(rows, b.Jobs[i].row(now))
 		}
 	case callPane:
-		for i := len(b.Calls) - 1; i >= max(0, len(b.Calls)-callsKept); i-- {
+		for i := len(b.Calls) - 1; i >= max(0, len(b.Calls)-maxCalls); i-- {
 			rows = append(rows, b.Calls[i].row(now))
 		}
 	case logPane:
-		for i := len(b.Log) - 1; i >= max(0, len(b.Log)-linesKept); i-- {
+		for i := len(b.Log) - 1; i >= max(0, len(b.Log)-maxLines); i-- {
 			rows = append(rows, b.Log[i].row(now))
 		}
 	}
@@ -127,78 +127,78 @@ func (b *board) rows(id paneID, now time.Time) []row {
 }
 
 func (u *upstream) row(now time.Time) row {
-	state, note := cell{u.State, isBad}, cell{u.LastTool, soft}
+	state, note := cell{u.State, red}, cell{u.LastTool, faint}
 	switch u.State {
 	case "connected":
-		state.look = isGood
+		state.style = green
 	case "asleep", "connecting":
-		state.look = soft
+		state.style = faint
 	case "removed":
-		state.look = isWarn
+		state.style = yellow
 	}
 	switch {
-	case !u.connected() && u.NextTryMS > 0:
-		note = cell{plain(fmt.Sprintf("try %d in %s: %s", u.Attempt+1, short(u.due(now)), u.Error)), isBad}
-	case u.removed():
-		note = cell{"the configuration still wants it: r brings it back", isWarn}
-	case !u.connected() && u.Error != "":
-		note = cell{u.Error, isBad}
+	case !u.isConnected() && u.NextTryMS > 0:
+		note = cell{plain(fmt.Sprintf("try %d in %s: %s", u.Attempt+1, short(u.untilRetry(now)), u.Error)), red}
+	case u.isRemoved():
+		note = cell{"the configuration still wants it: r brings it back", yellow}
+	case !u.isConnected() && u.Error != "":
+		note = cell{u.Error, red}
 	case len(u.Warnings) > 0:
-		note = cell{u.Warnings[0], isWarn}
+		note = cell{u.Warnings[0], yellow}
 	}
 	tools := number(u.Tools)
 	if u.Stale {
-		tools.look = soft
+		tools.style = faint
 	}
 	errors := number(u.Errors)
 	if u.Errors > 0 {
-		errors.look = isBad
+		errors.style = red
 	}
-	half := cell{"", soft}
+	half := cell{"", faint}
 	if u.P50 > 0 {
 		half.text = ms(u.P50)
 	}
-	return row{string(u.Name), []cell{{u.Name, strong}, state, tools, number(u.Calls), errors, half, note}}
+	return row{string(u.Name), []cell{{u.Name, bold}, state, tools, number(u.Calls), errors, half, note}}
 }
 
 func (j *job) row(now time.Time) row {
-	looks := map[plain]look{"complete": isGood, "failed": isBad, "cancelled": isWarn, "waiting": isWarn}
-	note := cell{j.Message, soft}
+	looks := map[plain]style{"complete": green, "failed": red, "cancelled": yellow, "waiting": yellow}
+	note := cell{j.Message, faint}
 	if j.Error != nil {
-		note = cell{j.Error.Message, isBad}
+		note = cell{j.Error.Message, red}
 	}
-	progress, took := cell{"", usual}, cell{"", soft}
+	progress, took := cell{"", normal}, cell{"", faint}
 	if j.Status == "running" {
 		progress.text = bar(j.Progress)
 	}
 	if j.Started > 0 {
 		took.text = short(j.took(now))
 	}
-	return row{string(j.ID), []cell{{j.called(), strong}, {j.Status, looks[j.Status]}, progress, took, note}}
+	return row{string(j.ID), []cell{{j.title(), bold}, {j.Status, looks[j.Status]}, progress, took, note}}
 }
 
 func (c *call) row(now time.Time) row {
-	took, outcome := cell{ms(c.TookMS), soft}, cell{"ok", isGood}
+	took, outcome := cell{ms(c.TookMS), faint}, cell{"ok", green}
 	switch {
 	case !c.Ended:
-		took.text, outcome = short(now.Sub(c.Began)), cell{"under way", isWarn}
+		took.text, outcome = short(now.Sub(c.Began)), cell{"under way", yellow}
 	case c.Kind != "":
-		outcome = cell{c.Kind + ": " + c.Error, isBad}
+		outcome = cell{c.Kind + ": " + c.Error, red}
 	}
 	key := strconv.FormatUint(c.Number, 10) + string(at(c.Node)) + " " + c.Began.String()
-	return row{key, []cell{{hour(c.Began, now), soft}, {c.called() + at(c.Node), usual}, took, outcome}}
+	return row{key, []cell{{clockTime(c.Began, now), faint}, {c.title() + at(c.Node), normal}, took, outcome}}
 }
 
 func (l *line) row(now time.Time) row {
-	looks := map[plain]look{good: isGood, bad: isBad, "WARN": isWarn, "ERROR": isBad}
+	looks := map[plain]style{levelGood: green, levelBad: red, "WARN": yellow, "ERROR": red}
 	key := strconv.FormatUint(l.seq, 10) + " " + l.Time.String()
-	return row{key, []cell{{hour(l.Time, now), soft}, {l.Level, looks[l.Level]}, {l.Text + at(l.Node), usual}}}
+	return row{key, []cell{{clockTime(l.Time, now), faint}, {l.Level, looks[l.Level]}, {l.Text + at(l.Node), normal}}}
 }
 
-func number(n int) cell { return cell{plain(strconv.Itoa(n)), usual} }
+func number(n int) cell { return cell{plain(strconv.Itoa(n)), normal} }
 
-// hour is when something was, where the person is.
-func hour(t, now time.Time) plain { return plain(t.In(now.Location()).Format(time.TimeOnly)) }
+// clockTime is when something was, where the person is.
+func clockTime(t, now time.Time) plain { return plain(t.In(now.Location()).Format(time.TimeOnly)) }
 
 // ms is a time in milliseconds as people read it.
 func ms(n float64) plain { return short(time.Duration(n * float64(time.Millisecond))) }

@@ -9,12 +9,12 @@ import (
 
 // plain is text that a terminal shows and does not obey: no escape sequences, no
 // line breaks, nothing invisible that turns the direction of writing. Whatever is
-// shown has this type, and there are two ways to get one: read it from JSON, or
+// showsInline has this type, and there are two ways to get one: read it from JSON, or
 // clean a string.
 type plain string
 
-// plainMost bounds one text, for a hostile server may send a very long one.
-const plainMost = 4 << 10
+// maxPlain bounds one text, for a hostile server may send a very long one.
+const maxPlain = 4 << 10
 
 // UnmarshalJSON cleans what it reads. What is no string becomes its JSON.
 func (p *plain) UnmarshalJSON(raw []byte) error {
@@ -28,8 +28,8 @@ func (p *plain) UnmarshalJSON(raw []byte) error {
 
 // clean makes a line of whatever text there is.
 func clean(text string) plain {
-	if len(text) > plainMost {
-		text = text[:plainMost] + "…"
+	if len(text) > maxPlain {
+		text = text[:maxPlain] + "…"
 	}
 	return plain(strings.Map(harmless, strings.ToValidUTF8(text, string(utf8.RuneError))))
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // revision is the one in which a call needs no session, so that a server may go
-// away and come back between two of them.
+// disconnect and come back between two of them.
 const revision = "2026-07-28"
 
 // server is a running luanette, asked through its public API as anybody else
@@ -60,13 +60,13 @@ func (s *server) do(r *http.Request) (*http.Response, error) {
 	}
 	if answer.StatusCode >= http.StatusBadRequest {
 		defer func() { _ = answer.Body.Close() }()
-		return nil, refused(answer)
+		return nil, statusError(answer)
 	}
 	return answer, nil
 }
 
-// refused is why the server did not answer.
-func refused(answer *http.Response) error {
+// statusError is why the server did not answer.
+func statusError(answer *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what can be read of it
 	var body struct {
 		Message string
@@ -119,15 +119,15 @@ func (s *server) call(ctx context.Context, name string, args, into any) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	raw, err := message(answer)
+	raw, err := responseMessage(answer)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "read the answer of %s", name)
 	}
-	return outcome(name, raw, into)
+	return decodeResult(name, raw, into)
 }
 
-// message is the answer to the one request that was sent.
-func message(answer *http.Response) ([]byte, error) {
+// responseMessage is the answer to the one request that was sent.
+func responseMessage(answer *http.Response) ([]byte, error) {
 	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
 		return io.ReadAll(io.LimitReader(answer.Body, sse.MaxEvent))
 	}
@@ -142,8 +142,8 @@ func message(answer *http.Response) ([]byte, error) {
 	}
 }
 
-// outcome reads the data of a result. A tool that failed is an error.
-func outcome(name string, raw []byte, into any) error {
+// decodeResult reads the data of a result. A tool that failed is an error.
+func decodeResult(name string, raw []byte, into any) error {
 	var answer struct {
 		Error  *struct{ Message string }
 		Result struct {

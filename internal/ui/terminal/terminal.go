@@ -58,7 +58,7 @@ func Run(ctx context.Context, o Options) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		follow(ctx, s, o.now(), p.Send)
+		followEvents(ctx, s, o.now(), p.Send)
 	}()
 	_, err = p.Run()
 	stop()
@@ -76,7 +76,7 @@ func Once(ctx context.Context, o Options, width int, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	b, err := s.look(ctx, o.now())
+	b, err := s.fetchAll(ctx, o.now())
 	if err != nil {
 		return err
 	}
@@ -86,13 +86,13 @@ func Once(ctx context.Context, o Options, width int, asJSON bool) error {
 		encoder.SetEscapeHTML(false)
 		return encoder.Encode(b)
 	}
-	_, err = io.WriteString(o.Output, picture(s, b, o.now()(), width))
+	_, err = io.WriteString(o.Output, snapshot(s, b, o.now()(), width))
 	return err
 }
 
-// look asks for everything once.
-func (s *server) look(ctx context.Context, now func() time.Time) (*board, error) {
-	b := &board{Upstreams: []upstream{}, Jobs: []job{}, Calls: []call{}, Log: []line{}}
+// style asks for everything once.
+func (s *server) fetchAll(ctx context.Context, now func() time.Time) (*state, error) {
+	b := &state{Upstreams: []upstream{}, Jobs: []job{}, Calls: []call{}, Log: []line{}}
 	body, err := s.events(ctx, "all", false)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *server) look(ctx context.Context, now func() time.Time) (*board, error)
 		if err != nil {
 			return nil, fault.Wrap(fault.Unavailable, err, "read events")
 		}
-		if t, ok := read(e); ok {
+		if t, ok := parseEvent(e); ok {
 			b.apply(&t)
 		}
 	}
@@ -116,7 +116,7 @@ func (s *server) look(ctx context.Context, now func() time.Time) (*board, error)
 	if b.Jobs, err = s.jobs(ctx); err != nil {
 		return nil, err
 	}
-	if b.Approvals, err = s.approvals(ctx); err != nil {
+	if b.Approvals, err = s.pendingApprovals(ctx); err != nil {
 		return nil, err
 	}
 	if b.Nodes, err = s.nodes(ctx); err != nil {

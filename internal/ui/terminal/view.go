@@ -12,13 +12,13 @@ import (
 
 // The sixteen colours that every terminal has and people have chosen to their
 // liking. What is said by colour is said in words too.
-var styles = map[look]lipgloss.Style{
-	usual:  lipgloss.NewStyle(),
-	soft:   lipgloss.NewStyle().Faint(true),
-	isGood: lipgloss.NewStyle().Foreground(lipgloss.Green),
-	isBad:  lipgloss.NewStyle().Foreground(lipgloss.Red),
-	isWarn: lipgloss.NewStyle().Foreground(lipgloss.Yellow),
-	strong: lipgloss.NewStyle().Bold(true),
+var styles = map[style]lipgloss.Style{
+	normal: lipgloss.NewStyle(),
+	faint:  lipgloss.NewStyle().Faint(true),
+	green:  lipgloss.NewStyle().Foreground(lipgloss.Green),
+	red:    lipgloss.NewStyle().Foreground(lipgloss.Red),
+	yellow: lipgloss.NewStyle().Foreground(lipgloss.Yellow),
+	bold:   lipgloss.NewStyle().Bold(true),
 }
 
 var (
@@ -62,22 +62,22 @@ func (m *model) boxOf(id paneID) box {
 
 // View draws the whole screen.
 func (m *model) View() tea.View {
-	v := tea.NewView(m.picture())
+	v := tea.NewView(m.screen())
 	v.AltScreen = true
 	v.WindowTitle = "luanette hud"
 	return v
 }
 
-func (m *model) picture() string {
+func (m *model) screen() string {
 	if m.height < 3 || m.width < 10 {
 		return cut(m.head(), m.width)
 	}
 	screen := make([]string, 0, m.height)
 	screen = append(screen, fill(m.head(), m.width))
 	switch m.mode {
-	case reading:
+	case showingDetails:
 		screen = append(screen, m.detailLines()...)
-	case helping:
+	case showingHelp:
 		screen = append(screen, m.helpLines()...)
 	default:
 		screen = append(screen, m.body()...)
@@ -98,7 +98,7 @@ func (m *model) body() []string {
 	for _, pair := range [][2]paneID{{upstreamPane, jobPane}, {callPane, logPane}} {
 		left, right := m.drawPane(pair[0]), m.drawPane(pair[1])
 		for i := range left {
-			all = append(all, left[i]+styles[soft].Render("│")+right[i])
+			all = append(all, left[i]+styles[faint].Render("│")+right[i])
 		}
 	}
 	return all
@@ -112,7 +112,7 @@ func (m *model) drawPane(id paneID) []string {
 	}
 	rows := m.rows(id)
 	p := &m.panes[id]
-	cols := fitting(id, b.width)
+	cols := fitColumns(id, b.width)
 	drawn := []string{m.title(id, cols, len(rows), b.width)}
 	at := p.at(rows)
 	first := max(0, at-(b.height-2)) // the chosen one is seen
@@ -120,7 +120,7 @@ func (m *model) drawPane(id paneID) []string {
 		drawn = append(drawn, drawRow(rows[i].cells, cols, id == m.focus && i == at))
 	}
 	if len(rows) == 0 && b.height > 1 {
-		drawn = append(drawn, styles[soft].Render(fill("  "+string(m.nothing(id)), b.width)))
+		drawn = append(drawn, styles[faint].Render(fill("  "+string(m.emptyText(id)), b.width)))
 	}
 	for len(drawn) < b.height {
 		drawn = append(drawn, strings.Repeat(" ", b.width))
@@ -128,8 +128,8 @@ func (m *model) drawPane(id paneID) []string {
 	return drawn
 }
 
-// nothing says why a pane is empty.
-func (m *model) nothing(id paneID) plain {
+// emptyText says why a pane is empty.
+func (m *model) emptyText(id paneID) plain {
 	switch {
 	case m.panes[id].filter != "":
 		return "nothing here fits " + m.panes[id].filter + "; esc shows all"
@@ -144,21 +144,21 @@ func (m *model) nothing(id paneID) plain {
 	}
 }
 
-// placed is a column with its share of the width.
-type placed struct {
+// fittedColumn is a column with its share of the width.
+type fittedColumn struct {
 	column
 	index int
 }
 
-// fitting are the columns that a pane so wide can show.
-func fitting(id paneID, width int) []placed {
-	var cols []placed
+// fitColumns are the columns that a pane so wide can show.
+func fitColumns(id paneID, width int) []fittedColumn {
+	var cols []fittedColumn
 	left, sharing := width-1, 0
 	for i, c := range columns[id] {
 		if width < c.from {
 			continue
 		}
-		cols = append(cols, placed{c, i})
+		cols = append(cols, fittedColumn{c, i})
 		left -= c.width + 1
 		if c.width == 0 {
 			sharing++
@@ -182,13 +182,13 @@ func fitting(id paneID, width int) []placed {
 }
 
 // title is a rule with the pane's name and the names of its columns.
-func (m *model) title(id paneID, cols []placed, count, width int) string {
+func (m *model) title(id paneID, cols []fittedColumn, count, width int) string {
 	name := fmt.Sprintf("%d %s %d", id+1, paneNames[id], count)
 	if f := m.panes[id].filter; f != "" {
 		name += " /" + string(f)
 	}
 	rule := []rune(strings.Repeat("─", width))
-	put(rule, 1, " "+name+" ")
+	overwrite(rule, 1, " "+name+" ")
 	at, after := 1, len([]rune(name))+4
 	for i, c := range cols {
 		title := []rune(c.title)
@@ -197,18 +197,18 @@ func (m *model) title(id paneID, cols []placed, count, width int) string {
 			start = at + c.width - len(title)
 		}
 		if i > 0 && len(title) > 0 && start-1 >= after {
-			put(rule, start-1, " "+string(title)+" ")
+			overwrite(rule, start-1, " "+string(title)+" ")
 		}
 		at += c.width + 1
 	}
-	style := styles[soft]
+	style := styles[faint]
 	if id == m.focus {
 		style = titleStyle
 	}
 	return style.Render(cut(string(rule), width))
 }
 
-func put(rule []rune, at int, text string) {
+func overwrite(rule []rune, at int, text string) {
 	for i, r := range []rune(text) {
 		if at+i < len(rule) {
 			rule[at+i] = r
@@ -217,7 +217,7 @@ func put(rule []rune, at int, text string) {
 }
 
 // drawRow is the cells in their columns.
-func drawRow(cells []cell, cols []placed, chosen bool) string {
+func drawRow(cells []cell, cols []fittedColumn, chosen bool) string {
 	var text strings.Builder
 	text.WriteString(" ")
 	for _, c := range cols {
@@ -232,7 +232,7 @@ func drawRow(cells []cell, cols []placed, chosen bool) string {
 			text.WriteString(shown + " ")
 			continue
 		}
-		text.WriteString(styles[cells[c.index].look].Render(shown) + " ")
+		text.WriteString(styles[cells[c.index].style].Render(shown) + " ")
 	}
 	if chosen {
 		return chosenStyle.Render("›" + text.String()[1:])
@@ -252,7 +252,7 @@ func fill(text string, width int) string {
 // head says which server this is and how it is.
 func (m *model) head() string {
 	b := m.shown()
-	parts := []string{styles[strong].Render("Luanette"), string(m.server.address()), m.link()}
+	parts := []string{styles[bold].Render("Luanette"), string(m.server.address()), m.connectionState()}
 	away := 0
 	for i := range b.Upstreams {
 		if s := b.Upstreams[i].State; s == "reconnecting" || s == "needs_auth" {
@@ -260,36 +260,36 @@ func (m *model) head() string {
 		}
 	}
 	if away > 0 {
-		parts = append(parts, styles[isBad].Render(fmt.Sprintf("%d away", away)))
+		parts = append(parts, styles[red].Render(fmt.Sprintf("%d away", away)))
 	}
 	if note := b.nodeNote(); note != "" {
 		parts = append(parts, note)
 	}
 	if b.Approvals > 0 {
-		parts = append(parts, styles[isWarn].Render(counted(b.Approvals, "approval waits", "approvals wait")))
+		parts = append(parts, styles[yellow].Render(counted(b.Approvals, "approval waits", "approvals wait")))
 	}
 	if note := b.restartNote(); note != "" {
-		parts = append(parts, styles[isWarn].Render(note))
+		parts = append(parts, styles[yellow].Render(note))
 	}
 	if b.Missed > 0 {
-		parts = append(parts, styles[isWarn].Render(fmt.Sprintf("%d events missed", b.Missed)))
+		parts = append(parts, styles[yellow].Render(fmt.Sprintf("%d events missed", b.Missed)))
 	}
 	parts = append(parts, fmt.Sprintf("%.1f calls/s", b.perSecond(m.now())))
 	return strings.Join(parts, "  ")
 }
 
-// link is whether the server is there.
-func (m *model) link() string {
+// connectionState is whether the server is there.
+func (m *model) connectionState() string {
 	switch {
-	case m.live && m.frozen != nil:
-		return styles[isWarn].Render("frozen: space goes on")
+	case m.live && m.paused != nil:
+		return styles[yellow].Render("frozen: space goes on")
 	case m.live:
-		return styles[isGood].Render("live")
-	case m.away.err == nil:
-		return styles[soft].Render("connecting")
+		return styles[green].Render("live")
+	case m.disconnect.err == nil:
+		return styles[faint].Render("connecting")
 	}
-	next := max(m.away.next.Sub(m.now()), 0).Round(time.Second)
-	return styles[isBad].Render(fmt.Sprintf("away, next try in %s: %s", short(next), clean(m.away.err.Error())))
+	next := max(m.disconnect.next.Sub(m.now()), 0).Round(time.Second)
+	return styles[red].Render(fmt.Sprintf("away, next try in %s: %s", short(next), clean(m.disconnect.err.Error())))
 }
 
 func counted(n int, one, many string) string {
@@ -303,17 +303,17 @@ func counted(n int, one, many string) string {
 func (m *model) foot() string {
 	switch {
 	case m.mode == confirming:
-		return styles[isWarn].Render(string(m.question.text) + " y or n")
+		return styles[yellow].Render(string(m.confirmation.text) + " y or n")
 	case m.mode == filtering:
 		return fmt.Sprintf("/%s▏  enter keeps it, esc shows all", m.panes[m.focus].filter)
-	case m.flash.text != "" && m.flash.bad:
-		return styles[isBad].Render(string(m.flash.text))
-	case m.flash.text != "":
-		return string(m.flash.text)
-	case m.mode == reading:
-		return styles[soft].Render("↑↓ scroll  esc back")
-	case m.mode == helping:
-		return styles[soft].Render("any key goes back")
+	case m.message.text != "" && m.message.bad:
+		return styles[red].Render(string(m.message.text))
+	case m.message.text != "":
+		return string(m.message.text)
+	case m.mode == showingDetails:
+		return styles[faint].Render("↑↓ scroll  esc back")
+	case m.mode == showingHelp:
+		return styles[faint].Render("any key goes back")
 	}
 	keys := "tab pane  ↑↓ choose  enter details  / filter  "
 	switch m.focus {
@@ -322,7 +322,7 @@ func (m *model) foot() string {
 	case jobPane:
 		keys += "c cancel  "
 	}
-	return styles[soft].Render(keys + "? help  q quit")
+	return styles[faint].Render(keys + "? help  q quit")
 }
 
 // detailLines is the page of one thing.

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// unread is how many events a reader may be behind before some are dropped
+	// eventBuffer is how many events a reader may be behind before some are dropped
 	// and it is told how many.
-	unread = 4096
-	// writeTime is how long a reader may take to accept what was sent.
-	writeTime = 30 * time.Second
+	eventBuffer = 4096
+	// writeTimeout is how long a reader may take to accept what was sent.
+	writeTimeout = 30 * time.Second
 	// retryAfter is when a browser comes back after the stream broke.
 	retryAfter = time.Second
-	// typesMost bounds what one reader may ask for.
-	typesMost = 64
+	// maxTypes bounds what one reader may ask for.
+	maxTypes = 64
 )
 
 // events streams what happens as server-sent events, each with its number as id,
@@ -35,13 +35,13 @@ const (
 // One that was at another process, or at this one before its restart, is told that
 // it missed something, and then all that is kept. ?follow=false ends the stream
 // after what is there already.
-func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
-	options, err := h.wanted(r)
+func (h *Server) events(w http.ResponseWriter, r *http.Request) {
+	options, err := h.subscription(r)
 	if err != nil {
 		httpjson.Error(w, http.StatusBadRequest, err)
 		return
 	}
-	follow, err := follows(r)
+	follow, err := wantsFollow(r)
 	if err != nil {
 		httpjson.Error(w, http.StatusBadRequest, err)
 		return
@@ -49,8 +49,8 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	options.Elsewhere = true
 	sub := h.options.Bus.Subscribe(options)
 	defer sub.Close()
-	if h.readers.Add(1) == 1 && h.options.Begun != nil {
-		h.options.Begun()
+	if h.readers.Add(1) == 1 && h.options.OnFirstReader != nil {
+		h.options.OnFirstReader()
 	}
 	defer h.readers.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -59,17 +59,17 @@ func (h *HUD) events(w http.ResponseWriter, r *http.Request) {
 	s := stream{w: w, control: http.NewResponseController(w), process: h.options.Process}
 	s.printf("retry: %d\n\n", retryAfter.Milliseconds())
 	if !follow {
-		s.waiting(sub)
+		s.writeQueued(sub)
 		_ = s.flush() // the reader may be gone; nobody is left to tell
 		return
 	}
-	for s.flush() == nil && h.next(r.Context(), sub, &s) {
+	for s.flush() == nil && h.writeNext(r.Context(), sub, &s) {
 	}
 }
 
-// wanted reads what a reader asks for.
-func (h *HUD) wanted(r *http.Request) (event.Options, error) {
-	o := event.Options{Buffer: unread}
+// subscription reads what a reader asks for.
+func (h *Server) subscription(r *http.Request) (event.Options, error) {
+	o := event.Options{Buffer: eventBuffer}
 	query := r.URL.Query()
 	for _, list := range query["types"] {
 		for name := range strings.SplitSeq(list, ",") {
@@ -78,8 +78,8 @@ func (h *HUD) wanted(r *http.Request) (event.Options, error) {
 			}
 		}
 	}
-	if len(o.Types) > typesMost {
-		return o, fault.New(fault.InvalidParams, "types names %d types, at most %d are possible", len(o.Types), typesMost).
+	if len(o.Types) > maxTypes {
+		return o, fault.New(fault.InvalidParams, "types names %d types, at most %d are possible", len(o.Types), maxTypes).
 			WithHint("use prefixes, such as upstream.*")
 	}
 	after := query.Get("after")
@@ -106,8 +106,8 @@ func (h *HUD) wanted(r *http.Request) (event.Options, error) {
 	return o, nil
 }
 
-// follows tells whether a reader wants to hear what is yet to happen.
-func follows(r *http.Request) (bool, error) {
+// wantsFollow tells whether a reader wants to hear what is yet to happen.
+func wantsFollow(r *http.Request) (bool, error) {
 	text := r.URL.Query().Get("follow")
 	if text == "" {
 		return true, nil
@@ -119,16 +119,16 @@ func follows(r *http.Request) (bool, error) {
 	return follow, nil
 }
 
-// next writes everything that waits, or, after a long silence, a sign of life. It
+// writeNext writes everything that waits, or, after a long silence, a sign of life. It
 // reports whether there may be more.
-func (h *HUD) next(ctx context.Context, sub *event.Subscription, s *stream) bool {
+func (h *Server) writeNext(ctx context.Context, sub *event.Subscription, s *stream) bool {
 	silence, cancel := context.WithTimeout(ctx, h.options.Keepalive)
 	defer cancel()
 	e, err := sub.Next(silence)
 	switch {
 	case err == nil:
-		s.event(e)
-		s.waiting(sub)
+		s.writeEvent(e)
+		s.writeQueued(sub)
 		return true
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		s.printf(": still here\n\n")
@@ -152,16 +152,16 @@ func (s *stream) printf(format string, args ...any) {
 	}
 }
 
-// waiting writes the events that are there already.
-func (s *stream) waiting(sub *event.Subscription) {
+// writeQueued writes the events that are there already.
+func (s *stream) writeQueued(sub *event.Subscription) {
 	for e, ok := sub.Poll(); ok; e, ok = sub.Poll() {
-		s.event(e)
+		s.writeEvent(e)
 	}
 }
 
-// event writes one event. Newlines are escaped in JSON, so that data is one line.
-func (s *stream) event(e event.Event) {
-	data, err := inWords(e)
+// writeEvent writes one event. Newlines are escaped in JSON, so that data is one line.
+func (s *stream) writeEvent(e event.Event) {
+	data, err := encode(e)
 	if err != nil { // a payload that cannot be shown must not end the stream
 		data, _ = json.Marshal(map[string]any{"seq": e.Seq, "time": e.Time, "type": e.Type, "error": err.Error()})
 	}
@@ -172,16 +172,16 @@ func (s *stream) event(e event.Event) {
 	s.printf("id: %s\ndata: %s\n\n", id, data)
 }
 
-// inWords is an event with what it says to people.
-func inWords(e event.Event) ([]byte, error) {
+// encode is an event with what it says to people.
+func encode(e event.Event) ([]byte, error) {
 	data, err := json.Marshal(e.Data)
 	if err != nil {
 		return nil, err
 	}
 	shown := struct {
 		event.Event
-		Data json.RawMessage  `json:"data"`
-		Said *phrase.Sentence `json:"said,omitempty"`
+		Data json.RawMessage `json:"data"`
+		Said *phrase.Line    `json:"said,omitempty"`
 	}{Event: e, Data: data}
 	if e.Type != "tool.call_started" && e.Type != "log.line" { // many, and words already
 		if said := phrase.Of(e.Type, data); said.Text != "" {
@@ -193,7 +193,7 @@ func inWords(e event.Event) ([]byte, error) {
 
 // flush sends what was written, and lets no reader hold it up for ever.
 func (s *stream) flush() error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTime)) // not every connection has one
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every connection has one
 	if s.err == nil {
 		s.err = s.control.Flush()
 	}

@@ -13,33 +13,33 @@ type LogLine struct {
 	Time    time.Time         `json:"time"`
 	Level   string            `json:"level"`
 	Message string            `json:"message"`
-	Facts   map[string]string `json:"facts,omitempty"`
+	Attrs   map[string]string `json:"facts,omitempty"`
 }
 
 // EventType is "log.line".
 func (LogLine) EventType() string { return "log.line" }
 
-// factMost bounds one fact of a log line.
-const factMost = 1 << 10
+// maxAttr bounds one fact of a log line.
+const maxAttr = 1 << 10
 
-// Logged publishes what is logged as events. It is a slog.Handler for all levels;
+// LogHandler publishes what is logged as events. It is a slog.Handler for all levels;
 // whoever taps the log decides which records reach it.
-type Logged struct {
+type LogHandler struct {
 	bus    *event.Bus
 	prefix string // of open groups
-	facts  []slog.Attr
+	attrs  []slog.Attr
 }
 
-// NewLogged publishes on a bus.
-func NewLogged(bus *event.Bus) *Logged { return &Logged{bus: bus} }
+// NewLogHandler publishes on a bus.
+func NewLogHandler(bus *event.Bus) *LogHandler { return &LogHandler{bus: bus} }
 
 // Enabled is true.
-func (l *Logged) Enabled(context.Context, slog.Level) bool { return true }
+func (l *LogHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle publishes a record. What hides itself from logs stays hidden.
-func (l *Logged) Handle(_ context.Context, r slog.Record) error {
-	line := LogLine{Time: r.Time, Level: r.Level.String(), Message: r.Message, Facts: map[string]string{}}
-	for _, fact := range l.facts {
+func (l *LogHandler) Handle(_ context.Context, r slog.Record) error {
+	line := LogLine{Time: r.Time, Level: r.Level.String(), Message: r.Message, Attrs: map[string]string{}}
+	for _, fact := range l.attrs {
 		line.add("", fact)
 	}
 	r.Attrs(func(fact slog.Attr) bool {
@@ -63,25 +63,25 @@ func (l *LogLine) add(prefix string, fact slog.Attr) {
 		return
 	}
 	text := value.String()
-	if len(text) > factMost {
-		text = text[:factMost] + "…"
+	if len(text) > maxAttr {
+		text = text[:maxAttr] + "…"
 	}
-	l.Facts[prefix+fact.Key] = text
+	l.Attrs[prefix+fact.Key] = text
 }
 
 // WithAttrs returns a handler that adds facts to every line.
-func (l *Logged) WithAttrs(facts []slog.Attr) slog.Handler {
+func (l *LogHandler) WithAttrs(facts []slog.Attr) slog.Handler {
 	more := *l
-	more.facts = append([]slog.Attr{}, l.facts...)
+	more.attrs = append([]slog.Attr{}, l.attrs...)
 	for _, fact := range facts {
 		fact.Key = l.prefix + fact.Key
-		more.facts = append(more.facts, fact)
+		more.attrs = append(more.attrs, fact)
 	}
 	return &more
 }
 
 // WithGroup returns a handler whose facts have a name before theirs.
-func (l *Logged) WithGroup(name string) slog.Handler {
+func (l *LogHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return l
 	}

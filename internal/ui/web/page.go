@@ -27,7 +27,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; style-s
 	"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // PageRoutes are the web page and what it consists of. They are open: it shows
-// nothing by itself, and has to load before somebody can log in.
+// emptyText by itself, and has to load before somebody can log in.
 func PageRoutes() (list []principal.Route) {
 	page := Page()
 	for _, pattern := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
@@ -48,8 +48,8 @@ func Page() http.Handler {
 // page serves the files; those that shrink are sent compressed to who can read
 // that.
 type page struct {
-	files  fs.FS
-	shrunk sync.Map // name to []byte, each made when it is first wanted
+	files   fs.FS
+	gzipped sync.Map // name to []byte, each made when it is first wanted
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +90,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // compressed is a file in gzip, or nil when that makes it no smaller.
 func (p *page) compressed(name string, content []byte) []byte {
-	if known, ok := p.shrunk.Load(name); ok {
+	if known, ok := p.gzipped.Load(name); ok {
 		return known.([]byte)
 	}
 	var small bytes.Buffer
@@ -101,7 +101,7 @@ func (p *page) compressed(name string, content []byte) []byte {
 	if len(made) >= len(content) {
 		made = nil
 	}
-	p.shrunk.Store(name, made)
+	p.gzipped.Store(name, made)
 	return made
 }
 

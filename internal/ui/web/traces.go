@@ -9,12 +9,12 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// tracesShown is how many traces are listed unless limit says otherwise.
-const tracesShown = 100
+// defaultTraces is how many traces are listed unless limit says otherwise.
+const defaultTraces = 100
 
 // traces lists the latest ones, the newest first.
-func (h *HUD) traces(w http.ResponseWriter, r *http.Request) {
-	limit := tracesShown
+func (h *Server) traces(w http.ResponseWriter, r *http.Request) {
+	limit := defaultTraces
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
@@ -31,7 +31,7 @@ func (h *HUD) traces(w http.ResponseWriter, r *http.Request) {
 }
 
 // trace shows one with all that is kept of it.
-func (h *HUD) trace(w http.ResponseWriter, r *http.Request) {
+func (h *Server) trace(w http.ResponseWriter, r *http.Request) {
 	whole, found := h.options.Traces.Get(r.PathValue("id"))
 	if !found {
 		httpjson.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "no trace %q is kept", r.PathValue("id")).

@@ -18,61 +18,61 @@ type line struct {
 	Facts []plain   `json:"facts,omitempty"` // name=value
 	Node  plain     `json:"node,omitempty"`  // when it is another than the one that told us
 
-	seq   uint64
-	again plain // lines with the same are one, the newest: what comes again and again hides the rest
+	seq      uint64
+	replaces plain // lines with the same are one, the newest: what comes again and again hides the rest
 }
 
 // How news are.
 const (
-	news = plain("news")
-	good = plain("good")
-	bad  = plain("bad")
+	levelInfo = plain("news")
+	levelGood = plain("good")
+	levelBad  = plain("bad")
 )
 
-// outdated says which lists change with events of a type.
-func outdated(kind plain) stale {
+// changedLists says which lists change with events of a type.
+func changedLists(kind plain) lists {
 	family, _, _ := strings.Cut(string(kind), ".")
 	switch family {
 	case "upstream":
-		return stale{upstreams: kind != "upstream.stderr" && kind != "upstream.garbage"}
+		return lists{upstreams: kind != "upstream.stderr" && kind != "upstream.garbage"}
 	case "job":
-		return stale{jobs: true}
+		return lists{jobs: true}
 	case "approval":
-		return stale{approvals: true, jobs: true}
+		return lists{approvals: true, jobs: true}
 	case "node":
-		return stale{nodes: true}
+		return lists{nodes: true}
 	case "config":
-		return stale{settings: true}
+		return lists{settings: true}
 	}
-	return stale{}
+	return lists{}
 }
 
-// facts are the members of an event's data, cleaned.
-type facts map[string]plain
+// attrs are the members of an event's data, cleaned.
+type eventFields map[string]plain
 
-// inWords says what an event means; not ok when it is not worth a line.
-func inWords(e *told) (line, bool) {
-	said := line{Time: e.Time, Level: news, Node: e.Node, seq: e.Seq}
+// encode says what an event means; not ok when it is not worth a line.
+func lineOf(e *serverEvent) (line, bool) {
+	said := line{Time: e.Time, Level: levelInfo, Node: e.Node, seq: e.Seq}
 	switch e.Type {
 	case "log.line":
-		return logged(e, said)
+		return logLine(e, said)
 	case "beat.tick": // of music: several a second
 		return said, false
 	}
-	var f facts
+	var f eventFields
 	if err := json.Unmarshal(e.Data, &f); err != nil {
-		f = facts{}
+		f = eventFields{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		said.Facts = append(said.Facts, clean(name)+"="+f[name])
 	}
 	words := phrase.Of(string(e.Type), e.Data)
 	said.Text = clean(words.Text)
-	if words.Mood != phrase.Plain {
-		said.Level = plain(words.Mood)
+	if words.Kind != phrase.Neutral {
+		said.Level = plain(words.Kind)
 	}
 	if e.Type == "upstream.reconnecting" {
-		said.again = f["upstream"] + at(e.Node)
+		said.replaces = f["upstream"] + at(e.Node)
 	}
 	if said.Text == "" {
 		said.Text = e.Type + " " + plain(strings.Join(texts(said.Facts), " "))
@@ -88,11 +88,11 @@ func texts(list []plain) []string {
 	return all
 }
 
-// logged is a line of the server's log.
-func logged(e *told, said line) (line, bool) {
+// logLine is a line of the server's log.
+func logLine(e *serverEvent, said line) (line, bool) {
 	var log struct {
 		Level, Message plain
-		Facts          facts
+		Facts          eventFields
 	}
 	if json.Unmarshal(e.Data, &log) != nil {
 		return said, false

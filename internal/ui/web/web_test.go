@@ -61,7 +61,7 @@ func (s stage) get(t *testing.T, path string, header ...string) *http.Response {
 	return httpjsontest.Open(t, http.MethodGet, s.url+path, "", header...)
 }
 
-// read returns the next n lines that say something.
+// parseEvent returns the next n lines that say something.
 func read(t *testing.T, from *bufio.Scanner, n int) (lines []string) {
 	t.Helper()
 	for len(lines) < n && from.Scan() {
@@ -239,7 +239,7 @@ func TestConfig(t *testing.T) {
 func TestLogsAreEvents(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
-	tel, err := telemetry.Setup(t.Context(), telemetry.Options{Tap: web.NewLogged(bus)})
+	tel, err := telemetry.Setup(t.Context(), telemetry.Options{Tap: web.NewLogHandler(bus)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,16 +253,16 @@ func TestLogsAreEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := e.Data.(web.LogLine)
-	if line.Level != "WARN" || line.Message != "slow" || line.Facts["part"] != "x" || line.Facts["call.tool"] != "fs.read" || line.Facts["call.at.line"] != "3" {
+	if line.Level != "WARN" || line.Message != "slow" || line.Attrs["part"] != "x" || line.Attrs["call.tool"] != "fs.read" || line.Attrs["call.at.line"] != "3" {
 		t.Errorf("%+v", line)
 	}
-	if strings.Contains(line.Facts["call.key"], "hunter2") {
+	if strings.Contains(line.Attrs["call.key"], "hunter2") {
 		t.Errorf("a secret is told: %+v", line)
 	}
 }
 
 // Whether or not the page was built, "/" is a page, under a strict policy, and
-// nothing but the page is served.
+// emptyText but the page is served.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(web.Page())
@@ -276,7 +276,7 @@ func TestPage(t *testing.T) {
 	if policy := front.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; style-src 'self';") {
 		t.Errorf("policy %q", policy)
 	}
-	for _, path := range []string{"/README", "/../hud.go", "/assets/", "/nothing"} {
+	for _, path := range []string{"/README", "/../web.go", "/assets/", "/nothing"} {
 		if answer := s.get(t, path); answer.StatusCode != 404 {
 			t.Errorf("%s: %d", path, answer.StatusCode)
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// pictured is how many rows of what passes by a picture has.
-const pictured = 20
+// snapshotRows is how many rows of what passes by a picture has.
+const snapshotRows = 20
 
-// picture is the board as plain text, without colours, cut to a width when there
+// snapshot is the board as plain text, without colours, cut to a width when there
 // is one.
-func picture(s *server, b *board, now time.Time, width int) string {
+func snapshot(s *server, b *state, now time.Time, width int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Luanette at %s: %s, %s, %s\n", s.address(),
 		counted(len(b.Upstreams), "upstream", "upstreams"), counted(len(b.Jobs), "job", "jobs"),
@@ -25,14 +25,14 @@ func picture(s *server, b *board, now time.Time, width int) string {
 	for id := range paneCount {
 		rows := b.rows(id, now)
 		if id != upstreamPane {
-			rows = rows[:min(len(rows), pictured)]
+			rows = rows[:min(len(rows), snapshotRows)]
 		}
 		text.WriteString("\n")
 		if len(rows) == 0 {
 			fmt.Fprintf(&text, "%s\n  none\n", paneNames[id])
 			continue
 		}
-		writeRows(&text, named(id), rows, width)
+		writeRows(&text, titled(id), rows, width)
 	}
 	if len(b.Nodes) > 0 {
 		rows := make([]row, len(b.Nodes))
@@ -45,8 +45,8 @@ func picture(s *server, b *board, now time.Time, width int) string {
 	return text.String()
 }
 
-// named are the columns of a pane under its name.
-func named(id paneID) []column {
+// titled are the columns of a pane under its name.
+func titled(id paneID) []column {
 	cols := slices.Clone(columns[id])
 	cols[0].title = paneNames[id]
 	return cols
@@ -69,12 +69,12 @@ func writeRows(text *strings.Builder, cols []column, rows []row, width int) {
 		}
 	}
 	for _, r := range append([]row{titles}, rows...) {
-		text.WriteString(lineUp(r.cells, cols, widths, width) + "\n")
+		text.WriteString(alignColumns(r.cells, cols, widths, width) + "\n")
 	}
 }
 
-// lineUp puts cells into columns; the last one may be as long as it likes.
-func lineUp(cells []cell, cols []column, widths []int, width int) string {
+// alignColumns puts cells into columns; the last one may be as long as it likes.
+func alignColumns(cells []cell, cols []column, widths []int, width int) string {
 	var row strings.Builder
 	for i, c := range cells {
 		switch last := i == len(cells)-1; {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// board is everything that is known of the server: lists it was asked for, and
+// state is everything that is known of the server: lists it was asked for, and
 // what it told since.
-type board struct {
+type state struct {
 	Upstreams []upstream `json:"upstreams"`
 	Jobs      []job      `json:"jobs"`
 	Calls     []call     `json:"calls"` // the newest last
@@ -24,8 +24,8 @@ type board struct {
 
 // How much is kept of what passes by.
 const (
-	callsKept = 500
-	linesKept = 1000
+	maxCalls = 500
+	maxLines = 1000
 )
 
 // upstream is one as mcp_list_upstreams shows it.
@@ -48,18 +48,18 @@ type upstream struct {
 	P50       float64 `json:"p50_ms,omitempty"`
 	P99       float64 `json:"p99_ms,omitempty"`
 
-	asked time.Time // when that was so
+	loadedAt time.Time // when that was so
 }
 
-// due is how long it is until the upstream is tried again.
-func (u *upstream) due(now time.Time) time.Duration {
-	return max(u.asked.Add(time.Duration(u.NextTryMS)*time.Millisecond).Sub(now), 0)
+// startLoading is how long it is until the upstream is tried again.
+func (u *upstream) untilRetry(now time.Time) time.Duration {
+	return max(u.loadedAt.Add(time.Duration(u.NextTryMS)*time.Millisecond).Sub(now), 0)
 }
 
-func (u *upstream) connected() bool { return u.State == "connected" }
+func (u *upstream) isConnected() bool { return u.State == "connected" }
 
-// removed tells whether a person removed it while the configuration has it.
-func (u *upstream) removed() bool { return u.State == "removed" }
+// isRemoved tells whether a person removed it while the configuration has it.
+func (u *upstream) isRemoved() bool { return u.State == "removed" }
 
 // job is one as job_list shows it. Times are seconds since 1970.
 type job struct {
@@ -81,13 +81,13 @@ type job struct {
 	} `json:"error,omitempty"`
 }
 
-func (j *job) called() plain { return cmp.Or(j.Name, j.ID) }
+func (j *job) title() plain { return cmp.Or(j.Name, j.ID) }
 
 func (j *job) active() bool {
 	return j.Status == "pending" || j.Status == "running" || j.Status == "waiting"
 }
 
-// took is how long it ran, or has been running.
+// duration is how long it ran, or has been running.
 func (j *job) took(now time.Time) time.Duration {
 	if j.Started == 0 {
 		return 0
@@ -114,15 +114,15 @@ type call struct {
 	Node   plain     `json:"node,omitempty"` // when it is another than the one that told us
 }
 
-func (c *call) called() plain {
+func (c *call) title() plain {
 	if c.Space == "" {
 		return c.Tool
 	}
 	return c.Space + "." + c.Tool
 }
 
-// told is an event as the server sends it.
-type told struct {
+// functions is an event as the server sends it.
+type serverEvent struct {
 	Seq  uint64          `json:"seq"`
 	Time time.Time       `json:"time"`
 	Type plain           `json:"type"`
@@ -130,10 +130,10 @@ type told struct {
 	Node plain           `json:"node"`
 }
 
-// stale says which lists an event makes old.
-type stale struct{ upstreams, jobs, approvals, nodes, settings bool }
+// lists says which lists an event makes old.
+type lists struct{ upstreams, jobs, approvals, nodes, settings bool }
 
-func (s *stale) add(other stale) {
+func (s *lists) add(other lists) {
 	s.upstreams = s.upstreams || other.upstreams
 	s.jobs = s.jobs || other.jobs
 	s.approvals = s.approvals || other.approvals
@@ -141,20 +141,20 @@ func (s *stale) add(other stale) {
 	s.settings = s.settings || other.settings
 }
 
-var everything = stale{upstreams: true, jobs: true, approvals: true, nodes: true, settings: true}
+var allLists = lists{upstreams: true, jobs: true, approvals: true, nodes: true, settings: true}
 
 // apply takes an event in. One that was seen already, which comes again when we
 // connect anew, changes nothing.
-func (b *board) apply(e *told) stale {
+func (b *state) apply(e *serverEvent) lists {
 	if e.Type == "event.missed" {
 		var missed struct{ Count uint64 }
 		_ = json.Unmarshal(e.Data, &missed) // what cannot be read is counted as none
 		b.Missed += missed.Count
 		b.seen = 0 // perhaps another server, which counts from 1
-		return everything
+		return allLists
 	}
 	if e.Seq <= b.seen {
-		return stale{}
+		return lists{}
 	}
 	b.seen = e.Seq
 	switch e.Type {
@@ -165,79 +165,79 @@ func (b *board) apply(e *told) stale {
 	case "job.progress":
 		return b.jobProgressed(e)
 	}
-	if said, ok := inWords(e); ok {
-		b.say(said)
+	if said, ok := lineOf(e); ok {
+		b.addLine(said)
 	}
-	return outdated(e.Type)
+	return changedLists(e.Type)
 }
 
-func (b *board) say(l line) {
-	if l.again != "" {
-		b.Log = slices.DeleteFunc(b.Log, func(old line) bool { return old.again == l.again })
+func (b *state) addLine(l line) {
+	if l.replaces != "" {
+		b.Log = slices.DeleteFunc(b.Log, func(old line) bool { return old.replaces == l.replaces })
 	}
 	b.Log = append(b.Log, l)
-	if len(b.Log) > 2*linesKept {
-		b.Log = slices.Clone(b.Log[len(b.Log)-linesKept:])
+	if len(b.Log) > 2*maxLines {
+		b.Log = slices.Clone(b.Log[len(b.Log)-maxLines:])
 	}
 }
 
 // our own questions, which would otherwise be most of what is seen
-var questions = []plain{"mcp_list_upstreams", "job_list", "approval_list", "job_status", "job_logs"}
+var ownTools = []plain{"mcp_list_upstreams", "job_list", "approval_list", "job_status", "job_logs"}
 
-func (c *call) ours() bool {
-	return c.Space == "" && c.Depth <= 1 && slices.Contains(questions, c.Tool)
+func (c *call) isOwn() bool {
+	return c.Space == "" && c.Depth <= 1 && slices.Contains(ownTools, c.Tool)
 }
 
-func (b *board) callStarted(e *told) stale {
+func (b *state) callStarted(e *serverEvent) lists {
 	c := call{Began: e.Time, Node: e.Node}
-	if json.Unmarshal(e.Data, &c) == nil && !c.ours() {
+	if json.Unmarshal(e.Data, &c) == nil && !c.isOwn() {
 		b.Calls = append(b.Calls, c)
-		if len(b.Calls) > 2*callsKept {
-			b.Calls = slices.Clone(b.Calls[len(b.Calls)-callsKept:])
+		if len(b.Calls) > 2*maxCalls {
+			b.Calls = slices.Clone(b.Calls[len(b.Calls)-maxCalls:])
 		}
 	}
-	return stale{}
+	return lists{}
 }
 
-func (b *board) callEnded(e *told) stale {
+func (b *state) callEnded(e *serverEvent) lists {
 	var c call
-	if json.Unmarshal(e.Data, &c) != nil || c.ours() {
-		return stale{}
+	if json.Unmarshal(e.Data, &c) != nil || c.isOwn() {
+		return lists{}
 	}
 	c.Ended, c.Node = true, e.Node
 	for i := len(b.Calls) - 1; i >= 0; i-- {
 		if known := &b.Calls[i]; known.Number == c.Number && known.Node == c.Node && !known.Ended {
 			c.Began = known.Began
 			*known = c
-			return stale{upstreams: c.Space != ""}
+			return lists{upstreams: c.Space != ""}
 		}
 	}
 	c.Began = e.Time.Add(-time.Duration(c.TookMS * float64(time.Millisecond)))
 	b.Calls = append(b.Calls, c) // its beginning was before what we know
-	return stale{upstreams: c.Space != ""}
+	return lists{upstreams: c.Space != ""}
 }
 
 // jobProgressed moves the bar without asking for the whole list.
-func (b *board) jobProgressed(e *told) stale {
+func (b *state) jobProgressed(e *serverEvent) lists {
 	var progress struct {
 		ID       plain `json:"job_id"`
 		Fraction float64
 		Message  plain
 	}
 	if json.Unmarshal(e.Data, &progress) != nil {
-		return stale{}
+		return lists{}
 	}
 	for i := range b.Jobs {
 		if j := &b.Jobs[i]; j.ID == progress.ID && j.active() {
 			j.Progress, j.Message = progress.Fraction, progress.Message
-			return stale{}
+			return lists{}
 		}
 	}
-	return stale{jobs: true}
+	return lists{jobs: true}
 }
 
 // perSecond is how many calls ended lately.
-func (b *board) perSecond(now time.Time) float64 {
+func (b *state) perSecond(now time.Time) float64 {
 	const window = 10 * time.Second
 	n := 0
 	for i := len(b.Calls) - 1; i >= 0 && now.Sub(b.Calls[i].Began) < window; i-- {

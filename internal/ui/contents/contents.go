@@ -36,20 +36,20 @@ type Options struct {
 	MaxUpload int64 // bytes of a content that is sent
 }
 
-// Files is the door.
-type Files struct {
+// Server is the door.
+type Server struct {
 	store   Store
 	options Options
 }
 
 // New makes the door.
-func New(store Store, o Options) *Files { return &Files{store, o} }
+func New(store Store, o Options) *Server { return &Server{store, o} }
 
 // Routes are the paths of this door, with what each needs.
-func (f *Files) Routes() []principal.Route {
+func (f *Server) Routes() []principal.Route {
 	route := func(pattern string, serve http.HandlerFunc) principal.Route {
 		return principal.Route{Pattern: pattern, Scope: principal.MCP, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if f.admitted(w, r) {
+			if f.sameOrigin(w, r) {
 				serve(w, r)
 			}
 		})}
@@ -57,18 +57,18 @@ func (f *Files) Routes() []principal.Route {
 	return []principal.Route{
 		route("GET /artifact/{id}", f.artifact),
 		route("GET /artifact/{id}/meta", f.meta),
-		route("GET /artifacts", whole(f.list)),
-		route("POST /cas", whole(f.keep)),
+		route("GET /artifacts", unrestricted(f.list)),
+		route("POST /cas", unrestricted(f.put)),
 		route("GET /cas/{hash}", f.content),
 	}
 }
 
-// whole keeps out who is here for some tools only: they fetch what those name, and
+// unrestricted keeps out who is here for some tools only: they fetch what those name, and
 // neither look around nor leave anything.
-func whole(serve http.HandlerFunc) http.HandlerFunc {
+func unrestricted(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if who := principal.Of(r.Context()); len(who.Tools) > 0 {
-			refuse(w, fault.New(fault.Denied, "%s is for some tools only", who.Title()).
+			writeError(w, fault.New(fault.Denied, "%s is for some tools only", who.Title()).
 				WithHint("it can fetch what they name, at /artifact/{id} and /cas/{hash}"))
 			return
 		}
@@ -76,34 +76,34 @@ func whole(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// admitted keeps out pages of other sites, and names of ours that are not.
-func (f *Files) admitted(w http.ResponseWriter, r *http.Request) bool {
+// sameOrigin keeps out pages of other sites, and names of ours that are not.
+func (f *Server) sameOrigin(w http.ResponseWriter, r *http.Request) bool {
 	err := f.options.Browsers.Refusal(r)
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 	}
 	return err == nil
 }
 
-func (f *Files) artifact(w http.ResponseWriter, r *http.Request) {
+func (f *Server) artifact(w http.ResponseWriter, r *http.Request) {
 	view, err := f.store.Artifact(r.Context(), r.PathValue("id"))
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	c, err := f.store.Content(r.Context(), view.Hash)
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	w.Header().Set("X-Artifact-Id", view.ID)
 	f.serve(w, r, c)
 }
 
-func (f *Files) content(w http.ResponseWriter, r *http.Request) {
+func (f *Server) content(w http.ResponseWriter, r *http.Request) {
 	c, err := f.store.Content(r.Context(), r.PathValue("hash"))
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	f.serve(w, r, c)
@@ -112,7 +112,7 @@ func (f *Files) content(w http.ResponseWriter, r *http.Request) {
 // serve sends a content. It never changes, so that whoever has it need not ask
 // again. What it says it is comes from whoever stored it: browsers are neither to
 // guess nor to run it.
-func (f *Files) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
+func (f *Server) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
 	head := w.Header()
 	head.Set("Content-Type", c.MIME)
 	head.Set("Etag", `"`+c.Hash.String()+`"`)
@@ -120,7 +120,7 @@ func (f *Files) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Conte
 	head.Set("X-Content-Hash", c.Hash.String())
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Content-Security-Policy", "sandbox; default-src 'none'")
-	if !shown(c.MIME) {
+	if !showsInline(c.MIME) {
 		head.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": c.Hash.Short()}))
 	}
 	if c.Path != "" {
@@ -133,8 +133,8 @@ func (f *Files) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Conte
 	f.copy(w, r, c)
 }
 
-// shown tells whether a browser may show it in place: what cannot do anything.
-func shown(kind string) bool {
+// showsInline tells whether a browser may show it in place: what cannot do anything.
+func showsInline(kind string) bool {
 	kind, _, _ = strings.Cut(kind, ";")
 	family, _, _ := strings.Cut(kind, "/")
 	return family == "audio" || family == "video" || kind == "text/plain" || kind == "application/json" ||
@@ -142,10 +142,10 @@ func shown(kind string) bool {
 }
 
 // copy sends a content that is no file, whole.
-func (f *Files) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
+func (f *Server) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
 	body, err := f.store.Open(r.Context(), c.Hash)
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	defer func() { _ = body.Close() }()
@@ -156,30 +156,30 @@ func (f *Files) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Conten
 	_, _ = io.Copy(w, body) // the client may be gone; nobody is left to tell
 }
 
-func (f *Files) meta(w http.ResponseWriter, r *http.Request) {
+func (f *Server) meta(w http.ResponseWriter, r *http.Request) {
 	view, err := f.store.Artifact(r.Context(), r.PathValue("id"))
-	answer(w, http.StatusOK, view, err)
+	writeJSON(w, http.StatusOK, view, err)
 }
 
-func (f *Files) list(w http.ResponseWriter, r *http.Request) {
+func (f *Server) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	q := hootenanny.Search{Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("vibe"), Cursor: query.Get("cursor"), Limit: 100}
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 200 {
-			refuse(w, fault.New(fault.InvalidParams, "limit is %q", text).WithHint("give 1 to 200"))
+			writeError(w, fault.New(fault.InvalidParams, "limit is %q", text).WithHint("give 1 to 200"))
 			return
 		}
 		q.Limit = n
 	}
 	list, err := f.store.Artifacts(r.Context(), q)
-	answer(w, http.StatusOK, list, err)
+	writeJSON(w, http.StatusOK, list, err)
 }
 
-// keep stores the body of a request, which is of the type its header says.
-func (f *Files) keep(w http.ResponseWriter, r *http.Request) {
+// overwrite stores the body of a request, which is of the type its header says.
+func (f *Server) put(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > f.options.MaxUpload {
-		refuse(w, f.tooLarge())
+		writeError(w, f.tooLarge())
 		return
 	}
 	kept, err := f.store.Keep(r.Context(), http.MaxBytesReader(w, r.Body, f.options.MaxUpload), r.Header.Get("Content-Type"))
@@ -190,16 +190,16 @@ func (f *Files) keep(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		w.Header().Set("Location", "/cas/"+kept.Hash)
 	}
-	answer(w, http.StatusCreated, kept, err)
+	writeJSON(w, http.StatusCreated, kept, err)
 }
 
-func (f *Files) tooLarge() error {
+func (f *Server) tooLarge() error {
 	return fault.New(fault.Limit, "the content is larger than %d bytes", f.options.MaxUpload).WithHint("raise hoot.upload_mb")
 }
 
-func answer(w http.ResponseWriter, status int, body any, err error) {
+func writeJSON(w http.ResponseWriter, status int, body any, err error) {
 	if err != nil {
-		refuse(w, err)
+		writeError(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -209,8 +209,8 @@ func answer(w http.ResponseWriter, status int, body any, err error) {
 	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
 }
 
-// refuse answers with what went wrong.
-func refuse(w http.ResponseWriter, err error) {
+// writeError answers with what went wrong.
+func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch fault.CodeOf(err) {
 	case fault.InvalidParams:

@@ -16,62 +16,62 @@ import (
 
 // The messages that reach the model from the server.
 type (
-	// happened is a batch of events: a thousand a second are some thirty of them.
-	happened []told
-	// linked says that the server is there.
-	linked struct{}
-	// unlinked says that it went away, and when we look again.
-	unlinked struct {
+	// eventBatch is a batch of events: a thousand a second are some thirty of them.
+	eventBatch []serverEvent
+	// isConnected says that the server is there.
+	connected struct{}
+	// disconnected says that it went away, and when we look again.
+	disconnected struct {
 		err  error
 		next time.Time
 	}
 )
 
 const (
-	frame     = 33 * time.Millisecond // how long events are gathered
-	firstRest = 500 * time.Millisecond
-	longRest  = 5 * time.Second
-	batchMost = 1000
+	batchInterval = 33 * time.Millisecond // how long events are gathered
+	minRetry      = 500 * time.Millisecond
+	maxRetry      = 5 * time.Second
+	maxBatch      = 1000
 )
 
-// follow tells what happens on the server until ctx ends, and comes back to it
+// followEvents tells what happens on the server until ctx ends, and comes back to it
 // after it was away, where it left off.
-func follow(ctx context.Context, s *server, now func() time.Time, tell func(tea.Msg)) {
-	after, rest := "all", firstRest
+func followEvents(ctx context.Context, s *server, now func() time.Time, tell func(tea.Msg)) {
+	after, rest := "all", minRetry
 	for ctx.Err() == nil {
 		body, err := s.events(ctx, after, true)
 		if err == nil {
-			tell(linked{})
-			rest = firstRest
-			after, err = gather(ctx, body, after, tell)
+			tell(connected{})
+			rest = minRetry
+			after, err = readBatches(ctx, body, after, tell)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		tell(unlinked{err, now().Add(rest)})
+		tell(disconnected{err, now().Add(rest)})
 		select {
 		case <-ctx.Done():
 		case <-time.After(rest):
 		}
-		rest = min(2*rest, longRest)
+		rest = min(2*rest, maxRetry)
 	}
 }
 
-// gather reads a stream to its end and tells what it says in batches. It returns
+// readBatches reads a stream to its end and tells what it says in batches. It returns
 // the number of the last event.
-func gather(ctx context.Context, body io.ReadCloser, after string, tell func(tea.Msg)) (string, error) {
+func readBatches(ctx context.Context, body io.ReadCloser, after string, tell func(tea.Msg)) (string, error) {
 	defer func() { _ = body.Close() }()
-	read := make(chan told, batchMost)
+	read := make(chan serverEvent, maxBatch)
 	var failed error
 	go func() { // ends with the stream, which ends with ctx
 		defer close(read)
-		failed = readAll(ctx, body, &after, read)
+		failed = readEvents(ctx, body, &after, read)
 	}()
 	for first := range read {
-		batch := happened{first}
-		gathered := time.After(frame)
+		batch := eventBatch{first}
+		gathered := time.After(batchInterval)
 	more:
-		for len(batch) < batchMost {
+		for len(batch) < maxBatch {
 			select {
 			case e, open := <-read:
 				if !open {
@@ -87,7 +87,7 @@ func gather(ctx context.Context, body io.ReadCloser, after string, tell func(tea
 	return after, failed
 }
 
-func readAll(ctx context.Context, body io.Reader, after *string, into chan<- told) error {
+func readEvents(ctx context.Context, body io.Reader, after *string, into chan<- serverEvent) error {
 	for events := sse.NewReader(body, 0); ; {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
@@ -97,7 +97,7 @@ func readAll(ctx context.Context, body io.Reader, after *string, into chan<- tol
 			return fault.Wrap(fault.Unavailable, err, "read events")
 		}
 		*after = e.ID
-		if t, ok := read(e); ok {
+		if t, ok := parseEvent(e); ok {
 			select {
 			case into <- t:
 			case <-ctx.Done():
@@ -107,9 +107,9 @@ func readAll(ctx context.Context, body io.Reader, after *string, into chan<- tol
 	}
 }
 
-// read takes an event out of its envelope; what cannot be read is left out.
-func read(e sse.Event) (told, bool) {
-	var t told
+// parseEvent takes an event out of its envelope; what cannot be read is left out.
+func parseEvent(e sse.Event) (serverEvent, bool) {
+	var t serverEvent
 	return t, json.Unmarshal(e.Data, &t) == nil
 }
 
@@ -117,7 +117,7 @@ func (s *server) upstreams(ctx context.Context, now func() time.Time) ([]upstrea
 	var answer struct{ Upstreams []upstream }
 	err := s.call(ctx, "mcp_list_upstreams", nil, &answer)
 	for i := range answer.Upstreams {
-		answer.Upstreams[i].asked = now()
+		answer.Upstreams[i].loadedAt = now()
 	}
 	return answer.Upstreams, err
 }
@@ -133,15 +133,15 @@ func (s *server) restartNeeded(ctx context.Context) ([]plain, error) {
 	var answer struct {
 		Settings []plain `json:"restart_needed"`
 	}
-	err := s.ask(ctx, http.MethodGet, "health", &answer)
+	err := s.request(ctx, http.MethodGet, "health", &answer)
 	if fault.CodeOf(err) == fault.NotFound { // a server behind something that hides it
 		err = nil
 	}
 	return answer.Settings, err
 }
 
-// approvals is how many wait for somebody's word.
-func (s *server) approvals(ctx context.Context) (int, error) {
+// pendingApprovals is how many wait for somebody's word.
+func (s *server) pendingApprovals(ctx context.Context) (int, error) {
 	var answer struct{ Approvals []json.RawMessage }
 	err := s.call(ctx, "approval_list", map[string]any{"status": "pending"}, &answer)
 	return len(answer.Approvals), err

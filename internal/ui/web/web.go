@@ -25,39 +25,39 @@ type Options struct {
 	Process  string            // one of a kind: whose numbers events have; "" is the only one there ever is
 	// Config writes the configuration that holds, without secrets.
 	Config func(io.Writer) error
-	// Begun is called when somebody begins to look on, and nobody did before; nil is
+	// OnFirstReader is called when somebody begins to look on, and nobody did before; nil is
 	// nobody's business.
-	Begun func()
+	OnFirstReader func()
 	// Keepalive is the silence after which a stream says that it still lives;
 	// zero means 15 s.
 	Keepalive time.Duration
 }
 
-// HUD answers the paths under /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
+// Server answers the paths under /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
 // their requests' contexts.
-type HUD struct {
+type Server struct {
 	options Options
 	readers atomic.Int64 // who looks on now
 }
 
-// Watched tells whether somebody looks on.
-func (h *HUD) Watched() bool { return h.readers.Load() > 0 }
+// HasReaders tells whether somebody looks on.
+func (h *Server) HasReaders() bool { return h.readers.Load() > 0 }
 
 // Readers is how many look on.
-func (h *HUD) Readers() int64 { return h.readers.Load() }
+func (h *Server) Readers() int64 { return h.readers.Load() }
 
 // New makes the door.
-func New(o Options) *HUD {
+func New(o Options) *Server {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
 	}
-	return &HUD{options: o}
+	return &Server{options: o}
 }
 
 // Routes are the paths of this door, with what each needs.
-func (h *HUD) Routes() []principal.Route {
+func (h *Server) Routes() []principal.Route {
 	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Read, Handler: h.guarded(serve)}
+		return principal.Route{Pattern: pattern, Scope: principal.Read, Handler: h.checkOrigin(serve)}
 	}
 	return []principal.Route{
 		route("GET /api/v1/events", h.events),
@@ -68,7 +68,7 @@ func (h *HUD) Routes() []principal.Route {
 }
 
 // config shows the configuration as a luanette.toml.
-func (h *HUD) config(w http.ResponseWriter, _ *http.Request) {
+func (h *Server) config(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
 	if err := h.options.Config(&text); err != nil {
 		httpjson.Error(w, http.StatusInternalServerError, err)
@@ -78,8 +78,8 @@ func (h *HUD) config(w http.ResponseWriter, _ *http.Request) {
 	_, _ = text.WriteTo(w) // the client may be gone; nobody is left to tell
 }
 
-// guarded turns away requests that a person's browser was tricked into.
-func (h *HUD) guarded(next http.Handler) http.Handler {
+// checkOrigin turns away requests that a person's browser was tricked into.
+func (h *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.options.Browsers.Refusal(r); err != nil {
 			httpjson.Error(w, http.StatusForbidden, err)
