@@ -38,7 +38,7 @@ func (l *live) caller() *tool.Caller {
 
 // log is Log of a caller who hears also what a script says.
 func (l *live) log(entry tool.Log) {
-	var said script.Said
+	var said script.LogMessage
 	if entry.Logger != "script" || json.Unmarshal(entry.Data, &said) != nil || said.Number == 0 {
 		return // a tool's, not the script's
 	}
@@ -46,7 +46,7 @@ func (l *live) log(entry tool.Log) {
 }
 
 // line prints a line once.
-func (l *live) line(said script.Said) {
+func (l *live) line(said script.LogMessage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shown[said.Number] {

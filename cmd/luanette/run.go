@@ -190,7 +190,7 @@ func (l *live) answer(structured json.RawMessage) error {
 // text ends with, was printed where it belongs, or is now.
 func (l *live) failure(view tool.View) string {
 	var meta map[string]json.RawMessage
-	var said []script.Said
+	var said []script.LogMessage
 	if json.Unmarshal(view.Meta, &meta) != nil || json.Unmarshal(meta[script.OutputKey], &said) != nil {
 		return view.Text()
 	}
@@ -207,7 +207,7 @@ func (l *live) failure(view tool.View) string {
 
 // readAnswer takes what a script said and its result out of a tool's answer. The
 // result is nil when there is none.
-func readAnswer(structured json.RawMessage) (lines []script.Said, result json.RawMessage, err error) {
+func readAnswer(structured json.RawMessage) (lines []script.LogMessage, result json.RawMessage, err error) {
 	var answer struct {
 		Result json.RawMessage
 		Output []struct{ Stream, Text string }
@@ -216,7 +216,7 @@ func readAnswer(structured json.RawMessage) (lines []script.Said, result json.Ra
 		return nil, nil, fault.Wrap(fault.Upstream, err, "read answer")
 	}
 	for i, line := range answer.Output {
-		lines = append(lines, script.Said{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
+		lines = append(lines, script.LogMessage{Number: int64(i) + 1, Stream: line.Stream, Text: line.Text})
 	}
 	if string(answer.Result) == "null" {
 		answer.Result = nil
@@ -225,7 +225,7 @@ func readAnswer(structured json.RawMessage) (lines []script.Said, result json.Ra
 }
 
 // lines prints those that were not printed yet.
-func (l *live) lines(lines []script.Said) {
+func (l *live) lines(lines []script.LogMessage) {
 	for _, line := range lines {
 		l.line(line)
 	}

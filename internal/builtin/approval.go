@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// ApprovalOffice keeps what waits for somebody's word.
-type ApprovalOffice interface {
+// ApprovalStore keeps what waits for somebody's word.
+type ApprovalStore interface {
 	List(ctx context.Context, owner string, state approval.State, limit int) ([]approval.Approval, error)
 	Get(ctx context.Context, owner, id string) (approval.Approval, error)
 	Await(ctx context.Context, id string) error
@@ -26,11 +26,11 @@ type ApprovalOffice interface {
 
 // Resumer goes on with a run that waited.
 type Resumer interface {
-	Resume(ctx context.Context, id string, who host.Errand, kept []byte, q script.Request) (json.RawMessage, error)
+	Resume(ctx context.Context, id string, who host.RunInfo, kept []byte, q script.Request) (json.RawMessage, error)
 }
 
 // Approvals makes the tools for people to decide what scripts may do.
-func Approvals(o ApprovalOffice, r Resumer) []Tool {
+func Approvals(o ApprovalStore, r Resumer) []Tool {
 	t := approvalTools{o, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
 	return []Tool{
@@ -42,7 +42,7 @@ func Approvals(o ApprovalOffice, r Resumer) []Tool {
 }
 
 type approvalTools struct {
-	office  ApprovalOffice
+	office  ApprovalStore
 	resumer Resumer
 }
 
@@ -67,7 +67,7 @@ type ApprovalView struct {
 type approvalData struct {
 	ApprovalView
 	Plan    []host.Planned `json:"plan"`
-	Output  []SaidView     `json:"output"`
+	Output  []JobLogLine   `json:"output"`
 	Outcome JSON           `json:"outcome,omitempty"`
 }
 
@@ -79,7 +79,7 @@ func approvalView(a *approval.Approval) approvalData {
 	if !a.Decided.IsZero() {
 		v.DecidedAt = &a.Decided
 	}
-	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]SaidView{}, saidViews(a.Output)...), a.Outcome}
+	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]JobLogLine{}, saidViews(a.Output)...), a.Outcome}
 }
 
 // line is the approval in a list.
@@ -206,7 +206,7 @@ type approvalDecideIn struct {
 }
 
 func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (tool.Result, error) {
-	if host.OuterOf(ctx) != nil {
+	if host.ParentOf(ctx) != nil {
 		return tool.Result{}, fault.New(fault.Denied, "scripts cannot approve anything").WithHint("a person decides: luanette approval allow %s", in.ID)
 	}
 	by := "somebody"
@@ -220,7 +220,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if a.Kept != nil {
 		tell(call.Caller, 0, "Going on with the script")
 		// Who decided may leave: what was begun is ended.
-		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.Errand, a.Kept, script.Request{Caller: call.Caller})
+		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Kept, script.Request{Caller: call.Caller})
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -230,7 +230,7 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 }
 
 func outcomeText(raw JSON) string {
-	var o script.Aftermath
+	var o script.ResumeResult
 	if json.Unmarshal(raw, &o) != nil {
 		return string(raw)
 	}
@@ -267,7 +267,7 @@ type Forgotten struct {
 func (f Forgotten) Text() string { return "Forgotten: " + f.ID }
 
 func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (Forgotten, error) {
-	if host.OuterOf(ctx) != nil {
+	if host.ParentOf(ctx) != nil {
 		return Forgotten{}, fault.New(fault.Denied, "scripts cannot change what is approved")
 	}
 	return Forgotten(in), t.office.Forget(ctx, in.ID)

@@ -65,14 +65,14 @@ func (s *stage) nextProcess(t *testing.T) {
 	defer cancel()
 	s.office.Watch(ctx, func(ctx context.Context, a approval.Approval) {
 		defer cancel()
-		if _, err := s.sessions.Resume(ctx, a.ID, a.Errand, a.Kept, script.Request{}); err != nil {
+		if _, err := s.sessions.Resume(ctx, a.ID, a.RunInfo, a.Kept, script.Request{}); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 // outcome is what became of a run, as approval_status tells.
-func (s *stage) outcome(t *testing.T, id string) (o script.Aftermath) {
+func (s *stage) outcome(t *testing.T, id string) (o script.ResumeResult) {
 	t.Helper()
 	var shown struct{ Outcome json.RawMessage }
 	s.mustCall(t, "approval_status", `{"id":"`+id+`"}`, &shown)

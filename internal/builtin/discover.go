@@ -292,7 +292,7 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 		}
 		ref = tool.Ref{Space: space, Name: name}
 	}
-	if host.OuterOf(ctx) != nil && ref.String() != strings.TrimPrefix(in.Name, "mcp.") {
+	if host.ParentOf(ctx) != nil && ref.String() != strings.TrimPrefix(in.Name, "mcp.") {
 		// The door let the name pass that it was given, not one we guessed.
 		return tool.Result{}, fault.New(fault.InvalidParams, "call_tool: %q is not how scripts name a tool", in.Name).
 			WithHint("call mcp.%s { … }", ref)

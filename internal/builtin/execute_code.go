@@ -39,7 +39,7 @@ func (o CodeOptions) orDefault() CodeOptions {
 }
 
 // Code makes the tool that runs code over all tools.
-func Code(r ScriptRunner, sessions SessionKeeper, o CodeOptions) []Tool {
+func Code(r ScriptRunner, sessions SessionStore, o CodeOptions) []Tool {
 	t := codeTools{scriptTools{runner: r, sessions: sessions}, o.orDefault()}
 	return []Tool{runs[codeIn, Executed]("execute_code", tool.Hints{}, t.execute)}
 }
@@ -113,7 +113,7 @@ func codeResult(done script.Turn) (tool.Result, error) {
 // failedCode is the answer of code that failed: told as scripts fail, and with what
 // it had said until then.
 func failedCode(done script.Turn, err error) tool.Result {
-	failed := script.Failure(done.Outcome, err)
+	failed := script.ToolFailure(done.Outcome, err)
 	meta, _ := rawjson.Get(failed.Raw, "_meta")
 	cause, _ := rawjson.Get(meta, tool.ErrorKey)
 	structured, encodeErr := json.Marshal(struct {
@@ -130,7 +130,7 @@ func executedOf(done script.Turn) Executed {
 	return Executed{Logs: codeLogs(done.Output), DurationMS: done.Duration.Milliseconds(), Calls: done.Tools, Warnings: done.Warnings}
 }
 
-func codeLogs(lines []host.Line) []CodeLog {
+func codeLogs(lines []host.OutputLine) []CodeLog {
 	logs := make([]CodeLog, len(lines))
 	for i, line := range lines {
 		logs[i] = CodeLog{line.Level, line.Text, line.Time}

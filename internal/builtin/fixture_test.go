@@ -184,7 +184,7 @@ func open(t *testing.T) house {
 		builtin.Code(study.runner, study.sessions, builtin.CodeOptions{Time: clocktest.Patience}),
 		builtin.Preview(study.runner, study.sessions, study.scripts, c), builtin.Approvals(nil, study.sessions),
 		builtin.Jobs(nil, study.scripts, study.runner), builtin.Schedules(nil)) // openJobs has a queue
-	c.Add(builtin.Bounded{Set: set, Keeper: study.results, Shown: builtin.DefaultShown})
+	c.Add(builtin.LimitedSet{Set: set, Keeper: study.results, Shown: builtin.DefaultShown})
 	c.Add(study.published)
 	for _, name := range []string{"fs", "music"} {
 		if err := s.Add(t.Context(), builtin.Upstream{Namespace: name, URL: "http://127.0.0.1:9/" + name}); err != nil {

@@ -23,7 +23,7 @@ type JobQueue interface {
 	Cancel(ctx context.Context, id string) (bool, error)
 	List(ctx context.Context, f job.Filter, limit int, cursor string) (job.Page, error)
 	Stats(ctx context.Context) (map[job.State]int, error)
-	Logs(ctx context.Context, id string, from int) ([]host.Line, error)
+	Logs(ctx context.Context, id string, from int) ([]host.OutputLine, error)
 	Journal(ctx context.Context, id string) ([]host.Step, error)
 	Replay(ctx context.Context, id string, other job.Script) (job.Replayed, error)
 	Active() []string

@@ -88,11 +88,11 @@ type jobReplayIn struct {
 
 // Replayed is what job_replay answers, beside result.
 type Replayed struct {
-	Steps    int        `json:"steps" jsonschema:"in the journal"`
-	Unused   int        `json:"unused" jsonschema:"of them the script did not ask for"`
-	Diverged bool       `json:"diverged" jsonschema:"true when the script wanted something else than the journal has"`
-	Error    *JobError  `json:"error,omitempty" jsonschema:"why it failed, or where it went another way"`
-	Output   []SaidView `json:"output" jsonschema:"what it printed and logged"`
+	Steps    int          `json:"steps" jsonschema:"in the journal"`
+	Unused   int          `json:"unused" jsonschema:"of them the script did not ask for"`
+	Diverged bool         `json:"diverged" jsonschema:"true when the script wanted something else than the journal has"`
+	Error    *JobError    `json:"error,omitempty" jsonschema:"why it failed, or where it went another way"`
+	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
 }
 
 // Text says how it went.
@@ -116,7 +116,7 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool
 	if err != nil {
 		return tool.Result{}, err
 	}
-	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]SaidView{}, saidViews(r.Output)...)}
+	v := Replayed{Steps: r.Steps, Unused: r.Left, Diverged: r.Diverged, Error: jobError(r.Error), Output: append([]JobLogLine{}, saidViews(r.Output)...)}
 	text := v.Text()
 	if len(r.Result) > 0 {
 		text += "\nResult: " + string(r.Result)

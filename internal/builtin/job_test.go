@@ -90,7 +90,7 @@ type asJobs struct{ runner *script.Runner }
 
 func (a asJobs) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
 	outcome, err := a.runner.Run(ctx, script.Request{
-		Source: task.Source, Name: task.Name, Creator: task.Creator, Params: task.Params, Main: true, Door: task.Door, Watch: task.Watch,
+		Source: task.Source, Name: task.Name, Creator: task.Creator, Params: task.Params, Main: true, Handler: task.Door, Watch: task.Watch,
 		Caller: &tool.Caller{ID: task.Creator, Progress: func(p tool.Progress) { task.Progress(p.Progress, p.Message) }},
 	})
 	return job.Outcome{Result: outcome.Result, Output: outcome.Output}, err
@@ -137,8 +137,8 @@ func openJobs(t *testing.T) office {
 // toucher is programs that leave a file behind.
 type toucher struct{ folder string }
 
-func (p toucher) Run(_ context.Context, name string, _ []string) (host.CommandOutcome, error) {
-	return host.CommandOutcome{}, os.WriteFile(filepath.Join(p.folder, name), nil, 0o600)
+func (p toucher) Run(_ context.Context, name string, _ []string) (host.CommandResult, error) {
+	return host.CommandResult{}, os.WriteFile(filepath.Join(p.folder, name), nil, 0o600)
 }
 
 // start stores a script and runs it as a job.

@@ -15,22 +15,22 @@ import (
 // JobView is a job as the tools show it, beside result: what its script returned.
 // Times are seconds since 1970.
 type JobView struct {
-	JobID       string     `json:"job_id"`
-	Status      string     `json:"status" enum:"pending,running,waiting,complete,failed,cancelled"`
-	Name        string     `json:"name,omitempty"`
-	ScriptHash  string     `json:"script_hash,omitempty"`
-	Creator     string     `json:"creator,omitempty"`
-	Tags        []string   `json:"tags"`
-	Priority    int        `json:"priority,omitempty"`
-	ScheduleID  string     `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
-	CreatedAt   float64    `json:"created_at" jsonschema:"seconds since 1970"`
-	DueAt       float64    `json:"due_at,omitempty" jsonschema:"when it may start, if that is later"`
-	StartedAt   float64    `json:"started_at,omitempty"`
-	CompletedAt float64    `json:"completed_at,omitempty"`
-	Progress    float64    `json:"progress" jsonschema:"0 to 1"`
-	Message     string     `json:"message,omitempty" jsonschema:"what it says it is doing"`
-	Error       *JobError  `json:"error,omitempty" jsonschema:"why it failed"`
-	Output      []SaidView `json:"output,omitempty" jsonschema:"what it printed and logged"`
+	JobID       string       `json:"job_id"`
+	Status      string       `json:"status" enum:"pending,running,waiting,complete,failed,cancelled"`
+	Name        string       `json:"name,omitempty"`
+	ScriptHash  string       `json:"script_hash,omitempty"`
+	Creator     string       `json:"creator,omitempty"`
+	Tags        []string     `json:"tags"`
+	Priority    int          `json:"priority,omitempty"`
+	ScheduleID  string       `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
+	CreatedAt   float64      `json:"created_at" jsonschema:"seconds since 1970"`
+	DueAt       float64      `json:"due_at,omitempty" jsonschema:"when it may start, if that is later"`
+	StartedAt   float64      `json:"started_at,omitempty"`
+	CompletedAt float64      `json:"completed_at,omitempty"`
+	Progress    float64      `json:"progress" jsonschema:"0 to 1"`
+	Message     string       `json:"message,omitempty" jsonschema:"what it says it is doing"`
+	Error       *JobError    `json:"error,omitempty" jsonschema:"why it failed"`
+	Output      []JobLogLine `json:"output,omitempty" jsonschema:"what it printed and logged"`
 }
 
 // JobError is why a job failed.
@@ -40,8 +40,8 @@ type JobError struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// SaidView is one line of a job's output.
-type SaidView struct {
+// JobLogLine is one line of a job's output.
+type JobLogLine struct {
 	Stream string  `json:"stream" jsonschema:"stdout, stderr or log"`
 	Level  string  `json:"level,omitempty"`
 	Text   string  `json:"text"`
@@ -92,10 +92,10 @@ func jobError(f *job.Failure) *JobError {
 	return &JobError{string(f.Code), f.Message, f.Hint}
 }
 
-func saidViews(lines []host.Line) []SaidView {
-	var views []SaidView
+func saidViews(lines []host.OutputLine) []JobLogLine {
+	var views []JobLogLine
 	for _, line := range lines {
-		views = append(views, SaidView{line.Stream, line.Level, line.Text, seconds(line.Time)})
+		views = append(views, JobLogLine{line.Stream, line.Level, line.Text, seconds(line.Time)})
 	}
 	return views
 }
@@ -177,8 +177,8 @@ type jobLogsIn struct {
 
 // JobLogs is what job_logs answers.
 type JobLogs struct {
-	Lines []SaidView `json:"lines"`
-	Next  int        `json:"next" jsonschema:"give it as from to get what comes after"`
+	Lines []JobLogLine `json:"lines"`
+	Next  int          `json:"next" jsonschema:"give it as from to get what comes after"`
 }
 
 // Text is the lines.
@@ -195,7 +195,7 @@ func (l JobLogs) Text() string {
 
 func (t jobTools) logs(ctx context.Context, _ tool.Call, in jobLogsIn) (JobLogs, error) {
 	lines, err := t.queue.Logs(ctx, in.JobID, in.From)
-	return JobLogs{append([]SaidView{}, saidViews(lines)...), in.From + len(lines)}, err
+	return JobLogs{append([]JobLogLine{}, saidViews(lines)...), in.From + len(lines)}, err
 }
 
 // JobResources makes the resources that show jobs.

@@ -92,7 +92,7 @@ func TestCosts(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.crowd(t, "crowd", 5)
-	text, err := builtin.Costs(h.catalog, h.menu(builtin.ModeAuto, 60))[0].Read(context.Background(), "")
+	text, err := builtin.CostResources(h.catalog, h.menu(builtin.ModeAuto, 60))[0].Read(context.Background(), "")
 	var costs builtin.TokenCosts
 	if err != nil || json.Unmarshal([]byte(text), &costs) != nil {
 		t.Fatalf("%s, %v", text, err)

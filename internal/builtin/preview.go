@@ -50,13 +50,13 @@ type previewIn struct {
 
 // Previewed is what lua_preview answers, beside result.
 type Previewed struct {
-	Plan     []PlanView `json:"plan" jsonschema:"what it would have done, in order"`
-	Reads    []PlanView `json:"reads" jsonschema:"what it looked at for real"`
-	Complete bool       `json:"complete" jsonschema:"true when the script ran to its end"`
-	Certain  bool       `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
-	Mocked   bool       `json:"mocked" jsonschema:"true when an answer was made up, so that output and result may be others for real"`
-	Error    *JobError  `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
-	Output   []SaidView `json:"output" jsonschema:"what it printed and logged"`
+	Plan     []PlanView   `json:"plan" jsonschema:"what it would have done, in order"`
+	Reads    []PlanView   `json:"reads" jsonschema:"what it looked at for real"`
+	Complete bool         `json:"complete" jsonschema:"true when the script ran to its end"`
+	Certain  bool         `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
+	Mocked   bool         `json:"mocked" jsonschema:"true when an answer was made up, so that output and result may be others for real"`
+	Error    *JobError    `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
+	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
 }
 
 // PlanView is an entry of a plan, beside arguments and mock, the made-up answer.
@@ -76,7 +76,7 @@ type previewData struct {
 	Certain  bool           `json:"certain"`
 	Mocked   bool           `json:"mocked"`
 	Error    *JobError      `json:"error,omitempty"`
-	Output   []SaidView     `json:"output"`
+	Output   []JobLogLine   `json:"output"`
 	Result   JSON           `json:"result,omitempty"`
 }
 
@@ -90,11 +90,11 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	}
 	if q.Main && in.SessionID == "" {
 		if q, err = t.runner.Prepare(ctx, q); err != nil {
-			return script.Failure(script.Outcome{}, err), nil
+			return script.ToolFailure(script.Outcome{}, err), nil
 		}
 	}
 	door := host.NewRehearsal(t.tools, mocks)
-	q.Door, q.Caller = door, call.Caller
+	q.Handler, q.Caller = door, call.Caller
 	outcome, err := t.run(ctx, call, in.SessionID, q)
 	var failed *script.Error
 	if err != nil && !errors.As(err, &failed) { // no such session
@@ -102,7 +102,7 @@ func (t previewTools) preview(ctx context.Context, call tool.Call, in previewIn)
 	}
 	data := previewData{
 		Plan: door.Plan(), Reads: door.Reads(), Complete: err == nil, Certain: door.Certain(), Mocked: door.Mocked(),
-		Output: append([]SaidView{}, saidViews(outcome.Output)...), Result: outcome.Result,
+		Output: append([]JobLogLine{}, saidViews(outcome.Output)...), Result: outcome.Result,
 	}
 	if failed != nil {
 		f := failed.Fault()

@@ -77,7 +77,7 @@ func TestPromptsRefuse(t *testing.T) {
 func TestScriptResources(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	r := builtin.NewResources(builtin.Overview(h.catalog, h.servers, h.catalog), builtin.ScriptResources(h.scripts))
+	r := builtin.NewResources(builtin.OverviewResources(h.catalog, h.servers, h.catalog), builtin.ScriptResources(h.scripts))
 	hash := h.kept(t, greeter, "")
 	for uri, want := range map[string]string{
 		"lua://scripts/" + hash:      "Hello ",

@@ -125,8 +125,8 @@ func (r *Resources) find(uri string) (Resource, string, error) {
 		WithHint("there are %s", strings.Join(known, ", "))
 }
 
-// Overview makes the resources that show which tools and servers there are.
-func Overview(c Catalog, u Upstreams, counts Counts) []Resource {
+// OverviewResources makes the resources that show which tools and servers there are.
+func OverviewResources(c Catalog, u Upstreams, counts Counts) []Resource {
 	o := overview{c, u, counts}
 	const mime = "application/json"
 	return []Resource{

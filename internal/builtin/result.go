@@ -24,8 +24,8 @@ const DefaultShown = 32 << 10
 // results whole, however big they are.
 const FullKey = "luanette/full"
 
-// ResultKeeper keeps results that are too big to be shown.
-type ResultKeeper interface {
+// ResultStore keeps results that are too big to be shown.
+type ResultStore interface {
 	Keep(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
 	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
 	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error)
@@ -33,13 +33,13 @@ type ResultKeeper interface {
 }
 
 // Results makes the tool that reads kept results.
-func Results(k ResultKeeper, shown int) []Tool {
+func Results(k ResultStore, shown int) []Tool {
 	t := resultTools{k, shown}
 	return []Tool{runs[resultReadIn, ResultPart]("result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
 }
 
 type resultTools struct {
-	keeper ResultKeeper
+	keeper ResultStore
 	shown  int
 }
 
@@ -87,17 +87,17 @@ func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) 
 // bounded are the tools whose results are anything, so that they may be big.
 var bounded = []string{"lua_eval", "execute_code", "call_tool", "lua_execute", "job_status"}
 
-// Bounded is a set whose tools that can answer anything answer no more than a
+// LimitedSet is a set whose tools that can answer anything answer no more than a
 // model should be shown. A bigger result is kept, and its handle, shape and
 // beginning are shown. Scripts, and programs that ask for it, get results whole.
-type Bounded struct {
+type LimitedSet struct {
 	*Set
-	Keeper ResultKeeper
+	Keeper ResultStore
 	Shown  int // bytes
 }
 
 // Call runs a tool of the set.
-func (b Bounded) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (b LimitedSet) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	result, err := b.Set.Call(ctx, call)
 	if err != nil || len(result.Raw) <= b.Shown || !slices.Contains(bounded, call.Ref.Name) || !shownOnly(ctx, call) {
 		return result, err
@@ -112,7 +112,7 @@ func shownOnly(ctx context.Context, call tool.Call) bool {
 }
 
 // shorten makes a result that is too big one that can be shown.
-func shorten(ctx context.Context, k ResultKeeper, shown int, call tool.Call, result tool.Result) (tool.Result, error) {
+func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, result tool.Result) (tool.Result, error) {
 	view, err := result.View()
 	if err != nil {
 		return result, nil //nolint:nilerr // what cannot be read is handed on as it is

@@ -43,7 +43,7 @@ type ScriptStore interface {
 
 // Publisher makes tools of scripts.
 type Publisher interface {
-	Publish(ctx context.Context, want script.Publication) (script.Version, error)
+	Publish(ctx context.Context, want script.PublishRequest) (script.Version, error)
 	Unpublish(ctx context.Context, name string) (bool, error)
 	History(ctx context.Context, name string) ([]script.Version, error)
 }
@@ -62,7 +62,7 @@ func shownTags(tags []string) []string {
 
 // Scripts makes the tools that run, keep and publish scripts. They run in
 // sessions where they are asked to.
-func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionKeeper) []Tool {
+func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionStore) []Tool {
 	t := scriptTools{r, s, p, sessions}
 	return []Tool{
 		toolset.AsScriptRunner(runs[evalIn, Evaluated]("lua_eval", tool.Hints{}, t.eval)),
@@ -81,7 +81,7 @@ type scriptTools struct {
 	runner    ScriptRunner
 	scripts   ScriptStore
 	publisher Publisher
-	sessions  SessionKeeper
+	sessions  SessionStore
 }
 
 // runs makes a tool that runs a script: its result says also what the script
@@ -162,7 +162,7 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (
 	}
 	d, err := t.runner.Describe(ctx, script.Request{Source: source, Hash: ref})
 	if err != nil {
-		return script.Failure(script.Outcome{}, err), nil
+		return script.ToolFailure(script.Outcome{}, err), nil
 	}
 	out := Described{Hash: ref.String(), Description: script.NoDescription}
 	if d.Defined {

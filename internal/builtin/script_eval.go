@@ -21,23 +21,23 @@ type evalIn struct {
 // Evaluated is what lua_eval answers, beside result: what the code returned,
 // which can be anything and so has no place in a schema.
 type Evaluated struct {
-	DurationMS int64      `json:"duration_ms"`
-	Output     []SaidLine `json:"output" jsonschema:"what it printed and logged"`
-	Warnings   []string   `json:"warnings,omitempty" jsonschema:"what the session could not keep"`
-	Status     string     `json:"status,omitempty" jsonschema:"pending_approval when the code waits for somebody's word: then result is null, and approval tells what it would do"`
+	DurationMS int64        `json:"duration_ms"`
+	Output     []OutputLine `json:"output" jsonschema:"what it printed and logged"`
+	Warnings   []string     `json:"warnings,omitempty" jsonschema:"what the session could not keep"`
+	Status     string       `json:"status,omitempty" jsonschema:"pending_approval when the code waits for somebody's word: then result is null, and approval tells what it would do"`
 }
 
-// SaidLine is one line a script printed or logged.
-type SaidLine struct {
+// OutputLine is one line a script printed or logged.
+type OutputLine struct {
 	Stream string `json:"stream" jsonschema:"stdout, stderr or log"`
 	Level  string `json:"level,omitempty" jsonschema:"of a log line"`
 	Text   string `json:"text"`
 }
 
-func saidLines(lines []host.Line) []SaidLine {
-	said := make([]SaidLine, len(lines))
+func saidLines(lines []host.OutputLine) []OutputLine {
+	said := make([]OutputLine, len(lines))
 	for i, line := range lines {
-		said[i] = SaidLine{line.Stream, line.Level, line.Text}
+		said[i] = OutputLine{line.Stream, line.Level, line.Text}
 	}
 	return said
 }
@@ -51,18 +51,18 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 	if q.Main && in.SessionID == "" { // in a session, describe() may need what is there
 		prepared, err := t.runner.Prepare(ctx, q)
 		if err != nil {
-			return script.Failure(script.Outcome{}, err), nil
+			return script.ToolFailure(script.Outcome{}, err), nil
 		}
 		q = prepared
 	}
 	done, err := t.take(ctx, call, in.SessionID, q)
-	var pending *script.Pending
+	var pending *script.PendingError
 	if errors.As(err, &pending) {
 		return waiting(pending, done.Outcome)
 	}
 	if err != nil {
 		tell(call.Caller, 1, "Failed")
-		return script.Failure(done.Outcome, err), nil
+		return script.ToolFailure(done.Outcome, err), nil
 	}
 	tell(call.Caller, 1, "Complete")
 	return tool.Output(evalText(done), struct {
@@ -72,12 +72,12 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 }
 
 // waiting is the answer while the code waits for somebody's word.
-func waiting(p *script.Pending, o script.Outcome) (tool.Result, error) {
-	w := p.Waiting()
+func waiting(p *script.PendingError, o script.Outcome) (tool.Result, error) {
+	w := p.Info()
 	return tool.Output(w.Text(), struct {
 		Result JSON `json:"result"`
 		Evaluated
-		Approval script.Waiting `json:"approval"`
+		Approval script.PendingInfo `json:"approval"`
 	}{JSON("null"), Evaluated{DurationMS: o.Duration.Milliseconds(), Output: saidLines(o.Output), Status: script.StatusWaiting}, w})
 }
 

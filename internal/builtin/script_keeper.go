@@ -10,9 +10,9 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Keeper stores the scripts of a folder as script_store does, each with a tag that
+// SourceWriter stores the scripts of a folder as script_store does, each with a tag that
 // tells its file.
-func Keeper(r ScriptRunner, s ScriptStore) script.Keeper {
+func Keeper(r ScriptRunner, s ScriptStore) script.SourceWriter {
 	return keeper{scriptTools{runner: r, scripts: s}}
 }
 

@@ -41,7 +41,7 @@ func (t scriptTools) publish(ctx context.Context, _ tool.Call, in publishIn) (Pu
 	if err != nil {
 		return PublishedTool{}, err
 	}
-	v, err := t.publisher.Publish(ctx, script.Publication{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
+	v, err := t.publisher.Publish(ctx, script.PublishRequest{Hash: ref, Name: in.Name, Publisher: principal.Of(ctx).ID})
 	if err != nil {
 		return PublishedTool{}, err
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// SessionKeeper keeps environments that persist between runs.
-type SessionKeeper interface {
-	Create(ctx context.Context, want script.NewSession) (script.Session, error)
+// SessionStore keeps environments that persist between runs.
+type SessionStore interface {
+	Create(ctx context.Context, want script.SessionSpec) (script.Session, error)
 	Eval(ctx context.Context, owner, id string, q script.Request) (script.Turn, error)
 	List(ctx context.Context, owner string) ([]script.Session, error)
 	Reset(ctx context.Context, owner, id string) (script.Session, error)
 	Fork(ctx context.Context, owner, id, name string) (script.Session, error)
 	Close(ctx context.Context, owner, id string) error
-	Script(ctx context.Context, owner, id, name string) (script.Written, error)
+	Script(ctx context.Context, owner, id, name string) (script.ExtractedScript, error)
 }
 
 // Sessions makes the tools that begin, end and look at sessions. lua_eval, one of
 // Scripts, runs code in them.
-func Sessions(s SessionKeeper) []Tool {
+func Sessions(s SessionStore) []Tool {
 	t := sessionTools{s}
 	return []Tool{
 		Define("session_create", tool.Hints{NonDestructive: true, ClosedWorld: true}, t.create),
@@ -35,7 +35,7 @@ func Sessions(s SessionKeeper) []Tool {
 	}
 }
 
-type sessionTools struct{ sessions SessionKeeper }
+type sessionTools struct{ sessions SessionStore }
 
 // ownerOf is the user a call's sessions belong to.
 func ownerOf(call tool.Call) string {
@@ -79,7 +79,7 @@ type sessionCreateIn struct {
 }
 
 func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCreateIn) (SessionView, error) {
-	s, err := t.sessions.Create(ctx, script.NewSession{
+	s, err := t.sessions.Create(ctx, script.SessionSpec{
 		Owner: ownerOf(call), Name: in.Name, Language: in.Language,
 		Limits: script.Limits{Time: time.Duration(in.TimeoutMS) * time.Millisecond, Memory: in.MemoryMB << 20},
 	})

@@ -36,8 +36,8 @@ type ToolCosts struct {
 	TypeScript int    `json:"typescript"`
 }
 
-// Costs makes the resource that tells what tools take of a model's context.
-func Costs(c Catalog, m *Menu) []Resource {
+// CostResources makes the resource that tells what tools take of a model's context.
+func CostResources(c Catalog, m *Menu) []Resource {
 	return []Resource{{
 		URI: "lua://tokens", Name: "tokens", Title: "What tools cost", MIMEType: "application/json",
 		Description: "How many tokens of a model's context each server and tool takes, by estimate",

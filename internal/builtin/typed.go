@@ -23,8 +23,8 @@ func attributed(call tool.Call, q script.Request) script.Request {
 	if file, ok := rawjson.GetText(call.Meta, FileKey); ok && q.Hash.IsZero() {
 		q.Name = fileLabel(file)
 	}
-	if raw, ok := rawjson.Get(call.Meta, TypedKey); ok && json.Unmarshal(raw, &q.Typed) != nil {
-		q.Typed = nil
+	if raw, ok := rawjson.Get(call.Meta, TypedKey); ok && json.Unmarshal(raw, &q.TypedParams) != nil {
+		q.TypedParams = nil
 	}
 	return q
 }

@@ -77,7 +77,7 @@ func (h *House) watchApprovals(ctx context.Context) {
 	}
 	h.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
 		h.upstreams.allTried(ctx, patience)
-		_, err := h.scripts.sessions.Resume(ctx, a.ID, a.Errand, a.Kept, script.Request{})
+		_, err := h.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Kept, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			h.log.ErrorContext(ctx, "approved script did not go on", "approval", a.ID, "error", err)
 		}

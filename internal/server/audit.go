@@ -99,14 +99,14 @@ type standingFlow struct {
 	ring *apikey.Ring
 }
 
-// Pass is asked before an effect happens.
-func (f standingFlow) Pass(ctx context.Context, e host.Effect) error {
+// Handle is asked before an effect happens.
+func (f standingFlow) Check(ctx context.Context, e host.Effect) error {
 	if !strings.HasPrefix(e.Name, "mcp.") { // calls of tools are admitted where all are, and kept in the log there
 		if err := f.ring.Good(principal.Of(ctx).ID); err != nil {
 			return err
 		}
 	}
-	return f.Policy.Pass(ctx, e)
+	return f.Policy.Check(ctx, e)
 }
 
 // turnedAway keeps a call of what is kept from who asks: a tool that its key does

@@ -25,11 +25,11 @@ func (h *House) openChat(ctx context.Context) error {
 	}
 	assistant := h.assistant()
 	room, err := conversation.Open(ctx, h.store, assistant, conversation.Options{
-		Standing: h.ring.Standing,
-		Forget:   assistant.forget,
-		Box:      secret.Box{Key: sync.OnceValues(h.logins.options.Key), Again: "give the server its token again"},
-		Servers:  &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
-		Node: h.nodeID(), Tell: h.tell(talkTopic),
+		CurrentPrincipal: h.ring.Standing,
+		OnForget:         assistant.forget,
+		Secrets:          secret.Box{Key: sync.OnceValues(h.logins.options.Key), Again: "give the server its token again"},
+		Servers:          &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
+		Node: h.nodeID(), Broadcast: h.tell(talkTopic),
 	})
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ const (
 // isSomebodys tells namespaces that belong to somebody.
 func isSomebodys(namespace string) bool { return strings.HasPrefix(namespace, privatePrefix) }
 
-// Own lists the house's servers.
+// TempOnly lists the house's servers.
 func (p *privateServers) Own() (list []conversation.Server) {
 	for _, s := range p.upstreams.List() {
 		if !isSomebodys(s.Namespace) && s.State != stateRemoved {

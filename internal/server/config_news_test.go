@@ -48,7 +48,7 @@ func publish(t *testing.T, house *House, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := house.scripts.published.Publish(t.Context(), script.Publication{Hash: kept.Hash}); err != nil {
+	if _, err := house.scripts.published.Publish(t.Context(), script.PublishRequest{Hash: kept.Hash}); err != nil {
 		t.Fatal(err)
 	}
 	return kept.Hash.String()

@@ -296,11 +296,11 @@ func runMusic(ctx context.Context, backend *hootenanny.Hoot, task job.Task) (job
 	if backend == nil {
 		return job.Outcome{}, fault.New(fault.Unavailable, "the music backend is switched off").WithHint("set hoot.enabled, and begin the job again")
 	}
-	env := host.NewEnv(nil, task.Door, &host.World{})
+	env := host.NewEnv(nil, task.Door, &host.Services{})
 	result, err := backend.Work(ctx, hootenanny.Task{
 		ID: task.ID, Tool: strings.TrimPrefix(task.Hash, musicJob), Params: task.Params, Progress: task.Progress,
 		Step: func(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-			step := host.Func{Name: name, Kind: host.Repeat, Effect: func(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
+			step := host.Func{Name: name, Kind: host.Idempotent, Effect: func(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
 				out, err := do(ctx)
 				return []host.Value{out}, err
 			}}

@@ -72,7 +72,7 @@ type House struct {
 	gate      *httpauth.Authenticator
 	tokens    *jwt.Server // of the configured issuers; nil: there are none
 	book      *guestbook.Book
-	visits    hub.SessionStore         // nil where no other node goes on with sessions
+	visits    hub.SessionStore   // nil where no other node goes on with sessions
 	errands   *remotecall.Office // nil likewise
 	tolls     tolls
 	calls     tachometer
@@ -96,8 +96,8 @@ type House struct {
 	menu      *builtin.Menu
 	hub       *hub.Hub
 	hud       *web.Server
-	talk      *conversation.Room // nil in a house that does not serve
-	chat      *chatapi.Door
+	talk      *conversation.Service // nil in a house that does not serve
+	chat      *chatapi.Handler
 	started   time.Time
 	settled   chan struct{} // closed when startup.lua has run
 	leaving   atomic.Bool   // told to stop: see ready
@@ -238,7 +238,7 @@ func (h *House) connectRooms(ctx context.Context) error {
 		Getenv:        h.options.Env.Lookup,
 		Secret:        h.secrets.Find,
 		Login:         h.logins,
-		StopTimeout:         graceTime,
+		StopTimeout:   graceTime,
 		DialControl:   h.outward().control,
 		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
@@ -285,7 +285,7 @@ func (h *House) offerTools() {
 	h.menu = builtin.NewMenu(h.catalog.Exposed(), builtin.MenuOptions{
 		Mode: h.config.MCP.Mode, Threshold: h.config.MCP.CodeThreshold, Own: h.own.Has,
 	})
-	h.catalog.Add(builtin.Bounded{Set: h.own, Keeper: h.results, Shown: h.config.MCP.ResultKB << 10})
+	h.catalog.Add(builtin.LimitedSet{Set: h.own, Keeper: h.results, Shown: h.config.MCP.ResultKB << 10})
 }
 
 // hangDoors makes the MCP server in front of it all.
@@ -294,21 +294,21 @@ func (h *House) hangDoors() {
 	exposed := h.catalog.Exposed()
 	h.hub = hub.New(hub.Options{
 		Name: "luanette", Title: "Luanette", Version: h.options.Version,
-		InstructionsFunc:     h.menu.Instructions,
-		Tools:     h.menu,
-		Resources: h.resources(),
-		Prompts:   builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
-		Completer: h.completions(),
-		Tasks:     h.tasks(),
-		Upstreams: h.upstreams,
-		SessionStore:    h.visits,
-		Nodes:     h.couriers(),
-		Changes:   changes(exposed, h.bus),
-		Principal: caller,
-		Origins:   h.config.MCP.AllowedOrigins,
-		Limits:    hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
-		Log:       h.log,
-		Tracer:    h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+		InstructionsFunc: h.menu.Instructions,
+		Tools:            h.menu,
+		Resources:        h.resources(),
+		Prompts:          builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
+		Completer:        h.completions(),
+		Tasks:            h.tasks(),
+		Upstreams:        h.upstreams,
+		SessionStore:     h.visits,
+		Nodes:            h.couriers(),
+		Changes:          changes(exposed, h.bus),
+		Principal:        caller,
+		Origins:          h.config.MCP.AllowedOrigins,
+		Limits:           hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
+		Log:              h.log,
+		Tracer:           h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
 }
 
@@ -316,17 +316,17 @@ func (h *House) hangDoors() {
 func (h *House) lookout() *web.Server {
 	return web.New(web.Options{
 		Bus: h.bus, Traces: h.telemetry.Traces(), Process: rand.Text(),
-		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
-		Config:   func(w io.Writer) error { return h.now().Show(w) },
-		OnFirstReader:    func() { h.spawn(h.nodeWatches) },
+		Browsers:      netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
+		Config:        func(w io.Writer) error { return h.now().Show(w) },
+		OnFirstReader: func() { h.spawn(h.nodeWatches) },
 	})
 }
 
 // resources is what can be read from us.
 func (h *House) resources() *builtin.Resources {
 	families := [][]builtin.Resource{
-		builtin.Overview(h.catalog, h.upstreams, h.catalog),
-		builtin.Costs(h.catalog, h.menu),
+		builtin.OverviewResources(h.catalog, h.upstreams, h.catalog),
+		builtin.CostResources(h.catalog, h.menu),
 		builtin.ScriptResources(h.scripts.store),
 	}
 	if h.jobs != nil {

@@ -109,7 +109,7 @@ func (h *House) liveAsNode(ctx context.Context) {
 	var estates []node.Estate
 	if h.talk != nil {
 		estates = append(estates, h.talk)
-		h.hear(ctx, talkTopic, h.talk.Heard)
+		h.hear(ctx, talkTopic, h.talk.Receive)
 	}
 	if h.jobs != nil && h.jobNode() != "" {
 		estates = append(estates, h.jobs)

@@ -121,7 +121,7 @@ func (h *House) approvalPolicy(c *Config) approval.Policy {
 func (h *House) needsApproval(ctx context.Context, e host.Effect) bool {
 	ref, isTool := e.Tool()
 	if !isTool {
-		ref = tool.Ref{Name: e.Spoken()}
+		ref = tool.Ref{Name: e.DisplayName()}
 	}
 	info, _ := h.catalog.Find(ctx, ref)
 	info.Ref = ref

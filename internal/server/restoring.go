@@ -84,7 +84,7 @@ func (r *restoring) settle(ctx context.Context) error {
 	if err != nil || r.f.DB.Kind() != db.SQLite {
 		return err
 	}
-	for set, disown := range map[string]func(context.Context, *db.DB) error{"job": job.Disown, "script": script.Disown} {
+	for set, disown := range map[string]func(context.Context, *db.DB) error{"job": job.Disown, "script": script.ReleaseSessions} {
 		if err := r.f.DB.Migrate(ctx, set, r.known[set]); err != nil {
 			return err
 		}

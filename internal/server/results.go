@@ -22,11 +22,11 @@ func (s scriptResults) Keep(ctx context.Context, owner, source string, value jso
 	return kept.Handle, err
 }
 
-func (s scriptResults) List(ctx context.Context, owner string) ([]host.KeptResult, error) {
+func (s scriptResults) List(ctx context.Context, owner string) ([]host.StoredResult, error) {
 	all, err := s.Store.List(ctx, owner)
-	list := make([]host.KeptResult, len(all))
+	list := make([]host.StoredResult, len(all))
 	for i, k := range all {
-		list[i] = host.KeptResult{Handle: k.Handle, Source: k.Source, Shape: k.Shape, Bytes: k.Size, Expires: k.Expires}
+		list[i] = host.StoredResult{Handle: k.Handle, Source: k.Source, Shape: k.Shape, Bytes: k.Size, Expires: k.Expires}
 	}
 	return list, err
 }

@@ -87,7 +87,7 @@ func (h *House) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, 
 		JavaScript: javascript, Language: h.scriptLanguage,
 		Contents: musicContents{h.contents, h}, TempDir: h.tempFolder(), Clock: clock.Real(), Commands: h.scriptPrograms(),
 		HTTP: web, GetWrites: h.config.Scripts.HTTPGet == "write",
-		Getenv: h.scriptVariable, Approvals: h.approvals, Standing: h.standing(), Flow: standingFlow{h.policy, h.ring},
+		Getenv: h.scriptVariable, Approvals: h.approvals, CurrentPrincipal: h.standing(), Flow: standingFlow{h.policy, h.ring},
 		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
 		Limits: script.Limits{
 			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,

@@ -31,14 +31,14 @@ const (
 // Approval is a question about a run, and its answer.
 type Approval struct {
 	ID string
-	host.Errand
+	host.RunInfo
 	Subject  string // what it is about: "git.push", "fs.write"
 	Space    string // the namespace or module of that: "git", "fs"
 	State    State
 	Plan     []host.Planned
 	Certain  bool
 	Complete bool
-	Output   []host.Line
+	Output   []host.OutputLine
 	Kept     []byte          // what the runner needs to go on
 	Outcome  json.RawMessage // what became of the run after the answer; nil before, and for jobs
 	Created  time.Time
@@ -76,7 +76,7 @@ type Rule struct {
 // subjectOf is what an effect is about, and the namespace or module of that: for
 // what has none itself.
 func subjectOf(e host.Effect) (subject, space string) {
-	subject = e.Spoken()
+	subject = e.DisplayName()
 	if ref, ok := e.Tool(); ok {
 		return subject, cmp.Or(ref.Space, subject)
 	}

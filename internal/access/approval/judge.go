@@ -8,10 +8,10 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Judge decides for one run what it may do: by what was decided about the run
+// Decide decides for one run what it may do: by what was decided about the run
 // itself, less what its journal shows to be done already, then by what is
 // remembered, then by the policy. It is nil when nothing needs approval.
-func (o *Office) Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error) {
+func (o *Office) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
 	policy := o.Policy()
 	if policy.Idle() {
 		return nil, nil
@@ -32,7 +32,7 @@ func (o *Office) Judge(ctx context.Context, who host.Errand, past []host.Step) (
 
 type judge struct {
 	office *Office
-	who    host.Errand
+	who    host.RunInfo
 	policy Policy
 
 	mu              sync.Mutex
@@ -61,8 +61,8 @@ func (j *judge) spend(step host.Step) {
 	}
 }
 
-// Judge answers for one effect.
-func (j *judge) Judge(ctx context.Context, e host.Effect) (host.Verdict, error) {
+// Decide answers for one effect.
+func (j *judge) Decide(ctx context.Context, e host.Effect) (host.Decision, error) {
 	if !j.policy.asks(e) && (j.policy.Also == nil || !j.policy.Also(ctx, e)) {
 		return host.Allow, nil
 	}
@@ -74,7 +74,7 @@ func (j *judge) Judge(ctx context.Context, e host.Effect) (host.Verdict, error) 
 }
 
 // spokenOf uses up what was said about such an effect of this run.
-func (j *judge) spokenOf(digest string) host.Verdict {
+func (j *judge) spokenOf(digest string) host.Decision {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {

@@ -16,15 +16,15 @@ import (
 // another process carries the run on, from what is recorded.
 const lease = 10 * time.Second
 
-// Carry is the ledger of a run that this process goes on with.
-func (o *Office) Carry(id string) host.Ledger { return &ledger{office: o, id: id} }
+// ResumeStore is the ledger of a run that this process goes on with.
+func (o *Office) ResumeStore(id string) host.ResumeStore { return &ledger{office: o, id: id} }
 
 type ledger struct {
 	office *Office
 	id     string
 }
 
-// Record keeps what comes next, unless another process carries the run.
+// FlowName keeps what comes next, unless another process carries the run.
 func (l *ledger) Record(data []byte) error {
 	ctx := l.office.life
 	return l.write(ctx, func(tx *db.Tx) error {

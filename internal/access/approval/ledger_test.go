@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
-func record(t *testing.T, l host.Ledger, lines ...string) {
+func record(t *testing.T, l host.ResumeStore, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
 		if err := l.Record([]byte(line)); err != nil {
@@ -22,7 +22,7 @@ func record(t *testing.T, l host.Ledger, lines ...string) {
 	}
 }
 
-func past(t *testing.T, l host.Ledger) string {
+func past(t *testing.T, l host.ResumeStore) string {
 	t.Helper()
 	ctx, _ := db.Patiently(t.Context())
 	records, err := l.Past(ctx)
@@ -40,7 +40,7 @@ func TestARunIsTakenOver(t *testing.T) {
 	dying, next := b.office(t), b.office(t)
 	id := ask(t, dying, paused("run:1", "", "ann"))
 	decide(t, dying, id, host.Answer{Allow: true})
-	old := dying.Carry(id)
+	old := dying.ResumeStore(id)
 	record(t, old, "one", "two")
 
 	found := b.watch(t, next) // it has looked, and left the run alone
@@ -52,7 +52,7 @@ func TestARunIsTakenOver(t *testing.T) {
 	if a.ID != id || string(a.Kept) != "kept" || a.State != approval.Allowed {
 		t.Fatalf("taken over: %+v", a)
 	}
-	l := next.Carry(id)
+	l := next.ResumeStore(id)
 	if got := past(t, l); got != "[one two]" {
 		t.Errorf("came to %s", got)
 	}
@@ -91,7 +91,7 @@ func TestARunIsKeptByWhoLives(t *testing.T) {
 	if len(found) > 0 {
 		t.Fatalf("taken over: %+v", <-found)
 	}
-	record(t, busy.Carry(id), "still here")
+	record(t, busy.ResumeStore(id), "still here")
 }
 
 // A run that asked again stands there, though the process died before it could
@@ -122,8 +122,8 @@ func TestAClosedOffice(t *testing.T) {
 	id := ask(t, o, paused("run:1", "", "ann"))
 	decide(t, o, id, host.Answer{})
 	o.Close()
-	wantCode(t, o.Carry(id).Record(nil), fault.Unavailable)
-	wantCode(t, o.Carry(id).Finish(t.Context(), nil), fault.Unavailable)
+	wantCode(t, o.ResumeStore(id).Record(nil), fault.Unavailable)
+	wantCode(t, o.ResumeStore(id).Finish(t.Context(), nil), fault.Unavailable)
 }
 
 // What a run did that was approved is recorded, however long the database is away.
@@ -148,7 +148,7 @@ func TestARecordWaitsForTheDatabase(t *testing.T) {
 		defer close(back)
 		server.Start(t)
 	}()
-	l := o.Carry(id)
+	l := o.ResumeStore(id)
 	record(t, l, "one", "two")
 	<-back
 	if got := past(t, l); got != "[one two]" {

@@ -94,7 +94,7 @@ func (o *Office) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	subject, space := subjectOf(p.Effect)
 	now := o.now()
 	a := Approval{
-		ID: newID("a-"), Errand: p.Errand, Subject: subject, Space: space, State: Pending,
+		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
 		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Kept: p.Kept,
 		Created: now, Expires: now.Add(o.options.Expire),
 	}
@@ -145,7 +145,7 @@ func (o *Office) Decide(ctx context.Context, owner, id string, answer host.Answe
 	return a, nil
 }
 
-// Answer is Decide for the one who was asked.
+// ToolResult is Decide for the one who was asked.
 func (o *Office) Answer(ctx context.Context, id string, answer host.Answer) error {
 	a, err := o.load(ctx, id)
 	if err == nil {

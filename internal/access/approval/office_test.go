@@ -79,9 +79,9 @@ func pay(to string) host.Effect {
 func paused(run, owner, to string) host.Paused {
 	e := pay(to)
 	return host.Paused{
-		Errand: host.Errand{Key: run, Owner: owner, Name: "script", Hash: "hash-of-" + run}, Effect: e,
+		RunInfo: host.RunInfo{Key: run, Owner: owner, Name: "script", Hash: "hash-of-" + run}, Effect: e,
 		Plan: []host.Planned{{Action: "call bank.pay", Digest: e.Digest()}}, Certain: true, Complete: true,
-		Output: []host.Line{{Stream: "stdout", Text: "so far"}}, Kept: []byte("kept"),
+		Output: []host.OutputLine{{Stream: "stdout", Text: "so far"}}, Kept: []byte("kept"),
 	}
 }
 
@@ -113,13 +113,13 @@ func get(t *testing.T, o *approval.Office, id string) approval.Approval {
 }
 
 // verdict is what an office says of an effect of a run.
-func verdict(t *testing.T, o *approval.Office, run string, e host.Effect, past ...host.Step) host.Verdict {
+func verdict(t *testing.T, o *approval.Office, run string, e host.Effect, past ...host.Step) host.Decision {
 	t.Helper()
-	judge, err := o.Judge(t.Context(), host.Errand{Key: run, Hash: "hash-of-" + run}, past)
+	judge, err := o.Approver(t.Context(), host.RunInfo{Key: run, Hash: "hash-of-" + run}, past)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := judge.Judge(t.Context(), e)
+	v, err := judge.Decide(t.Context(), e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,8 +195,8 @@ func TestAnAnswerIsUsedUp(t *testing.T) {
 	done := host.Step{Seq: 1, Name: "mcp.call", Kind: host.Write, Args: pay("ann").Args, Done: true}
 	for _, c := range []struct {
 		what string
-		got  host.Verdict
-		want host.Verdict
+		got  host.Decision
+		want host.Decision
 	}{
 		{"as planned", verdict(t, o, "run:1", pay("ann")), host.Allow},
 		{"something else", verdict(t, o, "run:1", pay("bob")), host.Ask},
@@ -208,12 +208,12 @@ func TestAnAnswerIsUsedUp(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
 		}
 	}
-	judge, err := o.Judge(t.Context(), host.Errand{Key: "run:1"}, nil)
+	judge, err := o.Approver(t.Context(), host.RunInfo{Key: "run:1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []host.Verdict{host.Allow, host.Ask} {
-		if v, err := judge.Judge(t.Context(), pay("ann")); err != nil || v != want {
+	for _, want := range []host.Decision{host.Allow, host.Ask} {
+		if v, err := judge.Decide(t.Context(), pay("ann")); err != nil || v != want {
 			t.Errorf("%v, %v, want %v", v, err, want)
 		}
 	}
@@ -222,7 +222,7 @@ func TestAnAnswerIsUsedUp(t *testing.T) {
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	other := host.Effect{Name: "mcp.call", Kind: host.Write, Args: []host.Value{"bank", "lend", "ann"}}
-	for scope, want := range map[string][3]host.Verdict{ // the tool in another run, its namespace, the same script
+	for scope, want := range map[string][3]host.Decision{ // the tool in another run, its namespace, the same script
 		"":                 {host.Ask, host.Ask, host.Ask},
 		approval.Tool:      {host.Allow, host.Ask, host.Ask},
 		approval.Namespace: {host.Allow, host.Allow, host.Allow},
@@ -230,7 +230,7 @@ func TestWhatIsRemembered(t *testing.T) {
 	} {
 		o := newBuilding(t).office(t)
 		decide(t, o, ask(t, o, paused("run:1", "", "ann")), host.Answer{Allow: true, Remember: scope})
-		got := [3]host.Verdict{verdict(t, o, "run:2", pay("x")), verdict(t, o, "run:2", other), verdict(t, o, "run:1", other)}
+		got := [3]host.Decision{verdict(t, o, "run:2", pay("x")), verdict(t, o, "run:2", other), verdict(t, o, "run:1", other)}
 		if got != want {
 			t.Errorf("%q: %v, want %v", scope, got, want)
 		}
@@ -343,17 +343,17 @@ func TestPolicies(t *testing.T) {
 	o := b.office(t)
 	for _, idle := range []approval.Policy{{}, {Default: approval.Never}, {Rules: map[string]approval.Mode{"git": approval.Never}}} {
 		o.SetPolicy(idle)
-		if judge, err := o.Judge(t.Context(), host.Errand{}, nil); err != nil || judge != nil {
+		if judge, err := o.Approver(t.Context(), host.RunInfo{}, nil); err != nil || judge != nil {
 			t.Errorf("%+v: judged by %v, %v", idle, judge, err)
 		}
 	}
 	o.SetPolicy(approval.Policy{Default: approval.Never, Rules: map[string]approval.Mode{
 		"bank": approval.Writes, "bank.pay": approval.Never, "fs": approval.All, "fs.stat": approval.Writes,
 	}})
-	lend := host.Effect{Name: "mcp.call", Kind: host.Repeat, Args: []host.Value{"bank", "lend", "x"}}
+	lend := host.Effect{Name: "mcp.call", Kind: host.Idempotent, Args: []host.Value{"bank", "lend", "x"}}
 	for _, c := range []struct {
 		effect host.Effect
-		want   host.Verdict
+		want   host.Decision
 	}{
 		{pay("ann"), host.Allow},
 		{lend, host.Ask},

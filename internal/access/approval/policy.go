@@ -48,9 +48,9 @@ func (p Policy) Idle() bool {
 func (p Policy) asks(e host.Effect) bool {
 	switch p.mode(e) {
 	case Writes:
-		return e.Kind == host.Write || e.Kind == host.Repeat
+		return e.Kind == host.Write || e.Kind == host.Idempotent
 	case All:
-		return e.Kind == host.Write || e.Kind == host.Repeat || e.Kind == host.Read && !looksUp(e)
+		return e.Kind == host.Write || e.Kind == host.Idempotent || e.Kind == host.Read && !looksUp(e)
 	default:
 		return false
 	}

@@ -50,7 +50,7 @@ func (o *Office) insert(ctx context.Context, a Approval) (before *Approval, err 
 	if err != nil {
 		return nil, err
 	}
-	output, err := json.Marshal(append([]host.Line{}, a.Output...))
+	output, err := json.Marshal(append([]host.OutputLine{}, a.Output...))
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func (o *Office) Rules(ctx context.Context) (rules []Rule, err error) {
 	return rules, err
 }
 
-// Forget takes a remembered answer back.
+// OnForget takes a remembered answer back.
 func (o *Office) Forget(ctx context.Context, id string) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)
@@ -265,7 +265,7 @@ func (o *Office) Forget(ctx context.Context, id string) error {
 }
 
 // remembered is what was said once and for all: a no counts before a yes.
-func (o *Office) remembered(ctx context.Context, subject, space, hash string) (host.Verdict, error) {
+func (o *Office) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
 	var said, allowed int
 	err := o.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT count(*), count(CASE WHEN allow THEN 1 END) FROM approval_rules

@@ -22,7 +22,7 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 
 // asked tells whether the door of a script has judged exactly this call.
 func asked(ctx context.Context, ref tool.Ref) bool {
-	outer := host.OuterOf(ctx)
+	outer := host.ParentOf(ctx)
 	return outer != nil && outer.Tool() == ref
 }
 
@@ -31,7 +31,7 @@ func asked(ctx context.Context, ref tool.Ref) bool {
 func (p *Policy) follow(ctx context.Context, s *Settings, info *tool.Info, call tool.Call) error {
 	r, ref := recordOf(ctx), info.Ref
 	line := 0
-	if outer := host.OuterOf(ctx); outer != nil {
+	if outer := host.ParentOf(ctx); outer != nil {
 		line = outer.Line()
 	}
 	if ref.Space == "" {
@@ -83,11 +83,11 @@ func refused(barred []Label, to, place string) error {
 		WithDetails(map[string]any{"labels": barred, "to": to})
 }
 
-// Pass is asked about every effect of a script that is no call of a tool; those
+// Handle is asked about every effect of a script that is no call of a tool; those
 // are admitted where all calls are.
-func (p *Policy) Pass(ctx context.Context, e host.Effect) error {
+func (p *Policy) Check(ctx context.Context, e host.Effect) error {
 	s := p.settings.Load()
-	if _, isTool := e.Tool(); isTool || slices.Contains([]host.Kind{host.Observe, host.Moment, host.Within}, e.Kind) {
+	if _, isTool := e.Tool(); isTool || slices.Contains([]host.Kind{host.Observe, host.Nondeterministic, host.Nested}, e.Kind) {
 		return nil
 	}
 	if err := s.admit(ctx, e); err != nil {
@@ -99,7 +99,7 @@ func (p *Policy) Pass(ctx context.Context, e host.Effect) error {
 		return nil
 	}
 	if barred := r.barred(s.Accepts[sink]); len(barred) > 0 {
-		return refused(barred, at(e.Spoken(), e.Line), sink)
+		return refused(barred, at(e.DisplayName(), e.Line), sink)
 	}
 	return nil
 }
@@ -109,8 +109,8 @@ func (s *Settings) admit(ctx context.Context, e host.Effect) error {
 	if len(s.Rules) == 0 && !s.ReadOnly || lookup(e) {
 		return nil
 	}
-	ref := tool.Ref{Name: e.Spoken()}
-	harmless := e.Kind == host.Read || e.Own
+	ref := tool.Ref{Name: e.DisplayName()}
+	harmless := e.Kind == host.Read || e.TempOnly
 	if d := s.decide(principal.Of(ctx).Name, []string{ref.Name}, ref, harmless); d.Verdict == Deny {
 		return d.refusal(ctx, ref)
 	}
@@ -133,7 +133,7 @@ func sinkOf(e host.Effect) string {
 		return "http"
 	case name == "__run" || name == "git_status" || name == "run_command":
 		return "commands"
-	case module == "results" || e.Kind == host.Read || e.Own:
+	case module == "results" || e.Kind == host.Read || e.TempOnly:
 		return ""
 	case module == "cas" || module == "artifact":
 		return "contents"
@@ -146,9 +146,9 @@ func sinkOf(e host.Effect) string {
 	}
 }
 
-// Heard notes what answers bear that come from no tool, and those of tools that a
+// Answered notes what answers bear that come from no tool, and those of tools that a
 // journal gave: a run that goes on has read what it read before.
-func (p *Policy) Heard(ctx context.Context, e host.Effect) {
+func (p *Policy) Answered(ctx context.Context, e host.Effect) {
 	r := recordOf(ctx)
 	if r == nil {
 		return

@@ -133,27 +133,27 @@ func TestSinks(t *testing.T) {
 		refused bool
 	}{
 		{host.Effect{Name: "http.request", Kind: host.Read}, true},
-		{host.Effect{Name: "fs.write", Kind: host.Repeat}, true},
-		{host.Effect{Name: "fs.write", Kind: host.Repeat, Own: true}, false},
+		{host.Effect{Name: "fs.write", Kind: host.Idempotent}, true},
+		{host.Effect{Name: "fs.write", Kind: host.Idempotent, TempOnly: true}, false},
 		{host.Effect{Name: "fs.read", Kind: host.Read}, false},
 		{host.Effect{Name: "__run", Kind: host.Write}, true},
 		{host.Effect{Name: "git_status", Kind: host.Read}, true},
 		{host.Effect{Name: "emit", Kind: host.Write}, true},
-		{host.Effect{Name: "tools.mcp_add", Kind: host.Repeat}, true},
-		{host.Effect{Name: "cas.store", Kind: host.Repeat}, false}, // accepted
+		{host.Effect{Name: "tools.mcp_add", Kind: host.Idempotent}, true},
+		{host.Effect{Name: "cas.store", Kind: host.Idempotent}, false}, // accepted
 		{host.Effect{Name: "results.keep", Kind: host.Write}, false},
-		{host.Effect{Name: "midi.write", Kind: host.Repeat}, true},
+		{host.Effect{Name: "midi.write", Kind: host.Idempotent}, true},
 		{host.Effect{Name: "log.info", Kind: host.Observe}, false},
-		{host.Effect{Name: "clock.now", Kind: host.Moment}, false},
+		{host.Effect{Name: "clock.now", Kind: host.Nondeterministic}, false},
 		{host.Effect{Name: "new.thing", Kind: host.Write}, true},
 	} {
-		if err := p.Pass(ctx, tt.effect); (err != nil) != tt.refused {
+		if err := p.Check(ctx, tt.effect); (err != nil) != tt.refused {
 			t.Errorf("%+v: %v", tt.effect, err)
 		}
 	}
 	fresh := p.Begin(t.Context())
-	p.Heard(fresh, host.Effect{Name: "__next", Kind: host.Moment}) // others' logs are among events
-	if err := p.Pass(fresh, host.Effect{Name: "http.request", Kind: host.Read}); err == nil {
+	p.Answered(fresh, host.Effect{Name: "__next", Kind: host.Nondeterministic}) // others' logs are among events
+	if err := p.Check(fresh, host.Effect{Name: "http.request", Kind: host.Read}); err == nil {
 		t.Error("what was heard goes out")
 	}
 }

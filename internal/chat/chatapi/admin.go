@@ -59,7 +59,7 @@ type Usage struct {
 // discoverTime is how long all servers together may take to show their tools.
 const discoverTime = 15 * time.Second
 
-func (d *Door) servers(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) servers(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (d *Door) servers(w http.ResponseWriter, r *http.Request) error {
 	return d.showServers(w, r, p, list)
 }
 
-func (d *Door) showServers(w http.ResponseWriter, r *http.Request, p conversation.Person, list []conversation.Server) error {
+func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversation.Person, list []conversation.Server) error {
 	views := make([]ServerView, len(list))
 	for i, s := range list {
 		views[i] = ServerView{Server: s.Hidden()}
@@ -84,7 +84,7 @@ func (d *Door) showServers(w http.ResponseWriter, r *http.Request, p conversatio
 }
 
 // discover asks all servers at once what they offer.
-func (d *Door) discover(ctx context.Context, list []conversation.Server, views []ServerView) {
+func (d *Handler) discover(ctx context.Context, list []conversation.Server, views []ServerView) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTime)
 	defer cancel()
 	var all sync.WaitGroup
@@ -105,7 +105,7 @@ func (d *Door) discover(ctx context.Context, list []conversation.Server, views [
 	all.Wait()
 }
 
-func (d *Door) replaceServers(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) replaceServers(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (d *Door) replaceServers(w http.ResponseWriter, r *http.Request) error {
 	return d.showServers(w, r, p, list)
 }
 
-func (d *Door) putServer(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) putServer(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (d *Door) putServer(w http.ResponseWriter, r *http.Request) error {
 	return d.showServers(w, r, p, list)
 }
 
-func (d *Door) removeServer(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) removeServer(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (d *Door) removeServer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) settings(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) settings(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (d *Door) settings(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) configure(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) configure(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -173,24 +173,24 @@ func (d *Door) configure(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &s); err != nil {
 		return err
 	}
-	if err := d.room.Configure(r.Context(), p.Org, s); err != nil {
+	if err := d.room.SetSettings(r.Context(), p.Org, s); err != nil {
 		return err
 	}
 	return d.settings(w, r)
 }
 
-func (d *Door) unconfigure(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) unconfigure(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.room.Unconfigure(r.Context(), p.Org); err != nil {
+	if err := d.room.ResetSettings(r.Context(), p.Org); err != nil {
 		return err
 	}
 	return d.settings(w, r)
 }
 
-func (d *Door) prompts(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) prompts(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (d *Door) prompts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) prompt(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) prompt(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -212,24 +212,24 @@ func (d *Door) prompt(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &changes); err != nil {
 		return err
 	}
-	if _, err := d.room.Prompt(r.Context(), p, changes); err != nil {
+	if _, err := d.room.SetPrompts(r.Context(), p, changes); err != nil {
 		return err
 	}
 	return d.prompts(w, r)
 }
 
-func (d *Door) unprompt(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) unprompt(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.room.Unprompt(r.Context(), p); err != nil {
+	if err := d.room.ResetPrompts(r.Context(), p); err != nil {
 		return err
 	}
 	return d.prompts(w, r)
 }
 
-func (d *Door) modes(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) modes(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (d *Door) modes(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) mode(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) mode(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (d *Door) mode(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) setMode(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) setMode(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -274,7 +274,7 @@ func (d *Door) setMode(w http.ResponseWriter, r *http.Request) error {
 	return d.mode(w, r)
 }
 
-func (d *Door) removeMode(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) removeMode(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func (d *Door) removeMode(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) chosenMode(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) chosenMode(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (d *Door) chosenMode(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) chooseMode(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) chooseMode(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -313,14 +313,14 @@ func (d *Door) chooseMode(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if _, err := d.room.Prefer(r.Context(), p, func(p *conversation.Preferences) { p.Mode = wish.Mode }); err != nil {
+	if _, err := d.room.SetPreferences(r.Context(), p, func(p *conversation.Preferences) { p.Mode = wish.Mode }); err != nil {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, wish)
 	return nil
 }
 
-func (d *Door) memory(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) memory(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -336,19 +336,19 @@ func (d *Door) memory(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) unremember(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) unremember(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.room.Unremember(r.Context(), p); err != nil {
+	if err := d.room.ClearMemory(r.Context(), p); err != nil {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, Removed{1})
 	return nil
 }
 
-func (d *Door) usage(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) usage(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err

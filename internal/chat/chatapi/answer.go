@@ -12,10 +12,10 @@ import (
 )
 
 // say hands a message to the room and tells the log.
-func (d *Door) say(r *http.Request, m conversation.Message) (*conversation.Turn, error) {
+func (d *Handler) say(r *http.Request, m conversation.Message) (*conversation.Turn, error) {
 	log := d.options.Log.With("request_id", m.RequestID, "user_id", m.Person.User)
 	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", m.Client, "path", r.URL.Path)
-	t, err := d.room.Say(context.WithoutCancel(r.Context()), m)
+	t, err := d.room.Send(context.WithoutCancel(r.Context()), m)
 	if err != nil {
 		log.WarnContext(r.Context(), "request_error", "event", "request_error", "error", err)
 		return nil, err
@@ -26,7 +26,7 @@ func (d *Door) say(r *http.Request, m conversation.Message) (*conversation.Turn,
 
 // follow waits for the outcome of a turn and tells the log: also when whoever asked is
 // gone before.
-func (d *Door) follow(ctx context.Context, t *conversation.Turn, see func(agent.Event) error) (Response, error) {
+func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(agent.Event) error) (Response, error) {
 	began := time.Now()
 	var unseen error
 	reply, err := t.Follow(ctx, func(e agent.Event) error {
@@ -52,7 +52,7 @@ func (d *Door) follow(ctx context.Context, t *conversation.Turn, see func(agent.
 }
 
 // report tells the log what became of a turn.
-func (d *Door) report(ctx context.Context, t *conversation.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
+func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
 	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
 	if gone {
 		log = log.With("client_gone", true)
@@ -80,7 +80,7 @@ func responseOf(t *conversation.Turn, reply agent.Reply) Response {
 }
 
 // answer is POST /api/v1/chat.
-func (d *Door) answer(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) answer(w http.ResponseWriter, r *http.Request) error {
 	_, m, err := d.message(w, r, false)
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (q Request) target() target {
 }
 
 // callback is POST /api/v1/chat/callback.
-func (d *Door) callback(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 	q, m, err := d.message(w, r, true)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (d *Door) callback(w http.ResponseWriter, r *http.Request) error {
 }
 
 // callBack follows a turn in the background and tells its callback, if it has one.
-func (d *Door) callBack(t *conversation.Turn) {
+func (d *Handler) callBack(t *conversation.Turn) {
 	var to target
 	if len(t.Message.Note) == 0 || json.Unmarshal(t.Message.Note, &to) != nil || to.URL == "" {
 		return
@@ -124,7 +124,7 @@ func (d *Door) callBack(t *conversation.Turn) {
 
 // caller tells one callback about one turn.
 type caller struct {
-	door  *Door
+	door  *Handler
 	turn  *conversation.Turn
 	to    target
 	block int

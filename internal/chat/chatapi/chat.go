@@ -32,9 +32,9 @@ type Options struct {
 	Version   string
 }
 
-// Door answers everything under /api/v1 that is about conversations.
-type Door struct {
-	room    *conversation.Room
+// Handler answers everything under /api/v1 that is about conversations.
+type Handler struct {
+	room    *conversation.Service
 	options Options
 	rates   rates
 	hooks   sync.WaitGroup // webhooks under way
@@ -43,7 +43,7 @@ type Door struct {
 }
 
 // New makes the door of a room.
-func New(room *conversation.Room, o Options) *Door {
+func New(room *conversation.Service, o Options) *Handler {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
 	}
@@ -59,7 +59,7 @@ func New(room *conversation.Room, o Options) *Door {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	d := &Door{room: room, options: o, rates: rates{most: o.Rate, clock: o.Clock}}
+	d := &Handler{room: room, options: o, rates: rates{most: o.Rate, clock: o.Clock}}
 	d.ending, d.end = context.WithCancel(context.Background())
 	room.OnResume(d.callBack)
 	return d
@@ -67,7 +67,7 @@ func New(room *conversation.Room, o Options) *Door {
 
 // Close stops webhooks and waits for them. What they had to tell is told again
 // when the turn is made again.
-func (d *Door) Close() {
+func (d *Handler) Close() {
 	d.end()
 	d.hooks.Wait()
 }

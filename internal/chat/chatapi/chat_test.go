@@ -64,7 +64,7 @@ func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agen
 // place is a door with a room behind it.
 type place struct {
 	url  string
-	room *conversation.Room
+	room *conversation.Service
 	logs *bytes.Buffer
 }
 
@@ -79,7 +79,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Box: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
+	room, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func TestALineIsBounded(t *testing.T) {
 		return assistant(ctx, r, emit)
 	}, chatapi.Options{})
 	for i := range 3 { // one is answered, two wait
-		_, err := p.room.Say(t.Context(), conversation.Message{Person: conversation.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
+		_, err := p.room.Send(t.Context(), conversation.Message{Person: conversation.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCom
 
 // openAPI tells programs what can be asked, made of the same table and types that
 // answer.
-func (d *Door) openAPI(w http.ResponseWriter, _ *http.Request) {
+func (d *Handler) openAPI(w http.ResponseWriter, _ *http.Request) {
 	httpjson.JSON(w, http.StatusOK, document(d.options.Version))
 }
 

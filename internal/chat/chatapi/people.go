@@ -38,7 +38,7 @@ func personOf(r *http.Request) (conversation.Person, error) {
 	return p, p.Check()
 }
 
-func (d *Door) preferences(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) preferences(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (d *Door) preferences(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Door) prefer(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) prefer(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (d *Door) prefer(w http.ResponseWriter, r *http.Request) error {
 	if err := conversation.CheckLanguage(wish.ResponseLanguage); err != nil {
 		return err
 	}
-	prefs, err := d.room.Prefer(r.Context(), p, func(p *conversation.Preferences) {
+	prefs, err := d.room.SetPreferences(r.Context(), p, func(p *conversation.Preferences) {
 		p.ResponseLanguage, p.LanguageChosen = wish.ResponseLanguage, true
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (d *Door) prefer(w http.ResponseWriter, r *http.Request) error {
 // historyMost is how many exchanges one page has at the most: all that can be kept.
 const historyMost = 100
 
-func (d *Door) history(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func number(r *http.Request, name string, otherwise, least, most int) (int, erro
 	return n, nil
 }
 
-func (d *Door) forget(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) forget(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err

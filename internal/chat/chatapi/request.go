@@ -69,7 +69,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 }
 
 // message reads a request and checks it, in the order clients rely on.
-func (d *Door) message(w http.ResponseWriter, r *http.Request, callback bool) (Request, conversation.Message, error) {
+func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (Request, conversation.Message, error) {
 	var q Request
 	if err := readJSON(w, r, &q); err != nil {
 		return q, conversation.Message{}, err

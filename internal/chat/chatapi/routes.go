@@ -17,7 +17,7 @@ type route struct {
 	says         string // for people
 	takes, gives any    // zero values of the bodies' types; nil: none
 	status       int    // of success; zero means 200
-	does         func(d *Door, w http.ResponseWriter, r *http.Request) error
+	does         func(d *Handler, w http.ResponseWriter, r *http.Request) error
 }
 
 // routes is every path of this door, on one page.
@@ -28,48 +28,48 @@ func routes() []route {
 		person = admin + "/users/{user}"
 	)
 	return []route{
-		{"POST", "/api/v1/chat", principal.Chat, "Say something and wait for the answer", Request{}, Response{}, 0, (*Door).answer},
-		{"POST", "/api/v1/chat/stream", principal.Chat, "Say something and see the answer grow, as server-sent events", Request{}, StreamEvent{}, 0, (*Door).stream},
-		{"POST", "/api/v1/chat/callback", principal.Chat, "Say something and be told the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Door).callback},
+		{"POST", "/api/v1/chat", principal.Chat, "Say something and wait for the answer", Request{}, Response{}, 0, (*Handler).answer},
+		{"POST", "/api/v1/chat/stream", principal.Chat, "Say something and see the answer grow, as server-sent events", Request{}, StreamEvent{}, 0, (*Handler).stream},
+		{"POST", "/api/v1/chat/callback", principal.Chat, "Say something and be told the answer at progress_callback_url", Request{}, Accepted{}, 202, (*Handler).callback},
 
-		{"GET", people + "/preferences", principal.Chat, "What a person prefers", nil, Preferences{}, 0, (*Door).preferences},
-		{"PUT", people + "/preferences", principal.Chat, "Change what a person prefers", Preferences{}, Preferences{}, 0, (*Door).prefer},
-		{"GET", people + "/history", principal.Chat, "What was said, the oldest first (limit, offset)", nil, History{}, 0, (*Door).history},
-		{"DELETE", people + "/history", principal.Chat, "Forget what was said", nil, Removed{}, 0, (*Door).forget},
+		{"GET", people + "/preferences", principal.Chat, "What a person prefers", nil, Preferences{}, 0, (*Handler).preferences},
+		{"PUT", people + "/preferences", principal.Chat, "Change what a person prefers", Preferences{}, Preferences{}, 0, (*Handler).prefer},
+		{"GET", people + "/history", principal.Chat, "What was said, the oldest first (limit, offset)", nil, History{}, 0, (*Handler).history},
+		{"DELETE", people + "/history", principal.Chat, "Forget what was said", nil, Removed{}, 0, (*Handler).forget},
 
-		{"GET", admin + "/mcp-servers", principal.Org, "The organisation's servers (discover=true connects to each)", nil, Servers{}, 0, (*Door).servers},
-		{"PUT", admin + "/mcp-servers", principal.Org, "Replace the organisation's servers", []conversation.Server{}, Servers{}, 0, (*Door).replaceServers},
-		{"POST", admin + "/mcp-servers", principal.Org, "Add one server, or replace it", conversation.Server{}, Servers{}, 0, (*Door).putServer},
-		{"DELETE", admin + "/mcp-servers/{server}", principal.Org, "Remove one server", nil, Removed{}, 0, (*Door).removeServer},
-		{"GET", admin + "/config", principal.Org, "The organisation's settings", nil, conversation.Settings{}, 0, (*Door).settings},
-		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", conversation.Settings{}, conversation.Settings{}, 0, (*Door).configure},
-		{"DELETE", admin + "/config", principal.Org, "Bring the defaults back", nil, conversation.Settings{}, 0, (*Door).unconfigure},
-		{"GET", admin + "/prompt-overrides", principal.Org, "What the organisation says instead of the default prompts", nil, Overrides{}, 0, (*Door).prompts},
-		{"PUT", admin + "/prompt-overrides", principal.Org, "Change some slots; null brings the default back", map[agent.Slot]*string{}, Overrides{}, 0, (*Door).prompt},
-		{"DELETE", admin + "/prompt-overrides", principal.Org, "Bring all defaults back", nil, Overrides{}, 0, (*Door).unprompt},
-		{"GET", admin + "/modes", principal.Org, "The names of the organisation's modes", nil, Modes{}, 0, (*Door).modes},
-		{"GET", admin + "/modes/{mode}", principal.Org, "One mode", nil, conversation.Mode{}, 0, (*Door).mode},
-		{"PUT", admin + "/modes/{mode}", principal.Org, "Define a mode, or replace it", conversation.Mode{}, conversation.Mode{}, 0, (*Door).setMode},
-		{"DELETE", admin + "/modes/{mode}", principal.Org, "Remove a mode", nil, Removed{}, 0, (*Door).removeMode},
-		{"GET", admin + "/usage", principal.Org, "What the organisation's people have used (days)", nil, Usage{}, 0, (*Door).usage},
+		{"GET", admin + "/mcp-servers", principal.Org, "The organisation's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},
+		{"PUT", admin + "/mcp-servers", principal.Org, "Replace the organisation's servers", []conversation.Server{}, Servers{}, 0, (*Handler).replaceServers},
+		{"POST", admin + "/mcp-servers", principal.Org, "Add one server, or replace it", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
+		{"DELETE", admin + "/mcp-servers/{server}", principal.Org, "Remove one server", nil, Removed{}, 0, (*Handler).removeServer},
+		{"GET", admin + "/config", principal.Org, "The organisation's settings", nil, conversation.Settings{}, 0, (*Handler).settings},
+		{"PUT", admin + "/config", principal.Org, "Change the organisation's settings", conversation.Settings{}, conversation.Settings{}, 0, (*Handler).configure},
+		{"DELETE", admin + "/config", principal.Org, "Bring the defaults back", nil, conversation.Settings{}, 0, (*Handler).unconfigure},
+		{"GET", admin + "/prompt-overrides", principal.Org, "What the organisation says instead of the default prompts", nil, Overrides{}, 0, (*Handler).prompts},
+		{"PUT", admin + "/prompt-overrides", principal.Org, "Change some slots; null brings the default back", map[agent.Slot]*string{}, Overrides{}, 0, (*Handler).prompt},
+		{"DELETE", admin + "/prompt-overrides", principal.Org, "Bring all defaults back", nil, Overrides{}, 0, (*Handler).unprompt},
+		{"GET", admin + "/modes", principal.Org, "The names of the organisation's modes", nil, Modes{}, 0, (*Handler).modes},
+		{"GET", admin + "/modes/{mode}", principal.Org, "One mode", nil, conversation.Mode{}, 0, (*Handler).mode},
+		{"PUT", admin + "/modes/{mode}", principal.Org, "Define a mode, or replace it", conversation.Mode{}, conversation.Mode{}, 0, (*Handler).setMode},
+		{"DELETE", admin + "/modes/{mode}", principal.Org, "Remove a mode", nil, Removed{}, 0, (*Handler).removeMode},
+		{"GET", admin + "/usage", principal.Org, "What the organisation's people have used (days)", nil, Usage{}, 0, (*Handler).usage},
 
-		{"GET", person + "/mcp-servers", principal.Org, "A person's servers (discover=true connects to each)", nil, Servers{}, 0, (*Door).servers},
-		{"PUT", person + "/mcp-servers", principal.Org, "Replace a person's servers", []conversation.Server{}, Servers{}, 0, (*Door).replaceServers},
-		{"POST", person + "/mcp-servers", principal.Org, "Add one server of a person, or replace it", conversation.Server{}, Servers{}, 0, (*Door).putServer},
-		{"DELETE", person + "/mcp-servers/{server}", principal.Org, "Remove one server of a person", nil, Removed{}, 0, (*Door).removeServer},
-		{"GET", person + "/prompt-overrides", principal.Org, "What a person wants said instead of the default prompts", nil, Overrides{}, 0, (*Door).prompts},
-		{"PUT", person + "/prompt-overrides", principal.Org, "Change some slots; null brings the weaker text back", map[agent.Slot]*string{}, Overrides{}, 0, (*Door).prompt},
-		{"DELETE", person + "/prompt-overrides", principal.Org, "Bring all weaker texts back", nil, Overrides{}, 0, (*Door).unprompt},
-		{"GET", person + "/memory", principal.Org, "What the agent remembers of a person", nil, Memory{}, 0, (*Door).memory},
-		{"DELETE", person + "/memory", principal.Org, "Let the agent forget a person", nil, Removed{}, 0, (*Door).unremember},
-		{"GET", person + "/mode", principal.Org, "The mode a person talks in", nil, ChosenMode{}, 0, (*Door).chosenMode},
-		{"PUT", person + "/mode", principal.Org, "Let a person talk in a mode", ChosenMode{}, ChosenMode{}, 0, (*Door).chooseMode},
-		{"DELETE", person + "/history", principal.Org, "Forget what a person said", nil, Removed{}, 0, (*Door).forget},
+		{"GET", person + "/mcp-servers", principal.Org, "A person's servers (discover=true connects to each)", nil, Servers{}, 0, (*Handler).servers},
+		{"PUT", person + "/mcp-servers", principal.Org, "Replace a person's servers", []conversation.Server{}, Servers{}, 0, (*Handler).replaceServers},
+		{"POST", person + "/mcp-servers", principal.Org, "Add one server of a person, or replace it", conversation.Server{}, Servers{}, 0, (*Handler).putServer},
+		{"DELETE", person + "/mcp-servers/{server}", principal.Org, "Remove one server of a person", nil, Removed{}, 0, (*Handler).removeServer},
+		{"GET", person + "/prompt-overrides", principal.Org, "What a person wants said instead of the default prompts", nil, Overrides{}, 0, (*Handler).prompts},
+		{"PUT", person + "/prompt-overrides", principal.Org, "Change some slots; null brings the weaker text back", map[agent.Slot]*string{}, Overrides{}, 0, (*Handler).prompt},
+		{"DELETE", person + "/prompt-overrides", principal.Org, "Bring all weaker texts back", nil, Overrides{}, 0, (*Handler).unprompt},
+		{"GET", person + "/memory", principal.Org, "What the agent remembers of a person", nil, Memory{}, 0, (*Handler).memory},
+		{"DELETE", person + "/memory", principal.Org, "Let the agent forget a person", nil, Removed{}, 0, (*Handler).unremember},
+		{"GET", person + "/mode", principal.Org, "The mode a person talks in", nil, ChosenMode{}, 0, (*Handler).chosenMode},
+		{"PUT", person + "/mode", principal.Org, "Let a person talk in a mode", ChosenMode{}, ChosenMode{}, 0, (*Handler).chooseMode},
+		{"DELETE", person + "/history", principal.Org, "Forget what a person said", nil, Removed{}, 0, (*Handler).forget},
 	}
 }
 
 // Routes are the paths of this door, with what each needs.
-func (d *Door) Routes() (list []principal.Route) {
+func (d *Handler) Routes() (list []principal.Route) {
 	for _, route := range routes() {
 		list = append(list, principal.Route{Pattern: route.method + " " + route.path, Scope: route.scope, Handler: d.guarded(d.handle(route))})
 	}
@@ -84,7 +84,7 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 }
 
 // handle words what goes wrong. Who asks was found to be allowed to.
-func (d *Door) handle(route route) http.Handler {
+func (d *Handler) handle(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if route.scope == principal.Org && r.Method != http.MethodGet {
 			d.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "key", principal.Of(r.Context()).Name, "method", r.Method, "path", r.URL.Path)
@@ -97,7 +97,7 @@ func (d *Door) handle(route route) http.Handler {
 
 // guarded turns away requests that a person's browser was tricked into, and says
 // how answers are to be taken.
-func (d *Door) guarded(next http.Handler) http.Handler {
+func (d *Handler) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := d.options.Browsers.Refusal(r); err != nil {
 			refuse(w, err)

@@ -29,7 +29,7 @@ type StreamEvent struct {
 
 // stream is POST /api/v1/chat/stream. A client that goes away ends its stream and
 // not the turn.
-func (d *Door) stream(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	_, m, err := d.message(w, r, false)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 // run answers one message, when it is its turn, and stores the outcome before
 // anybody hears of it. It was accepted, so a database that is away is waited for.
-func (r *Room) run(ctx context.Context, l *line, t *Turn) {
+func (r *Service) run(ctx context.Context, l *line, t *Turn) {
 	ctx, _ = db.Patiently(ctx)
 	switch mine, err := r.await(ctx, l, t); {
 	case err != nil: // the house closes; the turn stays as it is on disk
@@ -61,7 +61,7 @@ var errKept = fault.New(fault.Unavailable, "the server is shutting down").
 // node, and begins the turn. Nothing about that can run out: who is before us is
 // before us until it is answered, by its node or, should that die, by another. It
 // is not ours any more when another node took it over, thinking this one dead.
-func (r *Room) await(ctx context.Context, l *line, t *Turn) (mine bool, err error) {
+func (r *Service) await(ctx context.Context, l *line, t *Turn) (mine bool, err error) {
 	for {
 		if !r.startTurn() {
 			<-ctx.Done()
@@ -91,15 +91,15 @@ func (r *Room) await(ctx context.Context, l *line, t *Turn) (mine bool, err erro
 }
 
 // attempt runs the agent.
-func (r *Room) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err error) {
+func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err error) {
 	if t.attempts > r.options.Attempts {
 		return reply, fault.New(fault.Internal, "answering was interrupted %d times", t.attempts-1).
 			WithHint("send the message again")
 	}
 	if t.Message.Asker != nil {
 		who := *t.Message.Asker
-		if r.options.Standing != nil {
-			if who, err = r.options.Standing(ctx, who); err != nil {
+		if r.options.CurrentPrincipal != nil {
+			if who, err = r.options.CurrentPrincipal(ctx, who); err != nil {
 				return reply, err
 			}
 		}
@@ -122,7 +122,7 @@ func (r *Room) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err err
 
 // persist tries until the database is there again: what was accepted is answered,
 // however long that takes. Other errors are answers.
-func (r *Room) persist(ctx context.Context, try func() error) error {
+func (r *Service) persist(ctx context.Context, try func() error) error {
 	for {
 		err := try()
 		if err == nil || !away(err) {
@@ -139,7 +139,7 @@ func (r *Room) persist(ctx context.Context, try func() error) error {
 func away(err error) bool { return fault.CodeOf(err) == fault.Unavailable }
 
 // startTurn counts a turn that begins, unless none is to; over that it has ended.
-func (r *Room) startTurn() bool {
+func (r *Service) startTurn() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.settled != nil {
@@ -149,7 +149,7 @@ func (r *Room) startTurn() bool {
 	return true
 }
 
-func (r *Room) over() {
+func (r *Service) over() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.underWay--; r.underWay == 0 && r.settled != nil {
@@ -157,7 +157,7 @@ func (r *Room) over() {
 	}
 }
 
-func (r *Room) isDraining() bool {
+func (r *Service) isDraining() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.settled != nil
@@ -165,7 +165,7 @@ func (r *Room) isDraining() bool {
 
 // Drain accepts nothing new, begins no turn, and waits for those under way until
 // ctx ends. It tells how many were left.
-func (r *Room) Drain(ctx context.Context) (left int) {
+func (r *Service) Drain(ctx context.Context) (left int) {
 	r.mu.Lock()
 	if r.settled == nil {
 		r.settled = make(chan struct{})

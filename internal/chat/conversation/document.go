@@ -11,7 +11,7 @@ import (
 
 // load reads a document of a person or an organisation; one that is not there
 // leaves into as it is.
-func (r *Room) load(ctx context.Context, p Person, kind, name string, into any) (found bool, err error) {
+func (r *Service) load(ctx context.Context, p Person, kind, name string, into any) (found bool, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		found, err = loadIn(ctx, tx, p, kind, name, into)
 		return err
@@ -33,11 +33,11 @@ func loadIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, into an
 }
 
 // keep stores a document in place of the one there was.
-func (r *Room) keep(ctx context.Context, p Person, kind, name string, body any) error {
+func (r *Service) keep(ctx context.Context, p Person, kind, name string, body any) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error { return r.keepIn(ctx, tx, p, kind, name, body) })
 }
 
-func (r *Room) keepIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, body any) error {
+func (r *Service) keepIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, body any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (r *Room) keepIn(ctx context.Context, tx *db.Tx, p Person, kind, name strin
 }
 
 // drop removes a document and tells whether it was there.
-func (r *Room) drop(ctx context.Context, p Person, kind, name string) (found bool, err error) {
+func (r *Service) drop(ctx context.Context, p Person, kind, name string) (found bool, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 AND name = $4`,
 			p.Org, p.User, kind, name)
@@ -64,7 +64,7 @@ func (r *Room) drop(ctx context.Context, p Person, kind, name string) (found boo
 }
 
 // names lists the documents of a kind.
-func (r *Room) names(ctx context.Context, p Person, kind string) (names []string, err error) {
+func (r *Service) names(ctx context.Context, p Person, kind string) (names []string, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		names, err = db.All(ctx, tx, func(row db.Scanner) (name string, err error) {
 			return name, row.Scan(&name)

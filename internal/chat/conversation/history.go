@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Entry is a message and its answer.
+// DirEntry is a message and its answer.
 type Entry struct {
 	UserMessage       string    `json:"user_message"`
 	AssistantResponse string    `json:"assistant_response"`
@@ -19,7 +19,7 @@ type Entry struct {
 
 // History returns a person's answered messages, the oldest first, of which limit
 // from offset on; and how many there are.
-func (r *Room) History(ctx context.Context, p Person, limit, offset int) (entries []Entry, total int, err error) {
+func (r *Service) History(ctx context.Context, p Person, limit, offset int) (entries []Entry, total int, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3`, p.Org, p.User, done).Scan(&total)
 		if err != nil {
@@ -33,7 +33,7 @@ func (r *Room) History(ctx context.Context, p Person, limit, offset int) (entrie
 }
 
 // latest returns the last exchanges before the current message, the oldest first.
-func (r *Room) latest(ctx context.Context, p Person, count int) (exchanges []agent.Exchange, err error) {
+func (r *Service) latest(ctx context.Context, p Person, count int) (exchanges []agent.Exchange, err error) {
 	var entries []Entry
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		entries, err = db.All(ctx, tx, scanEntry, `SELECT message, reply, ended FROM talk_turns
@@ -63,9 +63,9 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC()}, nil
 }
 
-// Forget removes a person's history, and what else their conversations have left,
+// OnForget removes a person's history, and what else their conversations have left,
 // and returns how many exchanges it had. Messages that are still waiting are answered.
-func (r *Room) Forget(ctx context.Context, p Person) (gone int64, err error) {
+func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)
 		if err != nil {
@@ -74,8 +74,8 @@ func (r *Room) Forget(ctx context.Context, p Person) (gone int64, err error) {
 		gone, err = result.RowsAffected()
 		return err
 	})
-	if err == nil && r.options.Forget != nil {
-		err = r.options.Forget(r.background, p) //nolint:contextcheck // done in the room's own name, as turns are
+	if err == nil && r.options.OnForget != nil {
+		err = r.options.OnForget(r.background, p) //nolint:contextcheck // done in the room's own name, as turns are
 	}
 	return gone, err
 }

@@ -23,7 +23,7 @@ type line struct {
 }
 
 // enter takes hold of a person's line; leave lets go of it.
-func (r *Room) enter(p Person) *line {
+func (r *Service) enter(p Person) *line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[p]
@@ -35,7 +35,7 @@ func (r *Room) enter(p Person) *line {
 	return l
 }
 
-func (r *Room) leave(p Person, l *line) {
+func (r *Service) leave(p Person, l *line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l.users--; l.users == 0 {
@@ -57,10 +57,10 @@ func (l *line) tell() {
 	l.news = make(chan struct{})
 }
 
-// Say accepts a message: it is on disk when Say returns, and will be answered
+// Send accepts a message: it is on disk when Say returns, and will be answered
 // whatever becomes of whoever asked, or of this node. A message with the key of an
 // earlier one is that one.
-func (r *Room) Say(ctx context.Context, m Message) (*Turn, error) {
+func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 	if err := m.Person.Check(); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (r *Room) Say(ctx context.Context, m Message) (*Turn, error) {
 }
 
 // earlier finds the turn of a message that was said before, or nil. l.mu is held.
-func (r *Room) earlier(ctx context.Context, l *line, m Message) (*Turn, error) {
+func (r *Service) earlier(ctx context.Context, l *line, m Message) (*Turn, error) {
 	for _, t := range append([]*Turn{l.current}, l.waiting...) {
 		if t != nil && t.Message.Key == m.Key {
 			return t, nil
@@ -100,7 +100,7 @@ func (r *Room) earlier(ctx context.Context, l *line, m Message) (*Turn, error) {
 
 // join puts a turn at the end of its line and sees that somebody works on it.
 // l.mu is held.
-func (r *Room) join(l *line, t *Turn) {
+func (r *Service) join(l *line, t *Turn) {
 	l.waiting = append(l.waiting, t)
 	if l.current != nil {
 		return
@@ -121,7 +121,7 @@ func (l *line) take() *Turn {
 }
 
 // answer works through a line until it is empty.
-func (r *Room) answer(p Person, l *line) {
+func (r *Service) answer(p Person, l *line) {
 	defer r.leave(p, l)
 	for t := l.current; t != nil; {
 		r.run(r.background, l, t)

@@ -9,10 +9,10 @@ import (
 const memoryKind = "memory"
 
 // Memory is what the agent remembers of a person.
-func (r *Room) Memory(p Person) agent.Memory { return memory{r, p} }
+func (r *Service) Memory(p Person) agent.Memory { return memory{r, p} }
 
 type memory struct {
-	room   *Room
+	room   *Service
 	person Person
 }
 
@@ -25,8 +25,8 @@ func (m memory) Save(ctx context.Context, sections []agent.Section) error {
 	return m.room.keep(ctx, m.person, memoryKind, "", sections)
 }
 
-// Unremember empties a person's memory.
-func (r *Room) Unremember(ctx context.Context, p Person) error {
+// ClearMemory empties a person's memory.
+func (r *Service) ClearMemory(ctx context.Context, p Person) error {
 	_, err := r.drop(ctx, p, memoryKind, "")
 	return err
 }

@@ -21,7 +21,7 @@ import (
 const look = time.Second
 
 // Owners are the nodes that messages wait for.
-func (r *Room) Owners(ctx context.Context) (nodes []string, err error) {
+func (r *Service) Owners(ctx context.Context) (nodes []string, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
 			`SELECT DISTINCT node FROM talk_turns WHERE status IN ('waiting', 'running')`)
@@ -31,7 +31,7 @@ func (r *Room) Owners(ctx context.Context) (nodes []string, err error) {
 }
 
 // Adopt makes the messages of nodes that are gone this one's own.
-func (r *Room) Adopt(ctx context.Context, gone []string) error {
+func (r *Service) Adopt(ctx context.Context, gone []string) error {
 	var turns []*Turn
 	for _, node := range gone {
 		if node == r.options.Node {
@@ -53,15 +53,15 @@ func (r *Room) Adopt(ctx context.Context, gone []string) error {
 }
 
 // tell tells the other nodes that something happened to a person's messages.
-func (r *Room) tell(ctx context.Context, p Person) {
-	r.Heard(p.Org + "\x00" + p.User)
-	if r.options.Tell != nil {
-		r.options.Tell(context.WithoutCancel(ctx), p.Org+"\x00"+p.User)
+func (r *Service) tell(ctx context.Context, p Person) {
+	r.Receive(p.Org + "\x00" + p.User)
+	if r.options.Broadcast != nil {
+		r.options.Broadcast(context.WithoutCancel(ctx), p.Org+"\x00"+p.User)
 	}
 }
 
-// Heard takes a word that another node told.
-func (r *Room) Heard(word string) {
+// Answered takes a word that another node told.
+func (r *Service) Receive(word string) {
 	org, user, _ := strings.Cut(word, "\x00")
 	r.mu.Lock()
 	l := r.lines[Person{Org: org, User: user}]
@@ -72,7 +72,7 @@ func (r *Room) Heard(word string) {
 }
 
 // Recheck calls off what other nodes have taken over while this one was cut off.
-func (r *Room) Recheck(ctx context.Context) error {
+func (r *Service) Recheck(ctx context.Context) error {
 	r.mu.Lock()
 	current := slices.Collect(maps.Keys(r.active))
 	r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *Room) Recheck(ctx context.Context) error {
 
 // own notes how the agent that answers a turn is stopped, or, with nil, that it
 // has returned; revoke stops it.
-func (r *Room) own(t *Turn, stop context.CancelCauseFunc) {
+func (r *Service) own(t *Turn, stop context.CancelCauseFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stop == nil {
@@ -100,7 +100,7 @@ func (r *Room) own(t *Turn, stop context.CancelCauseFunc) {
 	r.active[t] = stop
 }
 
-func (r *Room) revoke(t *Turn, cause error) {
+func (r *Service) revoke(t *Turn, cause error) {
 	r.mu.Lock()
 	stop := r.active[t]
 	r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *Room) revoke(t *Turn, cause error) {
 
 // follow ends a turn that is answered elsewhere with the outcome that is stored
 // there.
-func (r *Room) follow(t *Turn) {
+func (r *Service) follow(t *Turn) {
 	p := t.Message.Person
 	l := r.enter(p)
 	r.work.Go(func() {

@@ -12,20 +12,20 @@ import (
 )
 
 // cluster opens a room per name on one database; what one tells, the others hear.
-func cluster(t *testing.T, answer script, names ...string) map[string]*conversation.Room {
+func cluster(t *testing.T, answer script, names ...string) map[string]*conversation.Service {
 	t.Helper()
 	url := store(t)
-	rooms := map[string]*conversation.Room{}
+	rooms := map[string]*conversation.Service{}
 	var mu sync.Mutex
 	for _, name := range names {
 		room, _ := open(t, url, func(ctx context.Context, r agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 			return answer(context.WithValue(ctx, nodeKey{}, name), r, emit)
-		}, conversation.Options{Node: name, Tell: func(_ context.Context, word string) {
+		}, conversation.Options{Node: name, Broadcast: func(_ context.Context, word string) {
 			mu.Lock()
 			defer mu.Unlock()
 			for other, room := range rooms {
 				if other != name {
-					room.Heard(word)
+					room.Receive(word)
 				}
 			}
 		}})
@@ -62,7 +62,7 @@ func TestOrderAcrossNodes(t *testing.T) {
 	var want []string
 	for i := range 30 {
 		text := fmt.Sprint(i)
-		turn, err := rooms[[]string{"a", "b", "c"}[i*7%3]].Say(t.Context(), conversation.Message{Person: ann, Text: text})
+		turn, err := rooms[[]string{"a", "b", "c"}[i*7%3]].Send(t.Context(), conversation.Message{Person: ann, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,16 +91,16 @@ func TestAnAdoptedMessageIsAnsweredOnce(t *testing.T) {
 		}
 		return agent.Reply{Responses: []string{node + " says " + r.Message}}, nil
 	}, "a", "b")
-	first, err := rooms["a"].Say(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
+	first, err := rooms["a"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-started
-	second, err := rooms["b"].Say(t.Context(), conversation.Message{Person: ann, Key: "2", Text: "second"})
+	second, err := rooms["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "2", Text: "second"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	retried, err := rooms["b"].Say(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
+	retried, err := rooms["b"].Send(t.Context(), conversation.Message{Person: ann, Key: "1", Text: "first"})
 	if err != nil || retried.ID != first.ID {
 		t.Fatalf("the retry is %v (%v)", retried, err)
 	}
@@ -138,7 +138,7 @@ func TestRecheckCallsOffWhatWasTaken(t *testing.T) {
 		}
 		return agent.Reply{Responses: []string{"here"}}, nil
 	}, "a", "b")
-	turn, err := rooms["a"].Say(t.Context(), conversation.Message{Person: ann, Text: "hello"})
+	turn, err := rooms["a"].Send(t.Context(), conversation.Message{Person: ann, Text: "hello"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 		return agent.Reply{Responses: []string{r.Message}}, nil
 	}, conversation.Options{})
 	say := func(text string) *conversation.Turn {
-		turn, err := room.Say(t.Context(), conversation.Message{Person: ann, Text: text})
+		turn, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: text})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestDrain(t *testing.T) {
 	if left := room.Drain(ended); left != 1 {
 		t.Errorf("%d left, want the one under way", left)
 	}
-	if _, err := room.Say(t.Context(), conversation.Message{Person: ann, Text: "third"}); err == nil {
+	if _, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: "third"}); err == nil {
 		t.Error("a message was accepted while draining")
 	}
 	close(goOn)

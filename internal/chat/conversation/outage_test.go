@@ -45,14 +45,14 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 		away("end", r.User)
 		return agent.Reply{Responses: []string{"re: " + r.Message}}, err
 	})
-	room, err := conversation.Open(t.Context(), d, answer, conversation.Options{Standing: standing, Node: "a"})
+	room, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: standing, Node: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer room.Close()
 	patient, _ := db.Patiently(t.Context()) // as a client does, which tries again
 	for _, moment := range []string{"who", "tool", "end"} {
-		turn, err := room.Say(patient, conversation.Message{
+		turn, err := room.Send(patient, conversation.Message{
 			Person: conversation.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},
 		})
 		if err != nil {

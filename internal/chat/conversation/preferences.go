@@ -20,7 +20,7 @@ type Preferences struct {
 const preferencesKind = "preferences"
 
 // Preferences returns a person's.
-func (r *Room) Preferences(ctx context.Context, p Person) (Preferences, error) {
+func (r *Service) Preferences(ctx context.Context, p Person) (Preferences, error) {
 	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
 	_, err := r.load(ctx, p, preferencesKind, "", &prefs)
 	return prefs, err
@@ -37,8 +37,8 @@ func CheckLanguage(code string) error {
 	return nil
 }
 
-// Prefer changes a person's preferences.
-func (r *Room) Prefer(ctx context.Context, p Person, change func(*Preferences)) (prefs Preferences, err error) {
+// SetPreferences changes a person's preferences.
+func (r *Service) SetPreferences(ctx context.Context, p Person, change func(*Preferences)) (prefs Preferences, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		prefs = Preferences{ResponseLanguage: "en", FirstInteraction: true}
 		if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil {
@@ -51,7 +51,7 @@ func (r *Room) Prefer(ctx context.Context, p Person, change func(*Preferences)) 
 }
 
 // met notes that a person was answered.
-func (r *Room) met(ctx context.Context, tx *db.Tx, p Person) error {
+func (r *Service) met(ctx context.Context, tx *db.Tx, p Person) error {
 	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
 	if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil || !prefs.FirstInteraction {
 		return err

@@ -16,14 +16,14 @@ const (
 )
 
 // Prompts returns what a person, or an organisation, says instead of the defaults.
-func (r *Room) Prompts(ctx context.Context, p Person) (agent.Prompts, error) {
+func (r *Service) Prompts(ctx context.Context, p Person) (agent.Prompts, error) {
 	prompts := agent.Prompts{}
 	_, err := r.load(ctx, p, promptsKind, "", &prompts)
 	return prompts, err
 }
 
-// Prompt changes some slots; a nil text brings the weaker one back.
-func (r *Room) Prompt(ctx context.Context, p Person, changes map[agent.Slot]*string) (agent.Prompts, error) {
+// SetPrompts changes some slots; a nil text brings the weaker one back.
+func (r *Service) SetPrompts(ctx context.Context, p Person, changes map[agent.Slot]*string) (agent.Prompts, error) {
 	prompts, err := r.Prompts(ctx, p)
 	if err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (r *Room) Prompt(ctx context.Context, p Person, changes map[agent.Slot]*str
 	return prompts, r.keep(ctx, p, promptsKind, "", prompts)
 }
 
-// Unprompt brings the weaker texts back.
-func (r *Room) Unprompt(ctx context.Context, p Person) error {
+// ResetPrompts brings the weaker texts back.
+func (r *Service) ResetPrompts(ctx context.Context, p Person) error {
 	_, err := r.drop(ctx, p, promptsKind, "")
 	return err
 }
@@ -60,12 +60,12 @@ type Mode struct {
 var modeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`) })
 
 // Modes lists the names of an organisation's modes.
-func (r *Room) Modes(ctx context.Context, org string) ([]string, error) {
+func (r *Service) Modes(ctx context.Context, org string) ([]string, error) {
 	return r.names(ctx, Person{Org: org}, modesKind)
 }
 
 // Mode returns one.
-func (r *Room) Mode(ctx context.Context, org, name string) (Mode, error) {
+func (r *Service) Mode(ctx context.Context, org, name string) (Mode, error) {
 	var m Mode
 	found, err := r.load(ctx, Person{Org: org}, modesKind, name, &m)
 	if err == nil && !found {
@@ -75,7 +75,7 @@ func (r *Room) Mode(ctx context.Context, org, name string) (Mode, error) {
 }
 
 // SetMode defines a mode, or replaces it.
-func (r *Room) SetMode(ctx context.Context, org string, m Mode) error {
+func (r *Service) SetMode(ctx context.Context, org string, m Mode) error {
 	if len(m.Name) > 64 || !modeName().MatchString(m.Name) {
 		return fault.New(fault.InvalidParams, "%q is not a name for a mode", m.Name).
 			WithHint("use up to 64 lowercase letters, digits and hyphens")
@@ -98,7 +98,7 @@ func (r *Room) SetMode(ctx context.Context, org string, m Mode) error {
 }
 
 // RemoveMode removes a mode. People who use it talk as if they had chosen none.
-func (r *Room) RemoveMode(ctx context.Context, org, name string) error {
+func (r *Service) RemoveMode(ctx context.Context, org, name string) error {
 	found, err := r.drop(ctx, Person{Org: org}, modesKind, name)
 	if err == nil && !found {
 		err = noMode(name)
@@ -112,7 +112,7 @@ func noMode(name string) error {
 
 // Resolved returns what a person, or an organisation, says itself and what holds
 // for it in the end.
-func (r *Room) Resolved(ctx context.Context, p Person) (own, resolved agent.Prompts, err error) {
+func (r *Service) Resolved(ctx context.Context, p Person) (own, resolved agent.Prompts, err error) {
 	if own, err = r.Prompts(ctx, p); err != nil {
 		return nil, nil, err
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // request gathers what the agent needs to know for a turn.
-func (r *Room) request(ctx context.Context, t *Turn) (agent.Request, error) {
+func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	m, p := t.Message, t.Message.Person
 	text, prefs, err := r.heed(ctx, m)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Room) request(ctx context.Context, t *Turn) (agent.Request, error) {
 }
 
 // layers are the prompts that hold for a person, the weakest first.
-func (r *Room) layers(ctx context.Context, p Person, mode string) ([]agent.Prompts, error) {
+func (r *Service) layers(ctx context.Context, p Person, mode string) ([]agent.Prompts, error) {
 	org, err := r.Prompts(ctx, p.org())
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (s Server) Hidden() Server {
 
 // Servers connects to what people have chosen.
 type Servers interface {
-	// Own lists the house's servers, by namespace.
+	// TempOnly lists the house's servers, by namespace.
 	Own() []Server
 	// Connect brings a server up for a person and whoever else has the same URL
 	// and token, and returns its namespace. It does not wait for the connection.
@@ -96,7 +96,7 @@ func (s *Server) UnmarshalJSON(text []byte) error {
 }
 
 // Servers returns what a person, or an organisation, has chosen, in order.
-func (r *Room) Servers(ctx context.Context, p Person) ([]Server, error) {
+func (r *Service) Servers(ctx context.Context, p Person) ([]Server, error) {
 	var kept []keptServer
 	if _, err := r.load(ctx, p, serversKind, "", &kept); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func byPriority(a, b Server) int {
 }
 
 // ReplaceServers replaces all that a person, or an organisation, has chosen.
-func (r *Room) ReplaceServers(ctx context.Context, p Person, list []Server) ([]Server, error) {
+func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) ([]Server, error) {
 	if len(list) > serversMost {
 		return nil, fault.New(fault.Limit, "%d servers are too many", len(list)).WithHint("at most %d are possible", serversMost)
 	}
@@ -159,7 +159,7 @@ func tokenOf(before []Server, s Server) string {
 }
 
 // PutServer adds one server or replaces it.
-func (r *Room) PutServer(ctx context.Context, p Person, s Server) ([]Server, error) {
+func (r *Service) PutServer(ctx context.Context, p Person, s Server) ([]Server, error) {
 	list, err := r.Servers(ctx, p)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *Room) PutServer(ctx context.Context, p Person, s Server) ([]Server, err
 }
 
 // RemoveServer removes one.
-func (r *Room) RemoveServer(ctx context.Context, p Person, id string) error {
+func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
 	list, err := r.Servers(ctx, p)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func (r *Room) RemoveServer(ctx context.Context, p Person, id string) error {
 }
 
 // Discover tells what a server offers.
-func (r *Room) Discover(ctx context.Context, s Server) (tools int, err error) {
+func (r *Service) Discover(ctx context.Context, s Server) (tools int, err error) {
 	if r.options.Servers == nil {
 		return 0, fault.New(fault.Unavailable, "no server can be reached from here")
 	}
@@ -196,7 +196,7 @@ func (r *Room) Discover(ctx context.Context, s Server) (tools int, err error) {
 // offered is what a person's agent may use: the house's servers, changed and added
 // to by the organisation, then by the person. Nil is everything, where nobody has
 // chosen.
-func (r *Room) offered(ctx context.Context, p Person) ([]agent.Server, error) {
+func (r *Service) offered(ctx context.Context, p Person) ([]agent.Server, error) {
 	if r.options.Servers == nil {
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (r *Room) offered(ctx context.Context, p Person) ([]agent.Server, error) {
 }
 
 // connect brings a server up. One that cannot be never breaks a conversation.
-func (r *Room) connect(ctx context.Context, p Person, s Server) (agent.Server, bool) {
+func (r *Service) connect(ctx context.Context, p Person, s Server) (agent.Server, bool) {
 	if !s.Enabled {
 		return agent.Server{}, false
 	}

@@ -32,22 +32,22 @@ func (s Settings) Check() error {
 }
 
 // Settings returns an organisation's.
-func (r *Room) Settings(ctx context.Context, org string) (Settings, error) {
+func (r *Service) Settings(ctx context.Context, org string) (Settings, error) {
 	s := DefaultSettings
 	_, err := r.load(ctx, Person{Org: org}, settingsKind, "", &s)
 	return s, err
 }
 
-// Configure replaces an organisation's settings.
-func (r *Room) Configure(ctx context.Context, org string, s Settings) error {
+// SetSettings replaces an organisation's settings.
+func (r *Service) SetSettings(ctx context.Context, org string, s Settings) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
 	return r.keep(ctx, Person{Org: org}, settingsKind, "", s)
 }
 
-// Unconfigure brings the defaults back.
-func (r *Room) Unconfigure(ctx context.Context, org string) error {
+// ResetSettings brings the defaults back.
+func (r *Service) ResetSettings(ctx context.Context, org string) error {
 	_, err := r.drop(ctx, Person{Org: org}, settingsKind, "")
 	return err
 }

@@ -43,7 +43,7 @@ func (f failure) err() error {
 
 // insert stores a message behind all others of its person. A twin is a message of
 // the same key that another node stored meanwhile.
-func (r *Room) insert(ctx context.Context, t *Turn) (twin bool, err error) {
+func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 	message, err := json.Marshal(t.Message)
 	if err != nil {
 		return false, err
@@ -90,7 +90,7 @@ const (
 // begin notes another attempt, if the turn is this node's and all before it are
 // answered. Once that is so it stays so: what is before a message can only become
 // less.
-func (r *Room) begin(ctx context.Context, t *Turn) (state standing, err error) {
+func (r *Service) begin(ctx context.Context, t *Turn) (state standing, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		state = early
 		err := tx.QueryRow(ctx, `UPDATE talk_turns SET status = 'running', attempts = attempts + 1
@@ -117,7 +117,7 @@ func (r *Room) begin(ctx context.Context, t *Turn) (state standing, err error) {
 }
 
 // isMine tells whether a turn is still this node's to answer.
-func (r *Room) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
+func (r *Service) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		var n int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE id = $1 AND node = $2`, t.ID, r.options.Node).Scan(&n)
@@ -130,7 +130,7 @@ func (r *Room) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
 // finish stores the outcome, and with it all that follows from it: the person is
 // known now, has used so much, and what is older than the history goes.
 // Nothing is kept, and the answer false, when the turn is another node's meanwhile.
-func (r *Room) finish(ctx context.Context, t *Turn, reply agent.Reply, outcome error, ended time.Time) (kept bool, err error) {
+func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcome error, ended time.Time) (kept bool, err error) {
 	status, answer, why := done, []byte(nil), []byte(nil)
 	if outcome == nil {
 		answer, err = json.Marshal(reply)
@@ -185,7 +185,7 @@ func forgetBeyond(ctx context.Context, tx *db.Tx, p Person, keep int) error {
 
 // elsewhere is the turn of a message that was said before, here or to another
 // node, or nil. One that is not over ends when it is.
-func (r *Room) elsewhere(ctx context.Context, m Message) (*Turn, error) {
+func (r *Service) elsewhere(ctx context.Context, m Message) (*Turn, error) {
 	t, found, err := r.lookUp(ctx, m)
 	if !found || err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (r *Room) elsewhere(ctx context.Context, m Message) (*Turn, error) {
 }
 
 // lookUp finds the turn of a message by its key.
-func (r *Room) lookUp(ctx context.Context, m Message) (t *Turn, found bool, err error) {
+func (r *Service) lookUp(ctx context.Context, m Message) (t *Turn, found bool, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		var id string
 		err := tx.QueryRow(ctx, `SELECT id FROM talk_turns WHERE org = $1 AND person = $2 AND message_key = $3`,
@@ -210,7 +210,7 @@ func (r *Room) lookUp(ctx context.Context, m Message) (t *Turn, found bool, err 
 }
 
 // outcome ends a turn if it is over, with what was stored.
-func (r *Room) outcome(ctx context.Context, t *Turn) (over bool, err error) {
+func (r *Service) outcome(ctx context.Context, t *Turn) (over bool, err error) {
 	var status, reply, why string
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT status, reply, failure FROM talk_turns WHERE id = $1`, t.ID).Scan(&status, &reply, &why)
@@ -257,7 +257,7 @@ func scanTurn(row db.Scanner) (*Turn, error) {
 }
 
 // recover takes all messages that were not answered when the house was last left.
-func (r *Room) recover(ctx context.Context) error {
+func (r *Service) recover(ctx context.Context) error {
 	var turns []*Turn
 	err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
 		turns, err = db.All(ctx, tx, scanTurn,
@@ -272,7 +272,7 @@ func (r *Room) recover(ctx context.Context) error {
 }
 
 // resume answers messages that were interrupted.
-func (r *Room) resume(ctx context.Context, turns []*Turn) {
+func (r *Service) resume(ctx context.Context, turns []*Turn) {
 	if len(turns) == 0 {
 		return
 	}

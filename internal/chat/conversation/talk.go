@@ -33,29 +33,29 @@ type Agent interface {
 // Options are a room's choices. The zero value of each is sensible.
 type Options struct {
 	Servers Servers // that people and organisations may add; nil: none
-	// Box keeps their tokens; without a key they can have none.
-	Box      secret.Box
+	// Secrets keeps their tokens; without a key they can have none.
+	Secrets  secret.Box
 	Depth    int // messages of one person that may wait; zero means 50
 	Parallel int // turns at a time; zero means 64
 	Attempts int // of a turn that crashes keep interrupting; zero means 3
-	// Standing is who somebody is now that sent a message earlier; its error is the
+	// CurrentPrincipal is who somebody is now that sent a message earlier; its error is the
 	// answer. Nil: they are who they were.
-	Standing func(ctx context.Context, was principal.Principal) (principal.Principal, error)
+	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
 	// Node is this process among several on one database; "" is alone on it. Its
 	// messages are its own to answer; whoever knows that a node is gone calls Adopt.
 	Node string
-	// Tell has other nodes' Heard called; nil: there are none.
-	Tell func(ctx context.Context, word string)
-	// Forget takes away what else is kept of a person's conversations when their
+	// Broadcast has other nodes' Heard called; nil: there are none.
+	Broadcast func(ctx context.Context, word string)
+	// OnForget takes away what else is kept of a person's conversations when their
 	// history goes; nil: nothing is.
-	Forget func(ctx context.Context, p Person) error
-	Bus    *event.Bus
-	Log    *slog.Logger
-	Clock  clock.Clock
+	OnForget func(ctx context.Context, p Person) error
+	Bus      *event.Bus
+	Log      *slog.Logger
+	Clock    clock.Clock
 }
 
-// Room is where conversations are kept. It is safe for concurrent use.
-type Room struct {
+// Service is where conversations are kept. It is safe for concurrent use.
+type Service struct {
 	db      *db.DB
 	agent   Agent
 	options Options
@@ -76,7 +76,7 @@ type Room struct {
 }
 
 // Open makes the tables and goes on with what was interrupted.
-func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Room, error) {
+func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Service, error) {
 	if err := database.Migrate(ctx, "talk", migrations); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Room, erro
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
-	r := &Room{
+	r := &Service{
 		db: database, agent: a, options: o,
 		places: make(chan struct{}, o.Parallel),
 		lines:  map[Person]*line{}, active: map[*Turn]context.CancelCauseFunc{},
@@ -112,7 +112,7 @@ func Open(ctx context.Context, database *db.DB, a Agent, o Options) (*Room, erro
 
 // Resumed are the turns that were interrupted when the room was last left, and
 // are made again.
-func (r *Room) Resumed() []*Turn {
+func (r *Service) Resumed() []*Turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.resumed)
@@ -120,7 +120,7 @@ func (r *Room) Resumed() []*Turn {
 
 // OnResume has f called for every turn that is made again, those that are being
 // made already included.
-func (r *Room) OnResume(f func(*Turn)) {
+func (r *Service) OnResume(f func(*Turn)) {
 	r.mu.Lock()
 	r.onResume = f
 	before := slices.Clone(r.resumed)
@@ -132,9 +132,9 @@ func (r *Room) OnResume(f func(*Turn)) {
 
 // Close ends the turns under way, which are made again at the next start, and
 // waits for them.
-func (r *Room) Close() {
+func (r *Service) Close() {
 	r.stop()
 	r.work.Wait()
 }
 
-func (r *Room) now() time.Time { return r.options.Clock.Now().UTC() }
+func (r *Service) now() time.Time { return r.options.Clock.Now().UTC() }

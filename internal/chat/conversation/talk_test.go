@@ -37,13 +37,13 @@ func parrot(_ context.Context, r agent.Request, emit func(agent.Event)) (agent.R
 
 func store(t *testing.T) string { return dbtest.Fresh(t) }
 
-func open(t *testing.T, url string, a script, o conversation.Options) (*conversation.Room, func()) {
+func open(t *testing.T, url string, a script, o conversation.Options) (*conversation.Service, func()) {
 	t.Helper()
 	database, err := db.Open(t.Context(), url, dbtest.Options(url))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Box = secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
+	o.Secrets = secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}
 	room, err := conversation.Open(t.Context(), database, a, o)
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +60,9 @@ func open(t *testing.T, url string, a script, o conversation.Options) (*conversa
 
 var ann = conversation.Person{Org: "acme", User: "ann"}
 
-func say(t *testing.T, room *conversation.Room, p conversation.Person, text string) *conversation.Turn {
+func say(t *testing.T, room *conversation.Service, p conversation.Person, text string) *conversation.Turn {
 	t.Helper()
-	turn, err := room.Say(t.Context(), conversation.Message{Person: p, Text: text, RequestID: "r"})
+	turn, err := room.Send(t.Context(), conversation.Message{Person: p, Text: text, RequestID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func answered(t *testing.T, turn *conversation.Turn) agent.Reply {
 	return reply
 }
 
-func history(t *testing.T, room *conversation.Room, p conversation.Person) (texts []string) {
+func history(t *testing.T, room *conversation.Service, p conversation.Person) (texts []string) {
 	t.Helper()
 	entries, _, err := room.History(t.Context(), p, 100, 0)
 	if err != nil {
@@ -182,7 +182,7 @@ func TestALineIsBounded(t *testing.T) {
 		t.Errorf("queued: %v, %v", first.Queued, second.Queued)
 	}
 	last := say(t, room, ann, "2")
-	if _, err := room.Say(t.Context(), conversation.Message{Person: ann, Text: "3"}); fault.CodeOf(err) != fault.Limit {
+	if _, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: "3"}); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("one too many: %v", err)
 	}
 	close(hold)
@@ -269,8 +269,8 @@ func TestTheSameKeyIsTheSameMessage(t *testing.T) {
 		}
 		return parrot(ctx, r, emit)
 	}, conversation.Options{})
-	keyed := func(room *conversation.Room, text, key string) (agent.Reply, error) {
-		turn, err := room.Say(t.Context(), conversation.Message{Person: ann, Text: text, Key: key})
+	keyed := func(room *conversation.Service, text, key string) (agent.Reply, error) {
+		turn, err := room.Send(t.Context(), conversation.Message{Person: ann, Text: text, Key: key})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestHistory(t *testing.T) {
 		}
 		return parrot(ctx, r, emit)
 	}, conversation.Options{})
-	if err := room.Configure(t.Context(), "acme", conversation.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
+	if err := room.SetSettings(t.Context(), "acme", conversation.Settings{HistoryStored: 4, HistorySent: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 6 {
@@ -351,9 +351,9 @@ func TestWhatHoldsForATurn(t *testing.T) {
 		t.Errorf("at first: %+v", last)
 	}
 	text := func(s string) *string { return &s }
-	must(room.Prompt(ctx, conversation.Person{Org: "acme"}, map[agent.Slot]*string{"identity": text("org"), "closing": text("org")}))
+	must(room.SetPrompts(ctx, conversation.Person{Org: "acme"}, map[agent.Slot]*string{"identity": text("org"), "closing": text("org")}))
 	must(nil, room.SetMode(ctx, "acme", conversation.Mode{Name: "study-guide", Prompts: agent.Prompts{"identity": "mode"}}))
-	must(room.Prompt(ctx, ann, map[agent.Slot]*string{"closing": text("own")}))
+	must(room.SetPrompts(ctx, ann, map[agent.Slot]*string{"closing": text("own")}))
 	must(room.ReplaceServers(ctx, conversation.Person{Org: "acme"}, []conversation.Server{
 		{ID: "web", URL: "https://web.example", AuthToken: "t", Enabled: true, Priority: 1, AllowedTools: []string{"get"}}, {ID: "git"},
 	}))
@@ -410,11 +410,11 @@ func TestRefusals(t *testing.T) {
 	ctx, org := t.Context(), conversation.Person{Org: "acme"}
 	long := strings.Repeat("x", 9000)
 	tests := map[string]error{
-		"no user":           second(room.Say(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
-		"a control":         second(room.Say(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
-		"settings":          room.Configure(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
-		"no such slot":      second(room.Prompt(ctx, org, map[agent.Slot]*string{"identy": nil})),
-		"a slot too long":   second(room.Prompt(ctx, org, map[agent.Slot]*string{"identity": &long})),
+		"no user":           second(room.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme"}, Text: "x"})),
+		"a control":         second(room.Send(ctx, conversation.Message{Person: conversation.Person{Org: "acme", User: "a\nb"}, Text: "x"})),
+		"settings":          room.SetSettings(ctx, "acme", conversation.Settings{HistoryStored: 3, HistorySent: 4}),
+		"no such slot":      second(room.SetPrompts(ctx, org, map[agent.Slot]*string{"identy": nil})),
+		"a slot too long":   second(room.SetPrompts(ctx, org, map[agent.Slot]*string{"identity": &long})),
 		"a mode's name":     room.SetMode(ctx, "acme", conversation.Mode{Name: "No Good"}),
 		"a server's id":     second(room.PutServer(ctx, org, conversation.Server{ID: "a b"})),
 		"a server's scheme": second(room.PutServer(ctx, org, conversation.Server{ID: "a", URL: "file:///etc/passwd"})),

@@ -20,7 +20,7 @@ var resets = []string{"default", "none", "clear"}
 
 // heed takes what a message says about how to talk from its head: "#mode" and
 // "@language", which hold from now on. What is no mode or language stays text.
-func (r *Room) heed(ctx context.Context, m Message) (text string, prefs Preferences, err error) {
+func (r *Service) heed(ctx context.Context, m Message) (text string, prefs Preferences, err error) {
 	text = m.Text
 	if prefs, err = r.Preferences(ctx, m.Person); err != nil {
 		return text, prefs, err
@@ -44,7 +44,7 @@ func (r *Room) heed(ctx context.Context, m Message) (text string, prefs Preferen
 		return text, prefs, nil
 	}
 	chosen := prefs
-	_, err = r.Prefer(ctx, m.Person, func(p *Preferences) {
+	_, err = r.SetPreferences(ctx, m.Person, func(p *Preferences) {
 		p.Mode, p.ResponseLanguage, p.LanguageChosen = chosen.Mode, chosen.ResponseLanguage, chosen.LanguageChosen
 	})
 	return text, prefs, err

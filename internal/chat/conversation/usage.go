@@ -31,7 +31,7 @@ func countUsage(ctx context.Context, tx *db.Tx, p Person, reply agent.Reply, at 
 
 // Usage tells what an organisation's people have used up since a day, each, the
 // one who used most first.
-func (r *Room) Usage(ctx context.Context, org string, since time.Time) (list []Spent, err error) {
+func (r *Service) Usage(ctx context.Context, org string, since time.Time) (list []Spent, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, func(row db.Scanner) (s Spent, err error) {
 			return s, row.Scan(&s.User, &s.Turns, &s.Input, &s.Output, &s.CacheRead, &s.CacheWrite, &s.Cost)

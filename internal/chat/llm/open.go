@@ -30,8 +30,8 @@ type Options struct {
 	Prices map[string]Price
 	// Retry is how often and how long to try; zero fields mean the defaults.
 	Retry Retry
-	// Silence is how long an endpoint may say nothing at all; zero means 90 s.
-	Silence time.Duration
+	// IdleTimeout is how long an endpoint may say nothing at all; zero means 90 s.
+	IdleTimeout time.Duration
 	// Transport makes the requests; nil means one of our own.
 	Transport http.RoundTripper
 }
@@ -54,8 +54,8 @@ func Open(o Options) (Model, error) {
 	if o.MaxTokens == 0 {
 		o.MaxTokens = DefaultMaxTokens
 	}
-	if o.Silence == 0 {
-		o.Silence = defaultSilence
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = defaultSilence
 	}
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
@@ -64,7 +64,7 @@ func Open(o Options) (Model, error) {
 		return nil, err
 	}
 	m := &patient{retry: o.Retry.filled(), prices: priceList(o.Prices)}
-	client := &http.Client{Transport: &attentive{base: o.Transport, silence: o.Silence}, CheckRedirect: stay}
+	client := &http.Client{Transport: &attentive{base: o.Transport, silence: o.IdleTimeout}, CheckRedirect: stay}
 	switch o.Provider {
 	case "", "anthropic":
 		if o.Model == "" {

@@ -10,10 +10,10 @@ import (
 
 // Retry is how long to go on with an endpoint that does not answer.
 type Retry struct {
-	Attempts int           // tries in all (4)
-	First    time.Duration // the first wait is up to this long, then twice as long each time (1 s)
-	Max      time.Duration // the longest wait of our own choice (30 s)
-	Patience time.Duration // for all waits together; an endpoint that asks for more is given up (3 min)
+	Attempts     int           // tries in all (4)
+	First        time.Duration // the first wait is up to this long, then twice as long each time (1 s)
+	Max          time.Duration // the longest wait of our own choice (30 s)
+	MaxTotalWait time.Duration // for all waits together; an endpoint that asks for more is given up (3 min)
 	// Sleep waits; nil really does. It returns early with ctx's error.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -28,8 +28,8 @@ func (r Retry) filled() Retry {
 	if r.Max <= 0 {
 		r.Max = 30 * time.Second
 	}
-	if r.Patience <= 0 {
-		r.Patience = 3 * time.Minute
+	if r.MaxTotalWait <= 0 {
+		r.MaxTotalWait = 3 * time.Minute
 	}
 	if r.Sleep == nil {
 		r.Sleep = clock.Real().Sleep
@@ -70,7 +70,7 @@ func (m *patient) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answe
 		}
 		f := failureOf(ctx, err)
 		delay := m.delay(f, attempt)
-		if told || !f.again || attempt == m.retry.Attempts || waited+delay > m.retry.Patience {
+		if told || !f.again || attempt == m.retry.Attempts || waited+delay > m.retry.MaxTotalWait {
 			return answer, f.fault(m.about, attempt)
 		}
 		emit(Delta{Wait: &Wait{attempt, delay, f.status}})

@@ -13,9 +13,9 @@ import (
 // Approvals decides what jobs may do, and keeps those that wait for somebody's
 // word.
 type Approvals interface {
-	// Judge is for one run, whose journal so far is past; nil when nothing needs
+	// Decide is for one run, whose journal so far is past; nil when nothing needs
 	// approval.
-	Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error)
+	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
 	// Ask keeps a paused run.
 	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
 	// Await waits until somebody has decided.
@@ -26,9 +26,9 @@ type Approvals interface {
 
 // guarded is the door before a job's journal.
 type guarded struct {
-	door host.Door
-	gate *host.Gate // nil when nothing needs approval
-	who  host.Errand
+	door host.Handler
+	gate *host.Approval // nil when nothing needs approval
+	who  host.RunInfo
 }
 
 // gate puts a gate before a job's journal where something needs approval.
@@ -37,18 +37,18 @@ func (q *Queue) gate(ctx context.Context, j Job, past []host.Step, journal *host
 	if q.options.Approvals == nil {
 		return g, nil
 	}
-	judge, err := q.options.Approvals.Judge(ctx, g.who, past)
-	if err != nil || judge == nil {
+	approver, err := q.options.Approvals.Approver(ctx, g.who, past)
+	if err != nil || approver == nil {
 		return g, err
 	}
-	g.gate = host.NewGate(journal, judge, host.NewRehearsal(q.options.Tools, nil))
+	g.gate = host.NewApproval(journal, approver, host.NewRehearsal(q.options.Tools, nil))
 	g.door = g.gate
 	return g, nil
 }
 
 // errandOf is a job as those see it who approve what it does.
-func errandOf(j Job) host.Errand {
-	who := host.Errand{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash}
+func errandOf(j Job) host.RunInfo {
+	who := host.RunInfo{Key: "job:" + j.ID, Name: j.Name, Hash: j.Hash}
 	if who.Hash == "" {
 		who.Hash = cas.Sum([]byte(j.Source)).String()
 	}
@@ -70,7 +70,7 @@ func (g guarded) paused(j Job, outcome Outcome, err error) *host.Paused {
 // asking is a run that waits for somebody's word.
 type asking struct{ host.Paused }
 
-func (a *asking) Error() string { return a.Effect.Spoken() + " waits for approval" }
+func (a *asking) Error() string { return a.Effect.DisplayName() + " waits for approval" }
 
 // pause has somebody asked, and waits for the answer without holding a place that
 // others could have.
@@ -90,7 +90,7 @@ func (q *Queue) pause(ctx context.Context, j Job, why error, held *bool) error {
 	if err := q.persist(ctx, func() error { return q.mark(ctx, j.ID, Waiting) }); err != nil {
 		return q.unasked(ctx, asked.Key, err)
 	}
-	q.options.Events.Publish(Paused{ID: j.ID, Name: j.Name, Creator: j.Creator, Approval: pending.ID, Subject: asked.Effect.Spoken()})
+	q.options.Events.Publish(Paused{ID: j.ID, Name: j.Name, Creator: j.Creator, Approval: pending.ID, Subject: asked.Effect.DisplayName()})
 	if *held {
 		q.turns.give(j.Creator)
 		*held = false

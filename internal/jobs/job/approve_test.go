@@ -14,20 +14,20 @@ import (
 // allowed yet. What is said is kept over restarts of the queue.
 type desk struct {
 	mu      sync.Mutex
-	said    map[string]host.Verdict // by what is written
+	said    map[string]host.Decision // by what is written
 	asked   []host.Paused
 	decided chan struct{} // closed and made anew when something is said
 }
 
-func newDesk() *desk { return &desk{said: map[string]host.Verdict{}, decided: make(chan struct{})} }
+func newDesk() *desk { return &desk{said: map[string]host.Decision{}, decided: make(chan struct{})} }
 
-func (d *desk) Judge(context.Context, host.Errand, []host.Step) (host.Judge, error) {
+func (d *desk) Approver(context.Context, host.RunInfo, []host.Step) (host.Approver, error) {
 	return (*clerk)(d), nil
 }
 
 type clerk desk
 
-func (c *clerk) Judge(_ context.Context, e host.Effect) (host.Verdict, error) {
+func (c *clerk) Decide(_ context.Context, e host.Effect) (host.Decision, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if verdict, known := c.said[e.Args[0].(string)]; known || e.Name != "stage.write" {
@@ -65,7 +65,7 @@ func (d *desk) Withdraw(_ context.Context, run string) error {
 	return nil
 }
 
-func (d *desk) say(what string, verdict host.Verdict) {
+func (d *desk) say(what string, verdict host.Decision) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.said[what] = verdict

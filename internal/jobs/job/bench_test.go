@@ -47,7 +47,7 @@ func BenchmarkSubmit(b *testing.B) {
 
 // BenchmarkEffect is what the journal adds to one effect of a job, by kind.
 func BenchmarkEffect(b *testing.B) {
-	for _, kind := range []host.Kind{host.Read, host.Repeat, host.Write} {
+	for _, kind := range []host.Kind{host.Read, host.Idempotent, host.Write} {
 		b.Run(kind.String(), func(b *testing.B) {
 			s := newStage()
 			q := open(b, database(b), s, job.Options{})

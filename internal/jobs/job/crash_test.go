@@ -301,11 +301,11 @@ func crashFill(ctx context.Context, out io.Writer, q *job.Queue, open []string) 
 type crashRunner struct{ server, process string }
 
 func (r *crashRunner) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome, err error) {
-	kind := map[string]host.Kind{"repeat": host.Repeat, "write": host.Write}[task.Source]
+	kind := map[string]host.Kind{"repeat": host.Idempotent, "write": host.Write}[task.Source]
 	sum := int64(0)
 	for step := int64(1); step <= crashSteps; step++ {
 		e := host.Effect{Seq: step, Name: "upstream." + task.Source, Kind: kind, Args: []host.Value{step}}
-		values, err := task.Door.Pass(ctx, e, func(ctx context.Context) ([]host.Value, error) { return r.call(ctx, task.ID, step) })
+		values, err := task.Door.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) { return r.call(ctx, task.ID, step) })
 		if err != nil {
 			return outcome, err
 		}

@@ -14,7 +14,7 @@ type current struct {
 	fresh    *Job // as it was submitted to this process; nil when another one left it, or it has begun
 	fraction float64
 	message  string
-	lines    []host.Line
+	lines    []host.OutputLine
 	journal  *host.Journal // while the script runs
 	waiters  []chan<- struct{}
 
@@ -113,7 +113,7 @@ func (c *current) progress(fraction float64, message string) {
 	c.fraction, c.message, c.moved = fraction, message, true
 }
 
-func (c *current) say(line host.Line) {
+func (c *current) say(line host.OutputLine) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lines, c.moved = append(c.lines, line), true

@@ -42,7 +42,7 @@ func (s *stage) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 		verb, object, _ := strings.Cut(word, ":")
 		switch verb {
 		case "say":
-			line := host.Line{Stream: "stdout", Text: object}
+			line := host.OutputLine{Stream: "stdout", Text: object}
 			outcome.Output = append(outcome.Output, line)
 			task.Watch(line)
 		case "half":
@@ -67,9 +67,9 @@ func (s *stage) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 }
 
 func (s *stage) effect(ctx context.Context, task job.Task, seq int64, verb, object string) error {
-	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Repeat, "write": host.Write, "wait": host.Write}[verb]
+	kind := map[string]host.Kind{"read": host.Read, "repeat": host.Idempotent, "write": host.Write, "wait": host.Write}[verb]
 	e := host.Effect{Seq: seq, Name: "stage." + verb, Kind: kind, Args: []host.Value{object}}
-	_, err := task.Door.Pass(ctx, e, func(ctx context.Context) ([]host.Value, error) {
+	_, err := task.Door.Handle(ctx, e, func(ctx context.Context) ([]host.Value, error) {
 		s.mu.Lock()
 		s.done[task.ID+" "+verb+":"+object]++
 		s.mu.Unlock()

@@ -85,10 +85,10 @@ type Job struct {
 	Message  string    // what it says it is doing
 	Result   json.RawMessage
 	Error    *Failure
-	Output   []host.Line // kept to itself in lists
+	Output   []host.OutputLine // kept to itself in lists
 }
 
-// Failure is why a job failed, as it was stored.
+// ToolFailure is why a job failed, as it was stored.
 type Failure struct {
 	Code    fault.Code      `json:"code"`
 	Message string          `json:"message"`
@@ -113,17 +113,17 @@ type Task struct {
 	Spec
 	Created  time.Time                              // of the job
 	Language string                                 // what the script is written in; "" where its hash tells
-	Door     host.Door                              // what the script does goes through it
+	Door     host.Handler                           // what the script does goes through it
 	Offline  bool                                   // the door answers all of it: nothing outside is needed
 	Temp     string                                 // a folder that lives as long as the job; "" gives none
 	Progress func(fraction float64, message string) // never nil
-	Watch    func(host.Line)                        // sees output as it is said; never nil
+	Watch    func(host.OutputLine)                  // sees output as it is said; never nil
 }
 
 // Outcome is what a run left behind.
 type Outcome struct {
 	Result json.RawMessage
-	Output []host.Line
+	Output []host.OutputLine
 }
 
 // newID is a random UUID, version 4.

@@ -23,7 +23,7 @@ type advance struct {
 	fraction float64
 	message  string
 	first    int // number of the first of lines
-	lines    []host.Line
+	lines    []host.OutputLine
 	anew     bool // the run began again: what it said before does not count
 }
 
@@ -142,7 +142,7 @@ func (q *Queue) overlayOther(ctx context.Context, j *Job) error {
 			}
 			return err
 		}
-		parts, err := db.All(ctx, tx, func(row db.Scanner) (lines []host.Line, err error) {
+		parts, err := db.All(ctx, tx, func(row db.Scanner) (lines []host.OutputLine, err error) {
 			var raw []byte
 			if err := row.Scan(&raw); err != nil {
 				return nil, err

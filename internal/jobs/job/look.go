@@ -34,7 +34,7 @@ func (q *Queue) Status(ctx context.Context, id string) (Job, error) {
 }
 
 // Logs is what a job said, beginning with line number from.
-func (q *Queue) Logs(ctx context.Context, id string, from int) ([]host.Line, error) {
+func (q *Queue) Logs(ctx context.Context, id string, from int) ([]host.OutputLine, error) {
 	j, err := q.Status(ctx, id)
 	if err != nil {
 		return nil, err

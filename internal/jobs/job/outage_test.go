@@ -43,12 +43,12 @@ func (s *shaky) at(moment, name string) bool {
 	return first
 }
 
-func (s *shaky) Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error) {
+func (s *shaky) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
 	s.at("begin", who.Name)
 	if who.Name != "ask" {
 		return nil, nil
 	}
-	return s.desk.Judge(ctx, who, past)
+	return s.desk.Approver(ctx, who, past)
 }
 
 func (s *shaky) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
@@ -61,7 +61,7 @@ func (s *shaky) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome, err error) {
 	ran := false
 	effect := host.Effect{Seq: 1, Name: "stage.write", Kind: host.Write, Args: []host.Value{task.Name}}
-	_, err = task.Door.Pass(ctx, effect, func(context.Context) ([]host.Value, error) {
+	_, err = task.Door.Handle(ctx, effect, func(context.Context) ([]host.Value, error) {
 		s.mu.Lock()
 		s.made[task.Name]++
 		s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 		return nil, nil
 	})
 	for seq := int64(2); seq <= 3 && err == nil; seq++ { // the last waits until the one before is recorded
-		_, err = task.Door.Pass(ctx, host.Effect{Seq: seq, Name: "stage.again", Kind: host.Repeat, Args: []host.Value{task.Name}}, func(context.Context) ([]host.Value, error) {
+		_, err = task.Door.Handle(ctx, host.Effect{Seq: seq, Name: "stage.again", Kind: host.Idempotent, Args: []host.Value{task.Name}}, func(context.Context) ([]host.Value, error) {
 			s.at("time", task.Name)
 			return nil, nil
 		})

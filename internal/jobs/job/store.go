@@ -132,7 +132,7 @@ func (q *Queue) end(ctx context.Context, j Job, tail []byte) (stored Job, err er
 	return stored, err
 }
 
-func encoded(failure *Failure, lines []host.Line) (f, o []byte, err error) {
+func encoded(failure *Failure, lines []host.OutputLine) (f, o []byte, err error) {
 	if failure != nil {
 		if f, err = json.Marshal(failure); err != nil {
 			return nil, nil, err

@@ -205,7 +205,7 @@ func unfinished(ctx context.Context, paused *host.Paused, late bool, err error) 
 }
 
 // task is a job as its runner sees it.
-func (q *Queue) task(j Job, c *current, door host.Door) Task {
+func (q *Queue) task(j Job, c *current, door host.Handler) Task {
 	return Task{
 		ID: j.ID, Spec: j.Spec, Created: j.Created, Door: door, Temp: q.folder(j.ID), Watch: c.say,
 		Progress: func(fraction float64, message string) {

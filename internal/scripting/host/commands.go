@@ -7,11 +7,11 @@ import "context"
 type Commands interface {
 	// Run runs a program to its end. A program that ran and failed is an outcome
 	// with its status, not an error.
-	Run(ctx context.Context, name string, args []string) (CommandOutcome, error)
+	Run(ctx context.Context, name string, args []string) (CommandResult, error)
 }
 
-// CommandOutcome is what a program left behind.
-type CommandOutcome struct {
+// CommandResult is what a program left behind.
+type CommandResult struct {
 	Status int // its exit status
 	Stdout string
 	Stderr string

@@ -33,7 +33,7 @@ type Content struct {
 }
 
 // Store is the run's store of contents, or why there is none.
-func (w *World) Store() (Contents, error) {
+func (w *Services) Store() (Contents, error) {
 	if w.Contents == nil {
 		return nil, fault.New(fault.Unavailable, "there is no store of contents here").
 			WithHint("run the script on a server, which keeps one in its data folder")
@@ -43,7 +43,7 @@ func (w *World) Store() (Contents, error) {
 
 // Open opens a file for reading that is named by a path the run may read, or by
 // the hash of a content. The caller closes it.
-func (w *World) Open(ctx context.Context, name string) (File, error) {
+func (w *Services) Open(ctx context.Context, name string) (File, error) {
 	if _, err := cas.ParsePrefix(name); err != nil || strings.ContainsAny(strings.TrimPrefix(name, cas.Scheme+"//"), "./\\") {
 		return w.Files.Open(name)
 	}

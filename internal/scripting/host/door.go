@@ -15,9 +15,9 @@ type Effect struct {
 	Kind Kind
 	Args []Value
 
-	Line  int  // of the script, where that is known
-	Own   bool // it changes nothing but the run's own folder, which goes with the run
-	aside bool // it changes only what can be kept aside: a file, a content
+	Line     int  // of the script, where that is known
+	TempOnly bool // it changes nothing but the run's own folder, which goes with the run
+	overlay  bool // it changes only what can be kept aside: a file, a content
 }
 
 // subject is what the script's writer would call the effect: behind every
@@ -29,29 +29,29 @@ func (e Effect) subject() string {
 	return e.Name
 }
 
-// Door decides what becomes of effects. It is called by the goroutine that runs
+// Handler decides what becomes of effects. It is called by the goroutine that runs
 // the script, or by several at once when the script does things in parallel.
-type Door interface {
-	// Pass answers the effect: by calling live, which does it, or otherwise.
-	Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error)
+type Handler interface {
+	// Handle answers the effect: by calling live, which does it, or otherwise.
+	Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error)
 }
 
 // Live does everything for real.
-func Live() Door { return liveDoor{} }
+func Live() Handler { return liveHandler{} }
 
-type liveDoor struct{}
+type liveHandler struct{}
 
-func (liveDoor) Pass(ctx context.Context, _ Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+func (liveHandler) Handle(ctx context.Context, _ Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	return live(ctx)
 }
 
-// Closed allows nothing but observations, and the seed every run begins with: it
+// DenyEffects allows nothing but observations, and the seed every run begins with: it
 // is for looking at a script, as when describe() is called.
-func Closed(doing string) Door { return closedDoor{doing} }
+func DenyEffects(doing string) Handler { return denyHandler{doing} }
 
-type closedDoor struct{ doing string }
+type denyHandler struct{ doing string }
 
-func (d closedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+func (d denyHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if e.Kind == Observe || e.Name == seedEffect {
 		return live(ctx)
 	}
@@ -59,23 +59,25 @@ func (d closedDoor) Pass(ctx context.Context, e Effect, live func(context.Contex
 		WithHint("move it into main(params): the script's top level and describe() must not touch the world")
 }
 
-// Counted lets at most limit effects pass that look at the world or change it,
+// LimitEffects lets at most limit effects pass that look at the world or change it,
 // then refuses. It is how a run's budget of calls is kept.
-func Counted(inner Door, limit int64) Door { return &countedDoor{inner: inner, limit: limit} }
+func LimitEffects(inner Handler, limit int64) Handler {
+	return &limitHandler{inner: inner, limit: limit}
+}
 
-type countedDoor struct {
-	inner Door
+type limitHandler struct {
+	inner Handler
 	limit int64
 	used  atomic.Int64
 }
 
 // Rehearsing is what the door behind does.
-func (d *countedDoor) Rehearsing() bool { return Rehearsing(d.inner) }
+func (d *limitHandler) Rehearsing() bool { return Rehearsing(d.inner) }
 
-func (d *countedDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if e.Kind != Observe && e.Kind != Moment && d.used.Add(1) > d.limit {
+func (d *limitHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if e.Kind != Observe && e.Kind != Nondeterministic && d.used.Add(1) > d.limit {
 		return nil, fault.New(fault.Limit, "%s: the run's budget of %d calls is used up", e.Name, d.limit).
 			WithHint("do more per call, or split the work over several runs")
 	}
-	return d.inner.Pass(ctx, e, live)
+	return d.inner.Handle(ctx, e, live)
 }

@@ -10,33 +10,33 @@ import (
 // world, so that what it binds cannot go round the door.
 type Env struct {
 	Modules []Module
-	door    Door
-	world   *World
+	handler    Handler
+	services   *Services
 	numbers numbering
 	line    int // of the script just now, told by the engine in its own goroutine
 
-	pretended func() *World // the world of what is only rehearsed, made when it is needed
+	pretended func() *Services // the world of what is only rehearsed, made when it is needed
 }
 
 // NewEnv makes the environment of a run.
-func NewEnv(modules []Module, door Door, world *World) *Env {
-	return &Env{Modules: modules, door: door, world: world, pretended: sync.OnceValue(world.pretend)}
+func NewEnv(modules []Module, handler Handler, services *Services) *Env {
+	return &Env{Modules: modules, handler: handler, services: services, pretended: sync.OnceValue(services.pretend)}
 }
 
-// Inside makes the environment that of a run which another one asked for, so that
+// SetParent makes the environment that of a run which another one asked for, so that
 // its effects are numbered within the other's.
-func (e *Env) Inside(outer *Outer) {
-	e.numbers.parent, e.numbers.run = outer.seq, outer.runs.Add(1)
+func (e *Env) SetParent(parent *Parent) {
+	e.numbers.parent, e.numbers.run = parent.seq, parent.runs.Add(1)
 }
 
-// Follows tells whether somebody wants to know the lines.
-func (e *Env) Follows() bool {
-	_, ok := e.door.(followed)
+// WantsLines tells whether somebody wants to know the lines.
+func (e *Env) WantsLines() bool {
+	_, ok := e.handler.(flowHandler)
 	return ok
 }
 
-// At tells which line of the script asks next.
-func (e *Env) At(line int) { e.line = line }
+// SetLine tells which line of the script asks next.
+func (e *Env) SetLine(line int) { e.line = line }
 
 // Call runs a host function for a script: a pure one directly, an effect through
 // the door. module is the global it was reached by, for messages.
@@ -54,27 +54,27 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	}
 	effect := e.effect(args.Func, e.kind(f, args), values)
 	effect.Line = e.line
-	effect.aside = f.Path > 0 || f.Aside
-	if path, ok := args.At(f.Path).(string); ok && e.world.Files != nil {
-		effect.Own = e.world.Files.InTemp(path)
+	effect.overlay = f.Path > 0 || f.Overlay
+	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
+		effect.TempOnly = e.services.Files.InTemp(path)
 	}
 	return func(ctx context.Context) ([]Value, error) { return e.pass(ctx, f, effect, args) }
 }
 
 func (e *Env) kind(f *Func, args Args) Kind {
 	if f.Classify != nil {
-		return f.Classify(e.world, args)
+		return f.Classify(e.services, args)
 	}
 	return f.Kind
 }
 
 func (e *Env) pass(ctx context.Context, f *Func, effect Effect, args Args) ([]Value, error) {
-	return e.door.Pass(ctx, effect, func(ctx context.Context) ([]Value, error) {
-		world := e.world
+	return e.handler.Handle(ctx, effect, func(ctx context.Context) ([]Value, error) {
+		services := e.services
 		if pretending(ctx) {
-			world = e.pretended()
+			services = e.pretended()
 		}
-		return f.Effect(withOuter(ctx, e.door, effect), world, args)
+		return f.Effect(withParent(ctx, e.handler, effect), services, args)
 	})
 }
 
@@ -91,8 +91,8 @@ const seedEffect = "random.seed"
 // Seed starts the script's random numbers. It passes the door like every other
 // moment, so that a replay draws the same.
 func (e *Env) Seed(ctx context.Context) (uint64, error) {
-	values, err := e.door.Pass(ctx, e.effect(seedEffect, Moment, nil), func(context.Context) ([]Value, error) {
-		return []Value{int64(e.world.random())}, nil //nolint:gosec // bits, not a quantity
+	values, err := e.handler.Handle(ctx, e.effect(seedEffect, Nondeterministic, nil), func(context.Context) ([]Value, error) {
+		return []Value{int64(e.services.random())}, nil //nolint:gosec // bits, not a quantity
 	})
 	if err != nil || len(values) != 1 {
 		return 0, err

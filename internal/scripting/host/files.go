@@ -193,15 +193,15 @@ func (f *Files) there(root *os.Root, inside string) (bool, error) {
 	return err == nil, err
 }
 
-// Entry is one name in a folder.
-type Entry struct {
+// DirEntry is one name in a folder.
+type DirEntry struct {
 	Name  string `json:"name"`
 	IsDir bool   `json:"is_dir"`
 	Size  int64  `json:"size"`
 }
 
 // List returns what is in a folder, sorted by name.
-func (f *Files) List(path string) ([]Entry, error) {
+func (f *Files) List(path string) ([]DirEntry, error) {
 	root, inside, err := f.open(path, false)
 	if err != nil {
 		return nil, err
@@ -212,9 +212,9 @@ func (f *Files) List(path string) ([]Entry, error) {
 	if err != nil && !f.aside.holds(full) {
 		return nil, fileFault("list", path, err)
 	}
-	entries := make([]Entry, 0, len(found))
+	entries := make([]DirEntry, 0, len(found))
 	for _, d := range found {
-		entry := Entry{Name: d.Name(), IsDir: d.IsDir()}
+		entry := DirEntry{Name: d.Name(), IsDir: d.IsDir()}
 		if info, err := d.Info(); err == nil {
 			entry.Size = info.Size()
 		}

@@ -12,33 +12,33 @@ type Flow interface {
 	Recall(ctx context.Context, name string) error
 	// Remember keeps under a name what the record has.
 	Remember(ctx context.Context, name string) error
-	// Pass is asked before an effect happens; its error refuses it.
-	Pass(ctx context.Context, e Effect) error
-	// Heard is told that an effect was answered, also when the answer came from a
+	// Handle is asked before an effect happens; its error refuses it.
+	Check(ctx context.Context, e Effect) error
+	// Answered is told that an effect was answered, also when the answer came from a
 	// journal.
-	Heard(ctx context.Context, e Effect)
+	Answered(ctx context.Context, e Effect)
 }
 
-// Followed asks flow about every effect before inner gets it.
-func Followed(inner Door, flow Flow) Door {
+// TrackFlow asks flow about every effect before inner gets it.
+func TrackFlow(inner Handler, flow Flow) Handler {
 	if flow == nil {
 		return inner
 	}
-	return followed{inner, flow}
+	return flowHandler{inner, flow}
 }
 
-type followed struct {
-	inner Door
+type flowHandler struct {
+	inner Handler
 	flow  Flow
 }
 
 // Rehearsing is what the door behind does.
-func (d followed) Rehearsing() bool { return Rehearsing(d.inner) }
+func (d flowHandler) Rehearsing() bool { return Rehearsing(d.inner) }
 
-func (d followed) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	if err := d.flow.Pass(ctx, e); err != nil {
+func (d flowHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+	if err := d.flow.Check(ctx, e); err != nil {
 		return nil, err
 	}
-	defer d.flow.Heard(ctx, e)
-	return d.inner.Pass(ctx, e, live)
+	defer d.flow.Answered(ctx, e)
+	return d.inner.Handle(ctx, e, live)
 }

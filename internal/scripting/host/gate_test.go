@@ -12,9 +12,11 @@ import (
 )
 
 // verdicts judges by the effect's spoken name; what is not in it is allowed.
-type verdicts map[string]Verdict
+type verdicts map[string]Decision
 
-func (v verdicts) Judge(_ context.Context, e Effect) (Verdict, error) { return v[e.Spoken()], nil }
+func (v verdicts) Decide(_ context.Context, e Effect) (Decision, error) {
+	return v[e.DisplayName()], nil
+}
 
 // memory keeps records.
 type memory struct{ records [][]byte }
@@ -31,14 +33,14 @@ func records(kept *memory, journal *Journal) [][]byte {
 
 // play runs a little script at a gate: three writes, of which it says what came,
 // with past answered from a journal.
-func play(t *testing.T, judge Judge, past []Step) (said string, gate *Gate, steps []Step, done []string) {
+func play(t *testing.T, judge Approver, past []Step) (said string, gate *Approval, steps []Step, done []string) {
 	t.Helper()
 	var kept memory
 	journal := NewJournal(&kept, "boot")
-	gate = NewGate(journal, judge, NewRehearsal(nil, nil))
-	env := NewEnv(nil, NewReplay(past, gate), &World{})
+	gate = NewApproval(journal, judge, NewRehearsal(nil, nil))
+	env := NewEnv(nil, NewReplay(past, gate), &Services{})
 	tool := func(name string) string {
-		f := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *World, Args) ([]Value, error) {
+		f := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
 			done = append(done, name)
 			return []Value{json.RawMessage(`"` + name + `"`)}, nil
 		}}
@@ -56,16 +58,16 @@ func play(t *testing.T, judge Judge, past []Step) (said string, gate *Gate, step
 	return said, gate, append(past, steps...), done
 }
 
-// At the first effect that somebody must be asked about nothing more happens, and
+// SetLine the first effect that somebody must be asked about nothing more happens, and
 // the plan tells what would. Run again with the answer, nothing happens twice.
 func TestAGatePausesAndGoesOn(t *testing.T) {
 	t.Parallel()
 	said, gate, steps, done := play(t, verdicts{"git.b": Ask}, nil)
 	paused := gate.Paused()
-	if said != `"a" {} {}` || fmt.Sprint(done) != "[a]" || paused == nil || paused.Spoken() != "git.b" {
+	if said != `"a" {} {}` || fmt.Sprint(done) != "[a]" || paused == nil || paused.DisplayName() != "git.b" {
 		t.Fatalf("said %s, done %v, paused at %v", said, done, paused)
 	}
-	if got := PlanText(gate.Ahead().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain came after a made-up answer." {
+	if got := PlanText(gate.Rehearsal().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain came after a made-up answer." {
 		t.Errorf("plan: %s", got)
 	}
 	if len(steps) != 1 || !steps[0].Done {
@@ -90,23 +92,23 @@ func TestAGatePausesAndGoesOn(t *testing.T) {
 // before the inner script has one.
 func TestAGateHoldsScriptsWithin(t *testing.T) {
 	t.Parallel()
-	run := func(judge Judge, past []Step) (string, *Gate, []Step) {
+	run := func(judge Approver, past []Step) (string, *Approval, []Step) {
 		var kept memory
 		journal := NewJournal(&kept, "boot")
-		gate := NewGate(journal, judge, NewRehearsal(nil, nil))
-		env := NewEnv(nil, NewReplay(past, gate), &World{})
+		gate := NewApproval(journal, judge, NewRehearsal(nil, nil))
+		env := NewEnv(nil, NewReplay(past, gate), &Services{})
 		made := 0
-		write := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *World, Args) ([]Value, error) {
+		write := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
 			made++
 			return []Value{int64(made)}, nil
 		}}
-		inner := &Func{Name: "call", Kind: Within, Effect: func(ctx context.Context, _ *World, _ Args) ([]Value, error) {
-			outer := OuterOf(ctx)
-			if outer == nil {
+		inner := &Func{Name: "call", Kind: Nested, Effect: func(ctx context.Context, _ *Services, _ Args) ([]Value, error) {
+			parent := ParentOf(ctx)
+			if parent == nil {
 				return nil, errors.New("nobody asked")
 			}
-			within := NewEnv(nil, outer.Door, &World{})
-			within.Inside(outer)
+			within := NewEnv(nil, parent.Handler, &Services{})
+			within.SetParent(parent)
 			for _, name := range []string{"x", "y"} {
 				if _, err := within.Call(ctx, "mcp", write, []Value{"git", name}); err != nil {
 					return nil, err
@@ -126,7 +128,7 @@ func TestAGateHoldsScriptsWithin(t *testing.T) {
 		t.Fatalf("said %s, steps %+v", said, steps)
 	}
 	said, gate, steps = run(verdicts{}, steps)
-	if said != "[inner is done] 1" || gate.Paused() != nil || len(steps) != 3 || steps[2].Kind != Within {
+	if said != "[inner is done] 1" || gate.Paused() != nil || len(steps) != 3 || steps[2].Kind != Nested {
 		t.Errorf("said %s, steps %+v", said, steps)
 	}
 	offline := NewReplay(steps, nil)
@@ -144,7 +146,7 @@ func TestSpokenNames(t *testing.T) {
 		"fs.write":    {Name: "fs.write"},
 		"run_command": {Name: "__run", Args: []Value{"git"}},
 	} {
-		if got := e.Spoken(); got != want {
+		if got := e.DisplayName(); got != want {
 			t.Errorf("%v is called %s, want %s", e, got, want)
 		}
 	}

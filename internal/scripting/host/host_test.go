@@ -84,20 +84,20 @@ func TestTempIsBoundedAndGoes(t *testing.T) {
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	done := 0
-	env := func(d Door) *Env { return NewEnv(nil, d, &World{}) }
-	effect := &Func{Name: "write", Kind: Write, Effect: func(context.Context, *World, Args) ([]Value, error) {
+	env := func(d Handler) *Env { return NewEnv(nil, d, &Services{}) }
+	effect := &Func{Name: "write", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
 		done++
 		return []Value{int64(done)}, nil
 	}}
 	observe := &Func{Name: "info", Kind: Observe, Effect: effect.Effect}
 
-	if _, err := env(Closed("describing")).Call(t.Context(), "fs", effect, nil); fault.CodeOf(err) != fault.Denied || done != 0 {
+	if _, err := env(DenyEffects("describing")).Call(t.Context(), "fs", effect, nil); fault.CodeOf(err) != fault.Denied || done != 0 {
 		t.Errorf("a closed door let a write pass: %v", err)
 	}
-	if _, err := env(Closed("describing")).Call(t.Context(), "log", observe, nil); err != nil || done != 1 {
+	if _, err := env(DenyEffects("describing")).Call(t.Context(), "log", observe, nil); err != nil || done != 1 {
 		t.Errorf("a closed door kept an observation: %v", err)
 	}
-	counted := env(Counted(Live(), 2))
+	counted := env(LimitEffects(Live(), 2))
 	for i, want := range []fault.Code{"", "", fault.Limit} {
 		_, err := counted.Call(t.Context(), "fs", effect, nil)
 		if err == nil && want != "" || err != nil && fault.CodeOf(err) != want {
@@ -138,7 +138,7 @@ func TestOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	var seen []string
-	out := NewOutput(slog.New(slog.NewTextHandler(&log, nil)), 20, func(l Line) { seen = append(seen, l.Text) })
+	out := NewOutput(slog.New(slog.NewTextHandler(&log, nil)), 20, func(l OutputLine) { seen = append(seen, l.Text) })
 	now := time.Unix(0, 0)
 	must(t, out.Print("stdout", "", "hello", now))
 	must(t, out.Log(t.Context(), slog.LevelWarn, "careful", now))

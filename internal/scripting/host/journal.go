@@ -79,15 +79,15 @@ const (
 	now                  // before add returns
 )
 
-// Pass does the effect and records it.
-func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+// Handle does the effect and records it.
+func (j *Journal) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if e.Kind == Observe {
 		return live(ctx)
 	}
 	if ctx.Err() != nil { // a script that caught its end does nothing more
 		return nil, context.Cause(ctx)
 	}
-	if e.Kind == Within {
+	if e.Kind == Nested {
 		return j.within(ctx, e, live)
 	}
 	if e.Kind == Write {
@@ -122,7 +122,7 @@ func (j *Journal) Pass(ctx context.Context, e Effect, live func(context.Context)
 // urgencyOf is how soon an outcome must be on disk: what can be read again, and
 // quickly, has time.
 func urgencyOf(kind Kind, took time.Duration) urgency {
-	if took < slow && (kind == Read || kind == Moment) {
+	if took < slow && (kind == Read || kind == Nondeterministic) {
 		return later
 	}
 	return soon
@@ -160,7 +160,7 @@ func (j *Journal) before(step *Step, form *byte) error {
 		step.Boot = j.boot
 		*form = formSettled
 		return j.add(formIntent, *step, now)
-	case Repeat:
+	case Idempotent:
 		if err := j.Err(); err != nil {
 			return err
 		}
@@ -371,4 +371,4 @@ func (j *Journal) End() []byte {
 	return j.pending
 }
 
-var _ Door = (*Journal)(nil)
+var _ Handler = (*Journal)(nil)

@@ -41,13 +41,13 @@ func (d *disk) Record(data []byte) error {
 }
 
 // world counts what is done to it.
-type world struct {
+type services struct {
 	mu    sync.Mutex
 	times map[int64]int
 }
 
 // live does effect e: it answers with a value or an error, after its number.
-func (w *world) live(e Effect) func(context.Context) ([]Value, error) {
+func (w *services) live(e Effect) func(context.Context) ([]Value, error) {
 	return func(context.Context) ([]Value, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -71,17 +71,17 @@ func drawEffect(t *rapid.T) Effect {
 	)
 	return Effect{
 		Name: rapid.SampledFrom([]string{"mcp.call", "fs.write", "clock.now"}).Draw(t, "name"),
-		Kind: rapid.SampledFrom([]Kind{Read, Repeat, Write, Moment}).Draw(t, "kind"),
+		Kind: rapid.SampledFrom([]Kind{Read, Idempotent, Write, Nondeterministic}).Draw(t, "kind"),
 		Args: rapid.SliceOfN(value, 0, 4).Draw(t, "args"),
 	}
 }
 
 // perform runs effects through a door, as a script without conditions would, and
 // tells the outcomes until the process dies.
-func perform(door Door, w *world, effects []Effect) (outcomes []string, err error) {
+func perform(handler Handler, w *services, effects []Effect) (outcomes []string, err error) {
 	for i, e := range effects {
 		e.Seq = int64(i + 1)
-		values, err := door.Pass(context.Background(), e, w.live(e))
+		values, err := handler.Handle(context.Background(), e, w.live(e))
 		if errors.Is(err, errDied) {
 			return outcomes, err
 		}
@@ -103,8 +103,8 @@ func TestResumeIsLikeNothingHappened(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		effects := rapid.SliceOfN(anyEffect(), 1, 20).Draw(t, "effects")
-		want, _ := perform(Live(), &world{times: map[int64]int{}}, effects)
-		w, d := &world{times: map[int64]int{}}, &disk{}
+		want, _ := perform(Live(), &services{times: map[int64]int{}}, effects)
+		w, d := &services{times: map[int64]int{}}, &disk{}
 		for range 50 {
 			d.left = rapid.IntRange(0, 6).Draw(t, "lives")
 			past, err := ReadJournal(d.records...)
@@ -138,7 +138,7 @@ func TestResumeIsLikeNothingHappened(t *testing.T) {
 
 // checkDoubt holds a refusal against what is known: the write was begun, and no
 // outcome is recorded.
-func checkDoubt(t *rapid.T, past []Step, w *world, err error) {
+func checkDoubt(t *rapid.T, past []Step, w *services, err error) {
 	i := slices.IndexFunc(past, func(s Step) bool { return !s.Done })
 	if i < 0 || past[i].Kind != Write || !strings.Contains(err.Error(), past[i].Call()) {
 		t.Fatalf("in doubt without reason: %v of %v", err, past)
@@ -154,7 +154,7 @@ func TestReplayOffline(t *testing.T) {
 		effects := rapid.SliceOfN(anyEffect(), 1, 20).Draw(t, "effects")
 		d := &disk{left: -1}
 		journal := NewJournal(d, "boot")
-		want, err := perform(journal, &world{times: map[int64]int{}}, effects)
+		want, err := perform(journal, &services{times: map[int64]int{}}, effects)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +163,7 @@ func TestReplayOffline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &world{times: map[int64]int{}}
+		w := &services{times: map[int64]int{}}
 		replay := NewReplay(past, nil)
 		got, err := perform(replay, w, effects)
 		if err != nil || !slices.Equal(got, want) || replay.Left() != 0 {
@@ -209,12 +209,12 @@ func TestDivergenceNamesBothSides(t *testing.T) {
 	past := []Step{{Seq: 1, Name: "mcp.call", Kind: Write, Args: []Value{"fs", "write", json.RawMessage(`{"a":1}`)}, Done: true}}
 	replay := NewReplay(past, Live())
 	e := Effect{Seq: 1, Name: "mcp.call", Kind: Write, Args: []Value{"fs", "remove", json.RawMessage(`{"a":2}`)}}
-	_, err := replay.Pass(t.Context(), e, nil)
+	_, err := replay.Handle(t.Context(), e, nil)
 	if err == nil || !strings.Contains(err.Error(), `fs.write({"a":1})`) || !strings.Contains(err.Error(), `fs.remove({"a":2})`) {
 		t.Errorf("error %v, want both sides", err)
 	}
 	e.Seq = 7 // a script that caught the error does not get on
-	if _, again := replay.Pass(t.Context(), e, func(context.Context) ([]Value, error) { t.Error("went live"); return nil, nil }); !errors.Is(again, err) {
+	if _, again := replay.Handle(t.Context(), e, func(context.Context) ([]Value, error) { t.Error("went live"); return nil, nil }); !errors.Is(again, err) {
 		t.Errorf("after the divergence: %v", again)
 	}
 }
@@ -224,13 +224,13 @@ func TestDivergenceNamesBothSides(t *testing.T) {
 func TestJournalTakesEffectsAtOnce(t *testing.T) {
 	t.Parallel()
 	const effects = 200
-	d, w := &disk{left: -1}, &world{times: map[int64]int{}}
+	d, w := &disk{left: -1}, &services{times: map[int64]int{}}
 	journal := NewJournal(d, "boot")
 	var all sync.WaitGroup
 	for i := range effects {
 		all.Go(func() {
-			e := Effect{Seq: int64(i + 1), Name: "x", Kind: []Kind{Read, Repeat, Write, Moment}[i%4]}
-			_, _ = journal.Pass(t.Context(), e, w.live(e))
+			e := Effect{Seq: int64(i + 1), Name: "x", Kind: []Kind{Read, Idempotent, Write, Nondeterministic}[i%4]}
+			_, _ = journal.Handle(t.Context(), e, w.live(e))
 		})
 	}
 	all.Wait()
@@ -256,7 +256,7 @@ func TestHalt(t *testing.T) {
 	var all sync.WaitGroup
 	entered, halted := make(chan struct{}), make(chan struct{})
 	all.Go(func() {
-		values, err := journal.Pass(t.Context(), Effect{Seq: 1, Kind: Write}, func(ctx context.Context) ([]Value, error) {
+		values, err := journal.Handle(t.Context(), Effect{Seq: 1, Kind: Write}, func(ctx context.Context) ([]Value, error) {
 			close(entered)
 			<-halted
 			return []Value{true}, ctx.Err()
@@ -266,7 +266,7 @@ func TestHalt(t *testing.T) {
 		}
 	})
 	<-entered
-	_, err := journal.Pass(t.Context(), Effect{Seq: 2, Kind: Moment}, func(ctx context.Context) ([]Value, error) {
+	_, err := journal.Handle(t.Context(), Effect{Seq: 2, Kind: Nondeterministic}, func(ctx context.Context) ([]Value, error) {
 		journal.Halt(stop)
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -277,7 +277,7 @@ func TestHalt(t *testing.T) {
 	close(halted)
 	<-journal.Halt(stop)
 	all.Wait()
-	if _, err := journal.Pass(t.Context(), Effect{Seq: 3, Kind: Write}, nil); !errors.Is(err, stop) {
+	if _, err := journal.Handle(t.Context(), Effect{Seq: 3, Kind: Write}, nil); !errors.Is(err, stop) {
 		t.Errorf("after Halt: %v", err)
 	}
 	steps, err := ReadJournal(journal.recorder.(*disk).records...)
@@ -290,10 +290,10 @@ func TestHalt(t *testing.T) {
 // again.
 func TestALostRecordIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	d, w := &disk{left: 1}, &world{times: map[int64]int{}}
+	d, w := &disk{left: 1}, &services{times: map[int64]int{}}
 	journal := NewJournal(d, "boot")
 	first, second := Effect{Seq: 1, Name: "w", Kind: Write}, Effect{Seq: 2, Name: "w", Kind: Write}
-	if _, err := journal.Pass(t.Context(), first, w.live(first)); err != nil {
+	if _, err := journal.Handle(t.Context(), first, w.live(first)); err != nil {
 		t.Fatal(err)
 	}
 	if err := journal.Flush(); !errors.Is(err, errDied) {
@@ -303,7 +303,7 @@ func TestALostRecordIsNotForgotten(t *testing.T) {
 	if err := journal.Flush(); !errors.Is(err, errDied) {
 		t.Errorf("a step is missing, and it was said: %v", err)
 	}
-	if _, err := journal.Pass(t.Context(), second, w.live(second)); !errors.Is(err, errDied) || w.times[2] != 0 {
+	if _, err := journal.Handle(t.Context(), second, w.live(second)); !errors.Is(err, errDied) || w.times[2] != 0 {
 		t.Errorf("what comes after: %v, made %d times", err, w.times[2])
 	}
 	<-journal.Halt(errDied) // nothing is waited for
@@ -314,11 +314,11 @@ func TestALostRecordIsNotForgotten(t *testing.T) {
 func TestOutcomesShareRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, w := &disk{left: -1}, &world{times: map[int64]int{}}
+		d, w := &disk{left: -1}, &services{times: map[int64]int{}}
 		journal := NewJournal(d, "boot")
 		pass := func(seq int64) {
 			e := Effect{Seq: seq, Name: "w", Kind: Write}
-			if _, err := journal.Pass(t.Context(), e, w.live(e)); err != nil {
+			if _, err := journal.Handle(t.Context(), e, w.live(e)); err != nil {
 				t.Error(err)
 			}
 		}
@@ -364,7 +364,7 @@ func TestCancelledEffects(t *testing.T) {
 		d := &disk{left: -1}
 		journal := NewJournal(d, "boot")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		_, err := journal.Pass(ctx, Effect{Seq: 1, Kind: Repeat}, func(ctx context.Context) ([]Value, error) {
+		_, err := journal.Handle(ctx, Effect{Seq: 1, Kind: Idempotent}, func(ctx context.Context) ([]Value, error) {
 			cancel(c.cause)
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -399,11 +399,11 @@ func TestTempAtStays(t *testing.T) {
 
 func BenchmarkJournalStep(b *testing.B) {
 	journal := NewJournal(&disk{left: -1}, "boot")
-	e := Effect{Name: "mcp.call", Kind: Repeat, Args: []Value{"calc", "double", json.RawMessage(`{"n":1}`)}}
+	e := Effect{Name: "mcp.call", Kind: Idempotent, Args: []Value{"calc", "double", json.RawMessage(`{"n":1}`)}}
 	answer := []Value{json.RawMessage(`{"n":2}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		e.Seq++
-		_, _ = journal.Pass(b.Context(), e, func(context.Context) ([]Value, error) { return answer, nil })
+		_, _ = journal.Handle(b.Context(), e, func(context.Context) ([]Value, error) { return answer, nil })
 	}
 }

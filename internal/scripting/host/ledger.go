@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// Ledger keeps a run that goes on after somebody's word: what it does from there
+// ResumeStore keeps a run that goes on after somebody's word: what it does from there
 // on is recorded where it survives the process, so that another one can go on.
-type Ledger interface {
+type ResumeStore interface {
 	Recorder
 	// Past is what was recorded before, by a process that died.
 	Past(ctx context.Context) ([][]byte, error)

@@ -24,8 +24,8 @@ type Listener struct {
 // NewListener listens to bus; a nil one has no events.
 func NewListener(bus *event.Bus) *Listener { return &Listener{bus: bus} }
 
-// Want adds types of events, exact ("job.finished") or by prefix ("upstream.*").
-func (l *Listener) Want(types ...string) error {
+// Subscribe adds types of events, exact ("job.finished") or by prefix ("upstream.*").
+func (l *Listener) Subscribe(types ...string) error {
 	if l == nil || l.bus == nil {
 		return fault.New(fault.Unavailable, "this run hears no events")
 	}
@@ -42,8 +42,8 @@ func (l *Listener) Want(types ...string) error {
 	return nil
 }
 
-// Wanted tells whether any type was asked for.
-func (l *Listener) Wanted() bool {
+// Subscribed tells whether any type was asked for.
+func (l *Listener) Subscribed() bool {
 	if l == nil {
 		return false
 	}

@@ -45,19 +45,19 @@ type Func struct {
 	Hidden bool // for the module's own prelude: not listed in help
 
 	Pure   func(args Args) ([]Value, error)
-	Effect func(ctx context.Context, world *World, args Args) ([]Value, error)
+	Effect func(ctx context.Context, services *Services, args Args) ([]Value, error)
 
 	// Kind is what sort of effect it is; Classify, when set, decides per call.
 	Kind     Kind
-	Classify func(world *World, args Args) Kind
+	Classify func(services *Services, args Args) Kind
 
 	// Path is which argument is the path of the file it changes; 0 for an effect
 	// that is not on World.Files alone. A rehearsal does those aside.
 	Path int
 
-	// Aside tells that it changes only World.Contents, which a rehearsal does aside
+	// Overlay tells that it changes only World.Contents, which a rehearsal does aside
 	// as well.
-	Aside bool
+	Overlay bool
 
 	// Waits tells that an effect may take long because somebody else must answer.
 	// A script that does several things at once goes on with the others meanwhile.
@@ -70,12 +70,12 @@ type Kind uint8
 
 // The kinds.
 const (
-	Observe Kind = iota // tells somebody something (log, span, progress): always done, never recorded
-	Read                // looks at the world and changes nothing
-	Repeat              // changes the world, but twice is the same as once
-	Write               // changes the world
-	Moment              // time, randomness: recorded, never rehearsed away
-	Within              // runs another script, whose own effects pass the same door
+	Observe          Kind = iota // tells somebody something (log, span, progress): always done, never recorded
+	Read                         // looks at the world and changes nothing
+	Idempotent                   // changes the world, but twice is the same as once
+	Write                        // changes the world
+	Nondeterministic             // time, randomness: recorded, never rehearsed away
+	Nested                       // runs another script, whose own effects pass the same door
 )
 
 // String is the kind's name in journals and plans.

@@ -9,34 +9,34 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Outer is the run that asked for the one about to start: a script that calls
+// Parent is the run that asked for the one about to start: a script that calls
 // another one as a tool. What the inner script does is a part of what the outer
 // one does, and passes the same door.
-type Outer struct {
-	Door Door
+type Parent struct {
+	Handler Handler
 	seq  int64 // of the effect that asked
 	tool tool.Ref
 	line int
 	runs atomic.Int64
 }
 
-type outerKey struct{}
+type parentKey struct{}
 
-func withOuter(ctx context.Context, door Door, e Effect) context.Context {
+func withParent(ctx context.Context, handler Handler, e Effect) context.Context {
 	ref, _ := e.Tool()
-	return context.WithValue(ctx, outerKey{}, &Outer{Door: door, seq: e.Seq, tool: ref, line: e.Line})
+	return context.WithValue(ctx, parentKey{}, &Parent{Handler: handler, seq: e.Seq, tool: ref, line: e.Line})
 }
 
 // Tool is the tool the script calls, which may be one of ours that calls others.
-func (o *Outer) Tool() tool.Ref { return o.tool }
+func (o *Parent) Tool() tool.Ref { return o.tool }
 
-// Line is where in the script it does; 0 when that is not known.
-func (o *Outer) Line() int { return o.line }
+// OutputLine is where in the script it does; 0 when that is not known.
+func (o *Parent) Line() int { return o.line }
 
-// OuterOf is the run that ctx belongs to, or nil when no script asked.
-func OuterOf(ctx context.Context) *Outer {
-	outer, _ := ctx.Value(outerKey{}).(*Outer)
-	return outer
+// ParentOf is the run that ctx belongs to, or nil when no script asked.
+func ParentOf(ctx context.Context) *Parent {
+	parent, _ := ctx.Value(parentKey{}).(*Parent)
+	return parent
 }
 
 // nestedFlag marks the numbers of effects of inner runs. They stay below 2^53,

@@ -13,15 +13,15 @@ import (
 // while it runs. It is safe for concurrent use.
 type Output struct {
 	log   *slog.Logger
-	watch func(Line)
+	watch func(OutputLine)
 	left  int
 
 	mu    sync.Mutex
-	lines []Line
+	lines []OutputLine
 }
 
-// Line is one thing a run said.
-type Line struct {
+// OutputLine is one thing a run said.
+type OutputLine struct {
 	Stream string    `json:"stream"` // stdout, stderr or log
 	Level  string    `json:"level,omitempty"`
 	Text   string    `json:"text"`
@@ -30,26 +30,26 @@ type Line struct {
 
 // NewOutput keeps at most limit bytes. Log lines also go to log; every line also
 // goes to watch, which may be nil and must not block.
-func NewOutput(log *slog.Logger, limit int, watch func(Line)) *Output {
+func NewOutput(log *slog.Logger, limit int, watch func(OutputLine)) *Output {
 	return &Output{log: log, watch: watch, left: limit}
 }
 
 // Print keeps a line of standard output or standard error; level is that of a
 // console, or empty.
 func (o *Output) Print(stream, level, text string, at time.Time) error {
-	return o.add(Line{Stream: stream, Level: level, Text: text, Time: at})
+	return o.add(OutputLine{Stream: stream, Level: level, Text: text, Time: at})
 }
 
 // Log keeps a log line and passes it to the house's log, with the trace of ctx.
 func (o *Output) Log(ctx context.Context, level slog.Level, text string, at time.Time) error {
-	if err := o.add(Line{Stream: "log", Level: levelName(level), Text: text, Time: at}); err != nil {
+	if err := o.add(OutputLine{Stream: "log", Level: levelName(level), Text: text, Time: at}); err != nil {
 		return err
 	}
 	o.log.Log(ctx, level, text, "from", "script") //nolint:sloglint // the words are the script's
 	return nil
 }
 
-func (o *Output) add(line Line) error {
+func (o *Output) add(line OutputLine) error {
 	o.mu.Lock()
 	o.left -= len(line.Text) + 1
 	full := o.left < 0
@@ -68,7 +68,7 @@ func (o *Output) add(line Line) error {
 }
 
 // Lines is what was said so far, in order.
-func (o *Output) Lines() []Line {
+func (o *Output) Lines() []OutputLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.lines[:len(o.lines):len(o.lines)]

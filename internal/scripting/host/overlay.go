@@ -21,10 +21,10 @@ type overlay struct {
 	left  int64             // bytes it may still hold
 }
 
-// Pretend is the same folders with whatever is written kept aside. What was
+// ForRehearsal is the same folders with whatever is written kept aside. What was
 // written before, for real, is seen; nothing on disk changes any more. Paths are
 // refused as they would be for real.
-func (f *Files) Pretend() *Files {
+func (f *Files) ForRehearsal() *Files {
 	pretended := *f
 	pretended.aside = &overlay{files: map[string][]byte{}, left: f.temp.limit}
 	return &pretended
@@ -100,26 +100,26 @@ func (f *Files) writeAside(name, full string, data []byte, add bool) error {
 }
 
 // merge puts what is aside into the list of a folder.
-func (o *overlay) merge(folder string, entries []Entry) []Entry {
+func (o *overlay) merge(folder string, entries []DirEntry) []DirEntry {
 	for _, full := range o.below(folder) {
 		inside, _ := filepath.Rel(folder, full)
 		name, rest, deeper := strings.Cut(filepath.ToSlash(inside), "/")
 		content, _ := o.get(full)
-		i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
+		i := slices.IndexFunc(entries, func(e DirEntry) bool { return e.Name == name })
 		switch {
 		case deeper && rest != "":
 			if i < 0 && content != nil {
-				entries = append(entries, Entry{Name: name, IsDir: true})
+				entries = append(entries, DirEntry{Name: name, IsDir: true})
 			}
 		case content == nil && i >= 0:
 			entries = slices.Delete(entries, i, i+1)
 		case content != nil && i >= 0:
 			entries[i].Size = int64(len(content))
 		case content != nil:
-			entries = append(entries, Entry{Name: name, Size: int64(len(content))})
+			entries = append(entries, DirEntry{Name: name, Size: int64(len(content))})
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(entries, func(a, b DirEntry) int { return strings.Compare(a.Name, b.Name) })
 	return entries
 }
 

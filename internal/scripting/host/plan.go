@@ -25,7 +25,7 @@ type Planned struct {
 	Digest string `json:"-"` // of the effect
 }
 
-// Line is the entry as one reads it in a list.
+// OutputLine is the entry as one reads it in a list.
 func (p Planned) Line() string {
 	line := fmt.Sprintf("%d. would %s", p.Number, p.Action)
 	if p.Effect == callEffect && len(p.Arguments) > 0 {
@@ -54,9 +54,9 @@ func PlanText(plan []Planned) string {
 	return strings.Join(lines, "\n")
 }
 
-// Spoken is the effect's name as scripts write it: "git.commit", "fs.write",
+// DisplayName is the effect's name as scripts write it: "git.commit", "fs.write",
 // "run_command".
-func (e Effect) Spoken() string {
+func (e Effect) DisplayName() string {
 	switch e.Name {
 	case callEffect:
 		return calledTool(e).String()
@@ -149,7 +149,7 @@ func action(e Effect) string {
 	first := show(argument(e, 0))
 	switch e.Name {
 	case callEffect:
-		return "call " + e.Spoken()
+		return "call " + e.DisplayName()
 	case runEffect:
 		return fmt.Sprintf("run %v %s", argument(e, 0), show(argument(e, 1)))
 	case httpEffect:

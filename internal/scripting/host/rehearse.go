@@ -35,11 +35,11 @@ type pretendingKey struct{}
 // pretending tells that an effect is to be done aside.
 func pretending(ctx context.Context) bool { return ctx.Value(pretendingKey{}) != nil }
 
-// Pass does the effect when it changes nothing, else plans it.
-func (r *Rehearsal) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+// Handle does the effect when it changes nothing, else plans it.
+func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	ctx = context.WithValue(ctx, pretendingKey{}, true)
 	switch {
-	case e.Kind == Observe || e.Kind == Moment || e.Kind == Within:
+	case e.Kind == Observe || e.Kind == Nondeterministic || e.Kind == Nested:
 		return live(ctx)
 	case e.Kind == Read:
 		if values, given := r.given(e); given {
@@ -47,7 +47,7 @@ func (r *Rehearsal) Pass(ctx context.Context, e Effect, live func(context.Contex
 		}
 		r.look(e)
 		return live(ctx)
-	case e.aside:
+	case e.overlay:
 		return r.aside(ctx, e, live)
 	default:
 		return r.pretend(ctx, e)
@@ -55,7 +55,7 @@ func (r *Rehearsal) Pass(ctx context.Context, e Effect, live func(context.Contex
 }
 
 // Rehearsing tells whether a door does nothing for real, or has stopped to.
-func Rehearsing(d Door) bool {
+func Rehearsing(d Handler) bool {
 	r, ok := d.(interface{ Rehearsing() bool })
 	return ok && r.Rehearsing()
 }
@@ -94,7 +94,7 @@ func (r *Rehearsal) given(e Effect) ([]Value, bool) {
 	return values, true
 }
 
-// aside writes a file where nobody else sees it. What would be refused is refused
+// overlay writes a file where nobody else sees it. What would be refused is refused
 // and not planned.
 func (r *Rehearsal) aside(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	values, err := live(ctx)
@@ -129,7 +129,7 @@ func (r *Rehearsal) add(p Planned, mock json.RawMessage) {
 
 // answer is the mock that the caller gave for an effect.
 func (r *Rehearsal) answer(e Effect) (json.RawMessage, bool) {
-	for _, name := range []string{title(e.Name, e.Args), e.Spoken()} {
+	for _, name := range []string{title(e.Name, e.Args), e.DisplayName()} {
 		if answer, given := r.answers[name]; given {
 			return answer, true
 		}
@@ -197,7 +197,7 @@ func answered(e Effect, mock json.RawMessage) ([]Value, error) {
 
 func readMock(e Effect, mock json.RawMessage, into any) error {
 	if err := json.Unmarshal(mock, into); err != nil {
-		return fault.New(fault.InvalidParams, "the mock for %s does not fit: %v", e.Spoken(), err).
+		return fault.New(fault.InvalidParams, "the mock for %s does not fit: %v", e.DisplayName(), err).
 			WithHint(`give http.request {"status": 200, "headers": {}, "body": "…"} and run_command {"status": 0, "stdout": "…", "stderr": ""}`)
 	}
 	return nil
@@ -265,4 +265,4 @@ func (r *Rehearsal) Mocked() bool {
 	return r.mocked
 }
 
-var _ Door = (*Rehearsal)(nil)
+var _ Handler = (*Rehearsal)(nil)

@@ -26,26 +26,26 @@ func (s shelf) Call(context.Context, tool.Call) (tool.Result, error) {
 }
 
 // rehearsed is an environment whose door is a rehearsal, with files to write.
-func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind Kind, path int, do func(*World, Args) ([]Value, error), args ...Value) ([]Value, error), folder string) {
+func rehearsed(t *testing.T, r *Rehearsal) (call func(module, name string, kind Kind, path int, do func(*Services, Args) ([]Value, error), args ...Value) ([]Value, error), folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	temp := NewTemp(t.TempDir(), 1000)
-	env := NewEnv(nil, r, &World{
+	env := NewEnv(nil, r, &Services{
 		Files: NewFiles(temp, FilesOptions{Write: []string{folder}}), Temp: temp, Clock: NewClock(clock.NewVirtual(time.UnixMilli(0))),
 	})
-	return func(module, name string, kind Kind, path int, do func(*World, Args) ([]Value, error), args ...Value) ([]Value, error) {
-		f := &Func{Name: name, Kind: kind, Path: path, Effect: func(_ context.Context, w *World, a Args) ([]Value, error) { return do(w, a) }}
+	return func(module, name string, kind Kind, path int, do func(*Services, Args) ([]Value, error), args ...Value) ([]Value, error) {
+		f := &Func{Name: name, Kind: kind, Path: path, Effect: func(_ context.Context, w *Services, a Args) ([]Value, error) { return do(w, a) }}
 		return env.Call(t.Context(), module, f, args)
 	}, folder
 }
 
-func writeFile(w *World, a Args) ([]Value, error) {
+func writeFile(w *Services, a Args) ([]Value, error) {
 	path, _ := a.String(1)
 	text, _ := a.String(2)
 	return nil, w.Files.Write(path, []byte(text), false)
 }
 
-func readFile(w *World, a Args) ([]Value, error) {
+func readFile(w *Services, a Args) ([]Value, error) {
 	path, _ := a.String(1)
 	data, err := w.Files.Read(path)
 	return []Value{string(data)}, err
@@ -58,12 +58,12 @@ func TestRehearsalPlansAndMocks(t *testing.T) {
 		Output: json.RawMessage(`{"type":"object","properties":{"number":{"type":"integer","minimum":1},"url":{"type":"string"}}}`),
 	}}, map[string]json.RawMessage{"git.close": json.RawMessage(`{"closed":true}`)})
 	call, folder := rehearsed(t, r)
-	never := func(*World, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
+	never := func(*Services, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
 	file := filepath.Join(folder, "a.txt")
-	if values, err := call("fs", "write", Repeat, 1, writeFile, file, "hello"); err != nil || values != nil {
+	if values, err := call("fs", "write", Idempotent, 1, writeFile, file, "hello"); err != nil || values != nil {
 		t.Errorf("write answered %v, %v", values, err)
 	}
-	if _, err := call("fs", "write", Repeat, 1, writeFile, "/etc/passwd", "x"); fault.CodeOf(err) != fault.Denied {
+	if _, err := call("fs", "write", Idempotent, 1, writeFile, "/etc/passwd", "x"); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("writing elsewhere: %v", err)
 	}
 	for name, want := range map[string]string{"issue": `{"number":1,"url":""}`, "close": `{"closed":true}`, "unknown": `{}`} {
@@ -93,7 +93,7 @@ func TestFilesAside(t *testing.T) {
 	folder := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(folder, "kept"), []byte("old"), 0o600))
 	must(t, os.WriteFile(filepath.Join(folder, "gone"), []byte("x"), 0o600))
-	files := NewFiles(NewTemp(t.TempDir(), 1000), FilesOptions{Write: []string{folder}}).Pretend()
+	files := NewFiles(NewTemp(t.TempDir(), 1000), FilesOptions{Write: []string{folder}}).ForRehearsal()
 	at := func(name string) string { return filepath.Join(folder, name) }
 	must(t, files.Write(at("kept"), []byte(" and new"), true))
 	must(t, files.Write(at("sub/deep.txt"), []byte("one"), false))
@@ -146,7 +146,7 @@ func TestMocksThatAreGiven(t *testing.T) {
 		"fs.read":      json.RawMessage(`"as told"`),
 	})
 	call, _ := rehearsed(t, r)
-	never := func(*World, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
+	never := func(*Services, Args) ([]Value, error) { t.Error("done for real"); return nil, nil }
 	for _, c := range []struct {
 		module, name string
 		kind         Kind
@@ -175,18 +175,18 @@ func TestMocksThatAreGiven(t *testing.T) {
 	}
 }
 
-// Waiting in a rehearsal takes no time, and moves the run's own.
+// Info in a rehearsal takes no time, and moves the run's own.
 func TestRehearsedTime(t *testing.T) {
 	t.Parallel()
 	call, _ := rehearsed(t, NewRehearsal(nil, nil))
-	sleep := func(w *World, _ Args) ([]Value, error) {
+	sleep := func(w *Services, _ Args) ([]Value, error) {
 		return nil, w.Clock.Sleep(context.Background(), time.Hour)
 	}
-	now := func(w *World, _ Args) ([]Value, error) { return []Value{w.Clock.Milliseconds()}, nil }
-	if _, err := call("clock", "sleep", Moment, 0, sleep); err != nil {
+	now := func(w *Services, _ Args) ([]Value, error) { return []Value{w.Clock.Milliseconds()}, nil }
+	if _, err := call("clock", "sleep", Nondeterministic, 0, sleep); err != nil {
 		t.Fatal(err)
 	}
-	if values, err := call("clock", "now", Moment, 0, now); err != nil || values[0] != int64(3600_000) {
+	if values, err := call("clock", "now", Nondeterministic, 0, now); err != nil || values[0] != int64(3600_000) {
 		t.Errorf("now = %v, %v", values, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // catch that and go on.
 type Replay struct {
 	past map[int64]Step
-	then Door
+	then Handler
 
 	mu   sync.Mutex
 	used int
@@ -22,7 +22,7 @@ type Replay struct {
 
 // NewReplay answers from past. then takes what past does not know; nil refuses
 // it.
-func NewReplay(past []Step, then Door) *Replay {
+func NewReplay(past []Step, then Handler) *Replay {
 	r := &Replay{past: make(map[int64]Step, len(past)), then: then}
 	for _, step := range past {
 		r.past[step.Seq] = step
@@ -30,11 +30,11 @@ func NewReplay(past []Step, then Door) *Replay {
 	return r
 }
 
-// Pass answers the effect.
-func (r *Replay) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+// Handle answers the effect.
+func (r *Replay) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	switch {
 	case e.Kind == Observe && r.Rehearsing():
-		return r.then.Pass(ctx, e, live)
+		return r.then.Handle(ctx, e, live)
 	case e.Kind == Observe:
 		return live(ctx)
 	}
@@ -50,7 +50,7 @@ func (r *Replay) Pass(ctx context.Context, e Effect, live func(context.Context) 
 	case !step.Done && (e.Kind == Write || r.then == nil):
 		return nil, r.end(inDoubt(step))
 	case !step.Done:
-		return r.then.Pass(ctx, e, live)
+		return r.then.Handle(ctx, e, live)
 	}
 	if !step.Nested() {
 		r.mu.Lock()
@@ -71,9 +71,9 @@ const advanceEffect = "clock.advance"
 
 func (r *Replay) beyond(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if r.then != nil {
-		return r.then.Pass(ctx, e, live)
+		return r.then.Handle(ctx, e, live)
 	}
-	if e.Kind == Within { // what it does is in the journal, or is refused
+	if e.Kind == Nested { // what it does is in the journal, or is refused
 		return live(ctx)
 	}
 	return nil, r.end(fault.New(fault.Conflict, "step %d: the journal ends before %s", e.Seq, written(e.Name, e.Args)).
@@ -126,4 +126,4 @@ func inDoubt(step Step) error {
 		WithDetails(map[string]any{"step": step.Seq, "call": step.Call(), "began": step.At, "process": step.Boot})
 }
 
-var _ Door = (*Replay)(nil)
+var _ Handler = (*Replay)(nil)

@@ -17,11 +17,11 @@ type Results interface {
 	// Keep keeps a value and returns its handle.
 	Keep(ctx context.Context, owner, source string, value json.RawMessage) (handle string, err error)
 	// List lists what is kept, the newest first.
-	List(ctx context.Context, owner string) ([]KeptResult, error)
+	List(ctx context.Context, owner string) ([]StoredResult, error)
 }
 
-// KeptResult is what is known of a value that is kept.
-type KeptResult struct {
+// StoredResult is what is known of a value that is kept.
+type StoredResult struct {
 	Handle  string    `json:"handle"`
 	Source  string    `json:"source"`
 	Shape   string    `json:"shape"`

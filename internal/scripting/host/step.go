@@ -254,7 +254,7 @@ func (r *reader) step() (form byte, s Step) {
 	if form != formIntent {
 		s.Err, s.Values = r.fault(), r.values()
 	}
-	if s.Kind > Within {
+	if s.Kind > Nested {
 		r.fail("unknown kind %d", s.Kind)
 	}
 	return form, s

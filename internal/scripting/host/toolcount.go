@@ -7,33 +7,33 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// ToolCount counts the tools a run calls, and lets at most Limit calls pass; 0 is
+// ToolCounter counts the tools a run calls, and lets at most Limit calls pass; 0 is
 // no limit. It is safe for concurrent use.
-type ToolCount struct {
+type ToolCounter struct {
 	Limit int64
 	made  atomic.Int64
 }
 
-// Made is how many calls were let through.
-func (c *ToolCount) Made() int64 {
+// Count is how many calls were let through.
+func (c *ToolCounter) Count() int64 {
 	if made := c.made.Load(); c.Limit == 0 || made <= c.Limit {
 		return made
 	}
 	return c.Limit
 }
 
-// Door counts what passes inner.
-func (c *ToolCount) Door(inner Door) Door { return toolDoor{inner, c} }
+// Handler counts what passes inner.
+func (c *ToolCounter) Wrap(inner Handler) Handler { return toolCountHandler{inner, c} }
 
-type toolDoor struct {
-	inner Door
-	count *ToolCount
+type toolCountHandler struct {
+	inner Handler
+	count *ToolCounter
 }
 
 // Rehearsing is what the door behind does.
-func (d toolDoor) Rehearsing() bool { return Rehearsing(d.inner) }
+func (d toolCountHandler) Rehearsing() bool { return Rehearsing(d.inner) }
 
-func (d toolDoor) Pass(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+func (d toolCountHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if e.Name == callEffect {
 		if made := d.count.made.Add(1); d.count.Limit > 0 && made > d.count.Limit {
 			return nil, fault.New(fault.Limit, "%s: the run has called %d tools, which is all it may", title(e.Name, e.Args), d.count.Limit).
@@ -41,5 +41,5 @@ func (d toolDoor) Pass(ctx context.Context, e Effect, live func(context.Context)
 				WithDetails(map[string]int64{"calls_made": d.count.Limit, "limit": d.count.Limit})
 		}
 	}
-	return d.inner.Pass(ctx, e, live)
+	return d.inner.Handle(ctx, e, live)
 }

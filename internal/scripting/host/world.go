@@ -14,9 +14,9 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// World is everything outside a script, as the functions of modules see it when
+// Services is everything outside a script, as the functions of modules see it when
 // the door lets them. A nil part is a part this run does not have.
-type World struct {
+type Services struct {
 	Tools     tool.Source                            // what mcp.<ns>.<tool> calls
 	Caller    *tool.Caller                           // who waits for the run; tools may talk to them
 	Upstreams Upstreams                              // what the tools module manages
@@ -38,7 +38,7 @@ type World struct {
 	Random    func() uint64                          // seeds the script's generator
 }
 
-func (w *World) random() uint64 {
+func (w *Services) random() uint64 {
 	if w.Random != nil {
 		return w.Random()
 	}
@@ -59,11 +59,11 @@ type Commander interface {
 	AddCommand(ctx context.Context, name string, c Command) error
 }
 
-// Arranger is an Upstreams that also gives tools other names and an order. It too
+// ToolArranger is an Upstreams that also gives tools other names and an order. It too
 // is the owner's.
-type Arranger interface {
+type ToolArranger interface {
 	Alias(ctx context.Context, namespace, alias, name string) error
-	// Prefer gives a tool, or with no name all tools of a namespace, a priority.
+	// SetPreferences gives a tool, or with no name all tools of a namespace, a priority.
 	Prefer(ctx context.Context, namespace, name string, priority int) error
 }
 
@@ -103,9 +103,11 @@ func (c *Clock) Milliseconds() int64 { return c.Now().UnixMilli() + c.advanced.L
 // Advance moves the run's time forward without waiting.
 func (c *Clock) Advance(milliseconds int64) { c.advanced.Add(milliseconds) }
 
-// Pretend is the same clock for a rehearsal: whoever waits goes on at once, and
+// ForRehearsal is the same clock for a rehearsal: whoever waits goes on at once, and
 // the run's time has moved by what they wanted to wait.
-func (c *Clock) Pretend() *Clock { return &Clock{Clock: c.Clock, advanced: c.advanced, pretends: true} }
+func (c *Clock) ForRehearsal() *Clock {
+	return &Clock{Clock: c.Clock, advanced: c.advanced, pretends: true}
+}
 
 // Sleep waits until d has passed.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
@@ -118,16 +120,16 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 
 // pretend is the world of effects that are only rehearsed: files are written
 // aside, and waiting takes no time.
-func (w *World) pretend() *World {
+func (w *Services) pretend() *Services {
 	pretended := *w
 	if w.Files != nil {
-		pretended.Files = w.Files.Pretend()
+		pretended.Files = w.Files.ForRehearsal()
 	}
 	if w.Contents != nil {
 		pretended.Contents = pretendContents(w.Contents, w.Temp.limit)
 	}
 	if w.Clock != nil {
-		pretended.Clock = w.Clock.Pretend()
+		pretended.Clock = w.Clock.ForRehearsal()
 	}
 	return &pretended
 }

@@ -7,40 +7,40 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Aftermath is what became of a run after its approval.
-type Aftermath struct {
+// ResumeResult is what became of a run after its approval.
+type ResumeResult struct {
 	Result   json.RawMessage `json:"result,omitempty"`
-	Error    *Mishap         `json:"error,omitempty"`
-	Output   []Spoken        `json:"output"`
+	Error    *ResumeError    `json:"error,omitempty"`
+	Output   []OutputLine    `json:"output"`
 	Warnings []string        `json:"warnings,omitempty"`
 	Status   string          `json:"status,omitempty"` // StatusWaiting, when it waits again
-	Approval *Waiting        `json:"approval,omitempty"`
+	Approval *PendingInfo    `json:"approval,omitempty"`
 }
 
-// Mishap is why it failed.
-type Mishap struct {
+// ResumeError is why it failed.
+type ResumeError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Spoken is a line it said.
-type Spoken struct {
+// DisplayName is a line it said.
+type OutputLine struct {
 	Stream string `json:"stream"`
 	Level  string `json:"level,omitempty"`
 	Text   string `json:"text"`
 }
 
-func newAftermath(done Turn, err error) Aftermath {
-	a := Aftermath{Result: done.Result, Output: make([]Spoken, len(done.Output)), Warnings: done.Warnings}
+func newAftermath(done Turn, err error) ResumeResult {
+	a := ResumeResult{Result: done.Result, Output: make([]OutputLine, len(done.Output)), Warnings: done.Warnings}
 	for i, line := range done.Output {
-		a.Output[i] = Spoken{line.Stream, line.Level, line.Text}
+		a.Output[i] = OutputLine{line.Stream, line.Level, line.Text}
 	}
-	var pending *Pending
+	var pending *PendingError
 	var failed *Error
 	switch {
 	case errors.As(err, &pending):
-		w := pending.Waiting()
+		w := pending.Info()
 		a.Status, a.Approval = StatusWaiting, &w
 		return a
 	case errors.As(err, &failed):
@@ -48,7 +48,7 @@ func newAftermath(done Turn, err error) Aftermath {
 	}
 	if err != nil {
 		f := fault.From(err)
-		a.Error = &Mishap{string(f.Code), f.Error(), fault.HintOf(f)}
+		a.Error = &ResumeError{string(f.Code), f.Error(), fault.HintOf(f)}
 	}
 	return a
 }

@@ -19,36 +19,36 @@ import (
 // Approvals decides what scripts may do, and keeps runs that wait for somebody's
 // word.
 type Approvals interface {
-	// Judge is for one run, whose journal so far is past; nil when nothing needs
+	// Decide is for one run, whose journal so far is past; nil when nothing needs
 	// approval.
-	Judge(ctx context.Context, who host.Errand, past []host.Step) (host.Judge, error)
+	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
 	// Ask keeps a paused run.
 	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
-	// Answer decides about one that was kept.
+	// ToolResult decides about one that was kept.
 	Answer(ctx context.Context, id string, answer host.Answer) error
-	// Carry is where one is kept while it goes on after that.
-	Carry(id string) host.Ledger
+	// ResumeStore is where one is kept while it goes on after that.
+	ResumeStore(id string) host.ResumeStore
 }
 
-// Pending is the error of a run that waits for somebody's word. Nothing is lost:
+// PendingError is the error of a run that waits for somebody's word. Nothing is lost:
 // when the word is given, Resume goes on with it.
-type Pending struct {
+type PendingError struct {
 	host.Pending
 	host.Paused
 }
 
 // Error tells what it waits for.
-func (p *Pending) Error() string {
-	return fmt.Sprintf("%s waits for approval %s until %s", p.Effect.Spoken(), p.ID, p.Expires.UTC().Format(time.RFC3339))
+func (p *PendingError) Error() string {
+	return fmt.Sprintf("%s waits for approval %s until %s", p.Effect.DisplayName(), p.ID, p.Expires.UTC().Format(time.RFC3339))
 }
 
 // errand is a request as those see it who approve what it does.
-func (q Request) errand(key, owner string) host.Errand {
+func (q Request) errand(key, owner string) host.RunInfo {
 	hash := q.Hash
 	if hash == (cas.Ref{}) {
 		hash = cas.Sum([]byte(q.Source))
 	}
-	return host.Errand{Key: key, Owner: owner, Name: q.name(), Hash: hash.String(), Language: q.language()}
+	return host.RunInfo{Key: key, Owner: owner, Name: q.name(), Hash: hash.String(), Language: q.language()}
 }
 
 // kept is a run as it is stored while it waits.
@@ -77,11 +77,11 @@ type attended struct {
 	session string
 	turns   int64
 	request Request
-	journal []byte      // what was done before, by all attempts
-	ledger  host.Ledger // where it is kept since somebody's word; nil before
-	spoiled bool        // the last attempt was not all real: what it left counts for nothing
+	journal []byte           // what was done before, by all attempts
+	ledger  host.ResumeStore // where it is kept since somebody's word; nil before
+	spoiled bool             // the last attempt was not all real: what it left counts for nothing
 	// once runs the request with a door.
-	once func(ctx context.Context, door host.Door) (Outcome, error)
+	once func(ctx context.Context, handler host.Handler) (Outcome, error)
 }
 
 // newRunKey names a run among all.
@@ -96,7 +96,7 @@ func (a *attended) run(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		judge, err := a.runner.options.Approvals.Judge(ctx, who, past)
+		judge, err := a.runner.options.Approvals.Approver(ctx, who, past)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -111,14 +111,14 @@ func (a *attended) run(ctx context.Context) (Outcome, error) {
 		if err != nil {
 			return outcome, err
 		}
-		waits := &Pending{pending, *paused}
+		waits := &PendingError{pending, *paused}
 		if !a.askCaller(ctx, pending, paused) {
 			return outcome, waits
 		}
 		if _, err := a.finish(ctx, Turn{Outcome: outcome}, waits); err != nil {
 			return outcome, err
 		}
-		a.ledger = a.runner.options.Approvals.Carry(pending.ID)
+		a.ledger = a.runner.options.Approvals.ResumeStore(pending.ID)
 	}
 }
 
@@ -136,13 +136,13 @@ func (a *attended) finish(ctx context.Context, done Turn, failed error) (json.Ra
 }
 
 // attempt runs the request once, with past answered from the journal.
-func (a *attended) attempt(ctx context.Context, who host.Errand, judge host.Judge, past []host.Step) (Outcome, *host.Paused, error) {
+func (a *attended) attempt(ctx context.Context, who host.RunInfo, judge host.Approver, past []host.Step) (Outcome, *host.Paused, error) {
 	recorded := recorder{then: a.ledger}
 	journal := host.NewJournal(&recorded, a.key)
 	if judge == nil { // nothing needs approval any more
 		judge = permissive{}
 	}
-	gate := host.NewGate(journal, judge, host.NewRehearsal(a.runner.options.Tools, nil))
+	gate := host.NewApproval(journal, judge, host.NewRehearsal(a.runner.options.Tools, nil))
 	replay := host.NewReplay(past, gate)
 	outcome, err := a.once(ctx, replay)
 	if a.ledger != nil { // all that was done is known before its end is
@@ -184,9 +184,9 @@ func (k kept) as(ctx context.Context, r *Runner) (context.Context, error) {
 		return principal.With(ctx, principal.Local()), nil
 	}
 	who := *k.Asker
-	if r.options.Standing != nil {
+	if r.options.CurrentPrincipal != nil {
 		var err error
-		if who, err = r.options.Standing(ctx, who); err != nil {
+		if who, err = r.options.CurrentPrincipal(ctx, who); err != nil {
 			return ctx, err
 		}
 	}
@@ -196,13 +196,13 @@ func (k kept) as(ctx context.Context, r *Runner) (context.Context, error) {
 // permissive allows everything.
 type permissive struct{}
 
-func (permissive) Judge(context.Context, host.Effect) (host.Verdict, error) { return host.Allow, nil }
+func (permissive) Decide(context.Context, host.Effect) (host.Decision, error) { return host.Allow, nil }
 
 // recorder keeps a journal in memory, and where it survives the process when the
 // run is one that was promised to.
 type recorder struct {
 	data []byte
-	then host.Ledger // may be nil
+	then host.ResumeStore // may be nil
 }
 
 func (r *recorder) Record(data []byte) error {
@@ -217,7 +217,7 @@ func (r *recorder) Record(data []byte) error {
 // that id: where it stopped, or where a process that died had come. q tells who
 // waits now. It returns what became of the run, an Aftermath as JSON, which is
 // kept; the error is that it could not be.
-func (s *Sessions) Resume(ctx context.Context, id string, who host.Errand, keptRun []byte, q Request) (json.RawMessage, error) {
+func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, keptRun []byte, q Request) (json.RawMessage, error) {
 	ctx, _ = db.Patiently(ctx) // somebody was promised that it goes on
 	var k kept
 	if err := json.NewDecoder(bytes.NewReader(keptRun)).Decode(&k); err != nil {
@@ -227,7 +227,7 @@ func (s *Sessions) Resume(ctx context.Context, id string, who host.Errand, keptR
 	q.Params, q.Main, q.Limits = k.Params, k.Main, k.Limits
 	a := &attended{
 		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q,
-		journal: k.Journal, ledger: s.runner.options.Approvals.Carry(id),
+		journal: k.Journal, ledger: s.runner.options.Approvals.ResumeStore(id),
 	}
 	records, err := a.ledger.Past(ctx)
 	if err != nil {
@@ -250,9 +250,9 @@ func (s *Sessions) goOn(ctx context.Context, a *attended) (Turn, error) {
 	if a.session != "" {
 		return s.attend(ctx, a, true)
 	}
-	a.once = func(ctx context.Context, door host.Door) (Outcome, error) {
+	a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
 		q := a.request
-		q.Door = door
+		q.Handler = handler
 		return s.runner.run(ctx, q)
 	}
 	outcome, err := a.run(ctx)

@@ -40,9 +40,9 @@ func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) 
 	of = r.inLanguage(ctx, of)
 	q := Request{
 		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
-		Door:   host.Closed("the script is being described"),
-		Limits: describing,
-		entry:  &entry{name: "describe", optional: true},
+		Handler: host.DenyEffects("the script is being described"),
+		Limits:  describing,
+		entry:   &entry{name: "describe", optional: true},
 	}
 	if !strings.Contains(q.Source, "describe") { // it cannot define what it does not name
 		return Description{AnyParams: true}, r.compiles(ctx, q)

@@ -74,7 +74,7 @@ func TestEveryFunctionIsKnown(t *testing.T) {
 		}
 		return nil
 	})
-	state, err := engine.open(t.Context(), DefaultLimits(), host.NewEnv(nil, host.Closed("looking"), &host.World{}), 1)
+	state, err := engine.open(t.Context(), DefaultLimits(), host.NewEnv(nil, host.DenyEffects("looking"), &host.Services{}), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func roundTheDoor(ctx context.Context, module string, f *host.Func) (trouble str
 			trouble = "it reached the world"
 		}
 	}()
-	env := host.NewEnv(nil, host.Closed("it is tried"), &host.World{})
+	env := host.NewEnv(nil, host.DenyEffects("it is tried"), &host.Services{})
 	if _, err := env.Call(ctx, module, f, []host.Value{"a", "b", "c"}); fault.CodeOf(err) != fault.Denied {
 		return "it was answered, not refused"
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Keeper stores scripts: content, the file it was, and what it replaces.
-type Keeper interface {
+// SourceWriter stores scripts: content, the file it was, and what it replaces.
+type SourceWriter interface {
 	Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error)
 }
 
@@ -24,7 +24,7 @@ type Keeper interface {
 type Folder struct {
 	dir       string
 	published *Published
-	keeper    Keeper
+	keeper    SourceWriter
 	log       *slog.Logger
 
 	mu       sync.Mutex
@@ -33,7 +33,7 @@ type Folder struct {
 }
 
 // NewFolder is the scripts of dir, which need not exist.
-func NewFolder(dir string, published *Published, keeper Keeper, log *slog.Logger) *Folder {
+func NewFolder(dir string, published *Published, keeper SourceWriter, log *slog.Logger) *Folder {
 	return &Folder{dir: dir, published: published, keeper: keeper, log: log, seen: map[string]cas.Ref{}, problems: map[string]error{}}
 }
 
@@ -146,7 +146,7 @@ func (f *Folder) publish(ctx context.Context, file string, content []byte, now *
 	if err != nil {
 		return Version{}, err
 	}
-	return f.published.Publish(ctx, Publication{Hash: hash, Publisher: "scripts folder", Origin: file})
+	return f.published.Publish(ctx, PublishRequest{Hash: hash, Publisher: "scripts folder", Origin: file})
 }
 
 func (f *Folder) withdraw(ctx context.Context, file string, one *publication) {

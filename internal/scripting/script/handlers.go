@@ -23,7 +23,7 @@ func keepDeliver(c *lua.Call) error {
 }
 
 // Listens tells whether the script left handlers of events behind.
-func (r *Resident) Listens() bool { return r != nil && r.listener.Wanted() && r.has(deliverName) }
+func (r *Resident) Listens() bool { return r != nil && r.listener.Subscribed() && r.has(deliverName) }
 
 // Listen hands events to the handlers that the script left behind, one after the
 // other, until ctx ends. They run in a copy of the script's world, so that one

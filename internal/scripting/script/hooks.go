@@ -83,9 +83,9 @@ var _ event.Keyed = HookFailed{}
 // call calls a hook with JSON arguments and hands its results to read, together
 // with how some fields of the last argument read when they go through Lua
 // unchanged.
-func (h *Hooks) call(ctx context.Context, hook string, door host.Door, args []json.RawMessage, fields []string, read func(sent []byte, results []lua.Value) error) error {
+func (h *Hooks) call(ctx context.Context, hook string, handler host.Handler, args []json.RawMessage, fields []string, read func(sent []byte, results []lua.Value) error) error {
 	var sent []byte
-	return h.resident.use(ctx, h.limits, door, hook,
+	return h.resident.use(ctx, h.limits, handler, hook,
 		func(s *lua.State) ([]lua.Value, error) {
 			given := make([]lua.Value, len(args))
 			for i, raw := range args {
@@ -151,7 +151,7 @@ func showCall(call tool.Call) json.RawMessage {
 
 // ToolCall asks on_tool_call.
 func (h *Hooks) ToolCall(ctx context.Context, call tool.Call) (args json.RawMessage, answer *tool.Result, err error) {
-	if !h.calls || Inside(ctx) {
+	if !h.calls || InHook(ctx) {
 		return call.Args, nil, nil
 	}
 	args = call.Args
@@ -278,7 +278,7 @@ func showResult(result tool.Result, failed error) json.RawMessage {
 
 // ToolResult asks on_tool_result.
 func (h *Hooks) ToolResult(ctx context.Context, call tool.Call, result tool.Result, failed error) (tool.Result, error) {
-	if !h.result || Inside(ctx) {
+	if !h.result || InHook(ctx) {
 		return result, failed
 	}
 	changed, answered := result, failed
@@ -353,7 +353,7 @@ func (h *Hooks) Tools(ctx context.Context, namespace string, tools []tool.Info) 
 	}
 	args := []json.RawMessage{encode(namespace), encode(shown)}
 	chosen := tools
-	err := h.call(ctx, hookTools, host.Closed("tools are being listed"), args, nil, func(_ []byte, results []lua.Value) (err error) {
+	err := h.call(ctx, hookTools, host.DenyEffects("tools are being listed"), args, nil, func(_ []byte, results []lua.Value) (err error) {
 		if len(results) > 0 && !results[0].IsNil() {
 			chosen, err = readTools(results[0], tools)
 		}

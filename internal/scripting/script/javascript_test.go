@@ -187,7 +187,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	journal := host.NewJournal(record, "boot")
 	live := bench(t, func(o *Options) { o.Tools, o.Random = tools, nil })
 	q := in(source)
-	q.Door = journal
+	q.Handler = journal
 	first, err := live.Run(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -200,20 +200,20 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	offline := bench(t, func(o *Options) { o.Tools, o.Random = nil, nil })
-	q.Door = host.NewReplay(steps, nil)
+	q.Handler = host.NewReplay(steps, nil)
 	again, err := offline.Run(t.Context(), q)
 	if err != nil || string(again.Result) != string(first.Result) {
 		t.Errorf("replayed\n got %s, %v\nwant %s", again.Result, err, first.Result)
 	}
 	for i := range steps { // a crash after every step
-		q.Door = host.NewReplay(steps[:i], host.NewJournal(&tape{}, "later"))
+		q.Handler = host.NewReplay(steps[:i], host.NewJournal(&tape{}, "later"))
 		later := bench(t, func(o *Options) { o.Tools, o.Random = &shelf{}, nil })
 		if _, err := later.Run(t.Context(), q); err != nil {
 			t.Errorf("resumed after step %d: %v", i, err)
 		}
 	}
 	changed := in(strings.Replace(source, "{ i }", "{ i, more: 1 }", 1))
-	changed.Door = host.NewReplay(steps, nil)
+	changed.Handler = host.NewReplay(steps, nil)
 	if _, err := offline.Run(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "went another way than its journal") {
 		t.Errorf("a changed script: %v", err)
 	}
@@ -222,15 +222,15 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 func TestJavaScriptIsRehearsed(t *testing.T) {
 	t.Parallel()
 	r := bench(t, nil)
-	door := host.NewRehearsal(shelf{}, nil)
+	handler := host.NewRehearsal(shelf{}, nil)
 	q := in(`fs.write(temp.path("a.txt"), "hello"); await mcp.calc.fail({ n: 1 }); return fs.read(temp.path("a.txt"))`)
-	q.Door = door
+	q.Handler = handler
 	got, err := r.Run(t.Context(), q)
 	if err != nil || string(got.Result) != `"hello"` {
 		t.Errorf("got %s, %v", got.Result, err)
 	}
 	var actions []string
-	for _, p := range door.Plan() {
+	for _, p := range handler.Plan() {
 		actions = append(actions, p.Effect)
 	}
 	if !slices.Contains(actions, "mcp.call") {
@@ -258,7 +258,7 @@ func TestJavaScriptSessions(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	p := enter(t, folder, nil, SessionOptions{})
-	s, err := p.Create(t.Context(), NewSession{Owner: "ada", Language: JavaScript})
+	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Language: JavaScript})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func TestJavaScriptSessions(t *testing.T) {
 	p.expect(t, fork.ID, "x += 1", "8")
 	later := enter(t, folder, nil, SessionOptions{}) // another process
 	later.expect(t, s.ID, "[x, inc(1), song.events[0].note]", "[7,8,62]")
-	if _, err := p.Create(t.Context(), NewSession{Owner: "ada", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
+	if _, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("an unknown language: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func (h *jsHost) globals(ctx context.Context, source string) func(string) (js.Fu
 	if len(words) == 0 {
 		return nil
 	}
-	look := &host.Func{Name: "globals", Kind: host.Moment, Effect: func(ctx context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+	look := &host.Func{Name: "globals", Kind: host.Nondeterministic, Effect: func(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 		table, err := host.Table(h.engine.plainNames(ctx, w.Tools, words))
 		return []host.Value{table}, err
 	}}

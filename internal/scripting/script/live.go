@@ -11,9 +11,9 @@ import (
 // result anyway.
 const liveLines = 1000
 
-// Said is one line of a run as its caller hears it while the script runs: the
+// LogMessage is one line of a run as its caller hears it while the script runs: the
 // data of a log message from the logger "script".
-type Said struct {
+type LogMessage struct {
 	Number int64  `json:"number"` // 1, 2, 3 … in the order they were said
 	Stream string `json:"stream"` // stdout, stderr or log
 	Text   string `json:"text"`
@@ -21,24 +21,24 @@ type Said struct {
 
 // watch is who hears the run's lines as they are said: whoever the request
 // names, or else the caller, if it listens.
-func (q Request) watch() func(host.Line) {
+func (q Request) watch() func(host.OutputLine) {
 	if q.Watch != nil || q.Caller == nil || q.Caller.Log == nil {
 		return q.Watch
 	}
 	var said atomic.Int64
-	return func(line host.Line) {
+	return func(line host.OutputLine) {
 		number := said.Add(1)
 		if number <= liveLines {
 			q.Caller.Log(tool.Log{
 				Level: messageLevel(line), Logger: "script",
-				Data: encode(Said{number, line.Stream, line.Text}),
+				Data: encode(LogMessage{number, line.Stream, line.Text}),
 			})
 		}
 	}
 }
 
 // messageLevel is how important MCP would call a line.
-func messageLevel(line host.Line) string {
+func messageLevel(line host.OutputLine) string {
 	switch {
 	case line.Stream == "stderr":
 		return "notice"

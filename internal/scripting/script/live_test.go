@@ -37,7 +37,7 @@ func TestWhoeverWatchesHearsAlone(t *testing.T) {
 	t.Parallel()
 	var watched []string
 	_, err := bench(t, nil).Run(t.Context(), Request{
-		Source: "print('a')", Watch: func(l host.Line) { watched = append(watched, l.Text) },
+		Source: "print('a')", Watch: func(l host.OutputLine) { watched = append(watched, l.Text) },
 		Caller: &tool.Caller{Log: func(tool.Log) { t.Error("the caller heard it too") }},
 	})
 	if err != nil || len(watched) != 1 {

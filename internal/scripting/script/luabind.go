@@ -80,8 +80,8 @@ func callHost(c *lua.Call, module string, f *host.Func, lead []lua.Value) error 
 			return c.ArgError(i-len(lead)+1, err.Error())
 		}
 	}
-	if env.Follows() {
-		env.At(c.Line(ofScript))
+	if env.WantsLines() {
+		env.SetLine(c.Line(ofScript))
 	}
 	if f.Waits && c.Yieldable() {
 		if flights := flightsOf(c.State()); flights != nil && flights.tasks[c.Thread()] {

@@ -183,7 +183,7 @@ func landFlight(c *lua.Call) error {
 // land tells which of several effects under way has ended next, by the number the
 // engine gave it.
 func land(ctx context.Context, env *host.Env, next func(context.Context) (int64, error)) (int64, error) {
-	f := &host.Func{Name: "land", Kind: host.Moment, Effect: func(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
+	f := &host.Func{Name: "land", Kind: host.Nondeterministic, Effect: func(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
 		number, err := next(ctx)
 		return []host.Value{number}, err
 	}}

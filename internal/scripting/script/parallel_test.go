@@ -301,7 +301,7 @@ type journal struct {
 	said []string
 }
 
-func (j *journal) Pass(ctx context.Context, e host.Effect, live func(context.Context) ([]host.Value, error)) ([]host.Value, error) {
+func (j *journal) Handle(ctx context.Context, e host.Effect, live func(context.Context) ([]host.Value, error)) ([]host.Value, error) {
 	j.mu.Lock()
 	j.said = append(j.said, fmt.Sprint(e.Seq, " ", e.Name, " ", e.Kind))
 	values, ok := j.kept[e.Seq]
@@ -332,13 +332,13 @@ func TestParallelRunsReplay(t *testing.T) {
 		return order`
 	kept := &journal{kept: map[int64][]host.Value{}}
 	r := bench(t, func(o *Options) { o.Tools = newCrossing().tools() })
-	first, err := r.Run(t.Context(), Request{Source: source, Door: kept})
+	first, err := r.Run(t.Context(), Request{Source: source, Handler: kept})
 	if err != nil || len(first.Result) != len("[1,2,3]") { // the order of landing is the world's
 		t.Fatalf("got %s, %v", first.Result, err)
 	}
 	again := &journal{kept: kept.kept, replay: true}
 	r = bench(t, func(o *Options) { o.Tools = toolbox{tool.Ref{Space: "gate", Name: "gone"}: nil} })
-	second, err := r.Run(t.Context(), Request{Source: source, Door: again})
+	second, err := r.Run(t.Context(), Request{Source: source, Handler: again})
 	if err != nil || string(second.Result) != string(first.Result) {
 		t.Fatalf("replayed as %s, %v", second.Result, err)
 	}

@@ -302,7 +302,7 @@ func (r *Runner) Prepare(ctx context.Context, q Request) (Request, error) {
 	if err != nil {
 		return q, ctx.Err()
 	}
-	params, err := d.Check(d.asTyped(q.Params, q.Typed))
+	params, err := d.Check(d.asTyped(q.Params, q.TypedParams))
 	if err != nil {
 		return q, r.explain(ctx, q, err)
 	}

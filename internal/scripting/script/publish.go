@@ -23,8 +23,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Sources is where the sources of stored scripts are kept.
-type Sources interface {
+// SourceReader is where the sources of stored scripts are kept.
+type SourceReader interface {
 	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
 }
 
@@ -46,7 +46,7 @@ type PublishedOptions struct {
 // safe for concurrent use.
 type Published struct {
 	runner  *Runner
-	sources Sources
+	sources SourceReader
 	db      *db.DB
 	options PublishedOptions
 
@@ -110,7 +110,7 @@ func (i Invalidated) EventKey() string { return i.Name }
 // OpenPublished reads what is published from the database, whose tables it brings
 // up to date. A script that can no longer be described or read is left out and
 // told to the log; its history stays.
-func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources Sources, o PublishedOptions) (*Published, error) {
+func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources SourceReader, o PublishedOptions) (*Published, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
@@ -147,8 +147,8 @@ func newBoard(byName map[string]*publication) *board {
 	return b
 }
 
-// Publication is a wish to publish.
-type Publication struct {
+// PublishRequest is a wish to publish.
+type PublishRequest struct {
 	Hash      cas.Ref
 	Name      string // "" takes the one of describe()
 	Publisher string // who wishes it, by the ID of its principal
@@ -157,7 +157,7 @@ type Publication struct {
 
 // Publish makes a script a tool. A name that stands for another script moves to
 // this one, which becomes its next version. The same again changes nothing.
-func (p *Published) Publish(ctx context.Context, want Publication) (Version, error) {
+func (p *Published) Publish(ctx context.Context, want PublishRequest) (Version, error) {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	ready, err := p.prepare(ctx, Version{Name: want.Name, Hash: want.Hash, Publisher: want.Publisher, Current: true}, want.Origin)
@@ -269,7 +269,7 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	}
 	params, err := one.description.Check(call.Args)
 	if err != nil {
-		return Failure(Outcome{}, err), nil
+		return ToolFailure(Outcome{}, err), nil
 	}
 	outcome, err := p.runner.Run(ctx, Request{
 		Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher,
@@ -279,9 +279,9 @@ func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	case err != nil && ctx.Err() != nil:
 		return tool.Result{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "run %s", call.Ref)
 	case err != nil:
-		return Failure(outcome, err), nil
+		return ToolFailure(outcome, err), nil
 	}
-	return Answer(outcome)
+	return ToolResult(outcome)
 }
 
 // RepairArgs drops optional arguments that are null, which is how many clients leave

@@ -100,7 +100,7 @@ func (p printery) call(t *testing.T, name, args string) tool.View {
 
 func (p printery) publish(t *testing.T, source, name string) Version {
 	t.Helper()
-	v, err := p.Publish(t.Context(), Publication{Hash: p.drawer.put(source), Name: name, Publisher: "ada"})
+	v, err := p.Publish(t.Context(), PublishRequest{Hash: p.drawer.put(source), Name: name, Publisher: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +192,12 @@ func TestWhatCannotBePublished(t *testing.T) {
 		"function describe() return {name='lua_eval'} end":    fault.Conflict,
 		"fs.write('a','b') function describe() return {} end": fault.Script,
 	} {
-		_, err := p.Publish(t.Context(), Publication{Hash: p.drawer.put(source)})
+		_, err := p.Publish(t.Context(), PublishRequest{Hash: p.drawer.put(source)})
 		if fault.CodeOf(err) != want || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
-	if _, err := p.Publish(t.Context(), Publication{Hash: cas.Sum([]byte("x")), Name: "x"}); fault.CodeOf(err) != fault.NotFound {
+	if _, err := p.Publish(t.Context(), PublishRequest{Hash: cas.Sum([]byte("x")), Name: "x"}); fault.CodeOf(err) != fault.NotFound {
 		t.Errorf("publish nothing: %v", err)
 	}
 	if tools, _ := p.Tools(t.Context()); len(tools) != 0 {

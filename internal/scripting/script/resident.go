@@ -44,8 +44,8 @@ func (r *Resident) function(name string) lua.Value {
 // not come back to them.
 type insideKey struct{}
 
-// Inside tells whether ctx belongs to something that a hook does.
-func Inside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
+// SetParent tells whether ctx belongs to something that a hook does.
+func InHook(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
 // resident makes what a run left into a resident; nil when it left nothing.
 func (r *Runner) resident(q Request) *Resident {
@@ -69,21 +69,21 @@ type stay struct {
 
 // use calls a function of the script: args makes its arguments and read reads its
 // results, both while nobody else uses the state.
-func (r *Resident) use(ctx context.Context, limits Limits, door host.Door, function string, args func(*lua.State) ([]lua.Value, error), read func([]lua.Value) error) error {
+func (r *Resident) use(ctx context.Context, limits Limits, handler host.Handler, function string, args func(*lua.State) ([]lua.Value, error), read func([]lua.Value) error) error {
 	if err := r.enter(ctx); err != nil {
 		return err
 	}
 	defer func() { <-r.turn }()
 	ctx, cancel := context.WithTimeoutCause(context.WithValue(ctx, insideKey{}, true), limits.Time, &timeoutError{limits.Time})
 	defer cancel()
-	if door == nil {
-		door = host.Live() // not that of whoever led here: a journal of theirs knows nothing of us
+	if handler == nil {
+		handler = host.Live() // not that of whoever led here: a journal of theirs knows nothing of us
 	}
-	q := Request{Name: r.name, Upstreams: r.upstreams, Door: door, Watch: r.runner.logPrinted(ctx)}
+	q := Request{Name: r.name, Upstreams: r.upstreams, Handler: handler, Watch: r.runner.logPrinted(ctx)}
 	temp := host.NewTemp(r.runner.options.TempDir, limits.Temp)
 	defer func() { _ = temp.Close() }() // what a hook left there is nobody's
 	output := host.NewOutput(r.runner.options.Log, limits.Output, q.Watch)
-	r.state.Store(envKey{}, r.runner.environment(ctx, q, limits, belongings{&host.ToolCount{}, temp, output, r.listener}))
+	r.state.Store(envKey{}, r.runner.environment(ctx, q, limits, belongings{&host.ToolCounter{}, temp, output, r.listener}))
 	flights := newFlights()
 	r.state.Store(flightsKey{}, flights)
 	defer flights.close()

@@ -16,10 +16,10 @@ import (
 // printed and logged.
 const OutputKey = "luanette/output"
 
-// Answer is the result of a script that is called as a tool: the value it
+// ToolResult is the result of a script that is called as a tool: the value it
 // returned as structured content, a value that is no table with named fields as
 // {"result": value}, and the same as text.
-func Answer(o Outcome) (tool.Result, error) {
+func ToolResult(o Outcome) (tool.Result, error) {
 	structured := o.Result
 	if !rawjson.IsObject(structured) {
 		structured = rawjson.Set(nil, "result", structured)
@@ -28,12 +28,12 @@ func Answer(o Outcome) (tool.Result, error) {
 	return withOutput(result, o.Output), err
 }
 
-// Failure is the result of a script that failed: the whole story and the last
+// ToolFailure is the result of a script that failed: the whole story and the last
 // lines it printed as text, the fault and all output as data in _meta. An error
 // that is not the script's has the shape of any tool's failure; that of a script
 // which waits for approval is none, and says what it waits for.
-func Failure(o Outcome, err error) tool.Result {
-	var pending *Pending
+func ToolFailure(o Outcome, err error) tool.Result {
+	var pending *PendingError
 	if errors.As(err, &pending) {
 		return waitingResult(pending, o)
 	}
@@ -46,7 +46,7 @@ func Failure(o Outcome, err error) tool.Result {
 	return withOutput(tool.Result{Raw: rawjson.Set(raw, "content", content)}, o.Output)
 }
 
-func withOutput(r tool.Result, lines []host.Line) tool.Result {
+func withOutput(r tool.Result, lines []host.OutputLine) tool.Result {
 	if len(lines) == 0 || len(r.Raw) == 0 {
 		return r
 	}
@@ -58,7 +58,7 @@ func withOutput(r tool.Result, lines []host.Line) tool.Result {
 const OutputHeading = "\n\nOutput:\n"
 
 // lastWords is the end of what a script said before it failed.
-func lastWords(lines []host.Line) string {
+func lastWords(lines []host.OutputLine) string {
 	const enough = 10
 	if len(lines) == 0 {
 		return ""

@@ -89,9 +89,9 @@ type Options struct {
 	Random    func() uint64 // seeds; nil draws from the system
 	Approvals Approvals     // who decides what scripts may do; nil lets them do all
 	Flow      host.Flow     // follows what runs have read; nil follows nothing
-	// Standing tells who somebody is now, for a run that goes on after its approval;
+	// CurrentPrincipal tells who somebody is now, for a run that goes on after its approval;
 	// nil takes them as they were.
-	Standing func(ctx context.Context, was principal.Principal) (principal.Principal, error)
+	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
 	// Fields are the names of the fields a tool's results have, at any depth, as
 	// far as they are known; may be nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
@@ -124,17 +124,17 @@ type Request struct {
 	Creator  string          // who stored or started it
 	Params   json.RawMessage // with Main: the argument of main
 	Main     bool            // load the chunk, then call main(params); else the chunk's value is the result
-	// Typed are params as somebody typed them; where describe() wants text, the text counts.
-	Typed map[string]string
+	// TypedParams are params as somebody typed them; where describe() wants text, the text counts.
+	TypedParams map[string]string
 
-	Door   host.Door       // nil is live
-	Caller *tool.Caller    // who waits
-	Limits Limits          // zero fields: the runner's
-	Temp   string          // a folder that outlives the run, to be its temp folder; "" makes one that goes with it
-	Watch  func(host.Line) // sees output as it is said; must not block; nil tells the caller
+	Handler host.Handler          // nil is live
+	Caller  *tool.Caller          // who waits
+	Limits  Limits                // zero fields: the runner's
+	Temp    string                // a folder that outlives the run, to be its temp folder; "" makes one that goes with it
+	Watch   func(host.OutputLine) // sees output as it is said; must not block; nil tells the caller
 
 	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
-	Record    string         // under which what it has read is remembered, such as "job:…"; "" is not
+	FlowName  string         // under which what it has read is remembered, such as "job:…"; "" is not
 
 	entry *entry // another function than main; nil otherwise
 	turn  turn   // of a session; nil runs in a fresh state
@@ -159,7 +159,7 @@ func (q Request) entryPoint() *entry {
 // Outcome is what a run left behind, also when it failed.
 type Outcome struct {
 	Result   json.RawMessage // nil when it failed
-	Output   []host.Line
+	Output   []host.OutputLine
 	Duration time.Duration
 	Tools    int64 // how many tools it called
 }
@@ -168,12 +168,12 @@ type Outcome struct {
 // *Pending when it waits for somebody's approval; output is in the outcome either
 // way. Cancelling ctx stops the script wherever it is.
 func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
-	if q.Door != nil || host.OuterOf(ctx) != nil || r.options.Approvals == nil {
+	if q.Handler != nil || host.ParentOf(ctx) != nil || r.options.Approvals == nil {
 		return r.run(ctx, q)
 	}
-	a := &attended{runner: r, key: newRunKey(), request: q, once: func(ctx context.Context, door host.Door) (Outcome, error) {
+	a := &attended{runner: r, key: newRunKey(), request: q, once: func(ctx context.Context, handler host.Handler) (Outcome, error) {
 		q := q
-		q.Door = door
+		q.Handler = handler
 		return r.run(ctx, q)
 	}}
 	if q.Caller != nil {
@@ -189,7 +189,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 // run runs a script once, by its own door or that of the script that asked.
 func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 	q = r.inLanguage(ctx, q)
-	ctx, remember, err := r.follow(ctx, q.Record)
+	ctx, remember, err := r.follow(ctx, q.FlowName)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -249,7 +249,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 		defer listener.Close()
 	}
 	output := host.NewOutput(r.options.Log, limits.Output, q.watch())
-	tools := &host.ToolCount{Limit: limits.Tools}
+	tools := &host.ToolCounter{Limit: limits.Tools}
 	engine, err := r.engineFor(q)
 	if err == nil {
 		err = engine.warm(ctx)
@@ -262,7 +262,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	if err == nil {
 		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, belongings{tools, temp, output, listener}))
 	}
-	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Made()}
+	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count()}
 	if err != nil {
 		failure := r.explain(ctx, q, err)
 		span.RecordError(failure, trace.WithAttributes(attribute.String("exception.stacktrace", failure.StackText())))
@@ -283,7 +283,7 @@ func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
 
 // belongings are what a run has for itself.
 type belongings struct {
-	tools    *host.ToolCount
+	tools    *host.ToolCounter
 	temp     *host.Temp
 	output   *host.Output
 	listener *host.Listener
@@ -291,20 +291,20 @@ type belongings struct {
 
 // environment is the world of one run.
 func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own belongings) *host.Env {
-	door, outer := q.Door, host.OuterOf(ctx)
+	handler, parent := q.Handler, host.ParentOf(ctx)
 	switch {
-	case door != nil:
-		outer = nil
-	case outer != nil: // a part of what another script does
-		door = outer.Door
+	case handler != nil:
+		parent = nil
+	case parent != nil: // a part of what another script does
+		handler = parent.Handler
 	default:
-		door = host.Live()
+		handler = host.Live()
 	}
 	o := r.options
 	if q.Upstreams != nil {
 		o.Upstreams = q.Upstreams
 	}
-	env := host.NewEnv(r.lua.modules, host.Followed(host.Counted(own.tools.Door(door), limits.Calls), o.Flow), &host.World{
+	env := host.NewEnv(r.lua.modules, host.TrackFlow(host.LimitEffects(own.tools.Wrap(handler), limits.Calls), o.Flow), &host.Services{
 		Tools: o.Tools, Caller: q.Caller, Upstreams: o.Upstreams, Results: o.Results,
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
@@ -312,8 +312,8 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		Events: o.Events, Listener: own.listener, Resident: q.stay != nil,
 		Progress: progressTo(q.Caller),
 	})
-	if outer != nil {
-		env.Inside(outer)
+	if parent != nil {
+		env.SetParent(parent)
 	}
 	return env
 }

@@ -116,9 +116,9 @@ func (s *cupboard) Keep(_ context.Context, _, _ string, value json.RawMessage) (
 	return fmt.Sprintf("$r%d", len(s.values)), nil
 }
 
-func (s *cupboard) List(context.Context, string) (all []host.KeptResult, err error) {
+func (s *cupboard) List(context.Context, string) (all []host.StoredResult, err error) {
 	for i, v := range s.values {
-		all = append(all, host.KeptResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
+		all = append(all, host.StoredResult{Handle: fmt.Sprintf("$r%d", i+1), Source: "script", Bytes: int64(len(v))})
 	}
 	return all, nil
 }

@@ -82,8 +82,8 @@ type Session struct {
 	Expires  time.Time // unless it is used before
 }
 
-// NewSession is a wish for a session.
-type NewSession struct {
+// SessionSpec is a wish for a session.
+type SessionSpec struct {
 	Owner    string
 	Name     string
 	Language string // "" is Lua
@@ -91,7 +91,7 @@ type NewSession struct {
 }
 
 // Create makes an empty session.
-func (s *Sessions) Create(ctx context.Context, want NewSession) (Session, error) {
+func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error) {
 	if want.Language == "" {
 		want.Language = Lua
 	}
@@ -168,14 +168,14 @@ type inTurnKey struct{}
 // heldTurn is a session whose turn is running, and the one it was called from.
 type heldTurn struct {
 	id    string
-	outer *heldTurn
+	parent *heldTurn
 }
 
 // inTurn runs f when all that came before it in the session have finished. A turn
 // that asks for its own session would wait for itself, and is refused.
 func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context) error) error {
-	outer, _ := ctx.Value(inTurnKey{}).(*heldTurn)
-	for held := outer; held != nil; held = held.outer {
+	parent, _ := ctx.Value(inTurnKey{}).(*heldTurn)
+	for held := parent; held != nil; held = held.parent {
 		if held.id == id {
 			return fault.New(fault.Conflict, "the session is in use by the very script that asks for it").
 				WithHint("call the code directly: it shares the script's globals already")
@@ -187,6 +187,6 @@ func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context
 			return err
 		}
 		defer release()
-		return f(context.WithValue(ctx, inTurnKey{}, &heldTurn{id, outer}))
+		return f(context.WithValue(ctx, inTurnKey{}, &heldTurn{id, parent}))
 	})
 }

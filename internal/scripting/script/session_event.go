@@ -3,8 +3,8 @@ package script
 // The events of sessions. A session's id is the key to it, so only its beginning
 // is told, enough to tell sessions apart.
 
-// SessionNews is what happened to a session.
-type SessionNews struct {
+// SessionEvent is what happened to a session.
+type SessionEvent struct {
 	kind     string
 	Session  string `json:"session"`
 	Owner    string `json:"owner,omitempty"`
@@ -16,17 +16,17 @@ type SessionNews struct {
 
 // EventType is "session.created", "session.forked", "session.used",
 // "session.reset" or "session.closed".
-func (n SessionNews) EventType() string { return "session." + n.kind }
+func (n SessionEvent) EventType() string { return "session." + n.kind }
 
 // EventKey is the beginning of its id.
-func (n SessionNews) EventKey() string { return n.Session }
+func (n SessionEvent) EventKey() string { return n.Session }
 
 // shownID is how much of an id is told.
 const shownID = 8
 
 // tell publishes what happened to a session.
 func (s *Sessions) tell(kind string, about Session, failed bool) {
-	s.options.Events.Publish(SessionNews{
+	s.options.Events.Publish(SessionEvent{
 		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,
 		Language: about.Language, Turns: about.Turns, Failed: failed,
 	})

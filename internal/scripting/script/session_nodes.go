@@ -85,9 +85,9 @@ func (s *Sessions) Adopt(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// Disown lets go of all sessions of a file, whichever node of another database held
+// ReleaseSessions lets go of all sessions of a file, whichever node of another database held
 // them.
-func Disown(ctx context.Context, d *db.DB) error {
+func ReleaseSessions(ctx context.Context, d *db.DB) error {
 	return d.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE holder <> ''`)
 		return err

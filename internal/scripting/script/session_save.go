@@ -15,8 +15,8 @@ import (
 //go:embed save.lua
 var saving string
 
-// Written is a function of a session as a script that runs by itself.
-type Written struct {
+// ExtractedScript is a function of a session as a script that runs by itself.
+type ExtractedScript struct {
 	Source   string
 	Warnings []string // what of it could not be written down
 }
@@ -24,7 +24,7 @@ type Written struct {
 // Script writes a function of a session down, with everything it uses: the one of
 // that name, which main(params) of the script calls, or the session's own main.
 // The session stays as it is.
-func (s *Sessions) Script(ctx context.Context, owner, id, name string) (w Written, err error) {
+func (s *Sessions) Script(ctx context.Context, owner, id, name string) (w ExtractedScript, err error) {
 	if !toolName().MatchString(name) {
 		return w, fault.New(fault.InvalidParams, "%q cannot be a script's name", name).WithHint("use a letter, then letters, digits and _")
 	}
@@ -51,8 +51,8 @@ func (s *Sessions) Script(ctx context.Context, owner, id, name string) (w Writte
 
 // write runs the writer in a copy of the session's state, which it may look into
 // as no script may.
-func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name string) (w Written, err error) {
-	env := host.NewEnv(e.modules, host.Closed("a function is being written down"), &host.World{})
+func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name string) (w ExtractedScript, err error) {
+	env := host.NewEnv(e.modules, host.DenyEffects("a function is being written down"), &host.Services{})
 	state, err := t.open(ctx, limits, env, 1)
 	if err != nil {
 		return w, err
@@ -92,7 +92,7 @@ func (e *luaEngine) write(ctx context.Context, t *luaTurn, limits Limits, name s
 	if written.Problem != "" {
 		return w, fault.New(fault.NotFound, "%s", written.Problem).WithHint("define a function of that name, or main(params), and save again")
 	}
-	return Written{written.Source, written.Warnings}, nil
+	return ExtractedScript{written.Source, written.Warnings}, nil
 }
 
 // sameCode(f, g) tells whether two functions have the same text.

@@ -39,7 +39,7 @@ func enter(t testing.TB, folder string, change func(*Options), o SessionOptions)
 // create makes a session of ada's.
 func (p parlour) create(t testing.TB) string {
 	t.Helper()
-	s, err := p.Create(t.Context(), NewSession{Owner: "ada"})
+	s, err := p.Create(t.Context(), SessionSpec{Owner: "ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,13 +259,13 @@ func TestSessionsBelongToTheirOwner(t *testing.T) {
 	if other == id || len(id) < 26 {
 		t.Errorf("ids %q and %q", id, other)
 	}
-	if _, err := p.Create(ctx, NewSession{Owner: "ada"}); fault.CodeOf(err) != fault.Limit {
+	if _, err := p.Create(ctx, SessionSpec{Owner: "ada"}); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("a third: %v", err)
 	}
-	if _, err := p.Create(ctx, NewSession{Owner: "bob"}); err != nil {
+	if _, err := p.Create(ctx, SessionSpec{Owner: "bob"}); err != nil {
 		t.Errorf("bob's first: %v", err)
 	}
-	if _, err := p.Create(ctx, NewSession{Owner: "bob", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
+	if _, err := p.Create(ctx, SessionSpec{Owner: "bob", Language: "cobol"}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("cobol: %v", err)
 	}
 }
@@ -357,7 +357,7 @@ func TestSessionsHaveLimitsOfTheirOwn(t *testing.T) {
 		{"s = ('x'):rep(8 * 2^20)", Limits{Memory: 4 << 20}, OutOfMemory},
 		{"for i = 1, 4 do temp.list() end", Limits{}, LimitError},
 	} {
-		narrow, err := p.Create(t.Context(), NewSession{Owner: "ada", Limits: c.limit})
+		narrow, err := p.Create(t.Context(), SessionSpec{Owner: "ada", Limits: c.limit})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 		var row sessionRow
 		var live *liveState
 		var q Request
-		a.once = func(ctx context.Context, door host.Door) (_ Outcome, err error) {
+		a.once = func(ctx context.Context, handler host.Handler) (_ Outcome, err error) {
 			if row, live, err = s.fetch(ctx, a.owner, a.session); err != nil {
 				return Outcome{}, err
 			}
@@ -52,7 +52,7 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 			if q, err = s.inSession(a.request, row, live); err != nil {
 				return Outcome{}, err
 			}
-			q.Door = door
+			q.Handler = handler
 			outcome, err := s.runner.run(ctx, q)
 			if lost := q.turn.lost(); lost != nil {
 				return outcome, lost
@@ -67,7 +67,7 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 		if q.turn == nil || q.turn.lost() != nil || a.spoiled {
 			return err
 		}
-		if outer := host.OuterOf(ctx); outer != nil && host.Rehearsing(outer.Door) {
+		if parent := host.ParentOf(ctx); parent != nil && host.Rehearsing(parent.Handler) {
 			done.Session = row.Session // a script that is only rehearsed asked for the turn
 			return err
 		}
@@ -87,8 +87,8 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 
 // take runs a turn: attended, or as a part of what another script does.
 func (s *Sessions) take(ctx context.Context, a *attended) (Outcome, error) {
-	if a.request.Door != nil || host.OuterOf(ctx) != nil || s.runner.options.Approvals == nil {
-		return a.once(ctx, a.request.Door)
+	if a.request.Handler != nil || host.ParentOf(ctx) != nil || s.runner.options.Approvals == nil {
+		return a.once(ctx, a.request.Handler)
 	}
 	return a.run(ctx)
 }
@@ -153,7 +153,7 @@ func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Reques
 	if err != nil {
 		return q, err
 	}
-	q.turn, q.Record = engine.turn(row.state), "session:"+row.ID
+	q.turn, q.FlowName = engine.turn(row.state), "session:"+row.ID
 	if ready, ok := q.turn.(readyTurn); ok && live != nil {
 		ready.adopt(live.state)
 	}

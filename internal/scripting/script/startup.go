@@ -25,7 +25,7 @@ func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstre
 		Source: string(source), Name: filepath.Base(path), Creator: "startup",
 		Upstreams: upstreams, entry: &entry{name: "startup", optional: true},
 		Watch: r.logPrinted(ctx), stay: &stay{},
-		Door: host.Live(), // the owner has approved of it by putting it there
+		Handler: host.Live(), // the owner has approved of it by putting it there
 	}
 	if err == nil {
 		_, err = r.Run(context.WithValue(ctx, insideKey{}, true), q)
@@ -38,8 +38,8 @@ func (r *Runner) Startup(ctx context.Context, path string, upstreams host.Upstre
 
 // logPrinted puts what a script prints into the log, where nobody waits for its
 // outcome. Log lines are there already.
-func (r *Runner) logPrinted(ctx context.Context) func(host.Line) {
-	return func(line host.Line) {
+func (r *Runner) logPrinted(ctx context.Context) func(host.OutputLine) {
+	return func(line host.OutputLine) {
 		if line.Stream != "log" {
 			r.options.Log.InfoContext(ctx, line.Text, "from", "startup script") //nolint:sloglint // the words are the script's
 		}

@@ -257,7 +257,7 @@ func problem(err error) string {
 	return text
 }
 
-func said(lines []host.Line, progress []string) string {
+func said(lines []host.OutputLine, progress []string) string {
 	var out strings.Builder
 	for _, line := range lines {
 		stream := line.Stream

@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Waiting tells whoever made a call that its script waits for somebody's word.
-type Waiting struct {
+// Info tells whoever made a call that its script waits for somebody's word.
+type PendingInfo struct {
 	ID        string         `json:"approval_id"`
 	Subject   string         `json:"subject"`
 	Plan      []host.Planned `json:"plan"`
@@ -18,13 +18,13 @@ type Waiting struct {
 	ExpiresAt time.Time      `json:"expires_at"`
 }
 
-// Waiting is the same as data.
-func (p *Pending) Waiting() Waiting {
-	return Waiting{p.ID, p.Effect.Spoken(), p.Plan, p.Certain, p.Complete, p.Expires.UTC()}
+// Info is the same as data.
+func (p *PendingError) Info() PendingInfo {
+	return PendingInfo{p.ID, p.Effect.DisplayName(), p.Plan, p.Certain, p.Complete, p.Expires.UTC()}
 }
 
 // Text says what it waits for and how to go on.
-func (w Waiting) Text() string {
+func (w PendingInfo) Text() string {
 	text := fmt.Sprintf("Waiting for approval %s of %s.\n%s", w.ID, w.Subject, host.PlanText(w.Plan))
 	if !w.Complete {
 		text += "\nThe plan may go on: it could not be rehearsed to its end."
@@ -37,8 +37,8 @@ const StatusWaiting = "pending_approval"
 
 // waitingResult is the answer of a tool whose script waits. It is no failure: the
 // script goes on when the word is given.
-func waitingResult(p *Pending, o Outcome) tool.Result {
-	w := p.Waiting()
+func waitingResult(p *PendingError, o Outcome) tool.Result {
+	w := p.Info()
 	result, err := tool.Output(w.Text(), map[string]any{"status": StatusWaiting, "approval": w})
 	if err != nil {
 		return tool.Failure(err)

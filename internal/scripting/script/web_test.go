@@ -63,8 +63,8 @@ func TestPreviewsOfRequests(t *testing.T) {
 	} {
 		for _, planned := range []bool{false, true} {
 			r := bench(t, func(o *Options) { o.HTTP, o.GetWrites = webClient(t, server.URL), planned })
-			door := host.NewRehearsal(nil, nil)
-			got, err := r.Run(t.Context(), Request{Source: strings.ReplaceAll(source, "$HTTP", server.URL), Language: language, Door: door})
+			handler := host.NewRehearsal(nil, nil)
+			got, err := r.Run(t.Context(), Request{Source: strings.ReplaceAll(source, "$HTTP", server.URL), Language: language, Handler: handler})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,8 +72,8 @@ func TestPreviewsOfRequests(t *testing.T) {
 			if planned {
 				result, requests = `""`, 0
 			}
-			if string(got.Result) != result || len(door.Plan()) != 2-requests || len(door.Reads()) != requests || len(asked) != requests {
-				t.Errorf("%s, planned %v: %s, plan %v, reads %v, %d requests", language, planned, got.Result, door.Plan(), door.Reads(), len(asked))
+			if string(got.Result) != result || len(handler.Plan()) != 2-requests || len(handler.Reads()) != requests || len(asked) != requests {
+				t.Errorf("%s, planned %v: %s, plan %v, reads %v, %d requests", language, planned, got.Result, handler.Plan(), handler.Reads(), len(asked))
 			}
 			for len(asked) > 0 {
 				<-asked

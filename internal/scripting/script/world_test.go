@@ -33,7 +33,7 @@ func TestHooksHearTheHouse(t *testing.T) {
 		print("listening")
 		events.run()
 		return heard`
-	listening := func(host.Line) {
+	listening := func(host.OutputLine) {
 		bus.Publish(lost{"holler", 3})
 		go bus.Publish(lost{"git", 0})
 	}
@@ -50,12 +50,12 @@ func TestWaitingForEventsEnds(t *testing.T) {
 	const source = `on("script.never", print) print("waiting") events.run()`
 
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := r.Run(ctx, Request{Source: source, Watch: func(host.Line) { cancel() }})
+	_, err := r.Run(ctx, Request{Source: source, Watch: func(host.OutputLine) { cancel() }})
 	var failure *Error
 	if !errors.As(err, &failure) || failure.Kind != Cancelled {
 		t.Errorf("cancelled: %v", err)
 	}
-	_, err = r.Run(t.Context(), Request{Source: source, Watch: func(host.Line) { bus.Close() }})
+	_, err = r.Run(t.Context(), Request{Source: source, Watch: func(host.OutputLine) { bus.Close() }})
 	if !errors.As(err, &failure) || failure.Message != "no more events will come" {
 		t.Errorf("after the last event: %v", err)
 	}

@@ -20,7 +20,7 @@ func Module() host.Module {
 		{Name: "validate", Pure: validate},
 		{Name: "transpose", Pure: transpose},
 		{Name: "to_midi", Pure: toMIDI},
-		{Name: "to_midi_file", Kind: host.Repeat, Effect: toMIDIFile, Path: 2},
+		{Name: "to_midi_file", Kind: host.Idempotent, Effect: toMIDIFile, Path: 2},
 	}}
 }
 
@@ -79,7 +79,7 @@ func toMIDI(args host.Args) ([]host.Value, error) {
 }
 
 // toMIDIFile(text, path, options?) writes a MIDI file.
-func toMIDIFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func toMIDIFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(2)
 	if err != nil {
 		return nil, err

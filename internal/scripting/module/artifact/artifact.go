@@ -21,7 +21,7 @@ func Module() host.Module {
 	}}
 }
 
-func find(ctx context.Context, w *host.World, args host.Args) (host.Content, error) {
+func find(ctx context.Context, w *host.Services, args host.Args) (host.Content, error) {
 	id, err := args.String(1)
 	if err != nil {
 		return host.Content{}, err
@@ -33,7 +33,7 @@ func find(ctx context.Context, w *host.World, args host.Args) (host.Content, err
 	return contents.Artifact(ctx, id)
 }
 
-func path(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func path(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	c, err := find(ctx, w, args)
 	if err == nil && c.Path == "" {
 		err = fault.New(fault.Unavailable, "contents are not files here").WithHint("use cas.read(artifact.content_hash(id))")
@@ -41,7 +41,7 @@ func path(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	return []host.Value{c.Path}, err
 }
 
-func contentHash(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func contentHash(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	c, err := find(ctx, w, args)
 	return []host.Value{c.Hash.String()}, err
 }

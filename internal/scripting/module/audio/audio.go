@@ -28,7 +28,7 @@ var preludeJS string
 func Module() host.Module {
 	return host.Module{Name: "audio", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read_wav", Kind: host.Read, Effect: readWAV},
-		{Name: "write_wav", Kind: host.Repeat, Path: 1, Effect: writeWAV},
+		{Name: "write_wav", Kind: host.Idempotent, Path: 1, Effect: writeWAV},
 		{Name: "info", Kind: host.Read, Effect: info},
 		{Name: "silence", Pure: silence},
 		{Name: "__decode", Hidden: true, Pure: decode},
@@ -40,7 +40,7 @@ func Module() host.Module {
 }
 
 // file is the WAV file that argument 1 names by path or hash.
-func file(ctx context.Context, w *host.World, args host.Args) (audio.Clip, audio.Format, error) {
+func file(ctx context.Context, w *host.Services, args host.Args) (audio.Clip, audio.Format, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return audio.Clip{}, audio.Format{}, err
@@ -57,7 +57,7 @@ func file(ctx context.Context, w *host.World, args host.Args) (audio.Clip, audio
 	return audio.Decode(data)
 }
 
-func readWAV(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func readWAV(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	c, f, err := file(ctx, w, args)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func readWAV(ctx context.Context, w *host.World, args host.Args) ([]host.Value, 
 	return append(values(c), table), err
 }
 
-func info(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func info(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	c, f, err := file(ctx, w, args)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func describe(c audio.Clip, f audio.Format) (host.Value, error) {
 }
 
 // writeWAV(path, clip…, bits) writes a file.
-func writeWAV(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func writeWAV(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err

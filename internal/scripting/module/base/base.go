@@ -27,7 +27,7 @@ func Module() host.Module {
 }
 
 // say(stream, text, level?) keeps a line of output.
-func say(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func say(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	stream, err := args.String(1)
 	if err != nil {
 		return nil, err

@@ -28,10 +28,10 @@ func Module() host.Module {
 		{Name: "exists", Kind: host.Read, Effect: exists},
 		{Name: "size", Kind: host.Read, Effect: size},
 		{Name: "info", Kind: host.Read, Effect: info},
-		{Name: "store", Kind: host.Repeat, Aside: true, Effect: store},
-		{Name: "store_file", Kind: host.Repeat, Aside: true, Effect: storeFile},
+		{Name: "store", Kind: host.Idempotent, Overlay: true, Effect: store},
+		{Name: "store_file", Kind: host.Idempotent, Overlay: true, Effect: storeFile},
 		{Name: "read", Kind: host.Read, Effect: read},
-		{Name: "base_path", Kind: host.Moment, Effect: basePath},
+		{Name: "base_path", Kind: host.Nondeterministic, Effect: basePath},
 		{Name: "hash", Pure: hash},
 	}}
 }
@@ -40,7 +40,7 @@ func Module() host.Module {
 const most = 32 << 20
 
 // find is the content that argument 1 names.
-func find(ctx context.Context, w *host.World, args host.Args) (host.Contents, host.Content, error) {
+func find(ctx context.Context, w *host.Services, args host.Args) (host.Contents, host.Content, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, host.Content{}, err
@@ -53,7 +53,7 @@ func find(ctx context.Context, w *host.World, args host.Args) (host.Contents, ho
 	return contents, c, err
 }
 
-func path(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func path(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	_, c, err := find(ctx, w, args)
 	if err == nil && c.Path == "" {
 		err = fault.New(fault.Unavailable, "contents are not files here").WithHint("use cas.read")
@@ -61,7 +61,7 @@ func path(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	return []host.Value{c.Path}, err
 }
 
-func exists(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func exists(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	_, _, err := find(ctx, w, args)
 	if fault.CodeOf(err) == fault.NotFound {
 		return []host.Value{false}, nil
@@ -69,12 +69,12 @@ func exists(ctx context.Context, w *host.World, args host.Args) ([]host.Value, e
 	return []host.Value{err == nil}, err
 }
 
-func size(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func size(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	_, c, err := find(ctx, w, args)
 	return []host.Value{c.Size}, err
 }
 
-func info(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func info(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	_, c, err := find(ctx, w, args)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func info(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 }
 
 // store(data, mime?) keeps a string.
-func store(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func store(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	data, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func store(ctx context.Context, w *host.World, args host.Args) ([]host.Value, er
 }
 
 // storeFile(path, mime?) keeps a file the script may read.
-func storeFile(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func storeFile(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func storeFile(ctx context.Context, w *host.World, args host.Args) ([]host.Value
 }
 
 // put keeps content of the MIME type in argument 2.
-func put(ctx context.Context, w *host.World, args host.Args, r io.Reader) ([]host.Value, error) {
+func put(ctx context.Context, w *host.Services, args host.Args, r io.Reader) ([]host.Value, error) {
 	mime, err := args.OptString(2, "application/octet-stream")
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func put(ctx context.Context, w *host.World, args host.Args, r io.Reader) ([]hos
 	return []host.Value{c.Hash.String()}, nil
 }
 
-func read(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func read(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	contents, c, err := find(ctx, w, args)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func read(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	return []host.Value{string(data)}, err
 }
 
-func basePath(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func basePath(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	contents, err := w.Store()
 	if err != nil {
 		return nil, err

@@ -16,17 +16,17 @@ var page string
 // Module is the global clock.
 func Module() host.Module {
 	return host.Module{Name: "clock", Page: page, Funcs: []host.Func{
-		{Name: "now", Kind: host.Moment, Effect: now},
-		{Name: "advance", Kind: host.Moment, Effect: advance},
-		{Name: "sleep", Kind: host.Moment, Effect: sleep, Waits: true},
+		{Name: "now", Kind: host.Nondeterministic, Effect: now},
+		{Name: "advance", Kind: host.Nondeterministic, Effect: advance},
+		{Name: "sleep", Kind: host.Nondeterministic, Effect: sleep, Waits: true},
 	}}
 }
 
-func now(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func now(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	return []host.Value{w.Clock.Milliseconds()}, nil
 }
 
-func advance(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func advance(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	milliseconds, err := duration(args)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func advance(_ context.Context, w *host.World, args host.Args) ([]host.Value, er
 	return []host.Value{w.Clock.Milliseconds()}, nil
 }
 
-func sleep(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func sleep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	milliseconds, err := duration(args)
 	if err != nil {
 		return nil, err

@@ -30,18 +30,18 @@ func Module() host.Module {
 	return host.Module{Name: "events", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "__want", Hidden: true, Kind: host.Observe, Effect: want},
 		{Name: "__hook", Hidden: true, Kind: host.Read, Effect: hook},
-		{Name: "__next", Hidden: true, Kind: host.Moment, Effect: next, Waits: true},
+		{Name: "__next", Hidden: true, Kind: host.Nondeterministic, Effect: next, Waits: true},
 		{Name: "emit", Kind: host.Write, Effect: emit},
 	}}
 }
 
 // want(type) listens to one more type of events from now on.
-func want(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func want(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	kind, err := args.String(1)
 	if err != nil {
 		return nil, err
 	}
-	return nil, w.Listener.Want(kind)
+	return nil, w.Listener.Subscribe(kind)
 }
 
 // heard is an event as handlers get it.
@@ -54,7 +54,7 @@ type heard struct {
 
 // next(milliseconds) waits for an event; below zero without end. No values mean
 // that none came.
-func next(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func next(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	milliseconds, err := args.Float(1)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func Table(e event.Event) (host.Value, error) {
 }
 
 // hook() says whether hooks can be set from here.
-func hook(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func hook(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if !w.Resident {
 		return nil, fault.New(fault.Denied, "on: hooks are set in startup.lua only").
 			WithHint("a script hears of calls by on(\"tool.*\", fn)")
@@ -81,7 +81,7 @@ func hook(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	return nil, nil
 }
 
-// Said is an event a script made.
+// LogMessage is an event a script made.
 type Said struct {
 	kind string
 	data json.RawMessage
@@ -96,7 +96,7 @@ func (s Said) MarshalJSON() ([]byte, error) { return s.data, nil }
 var scriptType = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^script(\.[A-Za-z0-9_-]+)+$`) })
 
 // emit(type, data) publishes an event of a script's own.
-func emit(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func emit(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	kind, err := args.String(1)
 	if err != nil {
 		return nil, err

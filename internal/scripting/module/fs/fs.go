@@ -25,7 +25,7 @@ const findLimit = 10_000
 func Module() host.Module {
 	return host.Module{Name: "fs", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: read},
-		{Name: "write", Kind: host.Repeat, Effect: write, Path: 1},
+		{Name: "write", Kind: host.Idempotent, Effect: write, Path: 1},
 		{Name: "append", Kind: host.Write, Effect: add, Path: 1},
 		{Name: "list", Kind: host.Read, Effect: list},
 		{Name: "find", Kind: host.Read, Effect: find},
@@ -35,7 +35,7 @@ func Module() host.Module {
 	}}
 }
 
-func read(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func read(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func read(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	return []host.Value{string(data)}, err
 }
 
-func write(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func write(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if args.At(3) == nil {
 		return save(w, args, false)
 	}
@@ -75,11 +75,11 @@ func write(_ context.Context, w *host.World, args host.Args) ([]host.Value, erro
 	return nil, w.Files.WritePart(path, []byte(data), offset)
 }
 
-func add(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func add(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	return save(w, args, true)
 }
 
-func save(w *host.World, args host.Args, add bool) ([]host.Value, error) {
+func save(w *host.Services, args host.Args, add bool) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func save(w *host.World, args host.Args, add bool) ([]host.Value, error) {
 	return nil, w.Files.Write(path, []byte(data), add)
 }
 
-func size(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func size(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func size(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	return []host.Value{bytes}, err
 }
 
-func list(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func list(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func list(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	return []host.Value{table}, err
 }
 
-func find(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func find(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	pattern, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func find(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	return []host.Value{table}, err
 }
 
-func exists(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func exists(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func exists(_ context.Context, w *host.World, args host.Args) ([]host.Value, err
 	return []host.Value{there}, err
 }
 
-func remove(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func remove(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func Module() host.Module {
 
 // request(method, url, headers, body, milliseconds) gives status, headers, body
 // and the URL that answered in the end.
-func request(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func request(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.HTTP == nil {
 		return nil, fault.New(fault.Denied, "http: this run may not use the network").
 			WithHint("allow hosts in the configuration with scripts.http_hosts")
@@ -125,16 +125,16 @@ func flat(headers http.Header) map[string]string {
 }
 
 // classify goes by what methods promise.
-func classify(w *host.World, args host.Args) host.Kind {
+func classify(w *host.Services, args host.Args) host.Kind {
 	method, _ := args.At(1).(string)
 	switch strings.ToUpper(method) {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		if w != nil && w.GetWrites {
-			return host.Repeat
+			return host.Idempotent
 		}
 		return host.Read
 	case http.MethodPut, http.MethodDelete:
-		return host.Repeat
+		return host.Idempotent
 	default:
 		return host.Write
 	}

@@ -29,7 +29,7 @@ func Module() host.Module {
 }
 
 func at(name string, level slog.Level) host.Func {
-	return host.Func{Name: name, Kind: host.Observe, Effect: func(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+	return host.Func{Name: name, Kind: host.Observe, Effect: func(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 		text, err := args.String(1)
 		if err != nil {
 			return nil, err

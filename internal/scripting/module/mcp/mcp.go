@@ -31,7 +31,7 @@ func Module() host.Module {
 }
 
 // call(namespace, tool, arguments) calls a tool and gives its answer as a value.
-func call(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func call(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	ref, err := refAt(args)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func toolFailure(ref tool.Ref, view tool.View) error {
 }
 
 // classify believes a tool's own hints for what may be rehearsed or repeated.
-func classify(w *host.World, args host.Args) host.Kind {
+func classify(w *host.Services, args host.Args) host.Kind {
 	if w.Tools == nil {
 		return host.Write
 	}
@@ -102,11 +102,11 @@ func classify(w *host.World, args host.Args) host.Kind {
 	hints := info.Hints
 	switch {
 	case info.RunsScript:
-		return host.Within
+		return host.Nested
 	case hints.ReadOnly:
 		return host.Read
 	case hints.Idempotent:
-		return host.Repeat
+		return host.Idempotent
 	default:
 		return host.Write
 	}
@@ -136,7 +136,7 @@ func find(ctx context.Context, source tool.Source, ref tool.Ref) (tool.Info, boo
 }
 
 // has(namespace, tool?) tells whether there is such a namespace or tool.
-func has(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func has(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	space, err := args.String(1)
 	if err != nil || w.Tools == nil {
 		return []host.Value{false}, err
@@ -178,7 +178,7 @@ func inSpace(ctx context.Context, source tool.Source, space string) ([]tool.Info
 }
 
 // namespaces() lists the namespaces.
-func namespaces(ctx context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func namespaces(ctx context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	names := []string{}
 	if w.Tools != nil {
 		infos, err := w.Tools.Tools(ctx)
@@ -196,7 +196,7 @@ func namespaces(ctx context.Context, w *host.World, _ host.Args) ([]host.Value, 
 }
 
 // tools(namespace) lists a namespace's tools with their descriptions.
-func tools(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func tools(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	space, err := args.String(1)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ var preludeJS string
 func Module() host.Module {
 	return host.Module{Name: "midi", Page: page, Lua: prelude, JS: preludeJS, Funcs: []host.Func{
 		{Name: "read", Kind: host.Read, Effect: read},
-		{Name: "write", Kind: host.Repeat, Effect: write, Path: 1},
+		{Name: "write", Kind: host.Idempotent, Effect: write, Path: 1},
 		{Name: "decode", Pure: decode},
 		{Name: "encode", Pure: encode},
 		{Name: "info", Pure: info},
@@ -31,7 +31,7 @@ func Module() host.Module {
 }
 
 // read(path) is a file's score, whose events the prelude also lists merged.
-func read(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func read(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func scoreOf(data []byte) ([]host.Value, error) {
 }
 
 // write(path, score) writes a file.
-func write(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func write(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err

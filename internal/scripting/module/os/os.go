@@ -19,11 +19,11 @@ var prelude string
 func Module() host.Module {
 	return host.Module{Name: "os", Page: page, Lua: prelude, Funcs: []host.Func{
 		{Name: "getenv", Kind: host.Read, Effect: getenv},
-		{Name: "__now", Hidden: true, Kind: host.Moment, Effect: now},
+		{Name: "__now", Hidden: true, Kind: host.Nondeterministic, Effect: now},
 	}}
 }
 
-func getenv(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func getenv(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil || w.Getenv == nil {
 		return []host.Value{nil}, err
@@ -35,6 +35,6 @@ func getenv(_ context.Context, w *host.World, args host.Args) ([]host.Value, err
 }
 
 // now is the run's time in seconds, with its fraction.
-func now(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func now(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	return []host.Value{float64(w.Clock.Milliseconds()) / 1000}, nil
 }

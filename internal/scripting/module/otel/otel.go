@@ -23,29 +23,29 @@ var page string
 // Module is the global otel.
 func Module() host.Module {
 	return host.Module{Name: "otel", Page: page, Funcs: []host.Func{
-		{Name: "trace_id", Kind: host.Moment, Effect: traceID},
-		{Name: "span_id", Kind: host.Moment, Effect: spanID},
-		{Name: "traceparent", Kind: host.Moment, Effect: traceparent},
+		{Name: "trace_id", Kind: host.Nondeterministic, Effect: traceID},
+		{Name: "span_id", Kind: host.Nondeterministic, Effect: spanID},
+		{Name: "traceparent", Kind: host.Nondeterministic, Effect: traceparent},
 		{Name: "event", Kind: host.Observe, Effect: event},
 		{Name: "set_attribute", Kind: host.Observe, Effect: setAttribute},
 		{Name: "record_metric", Kind: host.Observe, Effect: recordMetric},
 	}}
 }
 
-func traceID(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
+func traceID(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
 	return []host.Value{trace.SpanContextFromContext(ctx).TraceID().String()}, nil
 }
 
-func spanID(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
+func spanID(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
 	return []host.Value{trace.SpanContextFromContext(ctx).SpanID().String()}, nil
 }
 
-func traceparent(ctx context.Context, _ *host.World, _ host.Args) ([]host.Value, error) {
+func traceparent(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {
 	span := trace.SpanContextFromContext(ctx)
 	return []host.Value{fmt.Sprintf("00-%s-%s-%s", span.TraceID(), span.SpanID(), span.TraceFlags())}, nil
 }
 
-func event(ctx context.Context, _ *host.World, args host.Args) ([]host.Value, error) {
+func event(ctx context.Context, _ *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func event(ctx context.Context, _ *host.World, args host.Args) ([]host.Value, er
 	return nil, nil
 }
 
-func setAttribute(ctx context.Context, _ *host.World, args host.Args) ([]host.Value, error) {
+func setAttribute(ctx context.Context, _ *host.Services, args host.Args) ([]host.Value, error) {
 	key, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func setAttribute(ctx context.Context, _ *host.World, args host.Args) ([]host.Va
 	return nil, nil
 }
 
-func recordMetric(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func recordMetric(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err

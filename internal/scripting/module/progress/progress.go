@@ -19,7 +19,7 @@ func Module() host.Module {
 	}}
 }
 
-func progress(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func progress(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	fraction, err := args.Float(1)
 	if err != nil {
 		return nil, err

@@ -26,14 +26,14 @@ func Module() host.Module {
 }
 
 // owner is whose results a run may use.
-func owner(w *host.World) string {
+func owner(w *host.Services) string {
 	if w.Caller == nil {
 		return ""
 	}
 	return w.Caller.User
 }
 
-func get(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func get(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	handle, pointer, err := place(w, args)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func get(ctx context.Context, w *host.World, args host.Args) ([]host.Value, erro
 }
 
 // place reads the handle and the pointer every function begins with.
-func place(w *host.World, args host.Args) (handle, pointer string, err error) {
+func place(w *host.Services, args host.Args) (handle, pointer string, err error) {
 	if handle, err = args.String(1); err != nil {
 		return "", "", err
 	}
@@ -56,7 +56,7 @@ func place(w *host.World, args host.Args) (handle, pointer string, err error) {
 	return handle, pointer, nil
 }
 
-func slice(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func slice(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	handle, pointer, err := place(w, args)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func slice(ctx context.Context, w *host.World, args host.Args) ([]host.Value, er
 	return []host.Value{part, int64(total)}, err
 }
 
-func list(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func list(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.Results == nil {
 		return nil, nothingKept(args)
 	}
@@ -84,11 +84,11 @@ func list(ctx context.Context, w *host.World, args host.Args) ([]host.Value, err
 	if err != nil {
 		return nil, err
 	}
-	table, err := host.Table(append([]host.KeptResult{}, all...))
+	table, err := host.Table(append([]host.StoredResult{}, all...))
 	return []host.Value{table}, err
 }
 
-func keep(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func keep(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.Results == nil {
 		return nil, nothingKept(args)
 	}

@@ -48,8 +48,8 @@ func preset(f *soundfont.Font, args host.Args) (any, error) {
 }
 
 // tell makes a function that says something of the font in argument 1.
-func tell(say func(f *soundfont.Font, args host.Args) (any, error)) func(context.Context, *host.World, host.Args) ([]host.Value, error) {
-	return func(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func tell(say func(f *soundfont.Font, args host.Args) (any, error)) func(context.Context, *host.Services, host.Args) ([]host.Value, error) {
+	return func(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 		font, err := open(ctx, w, args)
 		if err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func tell(say func(f *soundfont.Font, args host.Args) (any, error)) func(context
 
 // open reads the font that argument 1 names: a hash, or a path to a file the
 // script may read.
-func open(ctx context.Context, w *host.World, args host.Args) (*soundfont.Font, error) {
+func open(ctx context.Context, w *host.Services, args host.Args) (*soundfont.Font, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err

@@ -15,15 +15,15 @@ var page string
 // Module is the global temp.
 func Module() host.Module {
 	return host.Module{Name: "temp", Page: page, Funcs: []host.Func{
-		{Name: "path", Kind: host.Moment, Effect: path},
-		{Name: "dir", Kind: host.Moment, Effect: dir},
+		{Name: "path", Kind: host.Nondeterministic, Effect: path},
+		{Name: "dir", Kind: host.Nondeterministic, Effect: dir},
 		{Name: "list", Kind: host.Read, Effect: list},
 		{Name: "exists", Kind: host.Read, Effect: exists},
 		{Name: "remove", Kind: host.Write, Effect: remove, Path: 1},
 	}}
 }
 
-func path(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func path(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -32,12 +32,12 @@ func path(_ context.Context, w *host.World, args host.Args) ([]host.Value, error
 	return []host.Value{full}, err
 }
 
-func dir(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func dir(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	folder, err := w.Temp.Dir()
 	return []host.Value{folder}, err
 }
 
-func list(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func list(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	folder, err := w.Temp.Dir()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func list(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
 	return []host.Value{table}, err
 }
 
-func exists(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func exists(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func exists(_ context.Context, w *host.World, args host.Args) ([]host.Value, err
 	return []host.Value{there}, err
 }
 
-func remove(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func remove(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err

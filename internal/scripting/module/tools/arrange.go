@@ -11,7 +11,7 @@ import (
 )
 
 // aliasTool(alias, "namespace:tool") shows a tool under another name.
-func aliasTool(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func aliasTool(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	alias, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ const preferred = 10
 
 // setPriority{ key = priority } sets priorities: of a namespace, or of a
 // "namespace:tool"; or says from which namespace a tool is preferred.
-func setPriority(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func setPriority(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	wanted, err := args.Table(1)
 	if err != nil || !rawjson.IsObject(wanted) {
 		return nil, fault.New(fault.InvalidParams, "bad argument #1 to '%s' (a table expected)", args.Func).
@@ -54,7 +54,7 @@ func setPriority(ctx context.Context, w *host.World, args host.Args) ([]host.Val
 	return nil, err
 }
 
-func prefer(ctx context.Context, arranger host.Arranger, args host.Args, key string, value json.RawMessage) error {
+func prefer(ctx context.Context, arranger host.ToolArranger, args host.Args, key string, value json.RawMessage) error {
 	if namespace, ok := rawjson.Text(value); ok {
 		return arranger.Prefer(ctx, namespace, key, preferred)
 	}
@@ -75,8 +75,8 @@ func split(text string) (namespace, name string) {
 	return text[:at], text[at+1:]
 }
 
-func arrangerOf(w *host.World, args host.Args) (host.Arranger, error) {
-	arranger, ok := w.Upstreams.(host.Arranger)
+func arrangerOf(w *host.Services, args host.Args) (host.ToolArranger, error) {
+	arranger, ok := w.Upstreams.(host.ToolArranger)
 	if !ok {
 		return nil, fault.New(fault.Denied, "%s: tools are not arranged from here", args.Func).
 			WithHint("do it in startup.lua, or in luanette.toml with aliases and priority")

@@ -11,7 +11,7 @@ import (
 )
 
 // search(query, options?) is search_tools: a list of what was found.
-func search(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	query, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func search(ctx context.Context, w *host.World, args host.Args) ([]host.Value, e
 
 // describe(names, format?) is get_tool_definitions: declarations as text, or for
 // "json" a list of definitions.
-func describe(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func describe(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	names, err := namesAt(args)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func namesAt(args host.Args) ([]string, error) {
 }
 
 // ask calls one of our own tools. Arguments left empty are left out.
-func ask(ctx context.Context, w *host.World, args host.Args, name string, arguments map[string]any, into any) error {
+func ask(ctx context.Context, w *host.Services, args host.Args, name string, arguments map[string]any, into any) error {
 	if w.Tools == nil {
 		return fault.New(fault.Unavailable, "%s: this run has no tools", args.Func)
 	}

@@ -22,16 +22,16 @@ func Module() host.Module {
 	return host.Module{Name: "tools", Page: page, JS: preludeJS, Funcs: []host.Func{
 		{Name: "search", Kind: host.Read, Effect: search},
 		{Name: "describe", Kind: host.Read, Effect: describe},
-		{Name: "mcp_add", Kind: host.Repeat, Effect: add},
-		{Name: "mcp_remove", Kind: host.Repeat, Effect: remove},
+		{Name: "mcp_add", Kind: host.Idempotent, Effect: add},
+		{Name: "mcp_remove", Kind: host.Idempotent, Effect: remove},
 		{Name: "mcp_status", Kind: host.Read, Effect: status},
 		{Name: "mcp_list", Kind: host.Read, Effect: list},
-		{Name: "alias_tool", Kind: host.Repeat, Effect: aliasTool},
-		{Name: "set_tool_priority", Kind: host.Repeat, Effect: setPriority},
+		{Name: "alias_tool", Kind: host.Idempotent, Effect: aliasTool},
+		{Name: "set_tool_priority", Kind: host.Idempotent, Effect: setPriority},
 	}}
 }
 
-func add(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func add(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func add(ctx context.Context, w *host.World, args host.Args) ([]host.Value, erro
 }
 
 // addCommand adds a server that is a program, where that is allowed.
-func addCommand(ctx context.Context, w *host.World, name string, args host.Args) error {
+func addCommand(ctx context.Context, w *host.Services, name string, args host.Args) error {
 	var want struct {
 		host.Command
 		URL string `json:"url"`
@@ -73,7 +73,7 @@ func addCommand(ctx context.Context, w *host.World, name string, args host.Args)
 	return commander.AddCommand(ctx, name, want.Command)
 }
 
-func remove(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func remove(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func remove(ctx context.Context, w *host.World, args host.Args) ([]host.Value, e
 	return []host.Value{removed}, err
 }
 
-func status(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func status(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	name, err := args.String(1)
 	if err != nil || w.Upstreams == nil {
 		return []host.Value{nil}, err
@@ -98,7 +98,7 @@ func status(_ context.Context, w *host.World, args host.Args) ([]host.Value, err
 	return []host.Value{table}, err
 }
 
-func list(_ context.Context, w *host.World, _ host.Args) ([]host.Value, error) {
+func list(_ context.Context, w *host.Services, _ host.Args) ([]host.Value, error) {
 	all := []host.UpstreamStatus{}
 	if w.Upstreams != nil {
 		all = append(all, w.Upstreams.List()...)

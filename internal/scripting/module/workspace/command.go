@@ -38,10 +38,10 @@ func NewPrograms(o CommandOptions) host.Commands {
 }
 
 // Run runs a program to its end, or until it took too long or ctx is done.
-func (p *Programs) Run(ctx context.Context, name string, args []string) (host.CommandOutcome, error) {
+func (p *Programs) Run(ctx context.Context, name string, args []string) (host.CommandResult, error) {
 	o := p.options
 	if !slices.Contains(o.Allow, name) && !slices.Contains(o.Allow, "*") {
-		return host.CommandOutcome{}, fault.New(fault.Denied, "run %s: scripts may not start it", name).
+		return host.CommandResult{}, fault.New(fault.Denied, "run %s: scripts may not start it", name).
 			WithHint("allow it in the configuration with scripts.commands; allowed now: %v", o.Allow)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fault.New(fault.Unavailable, "run %s: it took longer than %s", name, o.Timeout))
@@ -53,15 +53,15 @@ func (p *Programs) Run(ctx context.Context, name string, args []string) (host.Co
 	command.WaitDelay = time.Second
 	err := command.Run()
 	if ctx.Err() != nil {
-		return host.CommandOutcome{}, context.Cause(ctx)
+		return host.CommandResult{}, context.Cause(ctx)
 	}
-	outcome := host.CommandOutcome{Stdout: string(out.kept), Stderr: string(errs.kept)}
+	outcome := host.CommandResult{Stdout: string(out.kept), Stderr: string(errs.kept)}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
 		outcome.Status = exit.ExitCode()
 	case err != nil:
-		return host.CommandOutcome{}, fault.Wrap(fault.Unavailable, err, "run %s", name)
+		return host.CommandResult{}, fault.Wrap(fault.Unavailable, err, "run %s", name)
 	}
 	return outcome, nil
 }

@@ -28,7 +28,7 @@ type found struct {
 }
 
 // search(pattern, dir?) finds lines by a regular expression.
-func search(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func search(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	pattern, err := args.String(1)
 	if err != nil {
 		return nil, err

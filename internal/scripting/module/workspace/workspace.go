@@ -28,7 +28,7 @@ func Module() host.Module {
 		{Name: "list_dir", Kind: host.Read, Effect: listDir},
 		{Name: "read_file", Kind: host.Read, Effect: readFile},
 		{Name: "search", Kind: host.Read, Effect: search},
-		{Name: "write_file", Kind: host.Repeat, Effect: writeFile, Path: 1},
+		{Name: "write_file", Kind: host.Idempotent, Effect: writeFile, Path: 1},
 		{Name: "patch_file", Kind: host.Write, Effect: patchFile, Path: 1},
 		{Name: "git_status", Kind: host.Read, Effect: gitStatus, Waits: true},
 		{Name: "__run", Hidden: true, Kind: host.Write, Effect: runCommand, Waits: true},
@@ -36,15 +36,15 @@ func Module() host.Module {
 }
 
 // listDir(path?) is what is in a folder; without a path, the open folders.
-func listDir(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func listDir(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.OptString(1, "")
 	if err != nil {
 		return nil, err
 	}
-	entries := []host.Entry{}
+	entries := []host.DirEntry{}
 	if path == "" {
 		for _, folder := range w.Files.Folders() {
-			entries = append(entries, host.Entry{Name: folder, IsDir: true})
+			entries = append(entries, host.DirEntry{Name: folder, IsDir: true})
 		}
 	} else if entries, err = w.Files.List(path); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func listDir(_ context.Context, w *host.World, args host.Args) ([]host.Value, er
 	return []host.Value{table}, err
 }
 
-func readFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func readFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func readFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, e
 	return []host.Value{string(data)}, err
 }
 
-func writeFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func writeFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func writeFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, 
 }
 
 // patchFile(path, diff) applies a unified diff to one file.
-func patchFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func patchFile(_ context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	path, err := args.String(1)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func patchFile(_ context.Context, w *host.World, args host.Args) ([]host.Value, 
 }
 
 // gitStatus() is what git says of the folder commands run in.
-func gitStatus(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func gitStatus(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	if w.Commands == nil {
 		return nil, noCommands(args)
 	}
@@ -118,7 +118,7 @@ func gitStatus(ctx context.Context, w *host.World, args host.Args) ([]host.Value
 }
 
 // runCommand(name, arguments) gives status, standard output and standard error.
-func runCommand(ctx context.Context, w *host.World, args host.Args) ([]host.Value, error) {
+func runCommand(ctx context.Context, w *host.Services, args host.Args) ([]host.Value, error) {
 	args.Func = "run_command"
 	if w.Commands == nil {
 		return nil, noCommands(args)
