@@ -9,11 +9,11 @@ import (
 // the door to everything outside. An engine holds no other reference to the
 // world, so that what it binds cannot go round the door.
 type Env struct {
-	Modules []Module
-	handler    Handler
-	services   *Services
-	numbers numbering
-	line    int // of the script just now, told by the engine in its own goroutine
+	Modules  []Module
+	handler  Handler
+	services *Services
+	numbers  numbering
+	line     int // of the script just now, told by the engine in its own goroutine
 
 	pretended func() *Services // the world of what is only rehearsed, made when it is needed
 }

@@ -14,10 +14,10 @@ import (
 // one does, and passes the same door.
 type Parent struct {
 	Handler Handler
-	seq  int64 // of the effect that asked
-	tool tool.Ref
-	line int
-	runs atomic.Int64
+	seq     int64 // of the effect that asked
+	tool    tool.Ref
+	line    int
+	runs    atomic.Int64
 }
 
 type parentKey struct{}

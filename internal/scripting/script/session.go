@@ -167,7 +167,7 @@ type inTurnKey struct{}
 
 // heldTurn is a session whose turn is running, and the one it was called from.
 type heldTurn struct {
-	id    string
+	id     string
 	parent *heldTurn
 }
 
