@@ -32,7 +32,7 @@ type running struct {
 
 func startServer(t *testing.T, config string) *running {
 	t.Helper()
-	s := &running{t: t, folder: t.TempDir(), listen: netguardtest.OwnAddress()}
+	s := &running{t: t, folder: t.TempDir(), listen: netguardtest.ReservedAddress()}
 	if err := os.WriteFile(filepath.Join(s.folder, "luanette.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

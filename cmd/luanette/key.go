@@ -27,7 +27,7 @@ type keyCommand struct {
 func (keyCommand) Help() string {
 	var scopes strings.Builder
 	for _, s := range principal.Scopes {
-		fmt.Fprintf(&scopes, "  %-6s %s\n", s, s.Opens())
+		fmt.Fprintf(&scopes, "  %-6s %s\n", s, s.Description())
 	}
 	return `While there is no key, a server answers everybody on its own machine and refuses
 to listen anywhere else. With the first key every door asks for one.

@@ -27,7 +27,7 @@ import (
 
 // The test binary is also the program: stories run the real main.
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	testscript.Main(m, map[string]func(){"luanette": main})
 }
 
@@ -192,7 +192,7 @@ func request(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 2 {
 		body = strings.NewReader(args[2])
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, args[0], ts.Getenv("URL")+args[1], body)
 	ts.Check(err)

@@ -147,7 +147,7 @@ func newFleet(t *testing.T, more ...string) *fleet {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"ann", "bob", "cyd"} {
-		c := &crewman{name: name, address: netguardtest.OwnAddress(), life: 1}
+		c := &crewman{name: name, address: netguardtest.ReservedAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		f.start(t, c)
 		t.Cleanup(c.kill)
@@ -404,7 +404,7 @@ func (f *fleet) noticed(t *testing.T, id string) {
 	t.Helper()
 	killed := time.Now()
 	f.lastKill.Store(&killed)
-	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	if id != "" && clocktest.Poll(ctx, func() bool {
 		now, err := node.List(ctx, f.store)

@@ -46,7 +46,7 @@ func TestTourOfTwoNodes(t *testing.T) {
 	o := &tour{T: t, fleet: f}
 	var starts sync.WaitGroup
 	for _, name := range []string{"ann", "bob"} { // at once, on an empty database
-		c := &crewman{name: name, address: netguardtest.OwnAddress(), life: 1}
+		c := &crewman{name: name, address: netguardtest.ReservedAddress(), life: 1}
 		f.crew = append(f.crew, c)
 		starts.Go(func() { f.start(t, c) })
 	}
@@ -77,7 +77,7 @@ func serveEverything(t *testing.T) (url string) {
 	if _, err := os.Stat(script); err != nil {
 		t.Skip("make neighbours installs the server this needs")
 	}
-	port := netguardtest.OwnPort()
+	port := netguardtest.ReservedPort()
 	cmd := exec.Command("node", script, "streamableHttp")
 	cmd.Env = append(os.Environ(), "PORT="+port)
 	if err := cmd.Start(); err != nil {

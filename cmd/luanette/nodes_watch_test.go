@@ -171,7 +171,7 @@ func (w *onlooker) check(t *testing.T, f *fleet) {
 	ends := f.ends(t)
 	var silent []string
 	var told int
-	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	clocktest.Poll(ctx, func() bool { // the last ones are on their way
 		silent, told = w.unheard(ends)

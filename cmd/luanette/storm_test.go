@@ -86,7 +86,7 @@ type storm struct {
 
 func newStorm(t *testing.T, model string) *storm {
 	t.Helper()
-	return &storm{folder: t.TempDir(), address: netguardtest.OwnAddress(), model: model, answered: make(chan struct{}, 1)}
+	return &storm{folder: t.TempDir(), address: netguardtest.ReservedAddress(), model: model, answered: make(chan struct{}, 1)}
 }
 
 // start starts the server where it was before, and waits until it listens.

@@ -217,10 +217,10 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if a.Kept != nil {
+	if a.Resume != nil {
 		tell(call.Caller, 0, "Going on with the script")
 		// Who decided may leave: what was begun is ended.
-		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Kept, script.Request{Caller: call.Caller})
+		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Resume, script.Request{Caller: call.Caller})
 		if err != nil {
 			return tool.Result{}, err
 		}

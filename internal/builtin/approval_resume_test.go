@@ -18,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// late is a clock some time ahead of the machine's.
+// delayed is a clock some time ahead of the machine's.
 type late struct {
 	clock.Clock
 	by time.Duration
@@ -65,7 +65,7 @@ func (s *stage) nextProcess(t *testing.T) {
 	defer cancel()
 	s.office.Watch(ctx, func(ctx context.Context, a approval.Approval) {
 		defer cancel()
-		if _, err := s.sessions.Resume(ctx, a.ID, a.RunInfo, a.Kept, script.Request{}); err != nil {
+		if _, err := s.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -138,7 +138,7 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 	}
 	s.decide(t, id, "allow", "")
 	err = s.database.Write(t.Context(), func(tx *db.Tx) error { // as if the process had died before it kept the answer
-		_, err := tx.Exec(t.Context(), `UPDATE approvals SET outcome = NULL, kept = $2 WHERE id = $1`, id, a.Kept)
+		_, err := tx.Exec(t.Context(), `UPDATE approvals SET outcome = NULL, kept = $2 WHERE id = $1`, id, a.Resume)
 		return err
 	})
 	if err != nil {
@@ -192,7 +192,7 @@ func TestAnsweredRunsAreFinished(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("approvals %+v, %v", all, err)
 	}
-	if o := s.outcome(t, all[0].ID); string(o.Result) != `"R-a"` || all[0].Kept != nil {
+	if o := s.outcome(t, all[0].ID); string(o.Result) != `"R-a"` || all[0].Resume != nil {
 		t.Errorf("kept as %+v", o)
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
@@ -181,7 +181,7 @@ func open(t *testing.T) house {
 		builtin.Scripts(study.runner, study.scripts, study.published, study.sessions),
 		builtin.Results(study.results, builtin.DefaultShown),
 		builtin.Sessions(study.sessions),
-		builtin.Code(study.runner, study.sessions, builtin.CodeOptions{Time: clocktest.Patience}),
+		builtin.Code(study.runner, study.sessions, builtin.CodeOptions{Time: clocktest.Timeout}),
 		builtin.Preview(study.runner, study.sessions, study.scripts, c), builtin.Approvals(nil, study.sessions),
 		builtin.Jobs(nil, study.scripts, study.runner), builtin.Schedules(nil)) // openJobs has a queue
 	c.Add(builtin.LimitedSet{Set: set, Keeper: study.results, Shown: builtin.DefaultShown})

@@ -27,7 +27,7 @@ type JobQueue interface {
 	Journal(ctx context.Context, id string) ([]host.Step, error)
 	Replay(ctx context.Context, id string, other job.Script) (job.Replayed, error)
 	Active() []string
-	Kept(s job.State) time.Duration
+	Retention(s job.State) time.Duration
 }
 
 // JobScripts finds stored scripts.

@@ -81,7 +81,7 @@ func (t JobTasks) view(j *job.Job) (tool.Task, error) {
 		}
 		return task, nil
 	}
-	task.TTL = j.Finished.Sub(j.Created) + t.Queue.Kept(j.State)
+	task.TTL = j.Finished.Sub(j.Created) + t.Queue.Retention(j.State)
 	var err error
 	switch j.State {
 	case job.Cancelled:

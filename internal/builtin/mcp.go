@@ -218,7 +218,7 @@ func (m mcpTools) status(ctx context.Context, _ tool.Call, in namespaceIn) (Upst
 
 func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, error) {
 	s, ok := m.upstreams.Status(namespace)
-	if !ok || !principal.Of(ctx).Sees(namespace, "") {
+	if !ok || !principal.Of(ctx).CanSee(namespace, "") {
 		return UpstreamView{}, m.unknown(ctx, namespace)
 	}
 	return viewOf(ctx, s, m.counts), nil
@@ -238,7 +238,7 @@ func (r Refreshed) Text() string {
 
 func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Refreshed, error) {
 	who := principal.Of(ctx)
-	if _, ok := m.upstreams.Status(in.Namespace); !ok || !who.Sees(in.Namespace, "") {
+	if _, ok := m.upstreams.Status(in.Namespace); !ok || !who.CanSee(in.Namespace, "") {
 		return Refreshed{}, m.unknown(ctx, in.Namespace)
 	}
 	tools, err := m.upstreams.Refresh(ctx, in.Namespace)
@@ -247,7 +247,7 @@ func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Ref
 	}
 	r := Refreshed{Namespace: in.Namespace, Tools: []string{}}
 	for i := range tools {
-		if who.Sees(in.Namespace, tools[i].Name) {
+		if who.CanSee(in.Namespace, tools[i].Name) {
 			r.Tools = append(r.Tools, tools[i].Name)
 		}
 	}
@@ -258,7 +258,7 @@ func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Ref
 // seen are the upstreams that exist for who asks.
 func (m mcpTools) seen(ctx context.Context) []UpstreamStatus {
 	who := principal.Of(ctx)
-	return slices.DeleteFunc(m.upstreams.List(), func(s UpstreamStatus) bool { return !who.Sees(s.Namespace, "") })
+	return slices.DeleteFunc(m.upstreams.List(), func(s UpstreamStatus) bool { return !who.CanSee(s.Namespace, "") })
 }
 
 // unknown says that there is no such upstream, and which there are.

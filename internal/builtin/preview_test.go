@@ -44,7 +44,7 @@ type stage struct {
 	changes  atomic.Int64 // of upstreams, contents and programs
 	events   *event.Subscription
 	database *db.DB
-	office   *approval.Office
+	office   *approval.Store
 	policy   approval.Policy
 	clock    clock.Clock // the office's
 	bus      *event.Bus

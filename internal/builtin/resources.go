@@ -187,7 +187,7 @@ func (o overview) namespaces(ctx context.Context, _ string) (string, error) {
 	views := []UpstreamView{}
 	who := principal.Of(ctx)
 	for _, s := range o.upstreams.List() {
-		if !who.Sees(s.Namespace, "") {
+		if !who.CanSee(s.Namespace, "") {
 			continue
 		}
 		views = append(views, viewOf(ctx, s, o.counts))
@@ -205,7 +205,7 @@ type namespaceView struct {
 func (o overview) namespace(ctx context.Context, name string) (string, error) {
 	tools, known := o.catalog.In(ctx, name)
 	status, connected := o.upstreams.Status(name)
-	if !known && !connected || !principal.Of(ctx).Sees(name, "") {
+	if !known && !connected || !principal.Of(ctx).CanSee(name, "") {
 		return "", o.unknown(ctx, name)
 	}
 	v := namespaceView{UpstreamView: UpstreamView{Namespace: name, ToolCount: len(tools)}, Tools: make([]string, len(tools))}

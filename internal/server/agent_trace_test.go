@@ -40,7 +40,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chat, err := house.Chat(t.Context(), "anna", clocktest.Patience)
+	chat, err := house.Chat(t.Context(), "anna", clocktest.Timeout)
 	if err != nil {
 		t.Fatal(err)
 	}

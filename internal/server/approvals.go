@@ -16,7 +16,7 @@ import (
 func (h *House) openApprovals(ctx context.Context) (err error) {
 	h.approvals, err = approval.Open(ctx, h.store, approval.Options{
 		Policy: h.approvalPolicy(&h.config.Config), Expire: time.Duration(h.config.ApproveExpire), Nodes: h.isShared(), Events: h.bus, Log: h.log,
-		Did: func(ctx context.Context, a approval.Approval) {
+		OnDecision: func(ctx context.Context, a approval.Approval) {
 			h.did(ctx, "approval."+string(a.State), a.Subject, []byte(a.ID))
 		},
 	})
@@ -77,7 +77,7 @@ func (h *House) watchApprovals(ctx context.Context) {
 	}
 	h.approvals.Watch(ctx, func(ctx context.Context, a approval.Approval) {
 		h.upstreams.allTried(ctx, patience)
-		_, err := h.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Kept, script.Request{})
+		_, err := h.scripts.sessions.Resume(ctx, a.ID, a.RunInfo, a.Resume, script.Request{})
 		if err != nil && ctx.Err() == nil {
 			h.log.ErrorContext(ctx, "approved script did not go on", "approval", a.ID, "error", err)
 		}

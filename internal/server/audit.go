@@ -87,7 +87,7 @@ func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next 
 // admit decides about a call: who makes it must still be somebody, for what they
 // began may outlive their key, and the policy must allow it.
 func (h *House) admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, policy.Decision, error) {
-	if err := h.ring.Good(principal.Of(ctx).ID); err != nil {
+	if err := h.ring.Check(principal.Of(ctx).ID); err != nil {
 		return ctx, policy.Decision{Verdict: policy.Deny, Rule: "key"}, err
 	}
 	return h.policy.Admit(ctx, info, call)
@@ -96,13 +96,13 @@ func (h *House) admit(ctx context.Context, info *tool.Info, call tool.Call) (con
 // standingFlow refuses what else scripts do to those whose key is over.
 type standingFlow struct {
 	*policy.Policy
-	ring *apikey.Ring
+	ring *apikey.Store
 }
 
 // Handle is asked before an effect happens.
 func (f standingFlow) Check(ctx context.Context, e host.Effect) error {
 	if !strings.HasPrefix(e.Name, "mcp.") { // calls of tools are admitted where all are, and kept in the log there
-		if err := f.ring.Good(principal.Of(ctx).ID); err != nil {
+		if err := f.ring.Check(principal.Of(ctx).ID); err != nil {
 			return err
 		}
 	}
@@ -140,9 +140,9 @@ func errorCode(result tool.Result, err error) string {
 
 // deed is something that whoever ctx says does. The arguments' memory may be used
 // for another call after this one, so their digest is made here.
-func deed(ctx context.Context, action, subject string, args []byte) audit.Deed {
+func deed(ctx context.Context, action, subject string, args []byte) audit.Draft {
 	p := principal.Of(ctx)
-	d := audit.Deed{Who: p.ID, Name: p.Name, Client: p.User, Action: action, Subject: subject, Args: audit.Digest(args)}
+	d := audit.Draft{Who: p.ID, Name: p.Name, Client: p.User, Action: action, Subject: subject, Args: audit.Digest(args)}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		d.Trace, d.Request = span.TraceID(), span.SpanID()
 	}

@@ -22,7 +22,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
 			"upstream.tools_refreshed", "upstream.removed", "job.*", ConfigUpdated{}.EventType(),
-		}, Mode: event.Latest, Elsewhere: true})
+		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
 		work.Go(func() {
 			for e := range sub.All(ctx) {

@@ -25,9 +25,9 @@ func (h *House) openChat(ctx context.Context) error {
 	}
 	assistant := h.assistant()
 	room, err := conversation.Open(ctx, h.store, assistant, conversation.Options{
-		CurrentPrincipal: h.ring.Standing,
+		CurrentPrincipal: h.ring.Current,
 		OnForget:         assistant.forget,
-		Secrets:          secret.Box{Key: sync.OnceValues(h.logins.options.Key), Again: "give the server its token again"},
+		Secrets:          secret.Box{Key: sync.OnceValues(h.logins.options.Key), RecoveryHint: "give the server its token again"},
 		Servers:          &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
 		Node: h.nodeID(), Broadcast: h.tell(talkTopic),
 	})

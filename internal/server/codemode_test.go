@@ -60,7 +60,7 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	url, house := start(t, Sources{File: path, Env: Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
 	house.upstreams.allTried(t.Context(), 2*time.Minute)
 	house.catalog.Refresh(t.Context())
-	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Patience})
+	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

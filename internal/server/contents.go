@@ -73,7 +73,7 @@ type contentStore struct {
 }
 
 func (c contentStore) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {
-	kept, err := c.store.Keep(ctx, r, mime)
+	kept, err := c.store.StoreContent(ctx, r, mime)
 	if err != nil {
 		return host.Content{}, err
 	}

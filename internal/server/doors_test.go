@@ -443,7 +443,7 @@ func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
 			}
 		})
 	}
-	who, err := s.house.ring.Find(t.Context(), "single-token")
+	who, err := s.house.ring.Authenticate(t.Context(), "single-token")
 	if err != nil {
 		t.Fatal(err)
 	}

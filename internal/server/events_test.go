@@ -77,7 +77,7 @@ type counter struct {
 
 func deskAt(t *testing.T, url string) counter {
 	t.Helper()
-	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Patience})
+	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (h *House) heed(ctx context.Context, topic string, look func(context.Contex
 	}
 	news := make(chan struct{}, 1)
 	h.work.Go(func() {
-		_ = h.store.Listen(ctx, topic, func(db.News) { // it ends with the house
+		_ = h.store.Listen(ctx, topic, func(db.Notification) { // it ends with the house
 			select {
 			case news <- struct{}{}:
 			default: // it will look anyway

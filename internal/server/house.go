@@ -68,7 +68,7 @@ type House struct {
 	telemetry *telemetry.Telemetry
 	log       *slog.Logger
 	store     *db.DB
-	ring      *apikey.Ring
+	ring      *apikey.Store
 	gate      *httpauth.Authenticator
 	tokens    *jwt.Server // of the configured issuers; nil: there are none
 	book      *guestbook.Book
@@ -87,7 +87,7 @@ type House struct {
 	results   *results.Store
 	scripts   *scripts
 	hoot      *hootenanny.Hoot // nil when it is switched off or elsewhere
-	approvals *approval.Office
+	approvals *approval.Store
 	trust     *pin.Guard
 	policy    *policy.Policy
 	audit     *audit.Log // nil in a house that keeps no log
@@ -149,7 +149,7 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	h.work.Go(func() { h.ring.Run(background) })
 	h.work.Go(func() { h.watchApprovals(background) })
 	if h.audit != nil {
-		h.work.Go(func() { h.audit.Tidy(background) })
+		h.work.Go(func() { h.audit.RunRetention(background) })
 	}
 	h.work.Go(func() { h.watchPins(background) })
 	h.work.Go(func() { h.watchLogins(background) })

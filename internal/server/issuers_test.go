@@ -16,7 +16,7 @@ import (
 func TestTokensOfAnIssuer(t *testing.T) {
 	t.Parallel()
 	const hub = "https://hub.example/mcp"
-	mint, other := oauthtest.NewMint(t), oauthtest.NewMint(t)
+	mint, other := oauthtest.NewIssuer(t), oauthtest.NewIssuer(t)
 	var mu sync.Mutex
 	var sent []string
 	upstream := stranger(t, func(r *http.Request) {

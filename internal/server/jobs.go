@@ -47,7 +47,7 @@ func (h *House) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
-		Standing: h.standing(), ReadOnly: !h.options.Jobs, Node: h.jobNode(), Apart: isMusic, Events: h.bus, Log: h.log,
+		CurrentPrincipal: h.standing(), ReadOnly: !h.options.Jobs, Node: h.jobNode(), Unlimited: isMusic, Events: h.bus, Log: h.log,
 	}
 	if h.approvals != nil { // the music backend asks nobody
 		options.Approvals, options.Tools = h.approvals, h.catalog
@@ -77,7 +77,7 @@ func (h *House) tasks() hub.Tasks {
 	return builtin.JobTasks{Queue: h.jobs}
 }
 
-// patience is how long a job waits for upstreams that are slow to start: one that
+// closeTimeout is how long a job waits for upstreams that are slow to start: one that
 // goes on after a restart finds them all connecting.
 const patience = 30 * time.Second
 

@@ -35,7 +35,7 @@ func (h *House) openKeys(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.ring, err = apikey.Open(ctx, h.store, apikey.Options{Fixed: fixed, Bus: h.bus, Log: h.log, Did: h.didKey, Fresh: h.keysFresh()}); err != nil {
+	if h.ring, err = apikey.Open(ctx, h.store, apikey.Options{Fixed: fixed, Bus: h.bus, Log: h.log, OnChange: h.didKey, MaxAge: h.keysFresh()}); err != nil {
 		return err
 	}
 	o := httpauth.Options{Ring: h.ring, Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log, OnLogin: h.loggedIn}
@@ -103,7 +103,7 @@ func (h *House) standing() func(context.Context, principal.Principal) (principal
 	if h.ring == nil {
 		return nil
 	}
-	return h.ring.Standing
+	return h.ring.Current
 }
 
 // checkDoors refuses to listen where others can reach us while no key is needed.

@@ -42,7 +42,7 @@ func OpenKeys(ctx context.Context, config *Loaded, env Environment) (Keys, error
 		return nil, err
 	}
 	var failed error
-	ring, err := apikey.Open(ctx, store, apikey.Options{Fixed: fixed, Did: func(ctx context.Context, action, name string) {
+	ring, err := apikey.Open(ctx, store, apikey.Options{Fixed: fixed, OnChange: func(ctx context.Context, action, name string) {
 		failed = didAlone(ctx, store, config, action, name)
 	}})
 	if err != nil {
@@ -53,7 +53,7 @@ func OpenKeys(ctx context.Context, config *Loaded, env Environment) (Keys, error
 }
 
 type localKeys struct {
-	ring  *apikey.Ring
+	ring  *apikey.Store
 	store *db.DB
 	noted *error // why what was done is not in the log
 }

@@ -125,7 +125,7 @@ func overZeroMQ(t *testing.T) *music {
 		t.Fatal(err)
 	}
 	m.url, m.house = start(t, Sources{File: front})
-	m.house.upstreams.allTried(t.Context(), clocktest.Patience)
+	m.house.upstreams.allTried(t.Context(), clocktest.Timeout)
 	m.house.catalog.Refresh(t.Context())
 	m.source = m.house.catalog
 	return m

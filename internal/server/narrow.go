@@ -36,7 +36,7 @@ func (p narrowedPeer) Call(ctx context.Context, call tool.Call, params json.RawM
 	if err != nil {
 		return nil, err
 	}
-	if !who.Sees(p.name, call.Ref.Name) {
+	if !who.CanSee(p.name, call.Ref.Name) {
 		err := fault.New(fault.ToolNotFound, "no tool %q", call.Ref.Name).WithHint("tools/list shows those there are")
 		p.all.turnedAway(ctx, call, err)
 		return nil, err
@@ -54,12 +54,12 @@ func (p narrowedPeer) Request(ctx context.Context, method string, params json.Ra
 	}
 	if method == wire.MethodToolsList {
 		page, err := p.Peer.Request(ctx, method, params, caller)
-		if err != nil || !who.Narrowed() && p.all.catalog.ShowsAll(who) {
+		if err != nil || !who.Restricted() && p.all.catalog.ShowsAll(who) {
 			return page, err
 		}
 		return p.sift(ctx, page), nil
 	}
-	if !who.Narrowed() {
+	if !who.Restricted() {
 		return p.Peer.Request(ctx, method, params, caller)
 	}
 	switch method {

@@ -150,7 +150,7 @@ func (h *House) hear(ctx context.Context, topic string, f func(word string)) {
 		return
 	}
 	h.work.Go(func() {
-		_ = h.store.Listen(ctx, topic, func(news db.News) { f(news.Payload) }) // it ends with the house
+		_ = h.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the house
 	})
 }
 

@@ -211,7 +211,7 @@ func TestMissedEventsAreCounted(t *testing.T) {
 	b.house.tellEvents(t.Context(), []relayedEvent{{Type: "job.started", Data: json.RawMessage(`{"id": "first"}`)}})
 	r.until(func(e told) bool { return e.Data.text("id") == "first" })
 	tell := func(e told) string { return e.Node + " " + e.Type + " " + fmt.Sprint(e.Data["count"]) }
-	a.house.heard.patience = clocktest.Patience
+	a.house.heard.patience = clocktest.Timeout
 	a.house.heardEvents(t.Context(), "") // it missed nothing
 	b.house.heard.own.Add(3)             // of which nobody hears
 	a.house.heardEvents(t.Context(), "")

@@ -215,7 +215,7 @@ func notNewer(h backup.Header, known map[string]fs.FS) error {
 		newest := int64(0)
 		if files := known[set]; files != nil {
 			var err error
-			if newest, err = db.Newest(files); err != nil {
+			if newest, err = db.NewestVersion(files); err != nil {
 				return err
 			}
 		}

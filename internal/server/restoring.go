@@ -54,7 +54,7 @@ func (r *restoring) run(ctx context.Context, in *backup.Reader) (err error) {
 	if err = errors.Join(err, r.parts.end(err == nil)); err != nil {
 		return err
 	}
-	if err := r.f.Keep(ctx); err != nil {
+	if err := r.f.Finish(ctx); err != nil {
 		return err
 	}
 	return r.settle(ctx)
@@ -71,7 +71,7 @@ func (r *restoring) makeTables(ctx context.Context) error {
 			return err
 		}
 	}
-	return job.Furnish(ctx, r.f.DB)
+	return job.CreateTables(ctx, r.f.DB)
 }
 
 // settle makes anew what is not in a backup, and what another kind of database
@@ -84,7 +84,7 @@ func (r *restoring) settle(ctx context.Context) error {
 	if err != nil || r.f.DB.Kind() != db.SQLite {
 		return err
 	}
-	for set, disown := range map[string]func(context.Context, *db.DB) error{"job": job.Disown, "script": script.ReleaseSessions} {
+	for set, disown := range map[string]func(context.Context, *db.DB) error{"job": job.ReleaseJobs, "script": script.ReleaseSessions} {
 		if err := r.f.DB.Migrate(ctx, set, r.known[set]); err != nil {
 			return err
 		}
@@ -242,5 +242,5 @@ func knownSets(ctx context.Context) (sets map[string]fs.FS, err error) {
 	if _, err := remotecall.Open(ctx, house.store, remotecall.Options{}); err != nil {
 		return nil, err
 	}
-	return house.store.Sets(), nil
+	return house.store.Migrations(), nil
 }

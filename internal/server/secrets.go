@@ -46,13 +46,13 @@ func (l *Loaded) databaseAddress(secrets secret.Finder) (string, error) {
 	return url.Reveal(), nil
 }
 
-// Kept is where everything is kept, for people: the data folder, and the database
+// Retention is where everything is kept, for people: the data folder, and the database
 // where that is elsewhere.
 func (l *Loaded) Kept() string {
 	if strings.HasPrefix(l.Database, "sqlite:") {
 		return l.Data
 	}
-	return l.Data + " and " + db.Shown(l.Database)
+	return l.Data + " and " + db.RedactURL(l.Database)
 }
 
 // ownDatabase tells that nobody but this machine uses the database.

@@ -28,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	idle := []goleak.Option{goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop")}
 	goleak.VerifyTestMain(clocktest.Settled(m, idle...), idle...)
 }
@@ -70,7 +70,7 @@ var furnished = sync.OnceValues(func() (file []byte, err error) {
 	path := filepath.Join(folder, databaseName)
 	d, err := db.Open(context.Background(), "sqlite:"+path, db.Options{})
 	if err == nil {
-		err = errors.Join(job.Furnish(context.Background(), d), d.Close())
+		err = errors.Join(job.CreateTables(context.Background(), d), d.Close())
 	}
 	if err != nil {
 		return nil, err
@@ -315,7 +315,7 @@ func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	}
 }
 
-// Nobody waits for a server that is not there.
+// Anonymous waits for a server that is not there.
 func TestAServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	_, err := Connect(t.Context(), "127.0.0.1:1", Options{})

@@ -28,7 +28,7 @@ func (r serverRoom) List(ctx context.Context) adminapi.UpstreamList {
 	}
 	who := principal.Of(ctx)
 	for _, s := range r.house.upstreams.List() { //nolint:contextcheck // it reads what is known, waiting for nothing
-		if who.Sees(s.Namespace, "") {
+		if who.CanSee(s.Namespace, "") {
 			list.Upstreams = append(list.Upstreams, r.view(ctx, s))
 		}
 	}
@@ -37,7 +37,7 @@ func (r serverRoom) List(ctx context.Context) adminapi.UpstreamList {
 
 func (r serverRoom) Get(ctx context.Context, name string) (adminapi.Upstream, error) {
 	s, ok := r.house.upstreams.Status(name) //nolint:contextcheck // as above
-	if !ok || isSomebodys(name) || !principal.Of(ctx).Sees(name, "") {
+	if !ok || isSomebodys(name) || !principal.Of(ctx).CanSee(name, "") {
 		return adminapi.Upstream{}, fault.New(fault.NotFound, "no upstream %q", name).WithHint("`luanette upstream list` names them")
 	}
 	return r.view(ctx, s), nil

@@ -158,7 +158,7 @@ func hideValues(m map[string]string) map[string]string {
 	shown := make(map[string]string, len(m))
 	for key, value := range m {
 		shown[key] = hiddenValue
-		if secret.Refers(value) && secret.Shown(value) == value {
+		if secret.IsReference(value) && secret.Shown(value) == value {
 			shown[key] = value
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // tolls bound what each who asks may have running.
 type tolls struct {
 	mu     sync.Mutex
-	places map[string]*queue.Turns // by who asks
+	places map[string]*queue.FairSemaphore // by who asks
 }
 
 const (
@@ -30,25 +30,25 @@ func (h *House) toll(ctx context.Context, ref tool.Ref) (over func(), err error)
 		return func() {}, nil
 	}
 	places := h.tolls.of(who)
-	if err := places.Enter(ctx, ""); err != nil {
+	if err := places.Acquire(ctx, ""); err != nil {
 		if ctx.Err() == nil {
 			err = principal.Exceeded{What: "tool calls", Of: who.Title(), Most: who.Limits.Concurrent, After: time.Second}.Fault()
 		}
 		return nil, fault.Wrap(fault.CodeOf(err), err, "call %s", ref)
 	}
 	if err := h.ring.Spend(ctx, who); err != nil {
-		places.Leave()
+		places.Release()
 		return nil, err
 	}
-	return places.Leave, nil
+	return places.Release, nil
 }
 
 // of is where the calls of somebody wait for each other.
-func (t *tolls) of(who principal.Principal) *queue.Turns {
+func (t *tolls) of(who principal.Principal) *queue.FairSemaphore {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.places == nil {
-		t.places = map[string]*queue.Turns{}
+		t.places = map[string]*queue.FairSemaphore{}
 	}
 	places := t.places[who.ID]
 	if places == nil {
@@ -59,7 +59,7 @@ func (t *tolls) of(who principal.Principal) *queue.Turns {
 				}
 			}
 		}
-		places = queue.NewTurns(who.Limits.Concurrent, tollQueue)
+		places = queue.NewFairSemaphore(who.Limits.Concurrent, tollQueue)
 		t.places[who.ID] = places
 	}
 	return places

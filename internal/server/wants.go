@@ -43,8 +43,8 @@ func (h *House) openWants(ctx context.Context) (err error) {
 	u := h.upstreams
 	u.lasting = h.options.Jobs
 	box := secret.Box{
-		Key:   sync.OnceValues(func() (secret.Text, error) { return h.config.oauthKey(h.secrets) }),
-		Again: "add the upstream again with `luanette upstream add`",
+		Key:          sync.OnceValues(func() (secret.Text, error) { return h.config.oauthKey(h.secrets) }),
+		RecoveryHint: "add the upstream again with `luanette upstream add`",
 	}
 	if u.store, err = upstreamstore.Open(ctx, h.store, box); err != nil {
 		return err

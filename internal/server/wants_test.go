@@ -58,7 +58,7 @@ func (f far) await(name, state string) adminapi.Upstream {
 	f.t.Helper()
 	sub := f.house.bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
 	defer sub.Close()
-	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), clocktest.Timeout)
 	defer cancel()
 	room := serverRoom{house: f.house}
 	for {

@@ -85,7 +85,7 @@ func (l *log) await(t *testing.T, what string) {
 }
 
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	os.Exit(m.Run())
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // names are all that this program can look up.
-var names = netguardtest.TakeNames()
+var names = netguardtest.InterceptDNS()
 
 var owner = map[string]string{"Authorization": "Bearer owners-token"}
 
@@ -69,13 +69,13 @@ func TestAttackDNSRebinding(t *testing.T) {
 	for title, way := range ways {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			inside := netguardtest.NewInside(t)
-			at := inside.At(names.Lead(func() netip.Addr { return inside.Addr }))
+			inside := netguardtest.NewPrivateServer(t)
+			at := inside.At(names.Add(func() netip.Addr { return inside.Addr }))
 			config, env := withKey(strings.ReplaceAll(way.config, "%[1]s", at))
 			h, _ := serve(t, config, env)
 			h.log.note(way.use(h, at))
 			h.log.await(t, way.tells)
-			if seen := inside.Visited(); seen != "" {
+			if seen := inside.Requests(); seen != "" {
 				t.Errorf("%s was reached: %s", inside.Addr, seen)
 			}
 		})
@@ -96,14 +96,14 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			inside := netguardtest.NewInside(t)
+			inside := netguardtest.NewPrivateServer(t)
 			site := oauthtest.New(t, http.NotFoundHandler())
 			site.Secret = "robots-own-secret"
-			lead(site, "https://"+inside.At(names.Lead(func() netip.Addr { return inside.Addr })))
+			lead(site, "https://"+inside.At(names.Add(func() netip.Addr { return inside.Addr })))
 			config, env := withKey(fmt.Sprintf("[upstreams.robot]\nurl = %q\noauth = { grant = \"credentials\", client_id = \"robot\", client_secret = \"robots-own-secret\" }\n", site.URL()))
 			h, _ := serve(t, config, env)
 			h.awaitAs(owner, "mcp_status", map[string]any{"namespace": "robot"}, "not of the public internet")
-			if seen := inside.Visited(); seen != "" {
+			if seen := inside.Requests(); seen != "" {
 				t.Errorf("%s was reached: %s", inside.Addr, seen)
 			}
 		})
@@ -114,7 +114,7 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 // has answered once.
 func TestAttackDNSMoves(t *testing.T) {
 	t.Parallel()
-	inside := netguardtest.NewInside(t)
+	inside := netguardtest.NewPrivateServer(t)
 	var moved atomic.Bool
 	good := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		moved.Store(true)
@@ -122,7 +122,7 @@ func TestAttackDNSMoves(t *testing.T) {
 		_, _ = w.Write([]byte("still harmless"))
 	}))
 	defer good.Close()
-	name := names.Lead(func() netip.Addr {
+	name := names.Add(func() netip.Addr {
 		if moved.Load() {
 			return inside.Addr
 		}
@@ -135,8 +135,8 @@ func TestAttackDNSMoves(t *testing.T) {
 		t.Fatalf("before it moved: %s", text)
 	}
 	get["code"] = fmt.Sprintf(`return http.get(%q).body`, "http://"+inside.At(name))
-	if text := h.call("lua_eval", get, nil); !strings.Contains(text, "not a public address") || inside.Visited() != "" {
-		t.Errorf("after it moved: %s; visited: %s", text, inside.Visited())
+	if text := h.call("lua_eval", get, nil); !strings.Contains(text, "not a public address") || inside.Requests() != "" {
+		t.Errorf("after it moved: %s; visited: %s", text, inside.Requests())
 	}
 }
 
@@ -144,8 +144,8 @@ func TestAttackDNSMoves(t *testing.T) {
 // may not go, by an address and by a name.
 func TestAttackRedirectInside(t *testing.T) {
 	t.Parallel()
-	inside := netguardtest.NewInside(t)
-	name := names.Lead(func() netip.Addr { return inside.Addr })
+	inside := netguardtest.NewPrivateServer(t)
+	name := names.Add(func() netip.Addr { return inside.Addr })
 	for _, to := range []string{"http://" + inside.At(name) + "/", "http://" + inside.At(inside.Addr.String()) + "/"} {
 		for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 			trap := newRedirect(t, to, status)
@@ -165,7 +165,7 @@ func TestAttackRedirectInside(t *testing.T) {
 			h.log.await(t, "the callback answered 3")
 		}
 	}
-	if seen := inside.Visited(); seen != "" {
+	if seen := inside.Requests(); seen != "" {
 		t.Errorf("%s was reached: %s", inside.Addr, seen)
 	}
 }

@@ -70,7 +70,7 @@ func serveMarks(folder, listen string) error {
 		return err
 	}
 	b, err := hootserver.Open(ctx, hootserver.Options{
-		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Patience, Parting: clocktest.Patience,
+		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Timeout, Parting: clocktest.Timeout,
 	})
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (l *load) check(left map[int]int) {
 
 func newLoad(t *testing.T) (*load, *scribe) {
 	t.Helper()
-	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://" + netguardtest.OwnAddress()}
+	s := &scribe{T: t, folder: t.TempDir(), listen: "tcp://" + netguardtest.ReservedAddress()}
 	s.start()
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	bus := event.New(event.BusOptions{})

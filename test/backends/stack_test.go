@@ -40,7 +40,7 @@ func newStack(t *testing.T, address string, how traced) *stack {
 	bus := event.New(event.BusOptions{Keep: 4096})
 	front := upstream.New(upstream.Options{Events: bus, Tracer: how.tracer, Propagator: how.propagator})
 	t.Cleanup(front.Close)
-	await(t, front, bus, upstream.Spec{Name: "back", URL: "zmq+" + address, Wait: clocktest.Patience})
+	await(t, front, bus, upstream.Spec{Name: "back", URL: "zmq+" + address, Wait: clocktest.Timeout})
 	c := catalog.New(catalog.Options{Bus: bus, Tracer: how.tracer})
 	c.Add(front)
 	c.Expose("back", catalog.Exposure{All: true, Prefixes: []string{""}})
@@ -52,7 +52,7 @@ func newStack(t *testing.T, address string, how traced) *stack {
 	clientBus := event.New(event.BusOptions{})
 	clients := upstream.New(upstream.Options{Events: clientBus, Tracer: how.tracer, Propagator: how.propagator})
 	t.Cleanup(clients.Close)
-	await(t, clients, clientBus, upstream.Spec{Name: "hub", URL: server.URL + "/mcp", Wait: clocktest.Patience})
+	await(t, clients, clientBus, upstream.Spec{Name: "hub", URL: server.URL + "/mcp", Wait: clocktest.Timeout})
 	peer, _ := clients.Peer("hub")
 	return &stack{t, bus, peer}
 }
@@ -65,7 +65,7 @@ func await(t *testing.T, m *upstream.Manager, bus *event.Bus, spec upstream.Spec
 	if err := m.Add(spec); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	if _, err := sub.Next(ctx); err != nil {
 		status, _ := m.Status(spec.Name)

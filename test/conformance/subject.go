@@ -143,7 +143,7 @@ func build(ctx context.Context, pkg string) (binary string, err error) {
 // start runs a server and waits until it listens. The last argument is the flag
 // that takes the address.
 func start(ctx context.Context, s subject, binary string, args ...string) (subject, error) {
-	address := net.JoinHostPort("127.0.0.1", netguardtest.OwnPort())
+	address := net.JoinHostPort("127.0.0.1", netguardtest.ReservedPort())
 	cmd := exec.CommandContext(ctx, binary, append(args, address)...)
 	if err := cmd.Start(); err != nil {
 		return s, err

@@ -31,11 +31,11 @@ func (Revoked) EventType() string { return "key.revoked" }
 func (e Revoked) EventKey() string { return e.Name }
 
 // publish tells everybody of a change, and whoever keeps the log who made it.
-func (r *Ring) publish(ctx context.Context, p event.Payload, name string) {
+func (r *Store) publish(ctx context.Context, p event.Payload, name string) {
 	if r.options.Bus != nil {
 		r.options.Bus.Publish(p)
 	}
-	if r.options.Did != nil {
-		r.options.Did(ctx, p.EventType(), name)
+	if r.options.OnChange != nil {
+		r.options.OnChange(ctx, p.EventType(), name)
 	}
 }

@@ -64,8 +64,8 @@ func (k *Key) Principal() principal.Principal {
 // idPrefix begins the IDs of those who ask with a key.
 const idPrefix = "key:"
 
-// Over tells why the key opens nothing any more, or "".
-func (k *Key) Over(now time.Time) string {
+// Invalid tells why the key opens nothing any more, or "".
+func (k *Key) Invalid(now time.Time) string {
 	switch {
 	case !k.Revoked.IsZero():
 		return "revoked"

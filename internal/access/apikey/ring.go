@@ -34,18 +34,18 @@ const Topic = "keys"
 
 // Options are a ring's choices. The zero value of each is sensible.
 type Options struct {
-	Fixed []Key // those of the configuration
-	Bus   *event.Bus
-	Did   func(ctx context.Context, action, name string) // told of keys that were made or revoked; may be nil
-	Log   *slog.Logger
-	Now   func() time.Time
-	// Fresh is how long what was read is taken for what is though nobody told of a
+	Fixed    []Key // those of the configuration
+	Bus      *event.Bus
+	OnChange func(ctx context.Context, action, name string) // told of keys that were made or revoked; may be nil
+	Log      *slog.Logger
+	Now      func() time.Time
+	// MaxAge is how long what was read is taken for what is though nobody told of a
 	// change; a second, which is for processes that cannot tell each other.
-	Fresh time.Duration
+	MaxAge time.Duration
 }
 
-// Ring is all keys. It is safe for concurrent use.
-type Ring struct {
+// Store is all keys. It is safe for concurrent use.
+type Store struct {
 	db      *db.DB
 	options Options
 
@@ -68,20 +68,20 @@ type Ring struct {
 }
 
 // Open makes the tables and reads the keys.
-func Open(ctx context.Context, store *db.DB, o Options) (*Ring, error) {
+func Open(ctx context.Context, store *db.DB, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Fresh <= 0 {
-		o.Fresh = fresh
+	if o.MaxAge <= 0 {
+		o.MaxAge = fresh
 	}
 	if err := store.Migrate(ctx, "keyring", migrations); err != nil {
 		return nil, err
 	}
-	r := &Ring{
+	r := &Store{
 		db: store, options: o,
 		version:  [2]int64{-1, -1},
 		sessions: map[Hash]session{}, used: map[string]time.Time{}, tallies: map[string]*tally{},
@@ -90,10 +90,10 @@ func Open(ctx context.Context, store *db.DB, o Options) (*Ring, error) {
 	return r, r.Refresh(ctx)
 }
 
-// Any tells whether there is a key at all, though it may be over. While there is
+// HasKeys tells whether there is a key at all, though it may be over. While there is
 // none everything is open, which is meant for a program that only its own machine
 // can reach; once there was one, the doors stay shut.
-func (r *Ring) Any(ctx context.Context) (bool, error) {
+func (r *Store) HasKeys(ctx context.Context) (bool, error) {
 	if err := r.renew(ctx); err != nil {
 		return true, err
 	}
@@ -102,16 +102,16 @@ func (r *Ring) Any(ctx context.Context) (bool, error) {
 	return len(r.keys) > 0, nil
 }
 
-// Find is who asks with a token. fault.Denied when it is none of ours, or over.
-func (r *Ring) Find(ctx context.Context, token string) (principal.Principal, error) {
+// Authenticate is who asks with a token. fault.Denied when it is none of ours, or over.
+func (r *Store) Authenticate(ctx context.Context, token string) (principal.Principal, error) {
 	return r.find(ctx, HashOf(token))
 }
 
 // find looks a hash up. That how long it takes may tell something of the hash
 // helps nobody: it does not lead back to a token.
-func (r *Ring) find(ctx context.Context, hash Hash) (principal.Principal, error) {
+func (r *Store) find(ctx context.Context, hash Hash) (principal.Principal, error) {
 	if err := r.renew(ctx); err != nil {
-		return principal.Nobody(), err
+		return principal.Anonymous(), err
 	}
 	r.meet(ctx, hash)
 	now := r.options.Now()
@@ -120,9 +120,9 @@ func (r *Ring) find(ctx context.Context, hash Hash) (principal.Principal, error)
 	key := r.keys[hash]
 	switch {
 	case key == nil:
-		return principal.Nobody(), fault.New(fault.Denied, "Invalid API key")
-	case key.Over(now) != "":
-		return principal.Nobody(), fault.New(fault.Denied, "the key %s is %s", key.Name, key.Over(now)).
+		return principal.Anonymous(), fault.New(fault.Denied, "Invalid API key")
+	case key.Invalid(now) != "":
+		return principal.Anonymous(), fault.New(fault.Denied, "the key %s is %s", key.Name, key.Invalid(now)).
 			WithHint("ask for a new one: luanette key create")
 	}
 	r.used[key.Name] = now
@@ -135,7 +135,7 @@ func (r *Ring) find(ctx context.Context, hash Hash) (principal.Principal, error)
 const looks = 20
 
 // meet reads the table again for a key that we do not know.
-func (r *Ring) meet(ctx context.Context, hash Hash) {
+func (r *Store) meet(ctx context.Context, hash Hash) {
 	now := r.options.Now()
 	r.mu.Lock()
 	known := r.keys[hash] != nil
@@ -155,10 +155,10 @@ func (r *Ring) meet(ctx context.Context, hash Hash) {
 	}
 }
 
-// Standing is who somebody is now that began something earlier: with the rights
+// CurrentPrincipal is who somebody is now that began something earlier: with the rights
 // of its key as it stands today. A key that is over, or gone, is fault.Denied.
 // Those who came without a key of ours are as they were.
-func (r *Ring) Standing(ctx context.Context, was principal.Principal) (principal.Principal, error) {
+func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {
 	if was.ID == "" {
 		return principal.Local(), nil
 	}
@@ -170,19 +170,19 @@ func (r *Ring) Standing(ctx context.Context, was principal.Principal) (principal
 		return was, nil
 	}
 	if err := r.renew(ctx); err != nil {
-		return principal.Nobody(), err
+		return principal.Anonymous(), err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.good(name); err != nil {
-		return principal.Nobody(), err
+		return principal.Anonymous(), err
 	}
 	return r.names[name].Principal(), nil
 }
 
-// Good says why somebody who was let in may not go on; nil while they may. It costs
+// Check says why somebody who was let in may not go on; nil while they may. It costs
 // little, for it is asked before every call, and goes by what was heard last.
-func (r *Ring) Good(id string) error {
+func (r *Store) Check(id string) error {
 	name, ok := keyOf(id)
 	if !ok {
 		return nil
@@ -193,12 +193,12 @@ func (r *Ring) Good(id string) error {
 }
 
 // good is the same for a key's name; mu is held.
-func (r *Ring) good(name string) error {
+func (r *Store) good(name string) error {
 	key := r.names[name]
 	if key == nil {
 		return fault.New(fault.Denied, "the key %s is gone", name).WithHint("begin again with another key")
 	}
-	if over := key.Over(r.options.Now()); over != "" {
+	if over := key.Invalid(r.options.Now()); over != "" {
 		return fault.New(fault.Denied, "the key %s is %s", name, over).WithHint("begin again with another key")
 	}
 	return nil
@@ -206,12 +206,12 @@ func (r *Ring) good(name string) error {
 
 // renew reads the table again when what we know is not fresh. Who comes while
 // somebody reads it goes on with what there is.
-func (r *Ring) renew(ctx context.Context) error {
+func (r *Store) renew(ctx context.Context) error {
 	now := time.Now()
 	r.mu.Lock()
 	age := now.Sub(r.read)
 	r.mu.Unlock()
-	if age < r.options.Fresh {
+	if age < r.options.MaxAge {
 		return nil
 	}
 	if !r.reading.TryLock() {
@@ -232,7 +232,7 @@ func (r *Ring) renew(ctx context.Context) error {
 }
 
 // Refresh reads the table now: somebody has changed it.
-func (r *Ring) Refresh(ctx context.Context) error {
+func (r *Store) Refresh(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	return r.reread(ctx)
@@ -240,7 +240,7 @@ func (r *Ring) Refresh(ctx context.Context) error {
 
 // reread brings what is known up to date and tells those who watch when that is
 // another than before. reading is held.
-func (r *Ring) reread(ctx context.Context) error {
+func (r *Store) reread(ctx context.Context) error {
 	began := time.Now()
 	version, list, err := r.load(ctx)
 	if err != nil {
@@ -269,7 +269,7 @@ func (r *Ring) reread(ctx context.Context) error {
 
 // adopt takes the keys that were read, those of the configuration first. mu is
 // held.
-func (r *Ring) adopt(list []Key) {
+func (r *Store) adopt(list []Key) {
 	r.keys, r.names = make(map[Hash]*Key, len(list)), make(map[string]*Key, len(list))
 	for _, all := range [][]Key{r.options.Fixed, list} {
 		for i := range all {
@@ -281,7 +281,7 @@ func (r *Ring) adopt(list []Key) {
 }
 
 // Watch has changed called when keys were made or revoked, until stop is.
-func (r *Ring) Watch(changed func()) (stop func()) {
+func (r *Store) Watch(changed func()) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.watchers[&changed] = struct{}{}

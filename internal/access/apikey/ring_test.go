@@ -27,14 +27,14 @@ func (h *hand) move(d time.Duration) { h.mu.Lock(); defer h.mu.Unlock(); h.at = 
 func newHand() *hand { return &hand{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
 
 // opened is a store, and rings on it as the nodes of one house have them.
-func opened(t *testing.T, o apikey.Options) (*apikey.Ring, func() *apikey.Ring) {
+func opened(t *testing.T, o apikey.Options) (*apikey.Store, func() *apikey.Store) {
 	t.Helper()
 	store, err := db.Open(t.Context(), dbtest.Fresh(t), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	another := func() *apikey.Ring {
+	another := func() *apikey.Store {
 		ring, err := apikey.Open(t.Context(), store, o)
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func opened(t *testing.T, o apikey.Options) (*apikey.Ring, func() *apikey.Ring) 
 	return another(), another
 }
 
-func create(t *testing.T, r *apikey.Ring, k apikey.Key) string {
+func create(t *testing.T, r *apikey.Store, k apikey.Key) string {
 	t.Helper()
 	if k.Scopes == nil {
 		k.Scopes = []principal.Scope{principal.MCP}
@@ -60,22 +60,22 @@ func TestKeyFromBirthToEnd(t *testing.T) {
 	t.Parallel()
 	ring, _ := opened(t, apikey.Options{})
 	ctx := t.Context()
-	if any, err := ring.Any(ctx); any || err != nil {
+	if any, err := ring.HasKeys(ctx); any || err != nil {
 		t.Fatalf("a new ring has keys: %v", err)
 	}
 	token := create(t, ring, apikey.Key{Name: "web", Rights: apikey.Rights{
 		Scopes: []principal.Scope{principal.Chat, principal.MCP}, Org: "acme", User: "ada",
 		Namespaces: []string{"fs"}, Tools: []string{"fs.read*"}, Limits: principal.Limits{Rate: 60, Concurrent: 2, Budget: 100},
 	}})
-	p, err := ring.Find(ctx, token)
+	p, err := ring.Authenticate(ctx, token)
 	if err != nil || p.ID != "key:web" || p.Org != "acme" || p.User != "ada" || !p.May(principal.MCP, "") || p.May(principal.Admin, "") ||
-		p.Sees("git", "log") || !p.Sees("fs", "read_file") || p.Limits.Concurrent != 2 {
+		p.CanSee("git", "log") || !p.CanSee("fs", "read_file") || p.Limits.Concurrent != 2 {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := ring.Find(ctx, token+"x"); fault.CodeOf(err) != fault.Denied {
+	if _, err := ring.Authenticate(ctx, token+"x"); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a wrong token: %v", err)
 	}
-	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.Usual}}); fault.CodeOf(err) != fault.Conflict {
+	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("the same name again: %v", err)
 	}
 	if _, err := ring.Revoke(ctx, "wbe"); fault.CodeOf(err) != fault.NotFound || fault.HintOf(err) != "there are: web" {
@@ -84,16 +84,16 @@ func TestKeyFromBirthToEnd(t *testing.T) {
 	if _, err := ring.Revoke(ctx, "web"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ring.Find(ctx, token); fault.CodeOf(err) != fault.Denied {
+	if _, err := ring.Authenticate(ctx, token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a revoked key still opens: %v", err)
 	}
-	if any, _ := ring.Any(ctx); !any {
+	if any, _ := ring.HasKeys(ctx); !any {
 		t.Error("revoking the last key opened the doors")
 	}
-	if _, err := ring.Standing(ctx, p); fault.CodeOf(err) != fault.Denied {
+	if _, err := ring.Current(ctx, p); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("what it began goes on: %v", err)
 	}
-	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.Usual}}); fault.CodeOf(err) != fault.Conflict {
+	if _, _, err := ring.Create(ctx, apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("the name of a revoked key was given again: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestTokensAreNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := create(t, ring, apikey.Key{Name: "web"})
-	cookie, _, err := ring.Begin(t.Context(), token)
+	cookie, _, err := ring.BeginSession(t.Context(), token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,21 +134,21 @@ func TestKeysExpire(t *testing.T) {
 	clock := newHand()
 	ring, _ := opened(t, apikey.Options{Now: clock.now})
 	token := create(t, ring, apikey.Key{Name: "ci", Expires: clock.now().Add(time.Hour)})
-	if _, err := ring.Find(t.Context(), token); err != nil {
+	if _, err := ring.Authenticate(t.Context(), token); err != nil {
 		t.Error(err)
 	}
-	cookie, p, err := ring.Begin(t.Context(), token)
+	cookie, p, err := ring.BeginSession(t.Context(), token)
 	if err != nil || !p.Expires.Equal(clock.now().Add(time.Hour)) {
 		t.Errorf("a session of %v, %v", p.Expires, err)
 	}
 	clock.move(time.Hour)
-	if _, err := ring.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+	if _, err := ring.Authenticate(t.Context(), token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("an expired key opens: %v", err)
 	}
 	if _, err := ring.Session(t.Context(), cookie); err == nil {
 		t.Error("the session outlives its key")
 	}
-	if _, _, err := ring.Create(t.Context(), apikey.Key{Name: "late", Expires: clock.now(), Rights: apikey.Rights{Scopes: principal.Usual}}); fault.CodeOf(err) != fault.InvalidParams {
+	if _, _, err := ring.Create(t.Context(), apikey.Key{Name: "late", Expires: clock.now(), Rights: apikey.Rights{Scopes: principal.DefaultScopes}}); fault.CodeOf(err) != fault.InvalidParams {
 		t.Errorf("a key that is over from the beginning: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestNodesShareKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-changed
-	if _, err := two.Find(t.Context(), token); err != nil {
+	if _, err := two.Authenticate(t.Context(), token); err != nil {
 		t.Errorf("the other node does not know the key: %v", err)
 	}
 	if _, err := one.Revoke(t.Context(), "web"); err != nil {
@@ -176,7 +176,7 @@ func TestNodesShareKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-changed
-	if _, err := two.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+	if _, err := two.Authenticate(t.Context(), token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("the other node lets it in: %v", err)
 	}
 }
@@ -186,10 +186,10 @@ func TestNodesShareKeys(t *testing.T) {
 func TestNodesTellEachOtherOfKeys(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
-	rings := [2]*apikey.Ring{}
+	rings := [2]*apikey.Store{}
 	changed := make(chan struct{}, 8)
 	for i := range rings {
-		ring, err := apikey.Open(t.Context(), dbtest.Open(t, url), apikey.Options{Fresh: time.Hour})
+		ring, err := apikey.Open(t.Context(), dbtest.Open(t, url), apikey.Options{MaxAge: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,14 +205,14 @@ func TestNodesTellEachOtherOfKeys(t *testing.T) {
 	}()
 	token := create(t, one, apikey.Key{Name: "web"})
 	<-changed
-	if _, err := two.Find(t.Context(), token); err != nil {
+	if _, err := two.Authenticate(t.Context(), token); err != nil {
 		t.Errorf("the other node does not know the key: %v", err)
 	}
 	if _, err := one.Revoke(t.Context(), "web"); err != nil {
 		t.Fatal(err)
 	}
 	<-changed
-	if _, err := two.Find(t.Context(), token); fault.CodeOf(err) != fault.Denied {
+	if _, err := two.Authenticate(t.Context(), token); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("the other node lets it in: %v", err)
 	}
 	stop()
@@ -223,7 +223,7 @@ func TestKeysOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	fixed := apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf("sesame"), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}}
 	ring, _ := opened(t, apikey.Options{Fixed: []apikey.Key{fixed}})
-	p, err := ring.Find(t.Context(), "sesame")
+	p, err := ring.Authenticate(t.Context(), "sesame")
 	if err != nil || !p.Admin() {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -241,24 +241,24 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	ring, another := opened(t, apikey.Options{})
 	token := create(t, ring, apikey.Key{Name: "web"})
-	if _, _, err := ring.Begin(t.Context(), "guess"); fault.CodeOf(err) != fault.Denied {
+	if _, _, err := ring.BeginSession(t.Context(), "guess"); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("a session for nobody: %v", err)
 	}
 	var cookies []string
 	for range 3 {
-		cookie, _, err := ring.Begin(t.Context(), token)
+		cookie, _, err := ring.BeginSession(t.Context(), token)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cookies = append(cookies, cookie)
 	}
 	other := another()
-	for _, r := range []*apikey.Ring{ring, other} {
+	for _, r := range []*apikey.Store{ring, other} {
 		if p, err := r.Session(t.Context(), cookies[0]); err != nil || p.ID != "key:web" {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}
-	if err := ring.End(t.Context(), cookies[0]); err != nil {
+	if err := ring.EndSession(t.Context(), cookies[0]); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ring.Session(t.Context(), cookies[0]); fault.CodeOf(err) != fault.NeedsAuth {
@@ -285,21 +285,21 @@ func TestBudget(t *testing.T) {
 	one, another := opened(t, apikey.Options{Now: clock.now})
 	two := another()
 	p := principal.Principal{ID: "key:web", Name: "web", Limits: principal.Limits{Budget: 3}}
-	spend := func(r *apikey.Ring) error { return r.Spend(t.Context(), p) }
-	flush := func(rings ...*apikey.Ring) {
+	spend := func(r *apikey.Store) error { return r.Spend(t.Context(), p) }
+	flush := func(rings ...*apikey.Store) {
 		for _, r := range rings {
 			if err := r.Flush(context.WithoutCancel(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for _, r := range []*apikey.Ring{one, two, one} {
+	for _, r := range []*apikey.Store{one, two, one} {
 		if err := spend(r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	flush(one, two, one)
-	for i, r := range []*apikey.Ring{one, two, another()} {
+	for i, r := range []*apikey.Store{one, two, another()} {
 		err := spend(r)
 		if after, ok := principal.RetryAfter(err); !ok || after != 12*time.Hour {
 			t.Errorf("node %d: %v, again after %v", i, err, after)
@@ -324,12 +324,12 @@ func BenchmarkFind(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, token, err := ring.Create(b.Context(), apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.Usual}})
+	_, token, err := ring.Create(b.Context(), apikey.Key{Name: "web", Rights: apikey.Rights{Scopes: principal.DefaultScopes}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := ring.Find(b.Context(), token); err != nil {
+		if _, err := ring.Authenticate(b.Context(), token); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -340,16 +340,16 @@ func BenchmarkFind(b *testing.B) {
 func TestKeysOfOthersAreGoodAtOnce(t *testing.T) {
 	t.Parallel()
 	clock := newHand()
-	ring, another := opened(t, apikey.Options{Fresh: time.Hour, Now: clock.now})
-	if p, err := ring.Find(t.Context(), create(t, another(), apikey.Key{Name: "new"})); err != nil || p.Name != "new" {
+	ring, another := opened(t, apikey.Options{MaxAge: time.Hour, Now: clock.now})
+	if p, err := ring.Authenticate(t.Context(), create(t, another(), apikey.Key{Name: "new"})); err != nil || p.Name != "new" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for range 40 {
-		if _, err := ring.Find(t.Context(), "lnt_guess"); fault.CodeOf(err) != fault.Denied {
+		if _, err := ring.Authenticate(t.Context(), "lnt_guess"); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("a guess: %v", err)
 		}
 	}
-	if _, err := ring.Find(t.Context(), create(t, another(), apikey.Key{Name: "late"})); fault.CodeOf(err) != fault.Denied {
+	if _, err := ring.Authenticate(t.Context(), create(t, another(), apikey.Key{Name: "late"})); fault.CodeOf(err) != fault.Denied {
 		t.Errorf("the table is read for every guess: %v", err)
 	}
 }

@@ -24,9 +24,9 @@ type session struct {
 // sessionLength is how long one lasts at most.
 const sessionLength = 12 * time.Hour
 
-// Begin begins a session for who has a token. The cookie is told here only.
-func (r *Ring) Begin(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
-	if p, err = r.Find(ctx, token); err != nil {
+// BeginSession begins a session for who has a token. The cookie is told here only.
+func (r *Store) BeginSession(ctx context.Context, token string) (cookie string, p principal.Principal, err error) {
+	if p, err = r.Authenticate(ctx, token); err != nil {
 		return "", p, err
 	}
 	now := r.options.Now()
@@ -49,10 +49,10 @@ func (r *Ring) Begin(ctx context.Context, token string) (cookie string, p princi
 }
 
 // Session is who a browser's cookie stands for.
-func (r *Ring) Session(ctx context.Context, cookie string) (principal.Principal, error) {
+func (r *Store) Session(ctx context.Context, cookie string) (principal.Principal, error) {
 	hash := HashOf(cookie)
 	if err := r.renew(ctx); err != nil {
-		return principal.Nobody(), err
+		return principal.Anonymous(), err
 	}
 	r.mu.Lock()
 	s, seen := r.sessions[hash]
@@ -60,14 +60,14 @@ func (r *Ring) Session(ctx context.Context, cookie string) (principal.Principal,
 	if !seen {
 		var err error
 		if s, err = r.loadSession(ctx, hash); err != nil {
-			return principal.Nobody(), err
+			return principal.Anonymous(), err
 		}
 		r.mu.Lock()
 		r.sessions[hash] = s
 		r.mu.Unlock()
 	}
 	if !r.options.Now().Before(s.expires) {
-		return principal.Nobody(), errSession
+		return principal.Anonymous(), errSession
 	}
 	p, err := r.find(ctx, s.token)
 	if err == nil && (p.Expires.IsZero() || s.expires.Before(p.Expires)) {
@@ -78,7 +78,7 @@ func (r *Ring) Session(ctx context.Context, cookie string) (principal.Principal,
 
 var errSession = fault.New(fault.NeedsAuth, "the session is over").WithHint("log in again with your key")
 
-func (r *Ring) loadSession(ctx context.Context, hash Hash) (s session, err error) {
+func (r *Store) loadSession(ctx context.Context, hash Hash) (s session, err error) {
 	var token []byte
 	var expires int64
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
@@ -92,8 +92,8 @@ func (r *Ring) loadSession(ctx context.Context, hash Hash) (s session, err error
 	return s, err
 }
 
-// End ends a session.
-func (r *Ring) End(ctx context.Context, cookie string) error {
+// EndSession ends a session.
+func (r *Store) EndSession(ctx context.Context, cookie string) error {
 	hash := HashOf(cookie)
 	err := r.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM access_sessions WHERE hash = $1", hash[:]); err != nil {

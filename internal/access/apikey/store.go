@@ -49,7 +49,7 @@ func micros(t time.Time) int64 {
 }
 
 // load reads the table if it is another than known, else only its version.
-func (r *Ring) load(ctx context.Context) (version [2]int64, list []Key, err error) {
+func (r *Store) load(ctx context.Context) (version [2]int64, list []Key, err error) {
 	r.mu.Lock()
 	known := r.version
 	r.mu.Unlock()
@@ -65,13 +65,13 @@ func (r *Ring) load(ctx context.Context) (version [2]int64, list []Key, err erro
 }
 
 // Create makes a key. The token is told here and never again.
-func (r *Ring) Create(ctx context.Context, k Key) (_ Key, token string, err error) {
+func (r *Store) Create(ctx context.Context, k Key) (_ Key, token string, err error) {
 	now := r.options.Now()
 	k.Created, k.Revoked, k.Used, k.Fixed = now.UTC().Truncate(time.Microsecond), time.Time{}, time.Time{}, false
 	if err := k.Check(); err != nil {
 		return k, "", err
 	}
-	if k.Over(now) != "" {
+	if k.Invalid(now) != "" {
 		return k, "", fault.New(fault.InvalidParams, "the key would have expired at %s already", k.Expires.Format(time.RFC3339))
 	}
 	token = tokenPrefix + rand.Text()
@@ -107,7 +107,7 @@ func (r *Ring) Create(ctx context.Context, k Key) (_ Key, token string, err erro
 }
 
 // List is all keys, those of the configuration first, then by age.
-func (r *Ring) List(ctx context.Context) (list []Key, err error) {
+func (r *Store) List(ctx context.Context) (list []Key, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, "SELECT "+columns+" FROM access_keys ORDER BY created, name")
 		return err
@@ -128,7 +128,7 @@ func (r *Ring) List(ctx context.Context) (list []Key, err error) {
 
 // Revoke ends a key: from now on it opens nothing, and what was begun with it in
 // browsers ends. It stays listed.
-func (r *Ring) Revoke(ctx context.Context, name string) (Key, error) {
+func (r *Store) Revoke(ctx context.Context, name string) (Key, error) {
 	for _, k := range r.options.Fixed {
 		if k.Name == name {
 			return k, fault.New(fault.Conflict, "the key %s is of the configuration", name).
@@ -179,7 +179,7 @@ func (r *Ring) Revoke(ctx context.Context, name string) (Key, error) {
 }
 
 // told brings this node up to date after a change it made.
-func (r *Ring) told(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
+func (r *Store) told(ctx context.Context) error { return r.Refresh(context.WithoutCancel(ctx)) }
 
 // keyOf is the name of the key in an ID, if it is of one.
 func keyOf(id string) (string, bool) { return strings.CutPrefix(id, idPrefix) }

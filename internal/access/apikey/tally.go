@@ -25,7 +25,7 @@ func dayOf(t time.Time) int64 { return t.Unix() / int64(dayLength.Seconds()) }
 
 // Spend takes a call off a principal's budget of the day, or refuses. What other
 // nodes spend is heard of within seconds.
-func (r *Ring) Spend(ctx context.Context, p principal.Principal) error {
+func (r *Store) Spend(ctx context.Context, p principal.Principal) error {
 	if p.Limits.Budget <= 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (r *Ring) Spend(ctx context.Context, p principal.Principal) error {
 }
 
 // spent is what was stored of a day.
-func (r *Ring) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
+func (r *Store) spent(ctx context.Context, id string, day int64) (calls int64, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, "SELECT calls FROM access_use WHERE principal = $1 AND day = $2", id, day).Scan(&calls)
 	})
@@ -71,11 +71,11 @@ const flushEvery = 5 * time.Second
 // Run stores what is used now and then, and learns of what others have changed,
 // when they tell and also when nobody asks: streams may be open. It returns when ctx
 // ends.
-func (r *Ring) Run(ctx context.Context) {
+func (r *Store) Run(ctx context.Context) {
 	var ear sync.WaitGroup
 	defer ear.Wait()
 	ear.Go(func() { r.listen(ctx) })
-	look, flush := time.NewTicker(r.options.Fresh), time.NewTicker(flushEvery)
+	look, flush := time.NewTicker(r.options.MaxAge), time.NewTicker(flushEvery)
 	defer look.Stop()
 	defer flush.Stop()
 	for {
@@ -96,8 +96,8 @@ func (r *Ring) Run(ctx context.Context) {
 }
 
 // listen reads the keys again whenever somebody says that they are others.
-func (r *Ring) listen(ctx context.Context) {
-	_ = r.db.Listen(ctx, Topic, func(db.News) { // it ends with ctx
+func (r *Store) listen(ctx context.Context) {
+	_ = r.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
 		if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
 			r.options.Log.WarnContext(ctx, "keys not read again", "error", err)
 		}
@@ -106,7 +106,7 @@ func (r *Ring) listen(ctx context.Context) {
 
 // Flush stores who was here and what was used of budgets, and learns what other
 // nodes have used.
-func (r *Ring) Flush(ctx context.Context) error {
+func (r *Store) Flush(ctx context.Context) error {
 	r.mu.Lock()
 	used := maps.Clone(r.used)
 	clear(r.used)

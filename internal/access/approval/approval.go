@@ -39,7 +39,7 @@ type Approval struct {
 	Certain  bool
 	Complete bool
 	Output   []host.OutputLine
-	Kept     []byte          // what the runner needs to go on
+	Resume   []byte          // what the runner needs to go on
 	Outcome  json.RawMessage // what became of the run after the answer; nil before, and for jobs
 	Created  time.Time
 	Expires  time.Time

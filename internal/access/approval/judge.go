@@ -11,9 +11,9 @@ import (
 // Decide decides for one run what it may do: by what was decided about the run
 // itself, less what its journal shows to be done already, then by what is
 // remembered, then by the policy. It is nil when nothing needs approval.
-func (o *Office) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
+func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {
 	policy := o.Policy()
-	if policy.Idle() {
+	if policy.Empty() {
 		return nil, nil
 	}
 	decided, err := o.ofRun(ctx, who.Key)
@@ -31,7 +31,7 @@ func (o *Office) Approver(ctx context.Context, who host.RunInfo, past []host.Ste
 }
 
 type judge struct {
-	office *Office
+	office *Store
 	who    host.RunInfo
 	policy Policy
 

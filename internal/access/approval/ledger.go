@@ -17,10 +17,10 @@ import (
 const lease = 10 * time.Second
 
 // ResumeStore is the ledger of a run that this process goes on with.
-func (o *Office) ResumeStore(id string) host.ResumeStore { return &ledger{office: o, id: id} }
+func (o *Store) ResumeStore(id string) host.ResumeStore { return &ledger{office: o, id: id} }
 
 type ledger struct {
-	office *Office
+	office *Store
 	id     string
 }
 
@@ -63,7 +63,7 @@ func (l *ledger) Finish(ctx context.Context, outcome json.RawMessage) error {
 
 // write does something while the run is ours to go on with.
 func (l *ledger) write(ctx context.Context, f func(*db.Tx) error) error {
-	ctx, _ = db.Patiently(ctx) // what was decided is done
+	ctx, _ = db.WaitForDatabase(ctx) // what was decided is done
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.office.life, cancel)() //nolint:contextcheck // the wait ends with the office, too
@@ -95,10 +95,10 @@ func (l *ledger) write(ctx context.Context, f func(*db.Tx) error) error {
 
 // Close keeps nothing more of the runs that go on: other processes go on with
 // them, or the next.
-func (o *Office) Close() { o.end() }
+func (o *Store) Close() { o.end() }
 
 // renew says that this process lives.
-func (o *Office) renew(ctx context.Context) error {
+func (o *Store) renew(ctx context.Context) error {
 	now := o.now()
 	carrying := 0
 	err := o.db.Read(ctx, func(tx *db.Tx) error {
@@ -116,7 +116,7 @@ func (o *Office) renew(ctx context.Context) error {
 // orphans takes over the runs that were decided about and that nobody goes on
 // with: their process died, or their question ended without an answer. One that
 // has asked again since is not among them: that question is where it stands.
-func (o *Office) orphans(ctx context.Context) ([]Approval, error) {
+func (o *Store) orphans(ctx context.Context) ([]Approval, error) {
 	const orphaned = `kept IS NOT NULL AND outcome IS NULL AND state IN ('allowed', 'denied') AND carried <= $1`
 	now, count := o.now(), 0
 	err := o.db.Read(ctx, func(tx *db.Tx) error {

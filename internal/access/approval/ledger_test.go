@@ -24,7 +24,7 @@ func record(t *testing.T, l host.ResumeStore, lines ...string) {
 
 func past(t *testing.T, l host.ResumeStore) string {
 	t.Helper()
-	ctx, _ := db.Patiently(t.Context())
+	ctx, _ := db.WaitForDatabase(t.Context())
 	records, err := l.Past(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestARunIsTakenOver(t *testing.T) {
 	}
 	b.time.Advance(11 * time.Second)
 	a := <-found
-	if a.ID != id || string(a.Kept) != "kept" || a.State != approval.Allowed {
+	if a.ID != id || string(a.Resume) != "kept" || a.State != approval.Allowed {
 		t.Fatalf("taken over: %+v", a)
 	}
 	l := next.ResumeStore(id)
@@ -62,7 +62,7 @@ func TestARunIsTakenOver(t *testing.T) {
 	if err := l.Finish(t.Context(), json.RawMessage(`{"result":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	if a := get(t, next, id); string(a.Outcome) != `{"result":1}` || a.Kept != nil || past(t, l) != "[]" {
+	if a := get(t, next, id); string(a.Outcome) != `{"result":1}` || a.Resume != nil || past(t, l) != "[]" {
 		t.Errorf("finished: %+v", a)
 	}
 	wantCode(t, l.Record([]byte("after its end")), fault.Conflict)
@@ -110,7 +110,7 @@ func TestARunThatAskedAgain(t *testing.T) {
 	if a := get(t, next, first); len(found) > 0 || string(a.Outcome) != `{"output":[],"status":"pending_approval"}` {
 		t.Errorf("the first: %+v", a)
 	}
-	if a := get(t, next, second); a.State != approval.Pending || string(a.Kept) != "kept" {
+	if a := get(t, next, second); a.State != approval.Pending || string(a.Resume) != "kept" {
 		t.Errorf("the second: %+v", a)
 	}
 }
@@ -130,7 +130,7 @@ func TestAClosedOffice(t *testing.T) {
 func TestARecordWaitsForTheDatabase(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,11 @@ type Options struct {
 	Keep   time.Duration // how long what was decided is kept; 0 is 30 days
 	// Nodes says that other processes use the office too, and tell each other of what
 	// is answered: those who wait are woken at once, and only who answers publishes it.
-	Nodes  bool
-	Events *event.Bus                            // may be nil
-	Did    func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
-	Clock  clock.Clock                           // nil is the machine's
-	Log    *slog.Logger                          // nil is nobody
+	Nodes      bool
+	Events     *event.Bus                            // may be nil
+	OnDecision func(ctx context.Context, a Approval) // told of what somebody decided; may be nil
+	Clock      clock.Clock                           // nil is the machine's
+	Log        *slog.Logger                          // nil is nobody
 }
 
 func (o Options) orDefault() Options {
@@ -49,8 +49,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Office keeps questions and answers. It is safe for concurrent use.
-type Office struct {
+// Store keeps questions and answers. It is safe for concurrent use.
+type Store struct {
 	db      *db.DB
 	options Options
 	carrier string // this process, where runs go on
@@ -64,25 +64,25 @@ type Office struct {
 }
 
 // Open makes an office over a database, whose tables it brings up to date.
-func Open(ctx context.Context, database *db.DB, o Options) (*Office, error) {
+func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 	if err := database.Migrate(ctx, "approval", migrations); err != nil {
 		return nil, err
 	}
 	o = o.orDefault()
-	office := &Office{db: database, options: o, carrier: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
+	office := &Store{db: database, options: o, carrier: newID("p-"), waiting: map[string][]chan struct{}{}, policy: o.Policy}
 	office.life, office.end = context.WithCancel(context.WithoutCancel(ctx))
 	return office, nil
 }
 
 // SetPolicy replaces what needs approval, for runs that begin from now on.
-func (o *Office) SetPolicy(p Policy) {
+func (o *Store) SetPolicy(p Policy) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.policy = p
 }
 
 // Policy is what needs approval now.
-func (o *Office) Policy() Policy {
+func (o *Store) Policy() Policy {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.policy
@@ -90,12 +90,12 @@ func (o *Office) Policy() Policy {
 
 // Ask keeps a paused run until somebody has decided. A run that already waits for
 // the same is not asked about twice.
-func (o *Office) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
+func (o *Store) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 	subject, space := subjectOf(p.Effect)
 	now := o.now()
 	a := Approval{
 		ID: newID("a-"), RunInfo: p.RunInfo, Subject: subject, Space: space, State: Pending,
-		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Kept: p.Kept,
+		Plan: p.Plan, Certain: p.Certain, Complete: p.Complete, Output: p.Output, Resume: p.Kept,
 		Created: now, Expires: now.Add(o.options.Expire),
 	}
 	if who := principal.Of(ctx); a.Owner == "" && who.ID != principal.LocalID {
@@ -114,7 +114,7 @@ func (o *Office) Ask(ctx context.Context, p host.Paused) (host.Pending, error) {
 
 // Decide answers a question. One that is answered already stays as it is: the
 // error is a fault.Conflict.
-func (o *Office) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
+func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer) (Approval, error) {
 	a, err := o.Get(ctx, owner, id)
 	if err != nil {
 		return a, err
@@ -139,14 +139,14 @@ func (o *Office) Decide(ctx context.Context, owner, id string, answer host.Answe
 		return now, fault.New(fault.Conflict, "approval %s is %s already", id, now.State).WithHint("approval_list shows what is pending")
 	}
 	o.told(a)
-	if o.options.Did != nil {
-		o.options.Did(ctx, a)
+	if o.options.OnDecision != nil {
+		o.options.OnDecision(ctx, a)
 	}
 	return a, nil
 }
 
 // ToolResult is Decide for the one who was asked.
-func (o *Office) Answer(ctx context.Context, id string, answer host.Answer) error {
+func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
 	a, err := o.load(ctx, id)
 	if err == nil {
 		_, err = o.Decide(ctx, a.Owner, id, answer)
@@ -174,7 +174,7 @@ func ruleFor(a *Approval, answer host.Answer) (*Rule, error) {
 }
 
 // Withdraw takes back what a run asks that nobody waits for any more.
-func (o *Office) Withdraw(ctx context.Context, run string) error {
+func (o *Store) Withdraw(ctx context.Context, run string) error {
 	gone, err := o.withdraw(ctx, run)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "withdraw an approval")
@@ -186,12 +186,12 @@ func (o *Office) Withdraw(ctx context.Context, run string) error {
 }
 
 // told wakes who waits for an approval and tells everybody.
-func (o *Office) told(a Approval) {
+func (o *Store) told(a Approval) {
 	o.wake(a.ID)
 	o.publish(a)
 }
 
-func (o *Office) wake(id string) {
+func (o *Store) wake(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, woke := range o.waiting[id] {
@@ -200,12 +200,12 @@ func (o *Office) wake(id string) {
 	delete(o.waiting, id)
 }
 
-func (o *Office) publish(a Approval) {
+func (o *Store) publish(a Approval) {
 	o.options.Events.Publish(Settled{ID: a.ID, Run: a.Key, Subject: a.Subject, State: a.State, By: a.By})
 }
 
 // Await waits until an approval is no longer pending.
-func (o *Office) Await(ctx context.Context, id string) error {
+func (o *Store) Await(ctx context.Context, id string) error {
 	woke := make(chan struct{})
 	o.mu.Lock()
 	o.waiting[id] = append(o.waiting[id], woke)
@@ -224,7 +224,7 @@ func (o *Office) Await(ctx context.Context, id string) error {
 	}
 }
 
-func (o *Office) forgetWaiter(id string, woke chan struct{}) {
+func (o *Store) forgetWaiter(id string, woke chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var left []chan struct{}
@@ -250,7 +250,7 @@ const look = 2 * time.Second
 // Watch does that until ctx ends. One process is enough for the latter, every
 // process that waits needs the former. goOn is given the runs that nobody goes on
 // with, each in a goroutine; nil leaves them to others.
-func (o *Office) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
+func (o *Store) Watch(ctx context.Context, goOn func(context.Context, Approval)) {
 	var carried sync.WaitGroup
 	defer carried.Wait()
 	if o.options.Nodes {
@@ -276,15 +276,15 @@ func (o *Office) Watch(ctx context.Context, goOn func(context.Context, Approval)
 }
 
 // listen wakes those who wait for an answer that another node was given.
-func (o *Office) listen(ctx context.Context) {
-	_ = o.db.Listen(ctx, Topic, func(db.News) { // it ends with ctx
+func (o *Store) listen(ctx context.Context) {
+	_ = o.db.Listen(ctx, Topic, func(db.Notification) { // it ends with ctx
 		if err := o.hearDecided(ctx); err != nil && ctx.Err() == nil {
 			o.options.Log.WarnContext(ctx, "approvals of other processes not looked at", "error", err)
 		}
 	})
 }
 
-func (o *Office) hearDecided(ctx context.Context) error {
+func (o *Store) hearDecided(ctx context.Context) error {
 	decided, err := o.decidedElsewhere(ctx)
 	for _, a := range decided {
 		o.wake(a.ID)
@@ -295,7 +295,7 @@ func (o *Office) hearDecided(ctx context.Context) error {
 	return err
 }
 
-func (o *Office) tidy(ctx context.Context) error {
+func (o *Store) tidy(ctx context.Context) error {
 	over, err := o.expire(ctx, o.now())
 	if err != nil {
 		return err
@@ -306,4 +306,4 @@ func (o *Office) tidy(ctx context.Context) error {
 	return errors.Join(o.hearDecided(ctx), o.renew(ctx))
 }
 
-func (o *Office) now() time.Time { return o.options.Clock.Now().UTC() }
+func (o *Store) now() time.Time { return o.options.Clock.Now().UTC() }

@@ -36,7 +36,7 @@ func newBuilding(t *testing.T) *building {
 }
 
 // office opens one in which everything is asked about.
-func (b *building) office(t *testing.T) *approval.Office {
+func (b *building) office(t *testing.T) *approval.Store {
 	t.Helper()
 	o, err := approval.Open(t.Context(), b.db, approval.Options{
 		Policy: approval.Policy{Default: approval.Writes}, Expire: time.Hour, Keep: 24 * time.Hour, Events: b.bus, Clock: b.time,
@@ -49,7 +49,7 @@ func (b *building) office(t *testing.T) *approval.Office {
 
 // watch lets an office look after things until the test is over, and gives what
 // it finds to be gone on with.
-func (b *building) watch(t *testing.T, o *approval.Office) <-chan approval.Approval {
+func (b *building) watch(t *testing.T, o *approval.Store) <-chan approval.Approval {
 	t.Helper()
 	found := make(chan approval.Approval, 10)
 	ctx, stop := context.WithCancel(t.Context())
@@ -85,7 +85,7 @@ func paused(run, owner, to string) host.Paused {
 	}
 }
 
-func ask(t *testing.T, o *approval.Office, p host.Paused) string {
+func ask(t *testing.T, o *approval.Store, p host.Paused) string {
 	t.Helper()
 	pending, err := o.Ask(t.Context(), p)
 	if err != nil {
@@ -94,7 +94,7 @@ func ask(t *testing.T, o *approval.Office, p host.Paused) string {
 	return pending.ID
 }
 
-func decide(t *testing.T, o *approval.Office, id string, answer host.Answer) approval.Approval {
+func decide(t *testing.T, o *approval.Store, id string, answer host.Answer) approval.Approval {
 	t.Helper()
 	a, err := o.Decide(t.Context(), "", id, answer)
 	if err != nil {
@@ -103,7 +103,7 @@ func decide(t *testing.T, o *approval.Office, id string, answer host.Answer) app
 	return a
 }
 
-func get(t *testing.T, o *approval.Office, id string) approval.Approval {
+func get(t *testing.T, o *approval.Store, id string) approval.Approval {
 	t.Helper()
 	a, err := o.Get(t.Context(), "", id)
 	if err != nil {
@@ -113,7 +113,7 @@ func get(t *testing.T, o *approval.Office, id string) approval.Approval {
 }
 
 // verdict is what an office says of an effect of a run.
-func verdict(t *testing.T, o *approval.Office, run string, e host.Effect, past ...host.Step) host.Decision {
+func verdict(t *testing.T, o *approval.Store, run string, e host.Effect, past ...host.Step) host.Decision {
 	t.Helper()
 	judge, err := o.Approver(t.Context(), host.RunInfo{Key: run, Hash: "hash-of-" + run}, past)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestQuestionsAreKeptAsTheyWereAsked(t *testing.T) {
 		t.Errorf("asked twice, as %s and %s", id, again)
 	}
 	a := get(t, b.office(t), id) // another process
-	if a.State != approval.Pending || a.Subject != "bank.pay" || a.Space != "bank" || !a.Certain || !a.Complete || string(a.Kept) != "kept" ||
+	if a.State != approval.Pending || a.Subject != "bank.pay" || a.Space != "bank" || !a.Certain || !a.Complete || string(a.Resume) != "kept" ||
 		len(a.Plan) != 1 || a.Plan[0].Digest != pay("ann").Digest() || len(a.Output) != 1 || a.Expires.Sub(a.Created) != time.Hour || a.Job() != "" {
 		t.Errorf("kept as %+v", a)
 	}
@@ -279,7 +279,7 @@ func TestQuestionsExpire(t *testing.T) {
 	if err := <-waited; err != nil {
 		t.Fatal(err)
 	}
-	if a := <-found; a.ID != id || a.State != approval.Denied || a.By != "nobody in time" || string(a.Kept) != "kept" {
+	if a := <-found; a.ID != id || a.State != approval.Denied || a.By != "nobody in time" || string(a.Resume) != "kept" {
 		t.Errorf("to go on with: %+v", a)
 	}
 	if v := verdict(t, o, "run:1", pay("ann")); v != host.Deny {

@@ -34,8 +34,8 @@ type Policy struct {
 	Also func(ctx context.Context, e host.Effect) bool
 }
 
-// Idle tells that nothing ever needs approval.
-func (p Policy) Idle() bool {
+// Empty tells that nothing ever needs approval.
+func (p Policy) Empty() bool {
 	for _, mode := range p.Rules {
 		if mode != Never {
 			return false

@@ -21,7 +21,7 @@ func scan(row db.Scanner) (a Approval, err error) {
 	var digests string
 	var created, expires, decided int64
 	err = row.Scan(&a.ID, &a.Key, &a.Owner, &a.Name, &a.Hash, &a.Language, &a.Subject, &a.Space, &a.State, &plan, &digests, &a.Certain, &a.Complete,
-		&output, &a.Kept, &outcome, &created, &expires, &decided, &a.By)
+		&output, &a.Resume, &outcome, &created, &expires, &decided, &a.By)
 	if err != nil {
 		return a, err
 	}
@@ -45,7 +45,7 @@ func scan(row db.Scanner) (a Approval, err error) {
 
 // insert keeps a question, unless its run has one that is pending: that is
 // returned then.
-func (o *Office) insert(ctx context.Context, a Approval) (before *Approval, err error) {
+func (o *Store) insert(ctx context.Context, a Approval) (before *Approval, err error) {
 	plan, err := json.Marshal(append([]host.Planned{}, a.Plan...))
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (o *Office) insert(ctx context.Context, a Approval) (before *Approval, err 
 		_, err = tx.Exec(ctx, `INSERT INTO approvals (`+columns+`)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, NULL, $16, $17, 0, '')`,
 			a.ID, a.Key, a.Owner, a.Name, a.Hash, a.Language, a.Subject, a.Space, a.State, plan, strings.Join(digests, " "), a.Certain, a.Complete,
-			output, a.Kept, a.Created.UnixMicro(), a.Expires.UnixMicro())
+			output, a.Resume, a.Created.UnixMicro(), a.Expires.UnixMicro())
 		return err
 	})
 	return before, err
@@ -78,7 +78,7 @@ func (o *Office) insert(ctx context.Context, a Approval) (before *Approval, err 
 
 // settle stores an answer, and the rule it makes if any. It tells whether the
 // question was still pending. Where the answer is given the run goes on.
-func (o *Office) settle(ctx context.Context, a *Approval, r *Rule) (done bool, err error) {
+func (o *Store) settle(ctx context.Context, a *Approval, r *Rule) (done bool, err error) {
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE approvals SET state = $2, decided = $3, decided_by = $4, carrier = $5, carried = $6 WHERE id = $1 AND state = 'pending'`,
 			a.ID, a.State, a.Decided.UnixMicro(), a.By, o.carrier, a.Decided.Add(lease).UnixMicro())
@@ -100,12 +100,12 @@ func (o *Office) settle(ctx context.Context, a *Approval, r *Rule) (done bool, e
 	return done, err
 }
 
-func (o *Office) withdraw(ctx context.Context, run string) ([]Approval, error) {
+func (o *Store) withdraw(ctx context.Context, run string) ([]Approval, error) {
 	return o.change(ctx, `UPDATE approvals SET state = 'withdrawn', decided = $2 WHERE run = $1 AND state = 'pending' RETURNING `+columns, run, o.now().UnixMicro())
 }
 
 // expire answers the questions whose time is over, and forgets old answers.
-func (o *Office) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
+func (o *Store) expire(ctx context.Context, now time.Time) (over []Approval, err error) {
 	pending, old := 0, 0
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT count(CASE WHEN state = 'pending' AND expires <= $1 THEN 1 END), count(CASE WHEN decided > 0 AND decided <= $2 THEN 1 END)
@@ -126,7 +126,7 @@ func (o *Office) expire(ctx context.Context, now time.Time) (over []Approval, er
 	return o.change(ctx, `UPDATE approvals SET state = 'denied', decided = $1, decided_by = 'nobody in time' WHERE state = 'pending' AND expires <= $1 RETURNING `+columns, now.UnixMicro())
 }
 
-func (o *Office) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {
+func (o *Store) change(ctx context.Context, query string, args ...any) (changed []Approval, err error) {
 	err = o.db.Write(ctx, func(tx *db.Tx) error {
 		changed, err = db.All(ctx, tx, scan, query, args...)
 		if err != nil || len(changed) == 0 {
@@ -139,7 +139,7 @@ func (o *Office) change(ctx context.Context, query string, args ...any) (changed
 
 // decidedElsewhere are the approvals somebody waits for here that are no longer
 // pending.
-func (o *Office) decidedElsewhere(ctx context.Context) (decided []Approval, err error) {
+func (o *Store) decidedElsewhere(ctx context.Context) (decided []Approval, err error) {
 	o.mu.Lock()
 	ids := make([]string, 0, len(o.waiting))
 	for id := range o.waiting {
@@ -184,7 +184,7 @@ func without(all, some []string) (rest []string) {
 	return rest
 }
 
-func (o *Office) load(ctx context.Context, id string) (a Approval, err error) {
+func (o *Store) load(ctx context.Context, id string) (a Approval, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = scan(tx.QueryRow(ctx, `SELECT `+columns+` FROM approvals WHERE id = $1`, id))
 		return err
@@ -203,7 +203,7 @@ func shown(ctx context.Context, owner string) (all, nobodys bool) {
 }
 
 // Get is one approval that its owner may see.
-func (o *Office) Get(ctx context.Context, owner, id string) (Approval, error) {
+func (o *Store) Get(ctx context.Context, owner, id string) (Approval, error) {
 	a, err := o.load(ctx, id)
 	if all, nobodys := shown(ctx, owner); err == nil && !all && a.Owner != owner && (a.Owner != "" || !nobodys) {
 		return Approval{}, fault.New(fault.NotFound, "no approval %s", id).WithHint("approval_list shows those there are")
@@ -212,7 +212,7 @@ func (o *Office) Get(ctx context.Context, owner, id string) (Approval, error) {
 }
 
 // List is a user's approvals in a state, the newest first; "" is any state.
-func (o *Office) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
+func (o *Store) List(ctx context.Context, owner string, state State, limit int) (list []Approval, err error) {
 	mine := "owner = $1"
 	switch all, nobodys := shown(ctx, owner); {
 	case all:
@@ -228,7 +228,7 @@ func (o *Office) List(ctx context.Context, owner string, state State, limit int)
 	return list, err
 }
 
-func (o *Office) ofRun(ctx context.Context, run string) (list []Approval, err error) {
+func (o *Store) ofRun(ctx context.Context, run string) (list []Approval, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, scan, `SELECT `+columns+` FROM approvals WHERE run = $1 AND state <> 'pending' ORDER BY created`, run)
 		return err
@@ -237,7 +237,7 @@ func (o *Office) ofRun(ctx context.Context, run string) (list []Approval, err er
 }
 
 // Rules are the remembered answers, the oldest first.
-func (o *Office) Rules(ctx context.Context) (rules []Rule, err error) {
+func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
 	err = o.db.Read(ctx, func(tx *db.Tx) error {
 		rules, err = db.All(ctx, tx, func(row db.Scanner) (r Rule, err error) {
 			var created int64
@@ -251,7 +251,7 @@ func (o *Office) Rules(ctx context.Context) (rules []Rule, err error) {
 }
 
 // OnForget takes a remembered answer back.
-func (o *Office) Forget(ctx context.Context, id string) error {
+func (o *Store) Forget(ctx context.Context, id string) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)
 		if err != nil {
@@ -265,7 +265,7 @@ func (o *Office) Forget(ctx context.Context, id string) error {
 }
 
 // remembered is what was said once and for all: a no counts before a yes.
-func (o *Office) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
+func (o *Store) remembered(ctx context.Context, subject, space, hash string) (host.Decision, error) {
 	var said, allowed int
 	err := o.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT count(*), count(CASE WHEN allow THEN 1 END) FROM approval_rules

@@ -100,7 +100,7 @@ func TestAdopt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.add(t.Context(), "a", []Deed{{Subject: "new"}}, &binder{}); err != nil {
+			if err := s.add(t.Context(), "a", []Draft{{Subject: "new"}}, &binder{}); err != nil {
 				t.Fatal(err)
 			}
 			if found := told(t, s); found != "" {

@@ -68,9 +68,9 @@ type Log struct {
 
 	mu      sync.Mutex
 	room    *sync.Cond // told when entries are settled
-	waiting []Deed
-	spare   []Deed // empty, to wait in next
-	late    int    // callers for whose entries there was no room
+	waiting []Draft
+	spare   []Draft // empty, to wait in next
+	late    int     // callers for whose entries there was no room
 	closed  bool
 	taken   int // entries, in all
 	settled int // of them: those that are kept, and those that never will be
@@ -101,7 +101,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
 }
 
 // Record takes a deed. It waits only while too many others are to be written.
-func (l *Log) Record(d Deed) {
+func (l *Log) Record(d Draft) {
 	if d.At.IsZero() {
 		d.At = l.options.Clock.Now()
 	}
@@ -190,7 +190,7 @@ func (l *Log) gather() {
 }
 
 // take hands out what is to be written next, and tells whether that is the end.
-func (l *Log) take() (deeds []Deed, over bool) {
+func (l *Log) take() (deeds []Draft, over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	deeds, l.waiting, l.spare = l.waiting, l.spare, nil
@@ -199,7 +199,7 @@ func (l *Log) take() (deeds []Deed, over bool) {
 
 // giveBack has the memory of deeds that were written used again, unless it is that
 // of a rush.
-func (l *Log) giveBack(deeds []Deed) {
+func (l *Log) giveBack(deeds []Draft) {
 	if cap(deeds) > 4*most {
 		return
 	}
@@ -209,11 +209,11 @@ func (l *Log) giveBack(deeds []Deed) {
 	l.spare = deeds[:0]
 }
 
-// patience is how many times a batch is tried: while the database is away for a
+// closeTimeout is how many times a batch is tried: while the database is away for a
 // moment callers wait; one that stays away must not hold up the end of the program.
 const patience = 8
 
-func (l *Log) persist(ctx context.Context, batch []Deed) {
+func (l *Log) persist(ctx context.Context, batch []Draft) {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -244,11 +244,11 @@ func (l *Log) isClosed() bool {
 // sweep is how often old entries are let go.
 const sweep = time.Hour
 
-// Tidy lets entries go that are older than they are kept, now and every hour until
+// RunRetention lets entries go that are older than they are kept, now and every hour until
 // ctx ends.
-func (l *Log) Tidy(ctx context.Context) {
+func (l *Log) RunRetention(ctx context.Context) {
 	for l.options.Keep > 0 {
-		if err := l.Cut(ctx, l.options.Clock.Now().Add(-l.options.Keep)); err != nil && ctx.Err() == nil {
+		if err := l.DeleteBefore(ctx, l.options.Clock.Now().Add(-l.options.Keep)); err != nil && ctx.Err() == nil {
 			l.options.Log.WarnContext(ctx, "old audit entries not let go", "error", err)
 		}
 		if l.options.Clock.Sleep(ctx, sweep) != nil {

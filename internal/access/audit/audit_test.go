@@ -28,7 +28,7 @@ func fill(t *testing.T, d *db.DB, n int) *audit.Log {
 	t.Helper()
 	l := opened(t, d, audit.Options{Node: "a"})
 	for i := range n {
-		l.Record(audit.Deed{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
+		l.Record(audit.Draft{Who: "key:web", Name: "web", Action: audit.Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: audit.Digest(nil), Decision: "allow", Took: int64(i)})
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -70,12 +70,12 @@ func TestCut(t *testing.T) {
 		l := opened(t, d, audit.Options{Node: "a"})
 		now := time.Now()
 		for i := range 10 {
-			l.Record(audit.Deed{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
+			l.Record(audit.Draft{At: now.Add(time.Duration(i-10) * time.Hour), Action: audit.Call, Subject: "x"})
 		}
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Cut(t.Context(), now.Add(-5*time.Hour-time.Minute)); err != nil {
+		if err := l.DeleteBefore(t.Context(), now.Add(-5*time.Hour-time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		found, err := l.Verify(t.Context())
@@ -98,7 +98,7 @@ func TestManyWriters(t *testing.T) {
 				for range 4 {
 					callers.Go(func() {
 						for range each / 4 {
-							l.Record(audit.Deed{Action: audit.Call, Subject: "x"})
+							l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
 						}
 					})
 				}
@@ -122,11 +122,11 @@ func TestReadersSeeWhatWasRecorded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := opened(t, d, audit.Options{Node: "a"})
 		for n := range 5 {
-			l.Record(audit.Deed{Action: audit.Call, Subject: "x"})
+			l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
 			if entries, err := l.Find(t.Context(), audit.Filter{}); err != nil || len(entries) != 2*n+1 {
 				t.Fatalf("%d entries (%v), want %d", len(entries), err, 2*n+1)
 			}
-			l.Record(audit.Deed{Action: audit.Call, Subject: "y"})
+			l.Record(audit.Draft{Action: audit.Call, Subject: "y"})
 			if chains, err := l.Chains(t.Context()); err != nil || len(chains) != 1 || chains[0].Seq != int64(2*n+2) {
 				t.Fatalf("chains %v (%v), want one of %d", chains, err, 2*n+2)
 			}
@@ -167,7 +167,7 @@ func TestVerifyWhileEntriesAreAdded(t *testing.T) {
 				default:
 				}
 				l := opened(t, d, audit.Options{Node: "a"})
-				l.Record(audit.Deed{Action: audit.Call, Subject: "x"})
+				l.Record(audit.Draft{Action: audit.Call, Subject: "x"})
 				if err := l.Close(context.Background()); err != nil {
 					t.Error(err)
 				}

@@ -15,7 +15,7 @@ var args = []byte(`{"path":"/tmp/x","text":"hello"}`)
 
 // record keeps what a relayed call does.
 func record(l *audit.Log, subject string) {
-	d := audit.Deed{
+	d := audit.Draft{
 		Who: "key:web", Name: "web", Client: "3f1c9a52e3b14a71", Action: audit.Call, Subject: subject, Args: audit.Digest(args),
 		Decision: "allow", Rule: "policy[3]", Size: 512, Took: 183,
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Cut lets entries go that are older than before. Where each chain was cut is kept,
+// DeleteBefore lets entries go that are older than before. Where each chain was cut is kept,
 // with the hash of the last entry that went.
-func (s *Store) Cut(ctx context.Context, before time.Time) error {
+func (s *Store) DeleteBefore(ctx context.Context, before time.Time) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		chains, err := allChains(ctx, tx)
 		if err != nil {

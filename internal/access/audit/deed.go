@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Deed is what becomes an entry, as whoever does it hands it over: what can be made
+// Draft is what becomes an entry, as whoever does it hands it over: what can be made
 // of it later is left to whoever writes.
-type Deed struct {
+type Draft struct {
 	At time.Time // zero is now
 
 	Who, Name, Client string
@@ -40,7 +40,7 @@ func (s Sum) String() string {
 }
 
 // entry is what is kept of a deed, but for its marks and its place in the chain.
-func (d *Deed) entry() Entry {
+func (d *Draft) entry() Entry {
 	return Entry{
 		At: d.At.UTC().Truncate(time.Microsecond), Who: d.Who, Name: d.Name, Client: d.Client,
 		Action: d.Action, Subject: d.Subject, Decision: d.Decision, Rule: d.Rule, Size: d.Size, Error: d.Error, Took: d.Took,
@@ -55,7 +55,7 @@ type growing struct {
 }
 
 // add writes what was done as the next line of the chain.
-func (c *growing) add(d *Deed, out []byte) (line []byte, seq, at int64) {
+func (c *growing) add(d *Draft, out []byte) (line []byte, seq, at int64) {
 	c.seq++
 	e, start := d.entry(), len(out)
 	e.Node, e.Seq = c.node, c.seq

@@ -59,10 +59,10 @@ func TestFind(t *testing.T) {
 		one := func(of []string) string { return of[random.IntN(len(of))] }
 		began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		for batch := range 40 {
-			var deeds []Deed
+			var deeds []Draft
 			for range 1 + random.IntN(6) {
 				at := began.Add(time.Duration(batch)*time.Second - time.Duration(random.IntN(3)*random.IntN(8))*time.Second)
-				deeds = append(deeds, Deed{At: at, Who: one(somePeople), Name: one(somePeople), Action: Call, Subject: one(someTools), Decision: one([]string{"allow", "deny", ""})})
+				deeds = append(deeds, Draft{At: at, Who: one(somePeople), Name: one(somePeople), Action: Call, Subject: one(someTools), Decision: one([]string{"allow", "deny", ""})})
 			}
 			if err := s.add(t.Context(), one(someNodes), deeds, &binder{}); err != nil {
 				t.Fatal(err)
@@ -116,11 +116,11 @@ func TestPagesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, large := make([]Deed, 2*mostEntries+1), make([]Deed, 10)
+	many, large := make([]Draft, 2*mostEntries+1), make([]Draft, 10)
 	for i := range large {
 		large[i].Subject = strings.Repeat("x", 100<<10)
 	}
-	for _, deeds := range [][]Deed{many, large} {
+	for _, deeds := range [][]Draft{many, large} {
 		if err := s.add(t.Context(), "a", deeds, &binder{}); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestBrokenText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		deeds := []Deed{{Subject: "a\xffb\x00c", Who: `\ufffd`}, {Subject: "fine"}}
+		deeds := []Draft{{Subject: "a\xffb\x00c", Who: `\ufffd`}, {Subject: "fine"}}
 		if err := s.add(t.Context(), "a", deeds, &binder{}); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,6 @@ import (
 
 // TestMain lets readers wait for a database that a busy machine holds up.
 func TestMain(m *testing.M) {
-	settling = clocktest.Patience
+	settling = clocktest.Timeout
 	os.Exit(m.Run())
 }

@@ -43,7 +43,7 @@ const chainColumns = `node, seq, hash, cut, cut_hash`
 
 // add puts entries at the end of a node's chain, which other processes of the node
 // may add to as well.
-func (s *Store) add(ctx context.Context, node string, deeds []Deed, b *binder) error {
+func (s *Store) add(ctx context.Context, node string, deeds []Draft, b *binder) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		chain, err := scanChain(tx.QueryRow(ctx, `SELECT `+chainColumns+` FROM audit_chains WHERE node = $1`, node))
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -21,9 +21,9 @@ func bound(t *testing.T, d *db.DB, node string) *Store {
 	}
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for n := range 3 {
-		var deeds []Deed
+		var deeds []Draft
 		for i := 4*n + 1; i <= 4*n+4; i++ {
-			deeds = append(deeds, Deed{At: began.Add(time.Duration(i) * time.Hour), Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: Digest(nil), Decision: "allow", Took: int64(i)})
+			deeds = append(deeds, Draft{At: began.Add(time.Duration(i) * time.Hour), Who: "key:web", Name: "web", Action: Call, Subject: fmt.Sprintf("git.tool_%d", i), Args: Digest(nil), Decision: "allow", Took: int64(i)})
 		}
 		if err := s.add(t.Context(), node, deeds, &binder{}); err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestCutWithinAPage(t *testing.T) {
 		s := bound(t, d, "a")
 		for _, tt := range []struct{ hour, gone int }{{0, 0}, {3, 2}, {7, 6}, {9, 8}, {13, 12}, {20, 12}} {
 			before := time.Date(2026, 3, 1, 12+tt.hour, 0, 0, 0, time.UTC)
-			if err := s.Cut(t.Context(), before); err != nil {
+			if err := s.DeleteBefore(t.Context(), before); err != nil {
 				t.Fatal(err)
 			}
 			found, err := s.Verify(t.Context())

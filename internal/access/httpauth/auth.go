@@ -24,12 +24,12 @@ import (
 
 // Options are the gate's choices. All but Ring may be left out.
 type Options struct {
-	Ring     *apikey.Ring
+	Ring     *apikey.Store
 	Tokens   Tokens            // of somebody else's making; nil: only our own keys are known
 	Browsers netguard.Browsers // whose pages may log in
 	// OnLogin is told of logins, good and bad, and logouts; nil tells nobody.
 	OnLogin func(ctx context.Context, action, from string, allowed bool)
-	Log *slog.Logger
+	Log     *slog.Logger
 }
 
 // Tokens knows those that somebody else makes.
@@ -46,7 +46,7 @@ type Tokens interface {
 type Authenticator struct {
 	options  Options
 	guesses  tries
-	rates    queue.Rates
+	rates    queue.RateLimiter
 	unwatch  func()
 	watching context.Context
 	stop     context.CancelFunc
@@ -96,7 +96,7 @@ func (c *checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g, route := c.gate, &c.route
 	w.Header()["X-Content-Type-Options"] = nosniff
 	if preflight(r) {
-		route.Handler.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Nobody())))
+		route.Handler.ServeHTTP(w, r.WithContext(principal.With(r.Context(), principal.Anonymous())))
 		return
 	}
 	v, err := g.identify(r)
@@ -111,9 +111,9 @@ func (c *checked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		v = &visit{who: principal.Nobody()}
+		v = &visit{who: principal.Anonymous()}
 	}
-	ctx, leave := g.enter(principal.Carry(r.Context(), &v.who), v)
+	ctx, leave := g.enter(principal.WithShared(r.Context(), &v.who), v)
 	defer leave()
 	*r = *r.WithContext(ctx) // nobody before us has anything left to do with it, and a copy is large
 	route.Handler.ServeHTTP(w, r)
@@ -124,7 +124,7 @@ var nosniff = []string{"nosniff"}
 
 // pace refuses what is more than somebody may ask in a minute.
 func (g *Authenticator) pace(who principal.Principal) error {
-	if after, ok := g.rates.Take(who.ID, who.Limits.Rate, time.Now()); !ok {
+	if after, ok := g.rates.Allow(who.ID, who.Limits.Rate, time.Now()); !ok {
 		return principal.Exceeded{What: "requests", Of: who.Title(), Most: who.Limits.Rate, Per: "minute", After: after}.Fault()
 	}
 	return nil
@@ -173,12 +173,12 @@ func (g *Authenticator) KeyRequired(ctx context.Context) (bool, error) {
 	if g.options.Tokens != nil {
 		return true, nil
 	}
-	return g.options.Ring.Any(ctx)
+	return g.options.Ring.HasKeys(ctx)
 }
 
 // know is who has a token: a key of ours, or what others made.
 func (g *Authenticator) know(r *http.Request, token string) (principal.Principal, error) {
-	who, err := g.options.Ring.Find(r.Context(), token)
+	who, err := g.options.Ring.Authenticate(r.Context(), token)
 	if err == nil || g.options.Tokens == nil || fault.CodeOf(err) != fault.Denied || strings.Count(token, ".") != 2 {
 		return who, err
 	}
@@ -262,7 +262,7 @@ func (g *Authenticator) expel() {
 	}
 	g.mu.Unlock()
 	for _, v := range all {
-		if _, err := g.options.Ring.Standing(g.watching, v.who); fault.CodeOf(err) == fault.Denied {
+		if _, err := g.options.Ring.Current(g.watching, v.who); fault.CodeOf(err) == fault.Denied {
 			v.life.Cancel(err)
 		}
 	}

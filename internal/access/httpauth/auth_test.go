@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(clocktest.Settled(m)) }
 
 // yard is a gate with a door of every kind behind it.
 type yard struct {
-	ring *apikey.Ring
+	ring *apikey.Store
 	url  string
 }
 
@@ -141,9 +141,9 @@ func (o *others) Principal(r *http.Request) (principal.Principal, error) {
 	o.asked.Add(1)
 	switch _, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); token {
 	case "b.a.d":
-		return principal.Nobody(), fault.New(fault.NeedsAuth, "the token is not good").WithHint("take another")
+		return principal.Anonymous(), fault.New(fault.NeedsAuth, "the token is not good").WithHint("take another")
 	case "l.at.e":
-		return principal.Nobody(), fault.New(fault.Unavailable, "its maker is away")
+		return principal.Anonymous(), fault.New(fault.Unavailable, "its maker is away")
 	}
 	return principal.Principal{ID: "oauth:x#ada", Scopes: []principal.Scope{principal.Chat}}, nil
 }

@@ -32,7 +32,7 @@ func ViewOf(k apikey.Key, now time.Time) KeyView {
 		t = t.UTC().Truncate(time.Second)
 		return &t
 	}
-	v := KeyView{Name: k.Name, Rights: k.Rights, State: k.Over(now), Fixed: k.Fixed, Created: at(k.Created), Expires: at(k.Expires), Used: at(k.Used)}
+	v := KeyView{Name: k.Name, Rights: k.Rights, State: k.Invalid(now), Fixed: k.Fixed, Created: at(k.Created), Expires: at(k.Expires), Used: at(k.Used)}
 	if v.State == "" {
 		v.State = "active"
 	}
@@ -50,7 +50,7 @@ type NewKey struct {
 func (n NewKey) Key(now time.Time) (apikey.Key, error) {
 	k := apikey.Key{Name: n.Name, Rights: n.Rights}
 	if len(k.Scopes) == 0 {
-		k.Scopes = principal.Usual
+		k.Scopes = principal.DefaultScopes
 	}
 	var err error
 	k.Expires, err = ParseExpiry(n.Expires, now)

@@ -81,7 +81,7 @@ func (g *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	if after, stop := g.guesses.enough(remote(r), time.Now()); stop {
 		return principal.Exceeded{What: "wrong keys", Of: "the address " + remote(r), Most: triesMost, Per: "minute", After: after}.Fault()
 	}
-	cookie, who, err := g.options.Ring.Begin(r.Context(), body.Key)
+	cookie, who, err := g.options.Ring.BeginSession(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
 			g.options.OnLogin(r.Context(), "login", remote(r), false)
@@ -120,7 +120,7 @@ func (g *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 				WithHint("send the csrf_token of GET /api/v1/me as header " + csrfHeader)
 		}
 		known := err == nil
-		if err := g.options.Ring.End(r.Context(), cookie.Value); err != nil {
+		if err := g.options.Ring.EndSession(r.Context(), cookie.Value); err != nil {
 			return err
 		}
 		if known {

@@ -59,7 +59,7 @@ const leeway = 30 * time.Second
 // What it opens is not asked of the SDK, which wants every scope of a list: here one of
 // several words may do, and keys have the same doors before them.
 func (s *Server) Principal(r *http.Request) (principal.Principal, error) {
-	v := verdict{header: http.Header{}, who: principal.Nobody()}
+	v := verdict{header: http.Header{}, who: principal.Anonymous()}
 	check := func(ctx context.Context, token string, _ *http.Request) (info *auth.TokenInfo, err error) {
 		if info, v.err = s.verify(ctx, token); v.err != nil {
 			return nil, fmt.Errorf("%w: %w", auth.ErrInvalidToken, v.err)

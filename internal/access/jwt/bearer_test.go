@@ -29,7 +29,7 @@ func in(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	m, other := oauthtest.NewMint(t), oauthtest.NewMint(t)
+	m, other := oauthtest.NewIssuer(t), oauthtest.NewIssuer(t)
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Org: "acme"}}, http.DefaultClient)
 	good := m.Token(t, hub, oauthtest.Claims{"name": "Ada L.", "scope": "mcp openid"})
 	p, err := s.Principal(request(t.Context(), good))
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 
 func TestScopesOfTokens(t *testing.T) {
 	t.Parallel()
-	m := oauthtest.NewMint(t)
+	m := oauthtest.NewIssuer(t)
 	s := jwt.New([]jwt.Issuer{{
 		URL: m.URL, Audience: hub, Keys: m.Keys(),
 		Scopes: map[string][]principal.Scope{"hub:all": {principal.MCP, principal.Admin}, "hub:use": {principal.MCP, principal.Chat}, "hub:talk": {principal.Chat}},
@@ -108,7 +108,7 @@ func TestScopesOfTokens(t *testing.T) {
 // be cut off.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
-	m := oauthtest.NewMint(t)
+	m := oauthtest.NewIssuer(t)
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub}}, http.DefaultClient)
 	for name, claims := range map[string]oauthtest.Claims{
 		"expired a moment ago":   {"exp": in(-5 * time.Second)},
@@ -127,8 +127,8 @@ func TestClockSkew(t *testing.T) {
 // An issuer that is away makes a token no worse: nobody is sent to log in again.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
-	m := oauthtest.NewMint(t)
-	m.Away.Store(true)
+	m := oauthtest.NewIssuer(t)
+	m.Failing.Store(true)
 	for name, issuer := range map[string]jwt.Issuer{
 		"nothing is there":    {URL: "http://127.0.0.1:1", Audience: hub},
 		"its metadata":        {URL: m.URL, Audience: hub},
@@ -145,11 +145,11 @@ func TestIssuerAway(t *testing.T) {
 	if _, err := s.Principal(request(t.Context(), token)); fault.CodeOf(err) != fault.Unavailable {
 		t.Errorf("while it is away: %v", err)
 	}
-	m.Away.Store(false)
+	m.Failing.Store(false)
 	if _, err := s.Principal(request(t.Context(), token)); err != nil {
 		t.Errorf("when it is back: %v", err)
 	}
-	m.Away.Store(true)
+	m.Failing.Store(true)
 	if _, err := s.Principal(request(t.Context(), token)); err != nil {
 		t.Errorf("with keys that are known: %v", err)
 	}
@@ -159,7 +159,7 @@ func TestIssuerAway(t *testing.T) {
 // time.
 func TestUnknownKeysAskSeldom(t *testing.T) {
 	t.Parallel()
-	m := oauthtest.NewMint(t)
+	m := oauthtest.NewIssuer(t)
 	s := jwt.New([]jwt.Issuer{{URL: m.URL, Audience: hub, Keys: m.Keys()}}, http.DefaultClient)
 	began := time.Now()
 	for range 50 {
@@ -168,7 +168,7 @@ func TestUnknownKeysAskSeldom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if told, most := m.Told.Load(), 1+int32(time.Since(began)/(5*time.Second)); told > most {
+	if told, most := m.KeyRequests.Load(), 1+int32(time.Since(began)/(5*time.Second)); told > most {
 		t.Errorf("its keys were asked for %d times, not %d", told, most)
 	}
 }
@@ -177,7 +177,7 @@ func TestUnknownKeysAskSeldom(t *testing.T) {
 // no longer than they want, and is asked once for all of them.
 func TestSlowIssuer(t *testing.T) {
 	t.Parallel()
-	m := oauthtest.NewMint(t)
+	m := oauthtest.NewIssuer(t)
 	var questions atomic.Int32
 	answer := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -111,7 +111,7 @@ func (i Issuer) word(scope principal.Scope) (best string) {
 // words are all that mean something in a token's scope.
 func (i Issuer) words() (all []string) {
 	if i.Scopes == nil {
-		for _, s := range principal.Usual {
+		for _, s := range principal.DefaultScopes {
 			all = append(all, string(s))
 		}
 		return all

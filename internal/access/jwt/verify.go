@@ -112,7 +112,7 @@ func (i Issuer) scopes(words []string) (scopes []string) {
 
 // opens is what one word does.
 func (i Issuer) opens(word string) []principal.Scope {
-	if i.Scopes == nil && slices.Contains(principal.Usual, principal.Scope(word)) {
+	if i.Scopes == nil && slices.Contains(principal.DefaultScopes, principal.Scope(word)) {
 		return []principal.Scope{principal.Scope(word)}
 	}
 	return i.Scopes[word]

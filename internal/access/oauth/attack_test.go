@@ -16,7 +16,7 @@ import (
 )
 
 // names are all that these tests can look up.
-var names = netguardtest.TakeNames()
+var names = netguardtest.InterceptDNS()
 
 // TestAttackOAuthURLs has servers name addresses that are a trap for whoever
 // opens or asks them.
@@ -71,7 +71,7 @@ func TestAttackOAuthDiscovery(t *testing.T) {
 	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
 	for _, address := range []string{"127.0.0.1", "::1", "169.254.169.254", "10.0.0.1", "100.64.0.1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "fd00::1", "fe80::1", "0.0.0.0"} {
 		r := setup(t)
-		name := names.Lead(func() netip.Addr { return netip.MustParseAddr(address) })
+		name := names.Add(func() netip.Addr { return netip.MustParseAddr(address) })
 		public := oauth.Server{Name: "public", URL: "https://" + name + port + "/mcp"}
 		if _, err := r.logins.Begin(t.Context(), public, redirect); err == nil || !strings.Contains(err.Error(), "not of the public internet") {
 			t.Errorf("%s: %v", address, err)

@@ -111,7 +111,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Logins, error) {
 		o.Resolve = func(text string) (secret.Text, error) { return secret.New(text), nil }
 	}
 	return &Logins{
-		db: database, options: o, box: secret.Box{Key: sync.OnceValues(o.Key), Again: "log in again with `luanette upstream login`"},
+		db: database, options: o, box: secret.Box{Key: sync.OnceValues(o.Key), RecoveryHint: "log in again with `luanette upstream login`"},
 		known: map[Key]login{}, turns: map[Key]chan struct{}{},
 	}, nil
 }

@@ -16,8 +16,8 @@ import (
 func TestTurnsAreFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := queue.NewTurns(1, 100)
-		if err := turns.Enter(t.Context(), "first"); err != nil {
+		turns := queue.NewFairSemaphore(1, 100)
+		if err := turns.Acquire(t.Context(), "first"); err != nil {
 			t.Fatal(err)
 		}
 		var mu sync.Mutex
@@ -25,17 +25,17 @@ func TestTurnsAreFair(t *testing.T) {
 		var all sync.WaitGroup
 		for _, name := range []string{"many", "many", "many", "many", "few", "few"} {
 			all.Go(func() {
-				if err := turns.Enter(t.Context(), name); err != nil {
+				if err := turns.Acquire(t.Context(), name); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
 				served = append(served, name)
 				mu.Unlock()
-				turns.Leave()
+				turns.Release()
 			})
 			synctest.Wait() // in this order
 		}
-		turns.Leave()
+		turns.Release()
 		all.Wait()
 		if want := []string{"many", "few", "many", "few", "many", "many"}; !slices.Equal(served, want) {
 			t.Errorf("served %v", served)
@@ -49,22 +49,22 @@ func TestTurnsAreFair(t *testing.T) {
 func TestTurnsGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := queue.NewTurns(1, 1)
-		if err := turns.Enter(t.Context(), "a"); err != nil {
+		turns := queue.NewFairSemaphore(1, 1)
+		if err := turns.Acquire(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := make(chan error)
-		go func() { gaveUp <- turns.Enter(ctx, "b") }()
+		go func() { gaveUp <- turns.Acquire(ctx, "b") }()
 		synctest.Wait()
-		if err := turns.Enter(t.Context(), "c"); !errors.Is(err, queue.ErrFull) {
+		if err := turns.Acquire(t.Context(), "c"); !errors.Is(err, queue.ErrFull) {
 			t.Errorf("past the queue: %v", err)
 		}
 		cancel()
 		if err := <-gaveUp; !errors.Is(err, context.Canceled) || turns.Waiting() != 0 {
 			t.Errorf("%v, %d wait", err, turns.Waiting())
 		}
-		turns.Leave()
+		turns.Release()
 		if !turns.Idle() {
 			t.Error("the place is lost")
 		}
@@ -73,23 +73,23 @@ func TestTurnsGiveUp(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	t.Parallel()
-	var rates queue.Rates
+	var rates queue.RateLimiter
 	now := time.Unix(0, 0)
 	for i := range 60 {
-		if _, ok := rates.Take("a", 60, now); !ok {
+		if _, ok := rates.Allow("a", 60, now); !ok {
 			t.Fatalf("the %d. of 60 was refused", i+1)
 		}
 	}
-	if after, ok := rates.Take("a", 60, now); ok || after != time.Second {
+	if after, ok := rates.Allow("a", 60, now); ok || after != time.Second {
 		t.Errorf("the 61st: %v, %v", after, ok)
 	}
-	if _, ok := rates.Take("b", 60, now); !ok {
+	if _, ok := rates.Allow("b", 60, now); !ok {
 		t.Error("another has to wait too")
 	}
-	if _, ok := rates.Take("a", 60, now.Add(time.Second)); !ok {
+	if _, ok := rates.Allow("a", 60, now.Add(time.Second)); !ok {
 		t.Error("a second later there is none again")
 	}
-	if _, ok := rates.Take("a", 0, now); !ok {
+	if _, ok := rates.Allow("a", 0, now); !ok {
 		t.Error("without a bound there is one")
 	}
 }
@@ -98,11 +98,11 @@ func TestRates(t *testing.T) {
 func TestTurnsOfAnotherLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		turns := queue.NewTurns(1, 10)
+		turns := queue.NewFairSemaphore(1, 10)
 		in := make(chan struct{}, 10)
 		for range 4 {
 			go func() {
-				if turns.Enter(t.Context(), "a") == nil {
+				if turns.Acquire(t.Context(), "a") == nil {
 					in <- struct{}{}
 				}
 			}()
@@ -114,18 +114,18 @@ func TestTurnsOfAnotherLimit(t *testing.T) {
 			t.Fatalf("%d are inside, %d wait", len(in), turns.Waiting())
 		}
 		turns.SetLimit(1)
-		turns.Leave()
-		turns.Leave()
+		turns.Release()
+		turns.Release()
 		synctest.Wait()
 		if len(in) != 3 {
 			t.Error("somebody was let in though there was no room")
 		}
-		turns.Leave()
+		turns.Release()
 		synctest.Wait()
 		if len(in) != 4 {
 			t.Error("the last is still waiting")
 		}
-		turns.Leave()
+		turns.Release()
 		if !turns.Idle() {
 			t.Error("somebody is left")
 		}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Rates count by name how often something is done. Each name may do it so many
+// RateLimiter count by name how often something is done. Each name may do it so many
 // times a minute, saved up to as many at once.
-type Rates struct {
+type RateLimiter struct {
 	mu     sync.Mutex
 	levels map[string]level
 }
@@ -21,9 +21,9 @@ type level struct {
 // ratesKept is after how many names those are forgotten that have all of it left.
 const ratesKept = 10_000
 
-// Take takes one of perMinute. When there is none, it tells after how long there
+// Allow takes one of perMinute. When there is none, it tells after how long there
 // will be. Zero or less is without a bound.
-func (r *Rates) Take(name string, perMinute int, now time.Time) (after time.Duration, ok bool) {
+func (r *RateLimiter) Allow(name string, perMinute int, now time.Time) (after time.Duration, ok bool) {
 	if perMinute <= 0 {
 		return 0, true
 	}
@@ -50,7 +50,7 @@ func (r *Rates) Take(name string, perMinute int, now time.Time) (after time.Dura
 }
 
 // forget drops names that did nothing for a minute; mu is held.
-func (r *Rates) forget(now time.Time) {
+func (r *RateLimiter) forget(now time.Time) {
 	if len(r.levels) < ratesKept {
 		return
 	}

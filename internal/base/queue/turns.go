@@ -13,9 +13,9 @@ import (
 // ErrFull is what those hear for whom there is no room to wait.
 var ErrFull = errors.New("too many wait")
 
-// Turns lets so many in at a time. Of those who wait, a free place goes to each
+// FairSemaphore lets so many in at a time. Of those who wait, a free place goes to each
 // name in turn, and of one name to who came first.
-type Turns struct {
+type FairSemaphore struct {
 	free  bool // everybody is let in, and nobody counted
 	queue int  // how many may wait
 
@@ -27,15 +27,15 @@ type Turns struct {
 	order   []string                   // names with a line, the next to be served first
 }
 
-// NewTurns makes turns for limit places and queue who wait. A limit below 1 lets
+// NewFairSemaphore makes turns for limit places and queue who wait. A limit below 1 lets
 // everybody in, for good.
-func NewTurns(limit, queue int) *Turns {
-	return &Turns{free: limit <= 0, limit: limit, queue: queue, lines: map[string][]chan struct{}{}}
+func NewFairSemaphore(limit, queue int) *FairSemaphore {
+	return &FairSemaphore{free: limit <= 0, limit: limit, queue: queue, lines: map[string][]chan struct{}{}}
 }
 
 // SetLimit changes how many are let in at a time. Who waits and has room now is let
 // in at once; nobody who is inside is put out.
-func (t *Turns) SetLimit(limit int) {
+func (t *FairSemaphore) SetLimit(limit int) {
 	if t.free {
 		return
 	}
@@ -45,9 +45,9 @@ func (t *Turns) SetLimit(limit int) {
 	t.admit()
 }
 
-// Enter returns nil once there is room; Leave must follow. It gives up when ctx is
+// Acquire returns nil once there is room; Leave must follow. It gives up when ctx is
 // done, and at once with ErrFull when too many wait.
-func (t *Turns) Enter(ctx context.Context, name string) error {
+func (t *FairSemaphore) Acquire(ctx context.Context, name string) error {
 	if t.free {
 		return nil
 	}
@@ -85,8 +85,8 @@ func (t *Turns) Enter(ctx context.Context, name string) error {
 	return context.Cause(ctx)
 }
 
-// Leave gives the place back.
-func (t *Turns) Leave() {
+// Detach gives the place back.
+func (t *FairSemaphore) Release() {
 	if t.free {
 		return
 	}
@@ -97,7 +97,7 @@ func (t *Turns) Leave() {
 }
 
 // admit lets in those next in turn for whom there is room; mu is held.
-func (t *Turns) admit() {
+func (t *FairSemaphore) admit() {
 	for t.inside < t.limit && len(t.order) > 0 {
 		t.inside++
 		t.next()
@@ -105,7 +105,7 @@ func (t *Turns) admit() {
 }
 
 // next takes the next out of its line and lets it in; mu is held.
-func (t *Turns) next() {
+func (t *FairSemaphore) next() {
 	name := t.order[0]
 	t.order = t.order[1:]
 	turn := t.lines[name][0]
@@ -120,7 +120,7 @@ func (t *Turns) next() {
 }
 
 // drop takes one who gave up out of its line; mu is held.
-func (t *Turns) drop(name string, turn chan struct{}) {
+func (t *FairSemaphore) drop(name string, turn chan struct{}) {
 	line := slices.DeleteFunc(t.lines[name], func(c chan struct{}) bool { return c == turn })
 	t.waiting--
 	if len(line) > 0 {
@@ -132,14 +132,14 @@ func (t *Turns) drop(name string, turn chan struct{}) {
 }
 
 // Waiting is how many wait.
-func (t *Turns) Waiting() int {
+func (t *FairSemaphore) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting
 }
 
-// Idle tells whether nobody is inside or waits.
-func (t *Turns) Idle() bool {
+// Empty tells whether nobody is inside or waits.
+func (t *FairSemaphore) Idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.inside == 0 && t.waiting == 0

@@ -15,8 +15,8 @@ import (
 // Box encrypts what is kept. What it is about is authenticated with it, so that
 // a row cannot be passed off as another upstream's or issuer's.
 type Box struct {
-	Key   func() (Text, error)
-	Again string // how to come by the contents again when the key is lost: "log in again with …"
+	Key          func() (Text, error)
+	RecoveryHint string // how to come by the contents again when the key is lost: "log in again with …"
 }
 
 // shortestKey is the least a key may have in bytes.
@@ -64,7 +64,7 @@ func (b Box) Open(sealed []byte, v any, about ...string) error {
 	plain, err := aead.Open(nil, nil, sealed, bound(about))
 	if err != nil {
 		return fault.New(fault.Config, "credentials of %s cannot be decrypted: they were kept under another key", strings.Join(about[1:], " at ")).
-			WithHint("bring back the key they were kept under, or %s", b.Again)
+			WithHint("bring back the key they were kept under, or %s", b.RecoveryHint)
 	}
 	return json.Unmarshal(plain, v)
 }

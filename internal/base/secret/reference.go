@@ -24,7 +24,7 @@ var reference = regexp.MustCompile(`\$\{(env|file|keyring):([^}]*)\}`)
 // maxFile is the most a file of a secret may have.
 const maxFile = 64 << 10
 
-// Find is text with the secrets it refers to. Text without references is a
+// Authenticate is text with the secrets it refers to. Text without references is a
 // secret as it is.
 func (f Finder) Find(text string) (Text, error) {
 	var failed error
@@ -96,12 +96,12 @@ func (f Finder) file(path string) (string, error) {
 	return value, nil
 }
 
-// Refers tells whether text refers to a secret.
-func Refers(text string) bool { return reference.MatchString(text) }
+// IsReference tells whether text refers to a secret.
+func IsReference(text string) bool { return reference.MatchString(text) }
 
 var onlyReferences = regexp.MustCompile(`^(?:Bearer |Basic |Token )?(?:\$\{(?:env|file|keyring):[^}]*\})+$`)
 
-// Shown is what of a configured secret may be seen: references, which are none
+// RedactURL is what of a configured secret may be seen: references, which are none
 // themselves, and nothing else.
 func Shown(text string) string {
 	if text == "" || onlyReferences.MatchString(text) {

@@ -13,7 +13,7 @@ import (
 // run answers one message, when it is its turn, and stores the outcome before
 // anybody hears of it. It was accepted, so a database that is away is waited for.
 func (r *Service) run(ctx context.Context, l *line, t *Turn) {
-	ctx, _ = db.Patiently(ctx)
+	ctx, _ = db.WaitForDatabase(ctx)
 	switch mine, err := r.await(ctx, l, t); {
 	case err != nil: // the house closes; the turn stays as it is on disk
 		t.end(agent.Reply{}, errKept)

@@ -18,7 +18,7 @@ import (
 func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer room.Close()
-	patient, _ := db.Patiently(t.Context()) // as a client does, which tries again
+	patient, _ := db.WaitForDatabase(t.Context()) // as a client does, which tries again
 	for _, moment := range []string{"who", "tool", "end"} {
 		turn, err := room.Send(patient, conversation.Message{
 			Person: conversation.Person{Org: "acme", User: moment}, Text: "hello", Asker: &principal.Principal{ID: "key:" + moment, User: moment},

@@ -181,7 +181,7 @@ func (n *Node) Run(ctx context.Context, estates ...Estate) {
 
 // listen hears that nodes come and go.
 func (n *Node) listen(ctx context.Context, news chan<- struct{}) {
-	_ = n.db.Listen(ctx, topic, func(heard db.News) {
+	_ = n.db.Listen(ctx, topic, func(heard db.Notification) {
 		if heard.Missed { // the connection may have been away, and so the claim's
 			n.mu.Lock()
 			n.cutOff, n.since = true, time.Now()
@@ -298,7 +298,7 @@ func (n *Node) Sweep(ctx context.Context) error {
 	})
 }
 
-// Leave takes the node away. What it still has in hand is the others'.
+// Detach takes the node away. What it still has in hand is the others'.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.stop != nil {
 		n.stop()

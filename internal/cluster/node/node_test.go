@@ -78,7 +78,7 @@ func join(t *testing.T, url, name string) (*node.Node, *db.DB) {
 
 func joinWith(t *testing.T, url string, o node.Options) (*node.Node, *db.DB) {
 	t.Helper()
-	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{Patience: clocktest.Patience})
+	d, err := db.Open(context.WithoutCancel(t.Context()), url, db.Options{OutageTimeout: clocktest.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestTakenForDead(t *testing.T) {
 func TestTheDatabaseRestarts(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	const silence = clocktest.Patience // either may be slow to come back
+	const silence = clocktest.Timeout // either may be slow to come back
 	a, d := joinWith(t, server.URL, node.Options{Name: "a", Silence: silence})
 	b, _ := joinWith(t, server.URL, node.Options{Name: "b", Silence: silence})
 	estate := &things{node: b.ID, changed: make(chan struct{}, 1), mu: &sync.Mutex{}, owners: map[string]int{a.ID: 1}}

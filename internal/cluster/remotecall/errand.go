@@ -35,7 +35,7 @@ type Options struct {
 	Log   *slog.Logger                                         // nil is nobody
 }
 
-// Office sends errands and takes those of others. It is safe for concurrent use.
+// Store sends errands and takes those of others. It is safe for concurrent use.
 type Office struct {
 	db      *db.DB
 	options Options
@@ -155,7 +155,7 @@ func (o *Office) Serve(ctx context.Context, do Do) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	begin := func(id string) { o.begin(ctx, &work, id, do) }
-	_ = o.db.Listen(ctx, topic, func(news db.News) { // it ends with ctx
+	_ = o.db.Listen(ctx, topic, func(news db.Notification) { // it ends with ctx
 		if news.Missed {
 			o.tellAll()
 			for _, id := range o.open(ctx) {

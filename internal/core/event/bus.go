@@ -49,9 +49,9 @@ func (b *Bus) Publish(p Payload) {
 	}
 }
 
-// Wanted tells whether somebody listens for events of a type, for those who would
+// HasSubscriber tells whether somebody listens for events of a type, for those who would
 // have work with making one. What is published all the same is kept for later.
-func (b *Bus) Wanted(kind string) bool {
+func (b *Bus) HasSubscriber(kind string) bool {
 	if b == nil {
 		return false
 	}

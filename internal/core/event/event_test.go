@@ -377,7 +377,7 @@ func BenchmarkWanted(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if bus.Wanted("tool.call_started") {
+		if bus.HasSubscriber("tool.call_started") {
 			b.Fatal("nobody wants it")
 		}
 	}
@@ -422,7 +422,7 @@ func TestWantedByWhoIsThere(t *testing.T) {
 	bus := event.New(event.BusOptions{})
 	check := func(when string, want bool) {
 		t.Helper()
-		if got := bus.Wanted("clock.beat"); got != want {
+		if got := bus.HasSubscriber("clock.beat"); got != want {
 			t.Errorf("%s: wanted %v", when, got)
 		}
 	}
@@ -446,19 +446,19 @@ func TestWantedByWhoIsThere(t *testing.T) {
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	bus := event.New(event.BusOptions{})
-	if bus.Wanted("clock.beat") || (*event.Bus)(nil).Wanted("clock.beat") {
+	if bus.HasSubscriber("clock.beat") || (*event.Bus)(nil).HasSubscriber("clock.beat") {
 		t.Error("wanted by nobody")
 	}
 	loud := false
 	picky := bus.Subscribe(event.Options{Wants: func(kind string) bool { return loud || kind != "clock.beat" }})
 	defer picky.Close()
-	if bus.Wanted("clock.beat") || !bus.Wanted("upstream.connected") {
+	if bus.HasSubscriber("clock.beat") || !bus.HasSubscriber("upstream.connected") {
 		t.Error("a filter is not heeded")
 	}
 	bus.Publish(beat{1})
 	loud = true
 	bus.Publish(beat{2})
-	if got := drain(picky); !slices.Equal(got, []string{"2 {2}"}) || !bus.Wanted("clock.beat") {
+	if got := drain(picky); !slices.Equal(got, []string{"2 {2}"}) || !bus.HasSubscriber("clock.beat") {
 		t.Errorf("got %q", got)
 	}
 }

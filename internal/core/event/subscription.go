@@ -16,9 +16,9 @@ const DefaultBuffer = 256
 // All, as Options.After, replays everything the bus still keeps.
 const All uint64 = math.MaxUint64
 
-// Elsewhere, as After, is for a reader that saw the events of another bus: it is
+// OtherBus, as After, is for a reader that saw the events of another bus: it is
 // told that it missed some, and then all events the bus still has.
-const Elsewhere uint64 = math.MaxUint64 - 1
+const OtherBus uint64 = math.MaxUint64 - 1
 
 // ErrClosed is what Next returns once the subscription or its bus is closed.
 var ErrClosed = errors.New("event subscription is closed")
@@ -50,9 +50,9 @@ type Options struct {
 	// so it is for a number this bus has not reached, which some earlier bus gave
 	// out, and then all that is kept follows.
 	After uint64
-	// Elsewhere also gives what happens on other nodes. Those who act on events
+	// OtherBus also gives what happens on other nodes. Those who act on events
 	// leave it: every node acts on its own.
-	Elsewhere bool
+	IncludeRemote bool
 }
 
 // Subscription is one reader's place on the bus. Several goroutines may read it;
@@ -78,7 +78,7 @@ func newSubscription(b *Bus, o Options) *Subscription {
 		o.Buffer = DefaultBuffer
 	}
 	s := &Subscription{
-		bus: b, types: o.Types, some: o.Wants, all: o.Elsewhere,
+		bus: b, types: o.Types, some: o.Wants, all: o.IncludeRemote,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if o.Mode == Latest {

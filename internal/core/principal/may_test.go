@@ -18,7 +18,7 @@ func TestMay(t *testing.T) {
 		"acme chat":  {Scopes: []principal.Scope{principal.Chat}, Org: "acme"},
 		"acme admin": {Scopes: []principal.Scope{principal.Admin}, Org: "acme"},
 		"nobody's":   {Scopes: []principal.Scope{principal.Org}},
-		"nobody":     principal.Nobody(),
+		"nobody":     principal.Anonymous(),
 	}
 	tests := []struct {
 		who   string
@@ -55,7 +55,7 @@ func TestMay(t *testing.T) {
 		}
 	}
 	for _, s := range principal.Scopes {
-		if s.Opens() == "" {
+		if s.Description() == "" {
 			t.Errorf("nobody knows what %s opens", s)
 		}
 	}

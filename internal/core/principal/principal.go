@@ -41,10 +41,10 @@ func Local() Principal { return Principal{ID: LocalID, Name: "local", Scopes: []
 type principalKey struct{}
 
 // With returns ctx with who asks.
-func With(ctx context.Context, p Principal) context.Context { return Carry(ctx, &p) }
+func With(ctx context.Context, p Principal) context.Context { return WithShared(ctx, &p) }
 
-// Carry is With for one that nobody changes any more.
-func Carry(ctx context.Context, p *Principal) context.Context {
+// WithShared is With for one that nobody changes any more.
+func WithShared(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
@@ -56,9 +56,9 @@ func Of(ctx context.Context) Principal {
 	return Local()
 }
 
-// Nobody is who shows neither key nor token where one is needed. Nothing is
+// Anonymous is who shows neither key nor token where one is needed. Nothing is
 // allowed to it; what is open to everybody it can have.
-func Nobody() Principal { return Principal{ID: "nobody", Name: "nobody"} }
+func Anonymous() Principal { return Principal{ID: "nobody", Name: "nobody"} }
 
 // Admin tells whether everything is open to it, whoever's it is.
 func (p Principal) Admin() bool { return p.Org == "" && slices.Contains(p.Scopes, Admin) }
@@ -94,13 +94,13 @@ func (p Principal) Title() string {
 // Owns tells whether something that a principal of that ID made is its own to use.
 func (p Principal) Owns(id string) bool { return p.ID == cmp.Or(id, LocalID) || p.Admin() }
 
-// Narrowed tells whether some tools are hidden from it.
-func (p Principal) Narrowed() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 }
+// Restricted tells whether some tools are hidden from it.
+func (p Principal) Restricted() bool { return len(p.Namespaces) > 0 || len(p.Tools) > 0 }
 
-// Sees tells whether a tool exists for it. Our own tools have no namespace; they
+// CanSee tells whether a tool exists for it. Our own tools have no namespace; they
 // are seen unless Tools leaves them out, for what they lead to is narrowed too. An
 // empty name asks about a whole namespace: whether anything in it might.
-func (p Principal) Sees(space, name string) bool {
+func (p Principal) CanSee(space, name string) bool {
 	if space != "" && len(p.Namespaces) > 0 && !slices.ContainsFunc(p.Namespaces, func(pattern string) bool { return Matches(pattern, space) }) {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 
 func TestNobodyIsTheLocalOwner(t *testing.T) {
 	t.Parallel()
-	if p := principal.Of(t.Context()); p.ID != principal.LocalID || !p.Admin() || !p.May(principal.Admin, "") || !p.Sees("fs", "read") || p.Narrowed() {
+	if p := principal.Of(t.Context()); p.ID != principal.LocalID || !p.Admin() || !p.May(principal.Admin, "") || !p.CanSee("fs", "read") || p.Restricted() {
 		t.Errorf("without a principal: %+v", p)
 	}
 	ctx := principal.With(t.Context(), principal.Principal{ID: "key:web", Scopes: []principal.Scope{principal.Chat}})
@@ -48,7 +48,7 @@ func TestSees(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := principal.Principal{Namespaces: tt.spaces, Tools: tt.tools}
-		if got := p.Sees(tt.space, tt.name); got != tt.want {
+		if got := p.CanSee(tt.space, tt.name); got != tt.want {
 			t.Errorf("namespaces %q, tools %q: %s.%s seen: %v", tt.spaces, tt.tools, tt.space, tt.name, got)
 		}
 	}

@@ -15,12 +15,12 @@ const (
 // Scopes lists them all, the strongest first.
 var Scopes = []Scope{Admin, Org, Chat, MCP, Read}
 
-// Usual is what a key opens that is made without saying: everything but the
+// DefaultScopes is what a key opens that is made without saying: everything but the
 // affairs of the house and of organisations.
-var Usual = []Scope{Chat, MCP, Read}
+var DefaultScopes = []Scope{Chat, MCP, Read}
 
-// Opens says what a scope is for.
-func (s Scope) Opens() string {
+// Description says what a scope is for.
+func (s Scope) Description() string {
 	return map[Scope]string{
 		Admin: "everything: keys, upstreams, approvals, and what others made",
 		Org:   "settings, servers, prompts and usage of one organisation, and its conversations",

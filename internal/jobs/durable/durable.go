@@ -33,8 +33,8 @@ type Options struct {
 	Node string
 	// Log hears what a person should look at; nil means nobody.
 	Log *slog.Logger
-	// Patience is how long Close waits for runs to end; zero means 10 s.
-	Patience time.Duration
+	// CloseTimeout is how long Close waits for runs to end; zero means 10 s.
+	CloseTimeout time.Duration
 }
 
 // ErrClosing is the cause of a run's context when the engine closes.
@@ -43,15 +43,15 @@ var ErrClosing = fault.New(fault.Unavailable, "the server is shutting down").
 
 // Engine starts runs and keeps their records. It is safe for concurrent use.
 type Engine struct {
-	guests   db.Guests
-	dbos     dbos.Context
-	source   *dbos.DataSource // the same database
-	work     Work
-	node     string
-	patience time.Duration
-	log      *slog.Logger
-	closed   chan struct{} // closed when the engine closes
-	works    sync.WaitGroup
+	guests       db.External
+	dbos         dbos.Context
+	source       *dbos.DataSource // the same database
+	work         Work
+	node         string
+	closeTimeout time.Duration
+	log          *slog.Logger
+	closed       chan struct{} // closed when the engine closes
+	works        sync.WaitGroup
 
 	mu     sync.Mutex
 	active map[string]*flight
@@ -67,8 +67,8 @@ type flight struct {
 // Open prepares an engine over a database, which stays the caller's to close.
 // Nothing runs before Launch.
 func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, error) {
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
+	if o.CloseTimeout == 0 {
+		o.CloseTimeout = 10 * time.Second
 	}
 	if o.Node == "" {
 		o.Node = alone
@@ -76,13 +76,13 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	guests, err := database.Guests(context.WithoutCancel(ctx))
+	guests, err := database.External(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
 	var inner dbos.Context
 	closed := make(chan struct{})
-	err = guests.Alone(ctx, func() (err error) {
+	err = guests.Exclusive(ctx, func() (err error) {
 		inner, err = dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
 			AppName: "luanette", SQLiteSystemDB: guests.SQL, SystemDBPool: guests.Postgres, DatabaseSchema: guests.Schema,
 			Serializer: octets{}, ExecutorID: o.Node,
@@ -99,13 +99,13 @@ func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, 
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
 	}
-	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, patience: o.Patience, log: o.Log, closed: closed, active: map[string]*flight{}, places: map[string]chan struct{}{}}
+	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, closeTimeout: o.CloseTimeout, log: o.Log, closed: closed, active: map[string]*flight{}, places: map[string]chan struct{}{}}
 	// However often the process died, a run is tried again.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil
 }
 
-func sourceOf(inner dbos.Context, g db.Guests) (*dbos.DataSource, error) {
+func sourceOf(inner dbos.Context, g db.External) (*dbos.DataSource, error) {
 	if g.Postgres != nil {
 		return dbos.NewDataSource(inner, g.Postgres, dbos.WithDataSourceSchema(g.Schema))
 	}
@@ -186,10 +186,10 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	e.works.Wait()
 	if e.guests.Postgres != nil {
-		_ = e.Bury(e.node) // somebody else will
+		_ = e.RemoveNode(e.node) // somebody else will
 	}
 	// DBOS closes the pool it was given.
-	if err := errors.Join(e.guests.Leave(), dbos.Shutdown(e.dbos, e.patience), e.guests.Close()); err != nil {
+	if err := errors.Join(e.guests.Detach(), dbos.Shutdown(e.dbos, e.closeTimeout), e.guests.Close()); err != nil {
 		return fault.Wrap(fault.Internal, err, "close the engine of durable runs")
 	}
 	return nil
@@ -221,7 +221,7 @@ func (e *Engine) attempt(inner dbos.Context, id string) (over bool, err error) {
 	}
 	err = e.work(ctx, &Run{ID: id, engine: e, inner: inner})
 	e.leave(id)
-	return !errors.Is(context.Cause(ctx), ErrClosing) && !errors.Is(err, ErrTaken), err
+	return !errors.Is(context.Cause(ctx), ErrClosing) && !errors.Is(err, ErrTakenOver), err
 }
 
 // enter notes that a run is under way here. The same one may be already, when it
@@ -240,7 +240,7 @@ func (e *Engine) enter(id string, cancel context.CancelCauseFunc) bool {
 			break
 		}
 		e.mu.Unlock()
-		before.cancel(ErrTaken)
+		before.cancel(ErrTakenOver)
 		<-before.over
 	}
 	defer e.mu.Unlock()

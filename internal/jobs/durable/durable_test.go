@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
@@ -29,7 +29,7 @@ func database(t testing.TB) *db.DB {
 
 func launch(t testing.TB, d *db.DB, work durable.Work) *durable.Engine {
 	t.Helper()
-	e, err := durable.Open(context.Background(), d, work, durable.Options{Patience: clocktest.Patience})
+	e, err := durable.Open(context.Background(), d, work, durable.Options{CloseTimeout: clocktest.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestAllRunsGoOn(t *testing.T) {
 		return nil
 	})
 	defer close(t, second)
-	patience, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	patience, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	for again := map[string]bool{}; len(again) < many; {
 		select {

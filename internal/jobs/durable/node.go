@@ -11,9 +11,9 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// ErrTaken means that another node goes on with a run that this one began: it was
+// ErrTakenOver means that another node goes on with a run that this one began: it was
 // taken for dead. Nothing more is recorded here, so nothing more may be done.
-var ErrTaken = fault.New(fault.Cancelled, "another node has taken the run over")
+var ErrTakenOver = fault.New(fault.Cancelled, "another node has taken the run over")
 
 // queue is where runs wait that a node takes over. Each node has its own, so that
 // the one that was told to go on with a run is the one that does.
@@ -30,12 +30,12 @@ func (e *Engine) attend() error {
 		return nil
 	}
 	dbos.ListenQueues(e.dbos, e.queue())
-	return e.Return()
+	return e.RegisterQueue()
 }
 
-// Return makes this node's queue, which others have forgotten if they took the node
+// RegisterQueue makes this node's queue, which others have forgotten if they took the node
 // for dead.
-func (e *Engine) Return() error {
+func (e *Engine) RegisterQueue() error {
 	if e.guests.Postgres == nil {
 		return nil
 	}
@@ -120,8 +120,8 @@ func (e *Engine) table(name string) string {
 	return `"` + strings.ReplaceAll(e.guests.Schema, `"`, `""`) + `".` + name
 }
 
-// Bury forgets what was kept for a node that is gone.
-func (e *Engine) Bury(node string) error {
+// RemoveNode forgets what was kept for a node that is gone.
+func (e *Engine) RemoveNode(node string) error {
 	if err := dbos.DeleteQueue(e.dbos, queuePrefix+node); err != nil {
 		return fault.Wrap(fault.Internal, err, "forget node %s", node)
 	}
@@ -165,10 +165,10 @@ func (r *Run) recordShared(data []byte) error {
 			r.next++
 			return nil
 		}
-		if errors.Is(err, ErrTaken) {
+		if errors.Is(err, ErrTakenOver) {
 			return err
 		}
-		if !r.late.Swap(true) {
+		if !r.delayed.Swap(true) {
 			r.engine.log.Warn("the database is away, trying to record a step again", "run", r.ID, "error", err)
 		}
 		select {
@@ -179,9 +179,9 @@ func (r *Run) recordShared(data []byte) error {
 	}
 }
 
-// Late tells whether a record had to wait for a database that was away, since it
+// Delayed tells whether a record had to wait for a database that was away, since it
 // was last asked.
-func (r *Run) Late() bool { return r.late.Swap(false) }
+func (r *Run) Delayed() bool { return r.delayed.Swap(false) }
 
 // insert writes the next record. The run's row is held until it is on disk: nobody
 // takes the run over in between. A record that is there already is this one when it
@@ -202,7 +202,7 @@ func (r *Run) insert(text string) error {
 	err = e.guests.Postgres.QueryRow(ctx, `SELECT count(*) FROM `+e.table("operation_outputs")+` WHERE workflow_uuid = $1 AND function_id = $2 AND output = $3`,
 		r.ID, r.next, text).Scan(&same)
 	if err == nil && same == 0 {
-		err = ErrTaken
+		err = ErrTakenOver
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func TestEnginesOpenedTogether(t *testing.T) {
 	for range 4 {
 		d := dbtest.Open(t, url)
 		all.Go(func() {
-			e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(context.Context, *durable.Run) error { return nil }, durable.Options{Patience: clocktest.Patience})
+			e, err := durable.Open(context.WithoutCancel(t.Context()), d, func(context.Context, *durable.Run) error { return nil }, durable.Options{CloseTimeout: clocktest.Timeout})
 			if err != nil {
 				t.Error(err)
 				return
@@ -73,7 +73,7 @@ func TestARunComesBack(t *testing.T) {
 				return context.Cause(ctx)
 			}
 			return run.Record([]byte("not its own any more"))
-		}, durable.Options{Node: node, Patience: clocktest.Patience})
+		}, durable.Options{Node: node, CloseTimeout: clocktest.Timeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestARunComesBack(t *testing.T) {
 	}
 	next()
 	taken["a"] <- struct{}{}
-	if err := errors.Join(b.Bury("a"), a.Return()); err != nil { // as of one that was taken for dead
+	if err := errors.Join(b.RemoveNode("a"), a.RegisterQueue()); err != nil { // as of one that was taken for dead
 		t.Fatal(err)
 	}
 	if err := a.Resume("run"); err != nil {
@@ -163,7 +163,7 @@ func TestTheStoresConnectionsAreShared(t *testing.T) {
 			}
 		}
 		return nil
-	}, durable.Options{Node: "a", Patience: clocktest.Patience})
+	}, durable.Options{Node: "a", CloseTimeout: clocktest.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ type Run struct {
 	engine *Engine
 	inner  dbos.Context // DBOS keeps a run's place in it
 
-	mu   sync.Mutex // DBOS numbers steps without a lock
-	past int        // records read by Past and not yet passed by
-	next int        // the number of the next record, where nodes share the database
-	late atomic.Bool
+	mu      sync.Mutex // DBOS numbers steps without a lock
+	past    int        // records read by Past and not yet passed by
+	next    int        // the number of the next record, where nodes share the database
+	delayed atomic.Bool
 }
 
 // Past is what earlier processes recorded. It is called once, before the first

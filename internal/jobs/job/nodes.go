@@ -44,13 +44,13 @@ func (q *Queue) Adopt(ctx context.Context, gone []string) error {
 		}
 		if len(ids) > 0 {
 			q.options.Log.InfoContext(ctx, "going on with jobs of a node that is gone", "count", len(ids))
-			failed = append(failed, q.persist(ctx, q.engine.Return))
+			failed = append(failed, q.persist(ctx, q.engine.RegisterQueue))
 		}
 		for _, id := range ids {
 			// One that cannot be resumed now is ours already: see Recheck.
 			failed = append(failed, q.persist(ctx, func() error { return q.engine.Resume(id) }))
 		}
-		failed = append(failed, q.engine.Bury(node))
+		failed = append(failed, q.engine.RemoveNode(node))
 	}
 	return errors.Join(failed...)
 }
@@ -95,14 +95,14 @@ func (q *Queue) own(ctx context.Context, j Job) error {
 // lost is why a job cannot begin here: it is over, or another node's.
 func (q *Queue) lost(ctx context.Context, id string) error {
 	if _, over, err := q.whose(ctx, id); err != nil || !over {
-		return durable.ErrTaken
+		return durable.ErrTakenOver
 	}
 	return errCancelled
 }
 
 // Recheck stops jobs here that other nodes have adopted.
 func (q *Queue) Recheck(ctx context.Context) error {
-	if err := q.engine.Return(); err != nil {
+	if err := q.engine.RegisterQueue(); err != nil {
 		return err
 	}
 	for _, id := range q.engine.Active() {
@@ -113,7 +113,7 @@ func (q *Queue) Recheck(ctx context.Context) error {
 		case over:
 			q.engine.Cancel(id, errCancelled)
 		case node != q.options.Node:
-			q.engine.Cancel(id, durable.ErrTaken)
+			q.engine.Cancel(id, durable.ErrTakenOver)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (q *Queue) whose(ctx context.Context, id string) (node string, over bool, e
 // listen hears of jobs that are over: it wakes who waits here for them, and stops
 // those that were cancelled elsewhere.
 func (q *Queue) listen(ctx context.Context) {
-	_ = q.db.Listen(ctx, topic, func(news db.News) {
+	_ = q.db.Listen(ctx, topic, func(news db.Notification) {
 		if news.Missed {
 			q.wakeOthers("")
 			if err := q.Recheck(ctx); err != nil && ctx.Err() == nil {

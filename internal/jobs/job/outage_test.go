@@ -88,7 +88,7 @@ func (s *shaky) RunJob(ctx context.Context, task job.Task) (outcome job.Outcome,
 func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 
 // patientlyDone has a job done as a client does, which tries again.
 func patientlyDone(t *testing.T, q *job.Queue, s job.Spec) job.Job {
-	ctx, _ := db.Patiently(t.Context())
+	ctx, _ := db.WaitForDatabase(t.Context())
 	submitted, err := q.Submit(ctx, s)
 	if err != nil {
 		t.Fatal(err)

@@ -54,8 +54,8 @@ func (q *Queue) as(ctx context.Context, id string) (context.Context, error) {
 	if who.ID == principal.LocalID {
 		return ctx, nil
 	}
-	if q.options.Standing != nil {
-		if who, err = q.options.Standing(ctx, who); err != nil {
+	if q.options.CurrentPrincipal != nil {
+		if who, err = q.options.CurrentPrincipal(ctx, who); err != nil {
 			return ctx, err
 		}
 	}

@@ -32,17 +32,17 @@ type Options struct {
 	// knows that a node is gone calls Adopt. "" is the only one that does.
 	Node    string
 	TempDir string // below it every job has a folder of its own; "" gives them none
-	// Apart tells jobs that take no turn: whoever runs them bounds them, and jobs
+	// Unlimited tells jobs that take no turn: whoever runs them bounds them, and jobs
 	// that have a turn may wait for them. Nil means none.
-	Apart func(Spec) bool
-	// Standing is who somebody is now that began a job earlier; its error ends the
+	Unlimited func(Spec) bool
+	// CurrentPrincipal is who somebody is now that began a job earlier; its error ends the
 	// job. Nil: they are who they were.
-	Standing  func(ctx context.Context, was principal.Principal) (principal.Principal, error)
-	Approvals Approvals    // who decides what jobs may do; nil lets them do all
-	Tools     tool.Source  // for the shapes of made-up answers in the plan of one that waits; may be nil
-	Events    *event.Bus   // may be nil
-	Clock     clock.Clock  // nil means the machine's
-	Log       *slog.Logger // nil means nobody
+	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
+	Approvals        Approvals    // who decides what jobs may do; nil lets them do all
+	Tools            tool.Source  // for the shapes of made-up answers in the plan of one that waits; may be nil
+	Events           *event.Bus   // may be nil
+	Clock            clock.Clock  // nil means the machine's
+	Log              *slog.Logger // nil means nobody
 }
 
 func (o Options) orDefault() Options {
@@ -137,7 +137,7 @@ func (q *Queue) launch(ctx context.Context) error {
 	if err := q.engine.Launch(); err != nil {
 		return errors.Join(err, q.engine.Close())
 	}
-	patient, _ := db.Patiently(context.WithoutCancel(ctx)) // schedules were promised to be kept
+	patient, _ := db.WaitForDatabase(context.WithoutCancel(ctx)) // schedules were promised to be kept
 	rest, stop := context.WithCancel(patient)
 	q.stop = stop
 	q.background.Go(func() { q.adopt(rest, jobs) })
@@ -304,8 +304,8 @@ func (q *Queue) settle(ctx context.Context, id string) {
 	}
 }
 
-// Kept is how long a job is kept after it ended in that state.
-func (q *Queue) Kept(s State) time.Duration {
+// Retention is how long a job is kept after it ended in that state.
+func (q *Queue) Retention(s State) time.Duration {
 	if s == Complete {
 		return q.options.KeepComplete
 	}

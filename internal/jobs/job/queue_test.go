@@ -17,14 +17,14 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 )
 
-const longTime = clocktest.Patience // ends a test that would hang
+const longTime = clocktest.Timeout // ends a test that would hang
 
 func TestMain(m *testing.M) {
 	if os.Getenv(crashChild) != "" {
 		runCrashChild()
 		return
 	}
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 

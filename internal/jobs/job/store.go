@@ -124,7 +124,7 @@ func (q *Queue) end(ctx context.Context, j Job, tail []byte) (stored Job, err er
 		var node string
 		stored, err = scan(tx.QueryRow(ctx, "SELECT "+columns+", node FROM jobs WHERE id = $1", j.ID), &node)
 		if err == nil && node != q.options.Node {
-			return durable.ErrTaken
+			return durable.ErrTakenOver
 		}
 		stored.Output = lines
 		return errors.Join(err, tx.Notify(topic, j.ID))

@@ -17,7 +17,7 @@ import (
 // work is one durable run: a job from wherever it stands to its end. It was
 // promised to be done, so a database that is away is waited for.
 func (q *Queue) work(ctx context.Context, run *durable.Run) error {
-	ctx, _ = db.Patiently(ctx)
+	ctx, _ = db.WaitForDatabase(ctx)
 	j, fresh, err := q.find(ctx, run.ID)
 	if fault.CodeOf(err) == fault.NotFound || j.State.Final() { // over: only the engine did not get to know
 		q.clean(run.ID)
@@ -104,7 +104,7 @@ func (q *Queue) wait(ctx context.Context, j Job) error {
 }
 
 // apart tells whether the job takes no turn.
-func (q *Queue) apart(j Job) bool { return q.options.Apart != nil && q.options.Apart(j.Spec) }
+func (q *Queue) apart(j Job) bool { return q.options.Unlimited != nil && q.options.Unlimited(j.Spec) }
 
 func givenUp(attempts int) error {
 	return fault.New(fault.Internal, "the server stopped %d times while this job ran, and the job got no further", attempts).
@@ -150,7 +150,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	if c == nil { // cancelled between two looks
 		return true, nil
 	}
-	ctx, outages := db.Patiently(ctx)
+	ctx, outages := db.WaitForDatabase(ctx)
 	journal := host.NewJournal(run, q.boot)
 	gate, err := q.gate(ctx, j, steps, journal)
 	if err != nil {
@@ -170,7 +170,7 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 	if err == nil {
 		outcome, err = q.runner.RunJob(running, q.task(j, c, replay))
 	}
-	late := run.Late() || outages.Met()
+	late := run.Delayed() || outages.Any()
 	switch stopped := journal.Err(); { // also when the script made something of the refusal
 	case errors.Is(stopped, durable.ErrClosing):
 		if err := journal.Flush(); err != nil {
@@ -178,9 +178,9 @@ func (q *Queue) attempt(ctx context.Context, run *durable.Run, j Job, steps []ho
 		}
 		<-ctx.Done() // the engine closes next
 		return true, durable.ErrClosing
-	case errors.Is(stopped, durable.ErrTaken):
+	case errors.Is(stopped, durable.ErrTakenOver):
 		q.leave(j.ID)
-		return true, durable.ErrTaken
+		return true, durable.ErrTakenOver
 	}
 	// What the door refused for good counts, whatever the script made of it.
 	if refused := errors.Join(replay.Err(), journal.Err()); refused != nil {
@@ -218,10 +218,10 @@ func (q *Queue) task(j Job, c *current, door host.Handler) Task {
 // conclude stores how a job ended, unless it did not: then it goes on later.
 func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error, tail []byte) error {
 	cause := context.Cause(ctx)
-	if errors.Is(cause, durable.ErrTaken) {
+	if errors.Is(cause, durable.ErrTakenOver) {
 		q.leave(j.ID)
 	}
-	if errors.Is(cause, durable.ErrClosing) || errors.Is(cause, durable.ErrTaken) {
+	if errors.Is(cause, durable.ErrClosing) || errors.Is(cause, durable.ErrTakenOver) {
 		return cause
 	}
 	j.Output, j.Finished = outcome.Output, q.options.Clock.Now()
@@ -238,7 +238,7 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 		stored, err = q.end(context.WithoutCancel(ctx), j, tail)
 		return err
 	})
-	if errors.Is(err, durable.ErrTaken) {
+	if errors.Is(err, durable.ErrTakenOver) {
 		q.leave(j.ID)
 	}
 	if err != nil {
@@ -258,7 +258,7 @@ func (q *Queue) conclude(ctx context.Context, j Job, outcome Outcome, err error,
 func (q *Queue) persist(ctx context.Context, try func() error) error {
 	for {
 		err := try()
-		if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, durable.ErrTaken) || fault.CodeOf(err) == fault.NotFound || ctx.Err() != nil {
+		if err == nil || errors.Is(err, sql.ErrNoRows) || errors.Is(err, durable.ErrTakenOver) || fault.CodeOf(err) == fault.NotFound || ctx.Err() != nil {
 			return err
 		}
 		q.options.Log.ErrorContext(ctx, "job not stored, trying again", "error", err)
@@ -278,13 +278,13 @@ func (q *Queue) stopped(ctx context.Context, j Job, err error) error {
 		}
 		return nil
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, durable.ErrTaken) {
+	if cause := context.Cause(ctx); errors.Is(cause, durable.ErrTakenOver) {
 		err = cause
 	}
-	if errors.Is(err, durable.ErrTaken) {
+	if errors.Is(err, durable.ErrTakenOver) {
 		q.leave(j.ID)
 	}
-	if ctx.Err() != nil || errors.Is(err, durable.ErrTaken) {
+	if ctx.Err() != nil || errors.Is(err, durable.ErrTakenOver) {
 		return err
 	}
 	return q.conclude(ctx, j, Outcome{}, err, nil)

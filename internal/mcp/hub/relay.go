@@ -22,8 +22,8 @@ func (h *Hub) serveRelay(w http.ResponseWriter, r *http.Request) {
 	namespace := r.PathValue("namespace")
 	who := principal.Of(r.Context())
 	e, ok := h.relayTo(r.Context(), namespace)
-	if !ok || !who.Sees(namespace, "") {
-		seen := slices.DeleteFunc(h.namespaces(), func(name string) bool { return !who.Sees(name, "") })
+	if !ok || !who.CanSee(namespace, "") {
+		seen := slices.DeleteFunc(h.namespaces(), func(name string) bool { return !who.CanSee(name, "") })
 		refuse(w, http.StatusNotFound, "", fault.New(fault.NotFound, "no upstream named %q", namespace).
 			WithHint("there are: %s", strings.Join(seen, ", ")))
 		return

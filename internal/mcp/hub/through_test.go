@@ -106,7 +106,7 @@ func throughHub(t *testing.T, f *far, era string) string {
 	t.Helper()
 	manager := upstream.New(upstream.Options{})
 	t.Cleanup(manager.Close)
-	if err := manager.Add(upstream.Spec{Name: "far", URL: f.url, Protocol: era, Wait: clocktest.Patience}); err != nil {
+	if err := manager.Add(upstream.Spec{Name: "far", URL: f.url, Protocol: era, Wait: clocktest.Timeout}); err != nil {
 		t.Fatal(err)
 	}
 	opts := options(t, tools{})

@@ -35,7 +35,7 @@ func neighbour(t *testing.T, program string) string {
 }
 
 func nodeRig(t *testing.T, program string, args ...string) upstreamtest.Server {
-	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: clocktest.Patience}
+	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: clocktest.Timeout}
 	return upstreamtest.Server{Spec: spec, Options: options(t)}
 }
 
@@ -110,7 +110,7 @@ func everything(t *testing.T, h *upstreamtest.Harness) {
 // everythingSite starts the reference server on a port and waits until it listens.
 func everythingSite(t *testing.T, mode, path string) upstreamtest.Server {
 	program := neighbour(t, "mcp-server-everything")
-	port := netguardtest.OwnPort()
+	port := netguardtest.ReservedPort()
 	server := exec.Command("node", program, mode)
 	server.Env = append(os.Environ(), "PORT="+port)
 	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -133,7 +133,7 @@ func everythingSite(t *testing.T, mode, path string) upstreamtest.Server {
 		}
 	}()
 	return upstreamtest.Server{
-		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: clocktest.Patience},
+		Spec:    upstream.Spec{Name: "test", URL: fmt.Sprintf("http://127.0.0.1:%s%s", port, path), Wait: clocktest.Timeout},
 		Options: options(t),
 	}
 }

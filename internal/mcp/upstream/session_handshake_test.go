@@ -79,7 +79,7 @@ func TestServerOfAnotherEraAtTheSameAddress(t *testing.T) {
 		return next()
 	})
 	h := upstreamtest.Start(t, upstreamtest.Server{
-		Spec: upstream.Spec{Name: "test", URL: s.url(), Wait: clocktest.Patience}, Options: options(t),
+		Spec: upstream.Spec{Name: "test", URL: s.url(), Wait: clocktest.Timeout}, Options: options(t),
 	})
 	for _, era := range []string{"modern", "legacy", "legacy"} { // the last one speaks both
 		h.Echo(t, "hello")

@@ -52,7 +52,7 @@ func stdioSpec(t *testing.T, role string) upstream.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return upstream.Spec{Name: "test", Command: binary, Env: map[string]string{roleVariable: role}, Wait: clocktest.Patience}
+	return upstream.Spec{Name: "test", Command: binary, Env: map[string]string{roleVariable: role}, Wait: clocktest.Timeout}
 }
 
 type text struct {
@@ -129,7 +129,7 @@ type site struct {
 
 func newSite(t *testing.T, handler func() http.Handler) *site {
 	t.Helper()
-	s := &site{address: netguardtest.OwnAddress(), handler: handler}
+	s := &site{address: netguardtest.ReservedAddress(), handler: handler}
 	s.up(t)
 	t.Cleanup(func() { s.down(t) })
 	return s
@@ -168,7 +168,7 @@ func (s *site) down(t *testing.T) {
 // siteRig runs the suite's server behind an HTTP handler.
 func siteRig(t *testing.T, handler func() http.Handler, spec upstream.Spec) upstreamtest.Server {
 	s := newSite(t, handler)
-	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, clocktest.Patience
+	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, clocktest.Timeout
 	return upstreamtest.Server{Spec: spec, Options: options(t), Kill: s.down, Restart: s.up}
 }
 
@@ -177,7 +177,7 @@ func siteRig(t *testing.T, handler func() http.Handler, spec upstream.Spec) upst
 func options(t *testing.T) upstream.Options {
 	return upstream.Options{
 		CacheDir: t.TempDir(), Getenv: os.LookupEnv, StopTimeout: time.Second,
-		ProbeTimeout: clocktest.Patience, ConnectTimeout: clocktest.Patience, HealthTimeout: clocktest.Patience,
+		ProbeTimeout: clocktest.Timeout, ConnectTimeout: clocktest.Timeout, HealthTimeout: clocktest.Timeout,
 	}
 }
 

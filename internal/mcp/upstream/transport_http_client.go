@@ -104,7 +104,7 @@ func (o *Options) headers(spec Spec) (http.Header, error) {
 // reveal is text with the secrets it refers to. Only the owner's specs refer to
 // any: a model must not have files read to it.
 func (o *Options) reveal(spec Spec, text string) (string, error) {
-	if o.Secret == nil || !spec.Trusted || !secret.Refers(text) {
+	if o.Secret == nil || !spec.Trusted || !secret.IsReference(text) {
 		return text, nil
 	}
 	found, err := o.Secret(text)

@@ -95,7 +95,7 @@ func (h *theatre) open(t *testing.T) {
 
 func newTheatre(t *testing.T, s troupe) *theatre {
 	h := &theatre{opts: hootserver.Options{Name: "theatre", Source: s, Events: event.New(event.BusOptions{})}}
-	host, port, _ := strings.Cut(netguardtest.OwnAddress(), ":")
+	host, port, _ := strings.Cut(netguardtest.ReservedAddress(), ":")
 	h.opts.Listen, h.opts.Broadcast = "tcp://"+host+":"+port, "tcp://"+host+":0"
 	h.open(t)
 	t.Cleanup(func() { h.close() })
@@ -104,7 +104,7 @@ func newTheatre(t *testing.T, s troupe) *theatre {
 
 func (h *theatre) rig(t *testing.T) upstreamtest.Server {
 	return upstreamtest.Server{
-		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: clocktest.Patience},
+		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: clocktest.Timeout},
 		Options: options(t),
 		Kill:    func(*testing.T) { h.close() },
 		Restart: h.open,

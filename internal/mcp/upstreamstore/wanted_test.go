@@ -19,7 +19,7 @@ func boxOf(key string) secret.Box {
 			return secret.Text{}, fault.New(fault.Config, "no key")
 		}
 		return secret.New(key), nil
-	}, Again: "add it again"}
+	}, RecoveryHint: "add it again"}
 }
 
 func open(t *testing.T, d *db.DB, key string) *upstreamstore.Store {
@@ -130,10 +130,10 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	s := open(t, d, long)
 	ctx, stop := context.WithCancel(t.Context())
-	heard, listening, done := make(chan db.News, 10), make(chan struct{}), make(chan struct{})
+	heard, listening, done := make(chan db.Notification, 10), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = d.Listen(ctx, upstreamstore.Topic, func(n db.News) {
+		_ = d.Listen(ctx, upstreamstore.Topic, func(n db.Notification) {
 			if n.Missed {
 				close(listening)
 			} else {

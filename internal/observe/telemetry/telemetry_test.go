@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	telemetry.ShutDownPatiently(clocktest.Patience)
+	telemetry.ShutDownPatiently(clocktest.Timeout)
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
@@ -266,7 +266,7 @@ func TestDeadCollector(t *testing.T) {
 }
 
 // gone is an address where nobody listens.
-func gone(*testing.T) string { return netguardtest.OwnAddress() }
+func gone(*testing.T) string { return netguardtest.ReservedAddress() }
 
 // hung is an address where connections are taken and nothing is said.
 func hung(t *testing.T) string {

@@ -43,7 +43,7 @@ func runTests(m *testing.M) int {
 	if err := shared.Close(context.Background()); err != nil {
 		panic(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), clocktest.Timeout)
 	defer cancel()
 	if !clocktest.Poll(ctx, func() bool { err = goleak.Find(); return err == nil }) {
 		fmt.Fprintln(os.Stderr, err)

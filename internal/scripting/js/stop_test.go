@@ -26,7 +26,7 @@ func TestTimeoutTellsWhere(t *testing.T) {
 		if fault.CodeOf(err) == fault.Timeout && strings.Contains(err.Error(), "(waiting for mcp.slow.hang)") {
 			return
 		}
-		if p.Limits.Time > clocktest.Patience {
+		if p.Limits.Time > clocktest.Timeout {
 			t.Fatalf("got %v, want a timeout that names the call", err)
 		}
 	}

@@ -218,7 +218,7 @@ func (r *recorder) Record(data []byte) error {
 // waits now. It returns what became of the run, an Aftermath as JSON, which is
 // kept; the error is that it could not be.
 func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, keptRun []byte, q Request) (json.RawMessage, error) {
-	ctx, _ = db.Patiently(ctx) // somebody was promised that it goes on
+	ctx, _ = db.WaitForDatabase(ctx) // somebody was promised that it goes on
 	var k kept
 	if err := json.NewDecoder(bytes.NewReader(keptRun)).Decode(&k); err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")

@@ -50,7 +50,7 @@ func count(ctx context.Context, tx *db.Tx, filters []filter) (total int, err err
 		column, from, where = "number", "artifact_tags", []string{"tag = $1"}
 	}
 	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT %s FROM %s%s ORDER BY %s DESC LIMIT %d) AS first",
-		column, from, conditions(where), column, MostCounted), args...).Scan(&total)
+		column, from, conditions(where), column, MaxCounted), args...).Scan(&total)
 	return total, err
 }
 

@@ -32,9 +32,9 @@ type Page struct {
 	Next      string // Cursor of the next page; "" at the end
 }
 
-// MostCounted is where counting ends: nobody reads further, and everybody would
+// MaxCounted is where counting ends: nobody reads further, and everybody would
 // wait for it.
-const MostCounted = 1000
+const MaxCounted = 1000
 
 // mostRanked is how many artifacts that have the words are ranked. When more
 // have them, the newest count.

@@ -12,8 +12,8 @@ var (
 	ErrForeignKey = fault.New(fault.Conflict, "a row would refer to one that is not there")
 	// ErrConstraint means that a value breaks a rule of its table.
 	ErrConstraint = fault.New(fault.InvalidParams, "the value breaks a rule of its table")
-	// ErrUnknown means that the database was lost while it committed, and that it
+	// ErrCommitUnknown means that the database was lost while it committed, and that it
 	// could not be asked afterwards: the write has happened, or it has not.
-	ErrUnknown = fault.New(fault.Unavailable, "the database was lost while it wrote; whether it has written is not known").
-			WithHint("look at what is there before you do it again")
+	ErrCommitUnknown = fault.New(fault.Unavailable, "the database was lost while it wrote; whether it has written is not known").
+				WithHint("look at what is there before you do it again")
 )

@@ -36,15 +36,15 @@ import (
 type Options struct {
 	// Readers is how many Reads may run at once; zero or less means 8. More wait.
 	Readers int
-	// Patience is how long Reads and Writes wait for a server that is away, or for
+	// CloseTimeout is how long Reads and Writes wait for a server that is away, or for
 	// another program that holds the file; zero or less means 20 s and 5 s. See
 	// Patiently.
-	Patience time.Duration
-	// Hardship runs the function of every Write again and again, with an error of
+	OutageTimeout time.Duration
+	// InjectFaults runs the function of every Write again and again, with an error of
 	// its first statement, of its second and so on, and keeps only what it does
 	// when none fails: as may happen to a Write that gets in others' way. That of a
 	// Read is run twice, as when the connection is lost. For tests.
-	Hardship bool
+	InjectFaults bool
 }
 
 // DB is an open database. It is safe for concurrent use; whoever opened it
@@ -79,7 +79,7 @@ func open(ctx context.Context, d dialect, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), hardship: o.Hardship}, nil
+	return &DB{dialect: d, writer: w, readers: readers, air: newAir(d), hardship: o.InjectFaults}, nil
 }
 
 // Kind is which database it is, for the few who have a better way with one.
@@ -103,8 +103,8 @@ func KindOf(url string) (Kind, error) {
 	return d.kind(), nil
 }
 
-// Shown is an address for people, without its password.
-func Shown(url string) string { return redacted(url) }
+// RedactURL is an address for people, without its password.
+func RedactURL(url string) string { return redacted(url) }
 
 // PathOf is the file that the database at address is; "" when it is none.
 func PathOf(url string) string {

@@ -20,8 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
-	db.CallOffPatiently(clocktest.Patience)
+	clocktest.SetParallel()
+	db.CallOffPatiently(clocktest.Timeout)
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 
@@ -92,7 +92,7 @@ func TestOpenMakesTheFolder(t *testing.T) {
 func TestSQLiteSettings(t *testing.T) {
 	t.Parallel()
 	for busy, patience := range map[string]time.Duration{"5000": 0, "60000": time.Minute} {
-		settings(t, db.Options{Patience: patience}, map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": busy})
+		settings(t, db.Options{OutageTimeout: patience}, map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": busy})
 	}
 }
 

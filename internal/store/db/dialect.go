@@ -43,7 +43,7 @@ type dialect interface {
 	// carrier takes notifications to other processes; nil means there are none.
 	carrier(heard *air) carrier
 	// guests is Guests.
-	guests(ctx context.Context, d *DB) (Guests, error)
+	guests(ctx context.Context, d *DB) (External, error)
 	// dump and fill are ReadDump and FillEmpty.
 	dump(ctx context.Context, f func(*Dump) error) error
 	fill(ctx context.Context, f func(*Filling) error) error

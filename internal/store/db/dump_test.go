@@ -114,7 +114,7 @@ func TestADumpFillsAnyDatabase(t *testing.T) {
 		if room, piece := index(tables, "rooms"), index(tables, "pieces"); len(tables) != 4 || room > piece {
 			t.Errorf("tables %v", tables)
 		}
-		err := fillFrom(t.Context(), to, tables, want, func(f *db.Filling) error { return f.Keep(t.Context()) })
+		err := fillFrom(t.Context(), to, tables, want, func(f *db.Filling) error { return f.Finish(t.Context()) })
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -270,7 +270,7 @@ func TestAFailedFillingLeavesNothing(t *testing.T) {
 		end  func(*db.Filling) error
 	}{
 		"refused":      {no, func(*db.Filling) error { return no }},
-		"refused late": {no, func(f *db.Filling) error { return errors.Join(f.Keep(t.Context()), no) }},
+		"refused late": {no, func(f *db.Filling) error { return errors.Join(f.Finish(t.Context()), no) }},
 		"a row of nobody's": {db.ErrForeignKey, func(f *db.Filling) error {
 			rows := [][]any{{int64(7777), "no such room"}}
 			return f.Load(t.Context(), db.Table{Name: "pieces", Columns: []string{"id", "room"}}, func() (row []any, _ error) {
@@ -290,11 +290,11 @@ func TestAFailedFillingLeavesNothing(t *testing.T) {
 		}
 	}
 	ended, cancel := context.WithCancelCause(t.Context())
-	err := fillFrom(ended, to, tables, all, func(f *db.Filling) error { cancel(no); return f.Keep(ended) })
+	err := fillFrom(ended, to, tables, all, func(f *db.Filling) error { cancel(no); return f.Finish(ended) })
 	if err == nil {
 		t.Error("a filling that was called off went well")
 	}
-	if err := fillFrom(t.Context(), to, tables, all, func(f *db.Filling) error { return f.Keep(t.Context()) }); err != nil {
+	if err := fillFrom(t.Context(), to, tables, all, func(f *db.Filling) error { return f.Finish(t.Context()) }); err != nil {
 		t.Errorf("after all that: %v", err)
 	}
 	err = fillFrom(t.Context(), to, tables, all, func(f *db.Filling) error { return nil })
@@ -335,7 +335,7 @@ func TestAHalfFilledDatabase(t *testing.T) {
 	close(die)
 	first.Wait()
 	refuses()
-	if err := fillFrom(t.Context(), to, nil, nil, func(f *db.Filling) error { return f.Keep(t.Context()) }); err != nil {
+	if err := fillFrom(t.Context(), to, nil, nil, func(f *db.Filling) error { return f.Finish(t.Context()) }); err != nil {
 		t.Fatalf("anew: %v", err)
 	}
 	dbtest.Open(t, to)

@@ -66,8 +66,8 @@ func (f *Filling) Load(ctx context.Context, t Table, next func() ([]any, error))
 // ErrUnknownColumn means that a table to load is not there, or lacks a column.
 var ErrUnknownColumn = errors.New("the table is not there, or lacks a column")
 
-// Keep ends the loading: what was loaded can be read.
-func (f *Filling) Keep(ctx context.Context) error {
+// Finish ends the loading: what was loaded can be read.
+func (f *Filling) Finish(ctx context.Context) error {
 	return doing("keep what was loaded", f.load.keep(ctx))
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Guests is the database for a library that keeps its own tables there. One of
+// External is the database for a library that keeps its own tables there. One of
 // the two is set; the caller closes it before the database. A library that closes
 // the pool itself is told to end between Leave and Close.
-type Guests struct {
+type External struct {
 	// SQL is SQLite. Its transactions take their turn among the Writes and share
 	// their commits, so that neither side ever finds the database busy; single
 	// SELECTs are Reads. Rows are read whole before the first is handed out.
@@ -25,14 +25,14 @@ type Guests struct {
 	// hand: so they cannot wait for each other in a circle.
 	Postgres *pgxpool.Pool
 	Schema   string
-	// Alone runs what makes the library's tables, while no other process does.
-	Alone func(ctx context.Context, f func() error) error
+	// Exclusive runs what makes the library's tables, while no other process does.
+	Exclusive func(ctx context.Context, f func() error) error
 
 	leave func() error
 }
 
-// Leave has the store go on without the pool that it shares.
-func (g Guests) Leave() error {
+// Detach has the store go on without the pool that it shares.
+func (g External) Detach() error {
 	if g.leave == nil {
 		return nil
 	}
@@ -40,26 +40,26 @@ func (g Guests) Leave() error {
 }
 
 // Close ends their stay.
-func (g Guests) Close() error {
+func (g External) Close() error {
 	if g.Postgres == nil {
 		return g.SQL.Close()
 	}
-	err := g.Leave()
+	err := g.Detach()
 	g.Postgres.Close()
 	return err
 }
 
-// Guests lets a library in.
-func (d *DB) Guests(ctx context.Context) (Guests, error) {
+// External lets a library in.
+func (d *DB) External(ctx context.Context) (External, error) {
 	if d.closed.Load() {
-		return Guests{}, errClosed()
+		return External{}, errClosed()
 	}
 	return d.dialect.guests(ctx, d)
 }
 
-func (*sqliteFile) guests(_ context.Context, d *DB) (Guests, error) {
+func (*sqliteFile) guests(_ context.Context, d *DB) (External, error) {
 	alone := func(_ context.Context, f func() error) error { return f() } // one process at a time has the file's engine
-	return Guests{SQL: sql.OpenDB(entrance{d}), Alone: alone}, nil
+	return External{SQL: sql.OpenDB(entrance{d}), Exclusive: alone}, nil
 }
 
 // entrance makes the pool's connections, which hold nothing and cost nothing.
@@ -109,7 +109,7 @@ func (g *guest) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, err
 	}
 }
 
-// Begin is BeginTx for callers without a context.
+// BeginSession is BeginTx for callers without a context.
 func (g *guest) Begin() (driver.Tx, error) {
 	return g.BeginTx(context.Background(), driver.TxOptions{})
 }

@@ -18,7 +18,7 @@ func pooled(t testing.TB) (*db.DB, *sql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guests, err := d.Guests(t.Context())
+	guests, err := d.External(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

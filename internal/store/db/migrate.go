@@ -30,8 +30,8 @@ func (d *DB) Migrate(ctx context.Context, set string, files fs.FS) error {
 	return d.migrateTo(ctx, set, files, math.MaxInt64)
 }
 
-// Sets are the migrations that Migrate was called with, by their names.
-func (d *DB) Sets() map[string]fs.FS {
+// Migrations are the migrations that Migrate was called with, by their names.
+func (d *DB) Migrations() map[string]fs.FS {
 	sets := map[string]fs.FS{}
 	d.sets.Range(func(set, files any) bool {
 		sets[set.(string)] = files.(fs.FS)
@@ -73,8 +73,8 @@ func (d *DB) migrate(ctx context.Context, set string, files fs.FS, version int64
 	})
 }
 
-// Newest is the version that the files of a set bring its tables to.
-func Newest(files fs.FS) (int64, error) {
+// NewestVersion is the version that the files of a set bring its tables to.
+func NewestVersion(files fs.FS) (int64, error) {
 	folder, err := fs.Sub(files, "migrations")
 	if err != nil {
 		return 0, err

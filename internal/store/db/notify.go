@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// News is what a listener hears.
-type News struct {
+// Notification is what a listener hears.
+type Notification struct {
 	// Payload is what was said.
 	Payload string
 	// Missed means that things may have been said that nobody heard: look up
@@ -51,7 +51,7 @@ func (t *Tx) Notify(topic, payload string) error {
 
 // Listen calls hear, one after the other, for everything that is said on topic
 // until ctx ends or the database closes.
-func (d *DB) Listen(ctx context.Context, topic string, hear func(News)) error {
+func (d *DB) Listen(ctx context.Context, topic string, hear func(Notification)) error {
 	if d.closed.Load() {
 		return errClosed()
 	}
@@ -114,7 +114,7 @@ type air struct {
 type ear struct {
 	topic   string
 	ready   chan struct{} // holds one when something waits
-	waiting []News
+	waiting []Notification
 }
 
 func newAir(d dialect) *air {
@@ -141,7 +141,7 @@ func (a *air) hear(notes ...note) {
 	for e := range a.ears {
 		for _, n := range notes {
 			if n.topic == e.topic {
-				e.add(News{Payload: n.payload})
+				e.add(Notification{Payload: n.payload})
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (a *air) gap() {
 func (a *air) missed() {
 	for e := range a.ears {
 		e.waiting = nil
-		e.add(News{Missed: true})
+		e.add(Notification{Missed: true})
 	}
 }
 
@@ -181,7 +181,7 @@ func (a *air) join(topic string) *ear {
 	e := &ear{topic: topic, ready: make(chan struct{}, 1)}
 	a.ears[e] = struct{}{}
 	if a.tuned {
-		e.add(News{Missed: true})
+		e.add(Notification{Missed: true})
 	}
 	return e
 }
@@ -192,7 +192,7 @@ func (a *air) leave(e *ear) {
 	delete(a.ears, e)
 }
 
-func (a *air) take(e *ear) []News {
+func (a *air) take(e *ear) []Notification {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	news := e.waiting
@@ -208,10 +208,10 @@ func (a *air) close() {
 }
 
 // add is called under the lock of the air.
-func (e *ear) add(n News) {
+func (e *ear) add(n Notification) {
 	if len(e.waiting) >= maxNews {
 		e.waiting = nil
-		n = News{Missed: true}
+		n = Notification{Missed: true}
 	}
 	e.waiting = append(e.waiting, n)
 	select {

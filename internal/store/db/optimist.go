@@ -181,7 +181,7 @@ func (w *optimist) judge(group party, err error) error {
 		return err
 	case errors.Is(err, errApart):
 		w.putBack(group, err, func(*part) bool { return true })
-	case err != nil && len(group) > 1 && !errors.Is(err, ErrUnknown):
+	case err != nil && len(group) > 1 && !errors.Is(err, ErrCommitUnknown):
 		for _, p := range group { // who is to blame shows when each is by itself
 			p.alone = true
 		}

@@ -11,13 +11,13 @@ import (
 // Outages tells whoever asked for patience whether it was needed.
 type Outages struct{ met atomic.Bool }
 
-// Met tells whether the database was away when it was asked for something.
-func (o *Outages) Met() bool { return o.met.Load() }
+// HasKeys tells whether the database was away when it was asked for something.
+func (o *Outages) Any() bool { return o.met.Load() }
 
-// Patiently is for work that somebody was promised: Reads and Writes under the
+// WaitForDatabase is for work that somebody was promised: Reads and Writes under the
 // context it returns wait for a database that is away for as long as that lasts,
 // where others give up after a while.
-func Patiently(ctx context.Context) (context.Context, *Outages) {
+func WaitForDatabase(ctx context.Context) (context.Context, *Outages) {
 	o := &Outages{}
 	return context.WithValue(ctx, patientKey{}, o), o
 }

@@ -67,7 +67,7 @@ func newPostgres(address string) (*postgres, error) {
 }
 
 func (p *postgres) connect(ctx context.Context, o Options) (writer, *sql.DB, error) {
-	p.patience = o.Patience
+	p.patience = o.OutageTimeout
 	if p.patience <= 0 {
 		p.patience = 20 * time.Second // restarting takes seconds
 	}
@@ -184,8 +184,8 @@ func (*postgres) now(ctx context.Context, tx *Tx) (time.Time, error) {
 	return time.UnixMicro(micros), err
 }
 
-func (p *postgres) guests(ctx context.Context, _ *DB) (Guests, error) {
-	g := Guests{Postgres: p.all.lend(), Schema: p.guestSchema(), Alone: p.takeTurns}
+func (p *postgres) guests(ctx context.Context, _ *DB) (External, error) {
+	g := External{Postgres: p.all.lend(), Schema: p.guestSchema(), Exclusive: p.takeTurns}
 	if g.Postgres != nil {
 		g.leave = func() error { return p.all.renew(g.Postgres) } //nolint:contextcheck // what it opens outlives whoever calls it
 		return g, nil
@@ -194,7 +194,7 @@ func (p *postgres) guests(ctx context.Context, _ *DB) (Guests, error) {
 	config.MaxConns, config.AfterConnect = pgGuests, nil
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return Guests{}, p.explain(err)
+		return External{}, p.explain(err)
 	}
 	g.Postgres, g.leave = pool, func() error { return nil }
 	return g, nil

@@ -18,7 +18,7 @@ import (
 // wait for an answer that does not come.
 func TestWhatIsCalledOff(t *testing.T) {
 	t.Parallel()
-	guests, err := dbtest.Open(t, dbtest.Postgres(t)).Guests(t.Context())
+	guests, err := dbtest.Open(t, dbtest.Postgres(t)).External(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

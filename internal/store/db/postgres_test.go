@@ -24,7 +24,7 @@ var rows = fstest.MapFS{"migrations/00001_rows.sql": {Data: []byte("-- +goose Up
 // table opens a database of a server that may be stopped, with one table.
 func table(t *testing.T, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{Patience: clocktest.Patience})
+	d, err := db.Open(t.Context(), url, db.Options{OutageTimeout: clocktest.Timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestPostgresRestarts(t *testing.T) {
 			switch {
 			case err == nil && !there[v]:
 				t.Errorf("%s was acknowledged and is lost", v)
-			case errors.Is(err, db.ErrUnknown):
+			case errors.Is(err, db.ErrCommitUnknown):
 				unknown++
 			case err != nil:
 				t.Errorf("%s: %v", v, err)
@@ -152,7 +152,7 @@ func one(ctx context.Context, tx *db.Tx) error {
 func TestPatiently(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartServer(t)
-	d, err := db.Open(t.Context(), server.URL, db.Options{Patience: time.Nanosecond})
+	d, err := db.Open(t.Context(), server.URL, db.Options{OutageTimeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,9 +160,9 @@ func TestPatiently(t *testing.T) {
 	if err := d.Migrate(t.Context(), "rows", rows); err != nil {
 		t.Fatal(err)
 	}
-	patient, outages := db.Patiently(t.Context())
-	if err := insert(patient, d, "before"); err != nil || outages.Met() {
-		t.Errorf("nothing is away: %v, met %t", err, outages.Met())
+	patient, outages := db.WaitForDatabase(t.Context())
+	if err := insert(patient, d, "before"); err != nil || outages.Any() {
+		t.Errorf("nothing is away: %v, met %t", err, outages.Any())
 	}
 	server.Stop(t, "immediate")
 	for what, err := range map[string]error{
@@ -176,7 +176,7 @@ func TestPatiently(t *testing.T) {
 	waiting := make(chan error, 2)
 	go func() { waiting <- insert(patient, d, "patient") }()
 	go func() { waiting <- d.Read(patient, func(tx *db.Tx) error { return one(patient, tx) }) }()
-	for !outages.Met() {
+	for !outages.Any() {
 		runtime.Gosched()
 	}
 	server.Start(t)
@@ -202,29 +202,29 @@ func TestPostgresListenersComeBack(t *testing.T) {
 	server := dbtest.StartServer(t)
 	here, there := table(t, server.URL), table(t, server.URL)
 	ctx, cancel := context.WithCancel(t.Context())
-	heard := make(chan db.News, 10)
+	heard := make(chan db.Notification, 10)
 	var all sync.WaitGroup
-	all.Go(func() { _ = here.Listen(ctx, "x", func(n db.News) { heard <- n }) })
+	all.Go(func() { _ = here.Listen(ctx, "x", func(n db.Notification) { heard <- n }) })
 	defer all.Wait()
 	defer cancel()
-	expect := func(want db.News) {
+	expect := func(want db.Notification) {
 		t.Helper()
 		if got := <-heard; got != want {
 			t.Errorf("heard %+v, want %+v", got, want)
 		}
 	}
-	expect(db.News{Missed: true})
+	expect(db.Notification{Missed: true})
 	if err := there.Notify(ctx, "x", "before"); err != nil {
 		t.Fatal(err)
 	}
-	expect(db.News{Payload: "before"})
+	expect(db.Notification{Payload: "before"})
 	server.Stop(t, "fast")
 	server.Start(t)
-	expect(db.News{Missed: true})
+	expect(db.Notification{Missed: true})
 	if err := there.Notify(ctx, "x", "after"); err != nil {
 		t.Fatal(err)
 	}
-	expect(db.News{Payload: "after"})
+	expect(db.Notification{Payload: "after"})
 }
 
 func TestPostgresRefusesOddText(t *testing.T) {
@@ -240,7 +240,7 @@ func TestPostgresRefusesOddText(t *testing.T) {
 // What Options.Hardship promises: functions that rely on running once are found.
 func TestHardship(t *testing.T) {
 	t.Parallel()
-	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{Hardship: true})
+	d, err := db.Open(t.Context(), dbtest.SQLite(t), db.Options{InjectFaults: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func (s *sqliteFile) touch() error {
 
 // pool opens size connections' worth of pool and tries one.
 func (s *sqliteFile) pool(ctx context.Context, size int, o Options, more string) (*sql.DB, error) {
-	busy := o.Patience
+	busy := o.OutageTimeout
 	if busy <= 0 {
 		busy = 5 * time.Second
 	}

@@ -181,11 +181,11 @@ func (p *postgres) verdict(ctx context.Context, d inDoubt) error {
 	})
 	switch {
 	case err != nil:
-		return errors.Join(ErrUnknown, d.error, err)
+		return errors.Join(ErrCommitUnknown, d.error, err)
 	case status == "committed" && life == d.life:
 		return nil
 	case status == "aborted", status == "in progress": // in another life, somebody else has the number
 		return lost{d.error}
 	}
-	return errors.Join(ErrUnknown, d.error)
+	return errors.Join(ErrCommitUnknown, d.error)
 }

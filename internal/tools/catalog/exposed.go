@@ -156,7 +156,7 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	shown := v.exposed
 	who := principal.Of(ctx)
 	hides := x.catalog.hidden(who)
-	if who.Admin() && !who.Narrowed() && hides == nil {
+	if who.Admin() && !who.Restricted() && hides == nil {
 		return shown.tools, nil
 	}
 	var list []tool.Info

@@ -15,8 +15,8 @@ import (
 // limiter lets so many of a namespace's calls through at a time, the others in turn:
 // one of each who waits, so that nobody's thousand calls stand before another's one.
 type limiter struct {
-	turns *queue.Turns
-	rates queue.Rates
+	turns *queue.FairSemaphore
+	rates queue.RateLimiter
 	space string
 	limit atomic.Int64
 	rate  atomic.Int64 // calls a minute; zero lets any number through
@@ -25,9 +25,9 @@ type limiter struct {
 // newLimiter makes the gate of a namespace. Our own tools, which have none, are not
 // counted; elsewhere a bound may be set later where there is none now.
 func newLimiter(space string, l Limits) *limiter {
-	g := &limiter{turns: queue.NewTurns(0, 0), space: space}
+	g := &limiter{turns: queue.NewFairSemaphore(0, 0), space: space}
 	if space != "" {
-		g.turns = queue.NewTurns(math.MaxInt, l.Queue)
+		g.turns = queue.NewFairSemaphore(math.MaxInt, l.Queue)
 		g.set(l)
 	}
 	return g
@@ -48,11 +48,11 @@ func (g *limiter) set(l Limits) {
 // is done, and at once when too many wait.
 func (g *limiter) acquire(ctx context.Context) error {
 	if rate := int(g.rate.Load()); rate > 0 {
-		if after, ok := g.rates.Take("", rate, time.Now()); !ok {
+		if after, ok := g.rates.Allow("", rate, time.Now()); !ok {
 			return principal.Exceeded{What: "calls", Of: "the upstream " + g.space, Most: rate, Per: "minute", After: after}.Fault()
 		}
 	}
-	err := g.turns.Enter(ctx, principal.Of(ctx).ID)
+	err := g.turns.Acquire(ctx, principal.Of(ctx).ID)
 	if errors.Is(err, queue.ErrFull) {
 		return fault.New(fault.Limit, "%d calls run and %d wait", g.limit.Load(), g.turns.Waiting()).
 			WithHint("try again when some have finished, or raise the namespace's limit")
@@ -60,6 +60,6 @@ func (g *limiter) acquire(ctx context.Context) error {
 	return err
 }
 
-func (g *limiter) release() { g.turns.Leave() }
+func (g *limiter) release() { g.turns.Release() }
 
 func (g *limiter) waiting() int { return g.turns.Waiting() }

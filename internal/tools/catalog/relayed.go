@@ -21,20 +21,20 @@ func (c *Catalog) Relay(ctx context.Context, call tool.Call) (r Relayed) {
 		return r // it is going
 	}
 	r.observation = c.begin(s.state, call)
-	if r.told = c.bus.Wanted(CallStarted{}.EventType()); r.told {
+	if r.told = c.bus.HasSubscriber(CallStarted{}.EventType()); r.told {
 		r.facts.Depth = Depth(ctx) + 1
 		r.start()
 	}
 	return r
 }
 
-// End takes note of how it went.
+// EndSession takes note of how it went.
 func (r *Relayed) End(ctx context.Context, result tool.Result, err error) {
 	if r.catalog == nil {
 		return
 	}
 	kind, text := outcome(result, err)
-	if r.told || r.catalog.bus.Wanted(CallEnded{}.EventType()) {
+	if r.told || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
 		r.facts.Depth = Depth(ctx) + 1
 		r.end(ctx, kind, text)
 		return
@@ -43,7 +43,7 @@ func (r *Relayed) End(ctx context.Context, result tool.Result, err error) {
 }
 
 // Broken ends one that left by a panic, so that it is not counted for ever. After
-// End it does nothing.
+// EndSession it does nothing.
 func (r *Relayed) Broken() {
 	if r.catalog != nil && !r.ended {
 		r.count(context.Background(), string(fault.Internal))

@@ -15,7 +15,7 @@ func (c *Catalog) visible(ctx context.Context, v *view) *view {
 	v = c.scoped(ctx, v)
 	who := principal.Of(ctx)
 	hides := c.hidden(who)
-	if who.Admin() && !who.Narrowed() && hides == nil {
+	if who.Admin() && !who.Restricted() && hides == nil {
 		return v
 	}
 	return v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && v.shows(ref, hides) })
@@ -59,7 +59,7 @@ func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
 		return false
 	}
-	return c.private != nil && c.private(ref.Space) || who.Sees(ref.Space, ref.Name)
+	return c.private != nil && c.private(ref.Space) || who.CanSee(ref.Space, ref.Name)
 }
 
 // scoped is what the caller's scope allows of a picture.

@@ -46,7 +46,7 @@ func (h *Server) events(w http.ResponseWriter, r *http.Request) {
 		httpjson.Error(w, http.StatusBadRequest, err)
 		return
 	}
-	options.Elsewhere = true
+	options.IncludeRemote = true
 	sub := h.options.Bus.Subscribe(options)
 	defer sub.Close()
 	if h.readers.Add(1) == 1 && h.options.OnFirstReader != nil {
@@ -101,7 +101,7 @@ func (h *Server) subscription(r *http.Request) (event.Options, error) {
 	}
 	o.After = seen
 	if named && process != h.options.Process {
-		o.After = event.Elsewhere
+		o.After = event.OtherBus
 	}
 	return o, nil
 }

@@ -258,7 +258,7 @@ func TestLibzmqSubscriber(t *testing.T) {
 }
 
 // own is an endpoint where somebody may go and come back.
-func own() string { return "tcp://" + netguardtest.OwnAddress() }
+func own() string { return "tcp://" + netguardtest.ReservedAddress() }
 
 // listenAgain waits as long as a process just being started holds the old socket.
 func listenAgain(t *testing.T, kind zmtp.Kind, addr string) (s *zmtp.Socket) {

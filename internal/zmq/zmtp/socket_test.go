@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	clocktest.AtOnce()
+	clocktest.SetParallel()
 	goleak.VerifyTestMain(clocktest.Settled(m))
 }
 

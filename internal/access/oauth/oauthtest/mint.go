@@ -19,23 +19,23 @@ import (
 	"time"
 )
 
-// Mint is an authorization server that makes JSON Web Tokens, as far as it concerns
+// Issuer is an authorization server that makes JSON Web Tokens, as far as it concerns
 // those who take them.
-type Mint struct {
-	URL  string
-	Away atomic.Bool  // it answers with errors
-	Told atomic.Int32 // how often it told its keys
-	key  *rsa.PrivateKey
+type Issuer struct {
+	URL         string
+	Failing     atomic.Bool  // it answers with errors
+	KeyRequests atomic.Int32 // how often it told its keys
+	key         *rsa.PrivateKey
 }
 
-// NewMint starts one that is closed with the test.
-func NewMint(t testing.TB) *Mint {
+// NewIssuer starts one that is closed with the test.
+func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Mint{key: key}
+	m := &Issuer{key: key}
 	server := httptest.NewServer(http.HandlerFunc(m.serve))
 	t.Cleanup(server.Close)
 	m.URL = server.URL
@@ -43,18 +43,18 @@ func NewMint(t testing.TB) *Mint {
 }
 
 // Keys is where its public keys are.
-func (m *Mint) Keys() string { return m.URL + "/keys" }
+func (m *Issuer) Keys() string { return m.URL + "/keys" }
 
-func (m *Mint) serve(w http.ResponseWriter, r *http.Request) {
+func (m *Issuer) serve(w http.ResponseWriter, r *http.Request) {
 	var said any
 	switch {
-	case m.Away.Load():
+	case m.Failing.Load():
 		http.Error(w, "the mint is closed", http.StatusInternalServerError)
 		return
 	case r.URL.Path == "/.well-known/openid-configuration":
 		said = map[string]any{"issuer": m.URL, "jwks_uri": m.Keys(), "id_token_signing_alg_values_supported": []string{"RS256"}}
 	case r.URL.Path == "/keys":
-		m.Told.Add(1)
+		m.KeyRequests.Add(1)
 		said = map[string]any{"keys": []any{map[string]string{
 			"kty": "RSA", "kid": "1", "alg": "RS256", "use": "sig", "n": base64.RawURLEncoding.EncodeToString(m.key.N.Bytes()),
 			"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(m.key.E)).Bytes()),
@@ -71,26 +71,26 @@ type Claims map[string]any
 
 // Token makes one for the audience, of ada, with the scope mcp, for an hour; claims
 // are said instead, or beside that.
-func (m *Mint) Token(t testing.TB, audience string, claims Claims) string {
+func (m *Issuer) Token(t testing.TB, audience string, claims Claims) string {
 	t.Helper()
 	return m.Signed(t, Claims{"alg": "RS256", "kid": "1", "typ": "JWT"}, m.claims(audience, claims))
 }
 
 // Forged is one that it did not sign, but somebody who knows its public key: with the
 // algorithm none, or HS256.
-func (m *Mint) Forged(t testing.TB, algorithm, audience string, claims Claims) string {
+func (m *Issuer) Forged(t testing.TB, algorithm, audience string, claims Claims) string {
 	t.Helper()
 	return m.Signed(t, Claims{"alg": algorithm, "kid": "1"}, m.claims(audience, claims))
 }
 
-func (m *Mint) claims(audience string, claims Claims) Claims {
+func (m *Issuer) claims(audience string, claims Claims) Claims {
 	all := Claims{"iss": m.URL, "aud": audience, "sub": "ada", "scope": "mcp", "exp": time.Now().Add(time.Hour).Unix()}
 	maps.Copy(all, claims)
 	return all
 }
 
 // Signed is a token with a header of one's own, signed as that says.
-func (m *Mint) Signed(t testing.TB, header, claims Claims) string {
+func (m *Issuer) Signed(t testing.TB, header, claims Claims) string {
 	t.Helper()
 	text := part(t, header) + "." + part(t, claims)
 	digest := sha256.Sum256([]byte(text))

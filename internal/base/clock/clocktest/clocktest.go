@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// Patience is far longer than anything takes that happens at all.
-	Patience = time.Minute
-	turn     = 5 * time.Millisecond
+	// CloseTimeout is far longer than anything takes that happens at all.
+	Timeout = time.Minute
+	turn    = 5 * time.Millisecond
 )
 
-// AtOnce has six tests run beside each other unless -parallel says otherwise, where most
+// SetParallel has six tests run beside each other unless -parallel says otherwise, where most
 // of the time they wait, for other processes and for each other. TestMain calls it.
-func AtOnce() {
+func SetParallel() {
 	if err := flag.Set("test.parallel", "6"); err != nil { // before what the command line says
 		panic(err)
 	}
@@ -42,7 +42,7 @@ func Poll(ctx context.Context, holds func() bool) bool {
 // says, or without one with what everybody is doing.
 func Await(t testing.TB, holds func() bool, state ...func() string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), Timeout)
 	defer cancel()
 	if Poll(ctx, holds) {
 		return

@@ -22,7 +22,7 @@ type settled struct {
 func (s settled) Run() int {
 	code := s.m.Run()
 	if code == 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 		defer cancel()
 		Poll(ctx, func() bool { return s.left() == nil })
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Inside is a server in a private network: nobody from outside may reach it.
-type Inside struct {
+// PrivateServer is a server in a private network: nobody from outside may reach it.
+type PrivateServer struct {
 	Addr netip.Addr
 	Port string
 
@@ -19,11 +19,11 @@ type Inside struct {
 	visited []string
 }
 
-// NewInside starts one at a private address of this machine. Where it has none,
+// NewPrivateServer starts one at a private address of this machine. Where it has none,
 // nobody is there; that an address like it was refused still shows.
-func NewInside(t testing.TB) *Inside {
+func NewPrivateServer(t testing.TB) *PrivateServer {
 	t.Helper()
-	i := &Inside{Addr: netip.MustParseAddr("10.255.255.254"), Port: "9"}
+	i := &PrivateServer{Addr: netip.MustParseAddr("10.255.255.254"), Port: "9"}
 	for _, address := range privateAddresses(t) {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address.String(), "0"))
 		if err != nil {
@@ -58,20 +58,22 @@ func privateAddresses(t testing.TB) (all []netip.Addr) {
 	return all
 }
 
-func (i *Inside) note(_ http.ResponseWriter, r *http.Request) { i.add(r.Method + " " + r.URL.Path) }
+func (i *PrivateServer) note(_ http.ResponseWriter, r *http.Request) {
+	i.add(r.Method + " " + r.URL.Path)
+}
 
-func (i *Inside) add(what string) {
+func (i *PrivateServer) add(what string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.visited = append(i.visited, what)
 }
 
-// Visited is all that reached it.
-func (i *Inside) Visited() string {
+// Requests is all that reached it.
+func (i *PrivateServer) Requests() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return strings.Join(i.visited, ", ")
 }
 
 // At is where a name stands for it.
-func (i *Inside) At(name string) string { return net.JoinHostPort(name, i.Port) }
+func (i *PrivateServer) At(name string) string { return net.JoinHostPort(name, i.Port) }

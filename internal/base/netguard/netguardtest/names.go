@@ -21,9 +21,9 @@ type Names struct {
 	answers map[string]func() netip.Addr // by name
 }
 
-// TakeNames has every name looked up here from now on. It is for a variable of a
+// InterceptDNS has every name looked up here from now on. It is for a variable of a
 // test's package: nobody may look up anything meanwhile.
-func TakeNames() *Names {
+func InterceptDNS() *Names {
 	server, err := (&net.ListenConfig{}).ListenPacket(context.Background(), "udp", "127.0.0.1:0")
 	if err != nil {
 		panic(fmt.Sprintf("listen for questions about names: %v", err))
@@ -36,8 +36,8 @@ func TakeNames() *Names {
 	return n
 }
 
-// Lead makes a new name, which leads where to says each time that it is looked up.
-func (n *Names) Lead(to func() netip.Addr) string {
+// Add makes a new name, which leads where to says each time that it is looked up.
+func (n *Names) Add(to func() netip.Addr) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name := fmt.Sprintf("n%d.rebind.example", len(n.answers))

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Nobody is given these ports unasked: they are below those of connections and of
+// Anonymous is given these ports unasked: they are below those of connections and of
 // whoever listens on any port.
 const (
 	ownPort    = 18080
@@ -19,9 +19,9 @@ const (
 
 var addresses, ports atomic.Int64
 
-// OwnAddress is one that nobody else uses while its owner is away from it: on a
+// ReservedAddress is one that nobody else uses while its owner is away from it: on a
 // loopback address of its own where the system has more than the usual one.
-func OwnAddress() string {
+func ReservedAddress() string {
 	for range 100 {
 		n, pid := int(addresses.Add(1)), os.Getpid() // 62,500 processes have some of their own
 		address := fmt.Sprintf("127.%d.%d.%d:%d", 1+pid/250%250, 1+pid%250, 1+n%250, ownPort+n/250)
@@ -29,11 +29,11 @@ func OwnAddress() string {
 			return address
 		}
 	}
-	return net.JoinHostPort("127.0.0.1", OwnPort())
+	return net.JoinHostPort("127.0.0.1", ReservedPort())
 }
 
-// OwnPort is a port for a program that cannot be told an address.
-func OwnPort() string {
+// ReservedPort is a port for a program that cannot be told an address.
+func ReservedPort() string {
 	first := firstShare + os.Getpid()%shares*shareSize
 	for range shareSize {
 		port := strconv.Itoa(first + int(ports.Add(1))%shareSize)

@@ -136,7 +136,7 @@ func Open(t *testing.T, rig Server) *Harness {
 // Await waits for the next event of that type.
 func (h *Harness) Await(t *testing.T, kind string) event.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), clocktest.Timeout)
 	defer cancel()
 	var seen []string
 	for {

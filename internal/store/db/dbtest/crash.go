@@ -28,7 +28,7 @@ func beChild() bool {
 	if url == "" {
 		return false
 	}
-	d, err := db.Open(context.Background(), url, db.Options{Patience: clocktest.Patience})
+	d, err := db.Open(context.Background(), url, db.Options{OutageTimeout: clocktest.Timeout})
 	if err != nil {
 		fmt.Println("open:", err)
 		return true

@@ -57,7 +57,7 @@ var tests = map[string]func(t *testing.T, url string){
 // open opens url and closes it when the test is over.
 func open(t *testing.T, url string) *db.DB {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{Patience: clocktest.Patience})
+	d, err := db.Open(t.Context(), url, db.Options{OutageTimeout: clocktest.Timeout})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

@@ -40,7 +40,7 @@ func OnPostgres(t *testing.T, tests ...func(*testing.T)) {
 	}
 }
 
-// Fresh is the address of an empty database: Postgres under OnPostgres, else
+// MaxAge is the address of an empty database: Postgres under OnPostgres, else
 // SQLite.
 func Fresh(t testing.TB) string {
 	t.Helper()
@@ -92,5 +92,5 @@ var places = struct {
 
 // Options are how a test opens a database: those of Open.
 func Options(url string) db.Options {
-	return db.Options{Hardship: strings.HasPrefix(url, "postgres:"), Patience: clocktest.Patience}
+	return db.Options{InjectFaults: strings.HasPrefix(url, "postgres:"), OutageTimeout: clocktest.Timeout}
 }

@@ -95,9 +95,9 @@ func claims(t *testing.T, url string) {
 func news(t *testing.T, url string) {
 	d := furnished(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
-	heard := make(chan db.News, 100)
+	heard := make(chan db.Notification, 100)
 	var all sync.WaitGroup
-	all.Go(func() { _ = d.Listen(ctx, "things", func(n db.News) { heard <- n }) })
+	all.Go(func() { _ = d.Listen(ctx, "things", func(n db.Notification) { heard <- n }) })
 	defer all.Wait()
 	defer cancel()
 	if first := <-heard; !first.Missed {
@@ -143,11 +143,11 @@ func news(t *testing.T, url string) {
 func slowListener(t *testing.T, url string) {
 	d := open(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
-	heard, again, hold := make(chan db.News), make(chan struct{}), make(chan struct{})
+	heard, again, hold := make(chan db.Notification), make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
 		first := true
-		_ = d.Listen(ctx, "things", func(n db.News) {
+		_ = d.Listen(ctx, "things", func(n db.Notification) {
 			if first {
 				first = false
 				heard <- n
@@ -170,7 +170,7 @@ func slowListener(t *testing.T, url string) {
 	}
 	marker := make(chan struct{})
 	all.Go(func() { // hears the end of it, so that all before it has arrived
-		_ = d.Listen(ctx, "end", func(n db.News) {
+		_ = d.Listen(ctx, "end", func(n db.Notification) {
 			if n.Missed {
 				_ = d.Notify(ctx, "end", "now")
 			} else {

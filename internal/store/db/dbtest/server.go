@@ -143,7 +143,7 @@ func (c *cluster) start(more ...string) error {
 // answers tells whether the server runs. One that only says that it cannot just now is
 // waited for: others use it.
 func (c *cluster) answers(ctx context.Context) (yes bool) {
-	ctx, cancel := context.WithTimeout(ctx, clocktest.Patience)
+	ctx, cancel := context.WithTimeout(ctx, clocktest.Timeout)
 	defer cancel()
 	clocktest.Poll(ctx, func() bool {
 		conn, err := pgx.Connect(ctx, c.url("public"))
