@@ -176,7 +176,7 @@ func TestHUDOfARealServer(t *testing.T) {
 	behind.kill()
 	w.types("r")
 	w.reads(`far +reconnecting`)
-	w.reads(`far: away, try \d+`)
+	w.reads(`far: disconnected, attempt \d+`)
 	behind.start()
 	w.types("r")
 	w.reads(`far +connected`)
@@ -196,7 +196,7 @@ function main() for i = 1, 10000 do progress(i / 10000, "step " .. i) clock.slee
 	w.reads(`slow +cancelled`)
 
 	front.kill()
-	w.reads(`away, next try in`)
+	w.reads(`disconnected, next attempt in`)
 	front.start()
 	w.reads(`Luanette .* live`)
 	w.reads(`slow +cancelled`) // it remembers, and so does the dashboard

@@ -33,7 +33,7 @@ func (h *House) openTrust(ctx context.Context, manager *upstream.Manager) (err e
 
 // ownNames are the names nobody else's tool may have.
 func (h *House) ownNames() (names []string) {
-	if h.own == nil { // emptyText is offered yet
+	if h.own == nil { // no tool is offered yet
 		return nil
 	}
 	for _, source := range []tool.Source{h.own, h.scripts.published} {

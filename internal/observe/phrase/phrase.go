@@ -1,6 +1,6 @@
-// Package phrase puts events into words for people, once for everybody who shows
-// them: the web page, the dashboard in the terminal. It knows events by their types
-// and JSON, as readers elsewhere do.
+// Package phrase describes events in one line of text. The web page and the terminal
+// dashboard use it, so that both show the same text. It reads an event's type and JSON
+// data, as clients outside the process do.
 package phrase
 
 import (
@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Kind is how the news is.
+// Kind says whether an event is good news, a problem or neither.
 type Kind string
 
-// Moods.
+// The kinds of events.
 const (
 	Neutral Kind = "plain"
 	Good    Kind = "good"
 	Bad     Kind = "bad"
 )
 
-// Line is an event in words. One without text has none of its own.
+// Line is the description of an event. Text is empty for event types without one.
 type Line struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`
 }
 
-// attrs are what an event says.
+// fields are the members of an event's JSON data.
 type fields map[string]any
 
-// text is one of them as it is read, times by the length that suits them.
+// text formats one field. Numbers whose name ends in _ms are formatted as durations.
 func (f fields) text(name string) string {
 	switch v := f[name].(type) {
 	case nil:
@@ -48,7 +48,7 @@ func (f fields) text(name string) string {
 	}
 }
 
-// duration says a number of milliseconds.
+// duration formats a number of milliseconds.
 func duration(number json.Number) string {
 	ms, _ := number.Float64()
 	d := time.Duration(ms * float64(time.Millisecond))
@@ -62,43 +62,43 @@ func duration(number json.Number) string {
 	}
 }
 
-// templates are events as sentences, with the names of facts in braces.
+// templates are the lines of event types, with the names of fields in braces.
 var templates = map[string]Line{
 	"upstream.connecting":      {Neutral, "{upstream}: connecting to {target}"},
 	"upstream.connected":       {Good, "{upstream}: connected, {tool_count} tools"},
-	"upstream.reconnecting":    {Bad, "{upstream}: away, try {attempt} in {delay_ms}: {error}"},
-	"upstream.needs_auth":      {Bad, "{upstream}: wants a login: {error}"},
-	"upstream.asleep":          {Neutral, "{upstream}: asleep until it is needed"},
+	"upstream.reconnecting":    {Bad, "{upstream}: disconnected, attempt {attempt} in {delay_ms}: {error}"},
+	"upstream.needs_auth":      {Bad, "{upstream}: login required: {error}"},
+	"upstream.asleep":          {Neutral, "{upstream}: not started, connects on the first call"},
 	"upstream.removed":         {Neutral, "{upstream}: removed"},
-	"upstream.tools_refreshed": {Neutral, "{upstream}: has {tool_count} tools now"},
+	"upstream.tools_refreshed": {Neutral, "{upstream}: tool list updated, {tool_count} tools"},
 	"upstream.stderr":          {Neutral, "{upstream}: {line}"},
-	"upstream.garbage":         {Bad, "{upstream}: sent what is no message: {excerpt}"},
-	"upstream.dropped":         {Bad, "{upstream}: {count} of its tools left out: {reasons}"},
-	"catalog.changed":          {Neutral, "{tools} tools are offered now"},
-	"approval.requested":       {Bad, "approval wanted: {subject}"},
+	"upstream.garbage":         {Bad, "{upstream}: sent invalid output: {excerpt}"},
+	"upstream.dropped":         {Bad, "{upstream}: {count} invalid tools ignored: {reasons}"},
+	"catalog.changed":          {Neutral, "tool list changed: {tools} tools"},
+	"approval.requested":       {Bad, "approval requested: {subject}"},
 	"approval.settled":         {Neutral, "approval of {subject}: {status}"},
-	"tool.held":                {Bad, "{upstream}.{name}: held until somebody approves its definition"},
-	"tool.changed":             {Bad, "{upstream}.{name}: held, its definition has changed"},
-	"tool.shadowed":            {Bad, "{upstream}.{name}: refused, its name passes for another's"},
+	"tool.held":                {Bad, "{upstream}.{name}: new definition awaits review"},
+	"tool.changed":             {Bad, "{upstream}.{name}: changed definition awaits review"},
+	"tool.shadowed":            {Bad, "{upstream}.{name}: refused, its name imitates another tool"},
 	"pin.decided":              {Neutral, "{upstream}.{name}: {state} by {by}"},
 	"hook.failed":              {Bad, "hook {hook} of startup.lua: {error}"},
 	"node.joined":              {Neutral, "node {name}: joined"},
-	"node.gone":                {Bad, "node {name}: gone"},
+	"node.gone":                {Bad, "node {name}: unreachable"},
 	"script.published":         {Good, "script {name}: published"},
 	"script.invalidate":        {Neutral, "script {hash}: replaced"},
-	"artifact.created":         {Neutral, "artifact {name}: made"},
-	"key.created":              {Neutral, "key {name}: made"},
+	"artifact.created":         {Neutral, "artifact {name}: created"},
+	"key.created":              {Neutral, "key {name}: created"},
 	"key.revoked":              {Neutral, "key {name}: revoked"},
-	"chat.turn_started":        {Neutral, "chat of {person}{user}: asked"},
+	"chat.turn_started":        {Neutral, "chat of {person}{user}: message received"},
 }
 
-// functions are those that take more than filling in.
+// functions write the lines that a template cannot express.
 var functions = map[string]func(fields) Line{
 	"tool.call_ended": callEnded,
 	"tool.flagged":    flagged,
 	"job.progress":    func(f fields) Line { return Line{Neutral, job(f) + ": " + percent(f) + " " + f.text("message")} },
 	"job.paused": func(f fields) Line {
-		return Line{Bad, job(f) + ": waits for an approval of " + f.text("subject")}
+		return Line{Bad, job(f) + ": waiting for approval of " + f.text("subject")}
 	},
 	"job.finished":       jobFinished,
 	"event.missed":       missed,
@@ -109,7 +109,7 @@ var functions = map[string]func(fields) Line{
 
 var placeholder = regexp.MustCompile(`\{\w+\}`)
 
-// Of puts an event of a type with its data into words.
+// Of describes an event, given its type and its data as JSON.
 func Of(kind string, data []byte) Line {
 	f := fields{}
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
@@ -121,15 +121,15 @@ func Of(kind string, data []byte) Line {
 		p.Text = placeholder.ReplaceAllStringFunc(p.Text, func(name string) string { return f.text(strings.Trim(name, "{}")) })
 		return p
 	}
-	if tell, ok := functions[kind]; ok {
-		return tell(f)
+	if describe, ok := functions[kind]; ok {
+		return describe(f)
 	}
-	family, what, _ := strings.Cut(kind, ".")
+	family, action, _ := strings.Cut(kind, ".")
 	switch family {
 	case "job":
-		return Line{Neutral, job(f) + ": " + what}
+		return Line{Neutral, job(f) + ": " + action}
 	case "session":
-		return Line{Neutral, "session " + f.text("session") + ": " + what}
+		return Line{Neutral, "session " + f.text("session") + ": " + action}
 	}
 	return Line{Kind: Neutral}
 }
@@ -153,7 +153,7 @@ func callEnded(f fields) Line {
 	if why := f.text("error"); why != "" {
 		return Line{Bad, name + ": " + why}
 	}
-	return Line{Neutral, name + ": answered after " + f.text("duration_ms")}
+	return Line{Neutral, name + ": done in " + f.text("duration_ms")}
 }
 
 func jobFinished(f fields) Line {
@@ -167,24 +167,24 @@ func jobFinished(f fields) Line {
 	return s
 }
 
-// missed says how many, where somebody could count them.
+// missed says how many events were missed; a count of 0 means unknown.
 func missed(f fields) Line {
 	if count := f.text("count"); count != "0" {
 		return Line{Bad, count + " events missed"}
 	}
-	return Line{Bad, "events missed, nobody knows how many"}
+	return Line{Bad, "events missed, number unknown"}
 }
 
-// flagged says what is odd about a tool.
+// flagged lists the findings about a tool definition.
 func flagged(f fields) Line {
-	var odd []string
+	var findings []string
 	flags, _ := f["flags"].([]any)
 	for _, flag := range flags {
-		if about, ok := flag.(map[string]any); ok {
-			odd = append(odd, fields(about).text("text"))
+		if finding, ok := flag.(map[string]any); ok {
+			findings = append(findings, fields(finding).text("text"))
 		}
 	}
-	return Line{Neutral, f.text("upstream") + "." + f.text("name") + ": " + strings.Join(odd, "; ")}
+	return Line{Neutral, f.text("upstream") + "." + f.text("name") + ": " + strings.Join(findings, "; ")}
 }
 
 func configUpdated(f fields) Line {
@@ -195,7 +195,7 @@ func configUpdated(f fields) Line {
 }
 
 func turnEnded(f fields) Line {
-	s := Line{Neutral, "chat of " + f.text("person") + f.text("user") + ": answered after " + f.text("duration_ms")}
+	s := Line{Neutral, "chat of " + f.text("person") + f.text("user") + ": done in " + f.text("duration_ms")}
 	if why := f.text("error") + f.text("error_type"); why != "" {
 		s = Line{Bad, "chat of " + f.text("person") + f.text("user") + ": " + why}
 	}

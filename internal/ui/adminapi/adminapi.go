@@ -1,6 +1,5 @@
-// Package adminapi is the door for those who run the house: what upstreams say of
-// their tools, to be approved or refused, what the policy says, and who did what.
-// It takes an administrator's key; neither tools nor scripts come in here.
+// Package adminapi is the HTTP API for administrators: definitions of tools to review,
+// policy checks, the audit log, upstreams and nodes. Tools and scripts cannot call it.
 package adminapi
 
 import (
@@ -14,14 +13,14 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Options are the rooms behind the door.
+// Options are what the API gives access to.
 type Options struct {
 	Pins      Pins
 	Policy    func(ctx context.Context, tool, key string) (PolicyCheck, error)
 	Audit     func() (Audit, error)
 	Upstreams Upstreams
 	Nodes     func(ctx context.Context) (Nodes, error)
-	Browsers  netguard.Browsers // whose pages may come in
+	Browsers  netguard.Browsers // the origins whose pages may call the API
 }
 
 // Server answers /api/v1/pins, /api/v1/policy, /api/v1/audit, /api/v1/upstreams and
@@ -32,53 +31,53 @@ type Server struct {
 	routes  []principal.Route
 }
 
-// Routes are the paths of this door, with what each needs.
-func (d *Server) Routes() []principal.Route { return d.routes }
+// Routes are the server's paths and the scope that each requires.
+func (s *Server) Routes() []principal.Route { return s.routes }
 
-// New makes the door.
+// New returns a server.
 func New(o Options) *Server {
-	d := &Server{options: o, mux: http.NewServeMux()}
-	d.adminOnly("GET /api/v1/policy/check", d.checkPolicy)
-	d.adminOnly("GET /api/v1/audit", d.listAudit)
-	d.adminOnly("GET /api/v1/audit/chains", d.listChains)
-	d.adminOnly("GET /api/v1/audit/verify", d.verifyAudit)
-	d.adminOnly("GET /api/v1/pins", d.listPins)
-	d.adminOnly("POST /api/v1/pins/approve", d.approvePins)
-	d.adminOnly("GET /api/v1/pins/{id}", d.showPin)
-	d.adminOnly("POST /api/v1/pins/{id}/decide", d.decidePin)
-	d.readers("GET /api/v1/upstreams", d.listUpstreams)
-	d.readers("GET /api/v1/upstreams/{name}", d.showUpstream)
-	d.adminOnly("POST /api/v1/upstreams", d.addUpstream)
-	d.adminOnly("PATCH /api/v1/upstreams/{name}", d.editUpstream)
-	d.adminOnly("DELETE /api/v1/upstreams/{name}", d.removeUpstream)
-	d.adminOnly("POST /api/v1/upstreams/{name}/restore", d.restoreUpstream)
-	d.adminOnly("POST /api/v1/upstreams/{name}/retry", d.retryUpstream)
-	d.readers("GET /api/v1/nodes", d.listNodes)
-	return d
+	s := &Server{options: o, mux: http.NewServeMux()}
+	s.adminOnly("GET /api/v1/policy/check", s.checkPolicy)
+	s.adminOnly("GET /api/v1/audit", s.listAudit)
+	s.adminOnly("GET /api/v1/audit/chains", s.listChains)
+	s.adminOnly("GET /api/v1/audit/verify", s.verifyAudit)
+	s.adminOnly("GET /api/v1/pins", s.listPins)
+	s.adminOnly("POST /api/v1/pins/approve", s.approvePins)
+	s.adminOnly("GET /api/v1/pins/{id}", s.showPin)
+	s.adminOnly("POST /api/v1/pins/{id}/decide", s.decidePin)
+	s.readers("GET /api/v1/upstreams", s.listUpstreams)
+	s.readers("GET /api/v1/upstreams/{name}", s.showUpstream)
+	s.adminOnly("POST /api/v1/upstreams", s.addUpstream)
+	s.adminOnly("PATCH /api/v1/upstreams/{name}", s.editUpstream)
+	s.adminOnly("DELETE /api/v1/upstreams/{name}", s.removeUpstream)
+	s.adminOnly("POST /api/v1/upstreams/{name}/restore", s.restoreUpstream)
+	s.adminOnly("POST /api/v1/upstreams/{name}/retry", s.retryUpstream)
+	s.readers("GET /api/v1/nodes", s.listNodes)
+	return s
 }
 
-// maxBody is how much a request may say.
+// maxBody is the largest request body in bytes.
 const maxBody = 64 << 10
 
-// adminOnly has a path answered with JSON, for administrators only.
-func (d *Server) adminOnly(pattern string, answer func(r *http.Request) (any, error)) {
-	d.route(pattern, principal.Admin, answer)
+// adminOnly adds a route for administrators.
+func (s *Server) adminOnly(pattern string, handle func(r *http.Request) (any, error)) {
+	s.route(pattern, principal.Admin, handle)
 }
 
-// readers has a path answered for whoever may look on.
-func (d *Server) readers(pattern string, answer func(r *http.Request) (any, error)) {
-	d.route(pattern, principal.Read, answer)
+// readers adds a route for keys with the scope read.
+func (s *Server) readers(pattern string, handle func(r *http.Request) (any, error)) {
+	s.route(pattern, principal.Read, handle)
 }
 
-func (d *Server) route(pattern string, scope principal.Scope, find func(r *http.Request) (any, error)) {
-	d.routes = append(d.routes, principal.Route{Pattern: pattern, Scope: scope, Handler: d})
-	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) route(pattern string, scope principal.Scope, handle func(r *http.Request) (any, error)) {
+	s.routes = append(s.routes, principal.Route{Pattern: pattern, Scope: scope, Handler: s})
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if who := principal.Of(r.Context()); !who.May(scope, who.Org) {
-			writeError(w, fault.New(fault.Denied, "this is not for %s", who.Title()).WithHint("it takes a key with the scope %s", scope))
+			writeError(w, fault.New(fault.Denied, "%s lacks the scope %s", who.Title(), scope).WithHint("use a key with the scope %s", scope))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		body, err := find(r)
+		body, err := handle(r)
 		if err != nil {
 			writeError(w, err)
 			return
@@ -87,18 +86,18 @@ func (d *Server) route(pattern string, scope principal.Scope, find func(r *http.
 	})
 }
 
-// ServeHTTP turns away requests that a person's browser was tricked into.
-func (d *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := d.options.Browsers.Refusal(r); err != nil {
+// ServeHTTP refuses requests that pages of other origins make in a user's browser.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.options.Browsers.Refusal(r); err != nil {
 		writeError(w, err)
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	d.mux.ServeHTTP(w, r)
+	s.mux.ServeHTTP(w, r)
 }
 
-// parseEvent takes a request's body.
+// read decodes a request's JSON body.
 func read(r *http.Request, into any) error {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -107,13 +106,14 @@ func read(r *http.Request, into any) error {
 	return httpjson.Decode(raw, into)
 }
 
-// statuses are what faults are in HTTP.
+// statuses are the HTTP statuses of error codes; others are 500.
 var statuses = map[fault.Code]int{
 	fault.InvalidParams: http.StatusBadRequest, fault.NotFound: http.StatusNotFound, fault.Conflict: http.StatusConflict,
 	fault.Denied: http.StatusForbidden, fault.Config: http.StatusConflict, fault.NeedsAuth: http.StatusUnauthorized, fault.Unavailable: http.StatusServiceUnavailable,
 }
 
-// writeError answers with an error as all our HTTP doors word it.
+// writeError sends an error in the format that all HTTP endpoints use.
+
 func writeError(w http.ResponseWriter, err error) {
 	status, ok := statuses[fault.CodeOf(err)]
 	if !ok {

@@ -11,35 +11,35 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Audit is the log of who did what.
+// Audit is the audit log.
 type Audit interface {
 	Find(ctx context.Context, f audit.Filter) ([]audit.Entry, error)
 	Chains(ctx context.Context) ([]audit.Chain, error)
 	Verify(ctx context.Context) ([]audit.Verified, error)
 }
 
-// AuditList is an answer with entries.
+// AuditList is the response with entries.
 type AuditList struct {
 	Entries []audit.Entry `json:"entries"`
 }
 
-// AuditChains is an answer with the chains of all nodes.
+// AuditChains is the response with the chains of all nodes.
 type AuditChains struct {
 	Chains []audit.Chain `json:"chains"`
 }
 
-// AuditVerified is what was found.
+// AuditVerified is the result of verifying all chains.
 type AuditVerified struct {
 	Sound  bool             `json:"sound"`
 	Chains []audit.Verified `json:"chains"`
 }
 
-func (d *Server) listAudit(r *http.Request) (any, error) {
+func (s *Server) listAudit(r *http.Request) (any, error) {
 	f, err := filter(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	store, err := d.options.Audit()
+	store, err := s.options.Audit()
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +50,13 @@ func (d *Server) listAudit(r *http.Request) (any, error) {
 	return AuditList{entries}, err
 }
 
-// filter reads what is asked for.
+// filter reads the filter from a query.
 func filter(q url.Values) (f audit.Filter, err error) {
 	f = audit.Filter{Who: q.Get("who"), Tool: q.Get("tool"), Decision: q.Get("decision"), Node: q.Get("node")}
 	for name, into := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		if text := q.Get(name); text != "" {
 			if *into, err = time.Parse(time.RFC3339Nano, text); err != nil {
-				return f, fault.New(fault.InvalidParams, "%s: %q is no time", name, text).WithHint("such as 2026-03-01T12:00:00Z")
+				return f, fault.New(fault.InvalidParams, "%s: %q is not a time", name, text).WithHint("for example 2026-03-01T12:00:00Z")
 			}
 		}
 	}
@@ -64,17 +64,18 @@ func filter(q url.Values) (f audit.Filter, err error) {
 	for name, into := range map[string]*int64{"after": &f.After, "limit": &limit} {
 		if text := q.Get(name); text != "" {
 			if *into, err = strconv.ParseInt(text, 10, 64); err != nil || *into < 0 {
-				return f, fault.New(fault.InvalidParams, "%s: %q is no number", name, text).WithHint("give a whole number")
+				return f, fault.New(fault.InvalidParams, "%s: %q is not a number", name, text).WithHint("use a whole number of at least 0")
 			}
 		}
 	}
-	const most = 10_000
-	f.Limit = int(min(limit, most))
+	const maxEntries = 10_000
+	f.Limit = int(min(limit, maxEntries))
+
 	return f, nil
 }
 
-func (d *Server) listChains(r *http.Request) (any, error) {
-	store, err := d.options.Audit()
+func (s *Server) listChains(r *http.Request) (any, error) {
+	store, err := s.options.Audit()
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ func (d *Server) listChains(r *http.Request) (any, error) {
 	return AuditChains{chains}, err
 }
 
-func (d *Server) verifyAudit(r *http.Request) (any, error) {
-	store, err := d.options.Audit()
+func (s *Server) verifyAudit(r *http.Request) (any, error) {
+	store, err := s.options.Audit()
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,9 @@ import (
 
 // Nodes are the servers that share a database.
 type Nodes struct {
-	Node  string      `json:"node"` // the one that answers, by its id
+	Node string `json:"node"` // id of the node that answers
+
 	Nodes []node.Info `json:"nodes"`
 }
 
-func (d *Server) listNodes(r *http.Request) (any, error) { return d.options.Nodes(r.Context()) }
+func (s *Server) listNodes(r *http.Request) (any, error) { return s.options.Nodes(r.Context()) }

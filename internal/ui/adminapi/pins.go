@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Pins are the definitions of upstreams and what was decided about them.
+// Pins are the definitions that upstreams sent and the decisions about them.
 type Pins interface {
 	List(upstream string, states ...pin.State) []*pin.Pin
 	Get(id string) (*pin.Pin, error)
@@ -20,7 +20,7 @@ type Pins interface {
 	ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*pin.Pin, err error)
 }
 
-// Pin is a pin as it is listed.
+// Pin is a pin as lists show it.
 type Pin struct {
 	ID       string        `json:"id"`
 	Upstream string        `json:"upstream"`
@@ -36,15 +36,15 @@ type Pin struct {
 	By       string        `json:"by,omitempty"`
 }
 
-// PinDetail is a pin in full.
+// PinDetail is a pin with its definition.
 type PinDetail struct {
 	Pin
-	Diff       []pin.Change    `json:"diff"` // what changed since it was approved; all of it when it never was
+	Diff       []pin.Change    `json:"diff"` // changes since it was approved, or the whole definition
 	Definition json.RawMessage `json:"definition"`
 	ApprovedAs json.RawMessage `json:"approved_definition,omitempty"`
 }
 
-// PinOf is a pin as it is listed.
+// PinOf converts a pin for a list.
 func PinOf(p *pin.Pin) Pin {
 	v := Pin{
 		ID: p.ID, Upstream: p.Upstream, Kind: p.Kind, Name: p.Name, State: p.State(), Digest: p.Digest, Server: p.Target,
@@ -59,27 +59,27 @@ func PinOf(p *pin.Pin) Pin {
 	return v
 }
 
-// DetailOf is a pin in full.
+// DetailOf converts a pin with its definition.
 func DetailOf(p *pin.Pin) PinDetail {
 	return PinDetail{PinOf(p), p.Diff(), asJSON(p.Definition), asJSON(p.ApprovedAs)}
 }
 
-// asJSON is a definition that is JSON, or as text.
+// asJSON returns a definition if it is valid JSON, and otherwise a JSON string of it.
 func asJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
 	}
-	text, _ := json.Marshal(string(raw)) // text always encodes
+	text, _ := json.Marshal(string(raw)) // strings always encode
 	return text
 }
 
-// PinList is an answer with several.
+// PinList is the response with several pins.
 type PinList struct {
 	Pins  []Pin `json:"pins"`
 	Total int   `json:"total"`
 }
 
-// ListOf makes one.
+// ListOf converts pins.
 func ListOf(pins []*pin.Pin) PinList {
 	list := PinList{Pins: []Pin{}, Total: len(pins)}
 	for _, p := range pins {
@@ -88,46 +88,46 @@ func ListOf(pins []*pin.Pin) PinList {
 	return list
 }
 
-func (d *Server) listPins(r *http.Request) (any, error) {
+func (s *Server) listPins(r *http.Request) (any, error) {
 	var states []pin.State
 	if state := pin.State(r.URL.Query().Get("state")); state != "" {
 		if !slices.Contains(pin.States(), state) {
-			return nil, fault.New(fault.InvalidParams, "state: %q is none", state).WithHint("use held, changed, approved or refused")
+			return nil, fault.New(fault.InvalidParams, "state: unknown state %q", state).WithHint("use held, changed, approved or refused")
 		}
 		states = append(states, state)
 	}
-	return ListOf(d.options.Pins.List(r.URL.Query().Get("upstream"), states...)), nil
+	return ListOf(s.options.Pins.List(r.URL.Query().Get("upstream"), states...)), nil
 }
 
-func (d *Server) showPin(r *http.Request) (any, error) {
-	p, err := d.options.Pins.Get(r.PathValue("id"))
+func (s *Server) showPin(r *http.Request) (any, error) {
+	p, err := s.options.Pins.Get(r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	return DetailOf(p), nil
 }
 
-// DecideRequest is what somebody decides: approve or refuse, for the digest they read.
+// DecideRequest approves or refuses the definition with a digest.
 type DecideRequest struct {
 	Decision string `json:"decision"`
 	Digest   string `json:"digest"`
 }
 
-// Decision reads it.
+// decision validates the request.
 func (d DecideRequest) decision(by string) (pin.Decision, error) {
 	switch d.Decision {
 	case "approve", "refuse":
 	default:
-		return pin.Decision{}, fault.New(fault.InvalidParams, "decision: %q is none", d.Decision).WithHint("use approve or refuse")
+		return pin.Decision{}, fault.New(fault.InvalidParams, "decision: unknown decision %q", d.Decision).WithHint("use approve or refuse")
 	}
 	if d.Digest == "" {
 		return pin.Decision{}, fault.New(fault.InvalidParams, "digest is missing").
-			WithHint("send the digest of the definition that was read, so that no other is approved")
+			WithHint("send the digest of the definition that you reviewed, so that no other is approved")
 	}
 	return pin.Decision{Approve: d.Decision == "approve", Digest: d.Digest, By: by}, nil
 }
 
-func (d *Server) decidePin(r *http.Request) (any, error) {
+func (s *Server) decidePin(r *http.Request) (any, error) {
 	var body DecideRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
@@ -136,34 +136,35 @@ func (d *Server) decidePin(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := d.options.Pins.Decide(r.Context(), r.PathValue("id"), decision)
+	p, err := s.options.Pins.Decide(r.Context(), r.PathValue("id"), decision)
 	if err != nil {
 		return nil, err
 	}
 	return DetailOf(p), nil
 }
 
-// ApproveRequest is an approval of all that an upstream has waiting.
+// ApproveRequest approves all definitions of an upstream that await review.
 type ApproveRequest struct {
 	Upstream string `json:"upstream"`
-	Flagged  bool   `json:"flagged"` // also what the scanner flagged
+	Flagged  bool   `json:"flagged"` // also the definitions that the scanner flagged
 }
 
-// ApproveResult is what became of it.
+// ApproveResult lists the definitions that were approved and those that were not.
 type ApproveResult struct {
 	Approved []Pin `json:"approved"`
 	Left     []Pin `json:"left"` // flagged ones
 }
 
-func (d *Server) approvePins(r *http.Request) (any, error) {
+func (s *Server) approvePins(r *http.Request) (any, error) {
 	var body ApproveRequest
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
 	if body.Upstream == "" {
-		return nil, fault.New(fault.InvalidParams, "upstream is missing").WithHint("name the upstream whose tools are approved")
+		return nil, fault.New(fault.InvalidParams, "upstream is missing").WithHint("name the upstream whose definitions you approve")
+
 	}
-	approved, left, err := d.options.Pins.ApproveAll(r.Context(), body.Upstream, principal.Of(r.Context()).Name, body.Flagged)
+	approved, left, err := s.options.Pins.ApproveAll(r.Context(), body.Upstream, principal.Of(r.Context()).Name, body.Flagged)
 	if err != nil {
 		return nil, err
 	}

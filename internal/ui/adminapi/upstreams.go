@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 )
 
-// Upstreams are the servers behind us, to be added, changed and removed.
+// Upstreams lists, adds, changes and removes upstreams.
 type Upstreams interface {
 	List(ctx context.Context) UpstreamList
 	Get(ctx context.Context, name string) (Upstream, error)
@@ -22,43 +22,43 @@ type Upstreams interface {
 	Retry(ctx context.Context, name string) (Upstream, error)
 }
 
-// Upstream is one as it is and as it is wanted.
+// Upstream is the state and the settings of an upstream.
 type Upstream struct {
 	builtin.UpstreamView
 	ConfiguredAt string            `json:"configured_at,omitempty"` // file:line
-	Wanted       bool              `json:"wanted"`                  // false: the configuration has it, and a person removed it
+	Wanted       bool              `json:"wanted"`                  // false: removed by a user, although the configuration has it
 	Editable     bool              `json:"editable"`
 	By           string            `json:"by,omitempty"` // who added, changed or removed it last
 	Changed      time.Time         `json:"changed,omitzero"`
-	Settings     *UpstreamSettings `json:"settings,omitempty"` // of one that can be edited
+	Settings     *UpstreamSettings `json:"settings,omitempty"` // nil if it is not editable
 }
 
-// UpstreamSettings is what can be changed of an upstream, without its secrets.
+// UpstreamSettings are the editable settings of an upstream, without its secrets.
 type UpstreamSettings struct {
-	URL           string   `json:"url"` // without the values of its query
+	URL           string   `json:"url"` // without query values
 	Transport     string   `json:"transport,omitempty"`
 	Protocol      string   `json:"protocol,omitempty"`
-	Headers       []string `json:"headers"` // their names
+	Headers       []string `json:"headers"` // names only
 	Expose        Expose   `json:"expose"`
 	AllowedTools  []string `json:"allowed_tools"`
 	DisabledTools []string `json:"disabled_tools"`
 	ReadOnly      bool     `json:"read_only"`
-	TimeoutMS     int64    `json:"timeout_ms"` // 0: the usual
+	TimeoutMS     int64    `json:"timeout_ms"` // 0: the default
 }
 
-// UpstreamList is an answer with all of them.
+// UpstreamList is the response with all upstreams.
 type UpstreamList struct {
-	Node      string     `json:"node"` // whose connections these are
+	Node      string     `json:"node"` // the node that has these connections
 	Upstreams []Upstream `json:"upstreams"`
 }
 
-// UpstreamChange is what somebody wants of an upstream. What is left out stays as it
-// is, or usual.
+// UpstreamChange changes settings of an upstream. Fields that are nil stay as they
+// are, or get the default in a new upstream.
 type UpstreamChange struct {
 	URL           *string             `json:"url,omitempty"`
 	Transport     *string             `json:"transport,omitempty"`
 	Protocol      *string             `json:"protocol,omitempty"`
-	Headers       *map[string]*string `json:"headers,omitempty"` // all of them; null keeps what was sent until now
+	Headers       *map[string]*string `json:"headers,omitempty"` // replaces all; a null value keeps the stored one
 	Expose        *Expose             `json:"expose,omitempty"`
 	AllowedTools  *[]string           `json:"allowed_tools,omitempty"`
 	DisabledTools *[]string           `json:"disabled_tools,omitempty"`
@@ -66,20 +66,20 @@ type UpstreamChange struct {
 	TimeoutMS     *int64              `json:"timeout_ms,omitempty"`
 }
 
-// RemovedUpstream is what became of a removal.
+// RemovedUpstream is the result of a removal.
 type RemovedUpstream struct {
 	Namespace    string `json:"namespace"`
 	Removed      bool   `json:"removed"`
-	ConfiguredAt string `json:"configured_at,omitempty"` // it stays listed as removed: the configuration has it
+	ConfiguredAt string `json:"configured_at,omitempty"` // set if the configuration has it: it stays listed as removed
 }
 
-// Expose says which tools of an upstream our clients see: "none", "all" or names.
+// Expose says which tools of an upstream MCP clients see: "none", "all" or names.
 type Expose struct {
 	All   bool
 	Names []string
 }
 
-// MarshalJSON writes it as the configuration does.
+// MarshalJSON writes "all", "none" or a list of names, as in the configuration.
 func (e Expose) MarshalJSON() ([]byte, error) {
 	switch {
 	case e.All:
@@ -91,7 +91,7 @@ func (e Expose) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// UnmarshalJSON reads it.
+// UnmarshalJSON reads "all", "none" or a list of names.
 func (e *Expose) UnmarshalJSON(text []byte) error {
 	*e = Expose{}
 	switch {
@@ -102,20 +102,22 @@ func (e *Expose) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	if json.Unmarshal(text, &e.Names) != nil {
-		return fault.New(fault.InvalidParams, "expose: %s is neither none nor all nor a list of names", text)
+		return fault.New(fault.InvalidParams, "expose: %s is not valid", text).
+			WithHint("use \"none\", \"all\" or a list of tool names")
+
 	}
 	return nil
 }
 
-func (d *Server) listUpstreams(r *http.Request) (any, error) {
-	return d.options.Upstreams.List(r.Context()), nil
+func (s *Server) listUpstreams(r *http.Request) (any, error) {
+	return s.options.Upstreams.List(r.Context()), nil
 }
 
-func (d *Server) showUpstream(r *http.Request) (any, error) {
-	return d.options.Upstreams.Get(r.Context(), r.PathValue("name"))
+func (s *Server) showUpstream(r *http.Request) (any, error) {
+	return s.options.Upstreams.Get(r.Context(), r.PathValue("name"))
 }
 
-func (d *Server) addUpstream(r *http.Request) (any, error) {
+func (s *Server) addUpstream(r *http.Request) (any, error) {
 	var body struct {
 		Namespace string `json:"namespace"`
 		UpstreamChange
@@ -123,25 +125,25 @@ func (d *Server) addUpstream(r *http.Request) (any, error) {
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	return d.options.Upstreams.Add(r.Context(), body.Namespace, body.UpstreamChange)
+	return s.options.Upstreams.Add(r.Context(), body.Namespace, body.UpstreamChange)
 }
 
-func (d *Server) editUpstream(r *http.Request) (any, error) {
+func (s *Server) editUpstream(r *http.Request) (any, error) {
 	var body UpstreamChange
 	if err := read(r, &body); err != nil {
 		return nil, err
 	}
-	return d.options.Upstreams.Edit(r.Context(), r.PathValue("name"), body)
+	return s.options.Upstreams.Edit(r.Context(), r.PathValue("name"), body)
 }
 
-func (d *Server) removeUpstream(r *http.Request) (any, error) {
-	return d.options.Upstreams.Remove(r.Context(), r.PathValue("name"))
+func (s *Server) removeUpstream(r *http.Request) (any, error) {
+	return s.options.Upstreams.Remove(r.Context(), r.PathValue("name"))
 }
 
-func (d *Server) restoreUpstream(r *http.Request) (any, error) {
-	return d.options.Upstreams.Restore(r.Context(), r.PathValue("name"))
+func (s *Server) restoreUpstream(r *http.Request) (any, error) {
+	return s.options.Upstreams.Restore(r.Context(), r.PathValue("name"))
 }
 
-func (d *Server) retryUpstream(r *http.Request) (any, error) {
-	return d.options.Upstreams.Retry(r.Context(), r.PathValue("name"))
+func (s *Server) retryUpstream(r *http.Request) (any, error) {
+	return s.options.Upstreams.Retry(r.Context(), r.PathValue("name"))
 }

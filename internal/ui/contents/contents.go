@@ -1,5 +1,5 @@
-// Package contents is the door for contents over HTTP: artifacts and what is kept
-// under a hash, fetched with ranges and never twice, and contents sent to be kept.
+// Package contents serves artifacts and stored contents over HTTP, with ranges and
+// caching, and stores uploaded contents.
 package contents
 
 import (
@@ -30,98 +30,99 @@ type Store interface {
 	Keep(ctx context.Context, r io.Reader, mime string) (hootenanny.Stored, error)
 }
 
-// Options say what is let in.
+// Options limit what the server accepts.
 type Options struct {
 	Browsers  netguard.Browsers
-	MaxUpload int64 // bytes of a content that is sent
+	MaxUpload int64 // bytes
 }
 
-// Server is the door.
+// Server answers /artifact, /artifacts and /cas.
 type Server struct {
 	store   Store
 	options Options
 }
 
-// New makes the door.
+// New returns a server of the contents of store.
 func New(store Store, o Options) *Server { return &Server{store, o} }
 
-// Routes are the paths of this door, with what each needs.
-func (f *Server) Routes() []principal.Route {
+// Routes are the server's paths and the scope that each requires.
+func (s *Server) Routes() []principal.Route {
 	route := func(pattern string, serve http.HandlerFunc) principal.Route {
 		return principal.Route{Pattern: pattern, Scope: principal.MCP, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if f.sameOrigin(w, r) {
+			if s.sameOrigin(w, r) {
 				serve(w, r)
 			}
 		})}
 	}
 	return []principal.Route{
-		route("GET /artifact/{id}", f.artifact),
-		route("GET /artifact/{id}/meta", f.meta),
-		route("GET /artifacts", unrestricted(f.list)),
-		route("POST /cas", unrestricted(f.put)),
-		route("GET /cas/{hash}", f.content),
+		route("GET /artifact/{id}", s.artifact),
+		route("GET /artifact/{id}/meta", s.meta),
+		route("GET /artifacts", unrestricted(s.list)),
+		route("POST /cas", unrestricted(s.put)),
+		route("GET /cas/{hash}", s.content),
 	}
 }
 
-// unrestricted keeps out who is here for some tools only: they fetch what those name, and
-// neither look around nor leave anything.
+// unrestricted refuses keys that are limited to some tools. These may fetch contents
+// by name, but neither list nor store any.
 func unrestricted(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if who := principal.Of(r.Context()); len(who.Tools) > 0 {
-			writeError(w, fault.New(fault.Denied, "%s is for some tools only", who.Title()).
-				WithHint("it can fetch what they name, at /artifact/{id} and /cas/{hash}"))
+			writeError(w, fault.New(fault.Denied, "%s is limited to some tools", who.Title()).
+				WithHint("it may only fetch contents by name: /artifact/{id} and /cas/{hash}"))
 			return
 		}
 		serve(w, r)
 	}
 }
 
-// sameOrigin keeps out pages of other sites, and names of ours that are not.
-func (f *Server) sameOrigin(w http.ResponseWriter, r *http.Request) bool {
-	err := f.options.Browsers.Refusal(r)
+// sameOrigin refuses requests from pages of other origins and requests with an unknown
+// Host header. It reports whether the request may go on.
+func (s *Server) sameOrigin(w http.ResponseWriter, r *http.Request) bool {
+	err := s.options.Browsers.Refusal(r)
 	if err != nil {
 		writeError(w, err)
 	}
 	return err == nil
 }
 
-func (f *Server) artifact(w http.ResponseWriter, r *http.Request) {
-	view, err := f.store.Artifact(r.Context(), r.PathValue("id"))
+func (s *Server) artifact(w http.ResponseWriter, r *http.Request) {
+	view, err := s.store.Artifact(r.Context(), r.PathValue("id"))
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	c, err := f.store.Content(r.Context(), view.Hash)
+	c, err := s.store.Content(r.Context(), view.Hash)
 	if err != nil {
 		writeError(w, err)
 		return
 	}
 	w.Header().Set("X-Artifact-Id", view.ID)
-	f.serve(w, r, c)
+	s.serve(w, r, c)
 }
 
-func (f *Server) content(w http.ResponseWriter, r *http.Request) {
-	c, err := f.store.Content(r.Context(), r.PathValue("hash"))
+func (s *Server) content(w http.ResponseWriter, r *http.Request) {
+	c, err := s.store.Content(r.Context(), r.PathValue("hash"))
 	if err != nil {
 		writeError(w, err)
 		return
 	}
-	f.serve(w, r, c)
+	s.serve(w, r, c)
 }
 
-// serve sends a content. It never changes, so that whoever has it need not ask
-// again. What it says it is comes from whoever stored it: browsers are neither to
-// guess nor to run it.
-func (f *Server) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
-	head := w.Header()
-	head.Set("Content-Type", c.MIME)
-	head.Set("Etag", `"`+c.Hash.String()+`"`)
-	head.Set("Cache-Control", "private, max-age=31536000, immutable")
-	head.Set("X-Content-Hash", c.Hash.String())
-	head.Set("X-Content-Type-Options", "nosniff")
-	head.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+// serve sends a content. A content never changes, so clients may cache it forever. Its
+// MIME type comes from the client that stored it: the headers stop browsers from
+// guessing another type and from running it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
+	header := w.Header()
+	header.Set("Content-Type", c.MIME)
+	header.Set("Etag", `"`+c.Hash.String()+`"`)
+	header.Set("Cache-Control", "private, max-age=31536000, immutable")
+	header.Set("X-Content-Hash", c.Hash.String())
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	if !showsInline(c.MIME) {
-		head.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": c.Hash.Short()}))
+		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": c.Hash.Short()}))
 	}
 	if c.Path != "" {
 		if file, err := os.Open(c.Path); err == nil {
@@ -130,10 +131,10 @@ func (f *Server) serve(w http.ResponseWriter, r *http.Request, c hootenanny.Cont
 			return
 		}
 	}
-	f.copy(w, r, c)
+	s.copy(w, r, c)
 }
 
-// showsInline tells whether a browser may show it in place: what cannot do anything.
+// showsInline reports whether a browser may display the type: types without scripts.
 func showsInline(kind string) bool {
 	kind, _, _ = strings.Cut(kind, ";")
 	family, _, _ := strings.Cut(kind, "/")
@@ -141,9 +142,9 @@ func showsInline(kind string) bool {
 		family == "image" && kind != "image/svg+xml"
 }
 
-// copy sends a content that is no file, whole.
-func (f *Server) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
-	body, err := f.store.Open(r.Context(), c.Hash)
+// copy sends a content that is not a file, without ranges.
+func (s *Server) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Content) {
+	body, err := s.store.Open(r.Context(), c.Hash)
 	if err != nil {
 		writeError(w, err)
 		return
@@ -153,48 +154,48 @@ func (f *Server) copy(w http.ResponseWriter, r *http.Request, c hootenanny.Conte
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = io.Copy(w, body) // the client may be gone; nobody is left to tell
+	_, _ = io.Copy(w, body) // the client may have disconnected
 }
 
-func (f *Server) meta(w http.ResponseWriter, r *http.Request) {
-	view, err := f.store.Artifact(r.Context(), r.PathValue("id"))
+func (s *Server) meta(w http.ResponseWriter, r *http.Request) {
+	view, err := s.store.Artifact(r.Context(), r.PathValue("id"))
 	writeJSON(w, http.StatusOK, view, err)
 }
 
-func (f *Server) list(w http.ResponseWriter, r *http.Request) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	q := hootenanny.Search{Tags: query["tag"], Creator: query.Get("creator"), Vibe: query.Get("vibe"), Cursor: query.Get("cursor"), Limit: 100}
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 200 {
-			writeError(w, fault.New(fault.InvalidParams, "limit is %q", text).WithHint("give 1 to 200"))
+			writeError(w, fault.New(fault.InvalidParams, "limit: %q is not valid", text).WithHint("use 1 to 200"))
 			return
 		}
 		q.Limit = n
 	}
-	list, err := f.store.Artifacts(r.Context(), q)
+	list, err := s.store.Artifacts(r.Context(), q)
 	writeJSON(w, http.StatusOK, list, err)
 }
 
-// overwrite stores the body of a request, which is of the type its header says.
-func (f *Server) put(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength > f.options.MaxUpload {
-		writeError(w, f.tooLarge())
+// put stores the body of a request; its MIME type is the Content-Type header.
+func (s *Server) put(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength > s.options.MaxUpload {
+		writeError(w, s.tooLarge())
 		return
 	}
-	kept, err := f.store.Keep(r.Context(), http.MaxBytesReader(w, r.Body, f.options.MaxUpload), r.Header.Get("Content-Type"))
+	stored, err := s.store.Keep(r.Context(), http.MaxBytesReader(w, r.Body, s.options.MaxUpload), r.Header.Get("Content-Type"))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		err = f.tooLarge()
+		err = s.tooLarge()
 	}
 	if err == nil {
-		w.Header().Set("Location", "/cas/"+kept.Hash)
+		w.Header().Set("Location", "/cas/"+stored.Hash)
 	}
-	writeJSON(w, http.StatusCreated, kept, err)
+	writeJSON(w, http.StatusCreated, stored, err)
 }
 
-func (f *Server) tooLarge() error {
-	return fault.New(fault.Limit, "the content is larger than %d bytes", f.options.MaxUpload).WithHint("raise hoot.upload_mb")
+func (s *Server) tooLarge() error {
+	return fault.New(fault.Limit, "the content is larger than %d bytes", s.options.MaxUpload).WithHint("raise hoot.upload_mb")
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any, err error) {
@@ -206,10 +207,10 @@ func writeJSON(w http.ResponseWriter, status int, body any, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone; nobody is left to tell
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }
 
-// writeError answers with what went wrong.
+// writeError sends an error as JSON, without the headers of a content.
 func writeError(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	switch fault.CodeOf(err) {
@@ -230,5 +231,6 @@ func writeError(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": fault.From(err)}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": fault.From(err)}) // the client may have disconnected
+
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/luanette/luanette/internal/ui/contents"
 )
 
-// store keeps contents in a folder; each is an artifact of its own.
+// store is a folder of contents; each is also an artifact.
 type store struct {
-	dir   *cas.Dir
-	mimes map[cas.Ref]string
-	bare  bool // contents are not files
+	dir     *cas.Dir
+	mimes   map[cas.Ref]string
+	noFiles bool // contents are not files
 }
 
 func (s *store) Content(ctx context.Context, name string) (hootenanny.Content, error) {
@@ -33,7 +33,7 @@ func (s *store) Content(ctx context.Context, name string) (hootenanny.Content, e
 	}
 	size, err := s.dir.Stat(ctx, ref)
 	c := hootenanny.Content{Hash: ref, Size: size, MIME: s.mimes[ref], Path: s.dir.Path(ref)}
-	if s.bare {
+	if s.noFiles {
 		c.Path = ""
 	}
 	return c, err
@@ -69,41 +69,41 @@ type client struct {
 	url string
 }
 
-func serve(t *testing.T, bare bool) client {
+func serve(t *testing.T, noFiles bool) client {
 	t.Helper()
 	dir, err := cas.OpenDir(t.TempDir(), cas.DirOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := contents.New(&store{dir, map[cas.Ref]string{}, bare}, contents.Options{Browsers: netguard.Browsers{Origins: []string{"https://good.example"}}, MaxUpload: 1000})
-	server := httptest.NewServer(principal.Unguarded(door.Routes()))
-	t.Cleanup(server.Close)
-	return client{t, server.URL}
+	server := contents.New(&store{dir, map[cas.Ref]string{}, noFiles}, contents.Options{Browsers: netguard.Browsers{Origins: []string{"https://good.example"}}, MaxUpload: 1000})
+	web := httptest.NewServer(principal.Unguarded(server.Routes()))
+	t.Cleanup(web.Close)
+	return client{t, web.URL}
 }
 
-// do sends a request and returns the answer with its body.
+// do sends a request and returns the response with its body.
 func (c client) do(method, path, body string, headers ...string) (*http.Response, string) {
 	c.t.Helper()
 	return httpjsontest.Read(c.t, method, c.url+path, body, headers...)
 }
 
-func (c client) keep(content, mime string) (hash string) {
+func (c client) put(content, mime string) (hash string) {
 	c.t.Helper()
 	response, body := c.do("POST", "/cas", content, "Content-Type", mime)
-	var kept hootenanny.Stored
-	if err := json.Unmarshal([]byte(body), &kept); err != nil || response.StatusCode != http.StatusCreated || response.Header.Get("Location") != "/cas/"+kept.Hash {
+	var stored hootenanny.Stored
+	if err := json.Unmarshal([]byte(body), &stored); err != nil || response.StatusCode != http.StatusCreated || response.Header.Get("Location") != "/cas/"+stored.Hash {
 		c.t.Fatalf("%d %s, %v", response.StatusCode, body, err)
 	}
-	return kept.Hash
+	return stored.Hash
 }
 
 func TestContents(t *testing.T) {
 	t.Parallel()
-	for name, bare := range map[string]bool{"files": false, "not files": true} {
+	for name, noFiles := range map[string]bool{"files": false, "not files": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := serve(t, bare)
-			hash := c.keep("some music", "audio/midi")
+			c := serve(t, noFiles)
+			hash := c.put("some music", "audio/midi")
 			for _, path := range []string{"/cas/" + hash, "/cas/" + hash[:12], "/artifact/artifact_" + hash[:12]} {
 				r, body := c.do("GET", path, "")
 				h := r.Header
@@ -123,7 +123,7 @@ func TestContents(t *testing.T) {
 func TestRangesAndCaching(t *testing.T) {
 	t.Parallel()
 	c := serve(t, false)
-	path := "/cas/" + c.keep("0123456789", "text/plain")
+	path := "/cas/" + c.put("0123456789", "text/plain")
 	if r, body := c.do("GET", path, "", "Range", "bytes=2-4"); r.StatusCode != 206 || body != "234" || r.Header.Get("Content-Range") != "bytes 2-4/10" {
 		t.Errorf("a range: %d %q %v", r.StatusCode, body, r.Header)
 	}
@@ -142,12 +142,12 @@ func TestRangesAndCaching(t *testing.T) {
 	}
 }
 
-// A stranger's page must not run in our name.
+// A stored page must not run with the rights of our origin.
 func TestHostileContentDoesNotRun(t *testing.T) {
 	t.Parallel()
 	c := serve(t, false)
 	for _, mime := range []string{"text/html", "image/svg+xml", "application/xhtml+xml", "text/html; charset=utf-8", "application/pdf"} {
-		r, _ := c.do("GET", "/cas/"+c.keep("<script>alert(1)</script>"+mime, mime), "")
+		r, _ := c.do("GET", "/cas/"+c.put("<script>alert(1)</script>"+mime, mime), "")
 		if !strings.HasPrefix(r.Header.Get("Content-Disposition"), "attachment") || r.Header.Get("Content-Security-Policy") != "sandbox; default-src 'none'" {
 			t.Errorf("%s: %v", mime, r.Header)
 		}
@@ -157,23 +157,23 @@ func TestHostileContentDoesNotRun(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	c := serve(t, false)
-	hash := c.keep("x", "text/plain")
+	hash := c.put("x", "text/plain")
 	for name, tt := range map[string]struct {
 		method, path, body string
 		headers            []string
 		status             int
 	}{
-		"unknown":           {"GET", "/cas/" + strings.Repeat("0", 64), "", nil, 404},
-		"no hash":           {"GET", "/cas/xyz", "", nil, 400},
-		"no artifact":       {"GET", "/artifact/artifact_000000000000", "", nil, 404},
-		"no meta":           {"GET", "/artifact/artifact_000000000000/meta", "", nil, 404},
-		"too large":         {"POST", "/cas", strings.Repeat("x", 1001), []string{"Content-Type", "text/plain"}, 413},
-		"no type":           {"POST", "/cas", "x", []string{"Content-Type", "nonsense"}, 400},
-		"another's page":    {"POST", "/cas", "x", []string{"Origin", "https://evil.example"}, 403},
-		"another's reading": {"GET", "/cas/" + hash, "", []string{"Origin", "https://evil.example"}, 403},
-		"another's name":    {"GET", "/cas/" + hash, "", []string{"Host", "evil.example"}, 403},
-		"delete":            {"DELETE", "/cas/" + hash, "", nil, 405},
-		"a bad limit":       {"GET", "/artifacts?limit=many", "", nil, 400},
+		"unknown":                   {"GET", "/cas/" + strings.Repeat("0", 64), "", nil, 404},
+		"invalid hash":              {"GET", "/cas/xyz", "", nil, 400},
+		"no artifact":               {"GET", "/artifact/artifact_000000000000", "", nil, 404},
+		"no meta":                   {"GET", "/artifact/artifact_000000000000/meta", "", nil, 404},
+		"too large":                 {"POST", "/cas", strings.Repeat("x", 1001), []string{"Content-Type", "text/plain"}, 413},
+		"invalid type":              {"POST", "/cas", "x", []string{"Content-Type", "nonsense"}, 400},
+		"write from another origin": {"POST", "/cas", "x", []string{"Origin", "https://evil.example"}, 403},
+		"read from another origin":  {"GET", "/cas/" + hash, "", []string{"Origin", "https://evil.example"}, 403},
+		"unknown host":              {"GET", "/cas/" + hash, "", []string{"Host", "evil.example"}, 403},
+		"delete":                    {"DELETE", "/cas/" + hash, "", nil, 405},
+		"a bad limit":               {"GET", "/artifacts?limit=many", "", nil, 400},
 	} {
 		r, body := c.do(tt.method, tt.path, tt.body, tt.headers...)
 		if r.StatusCode != tt.status || strings.Contains(r.Header.Get("Cache-Control"), "immutable") {
@@ -181,7 +181,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if r, _ := c.do("GET", "/cas/"+hash, "", "Origin", "https://good.example"); r.StatusCode != 200 {
-		t.Errorf("an allowed page: %d", r.StatusCode)
+		t.Errorf("an allowed origin: %d", r.StatusCode)
 	}
 	stream, err := http.NewRequestWithContext(t.Context(), "POST", c.url+"/cas", io.MultiReader(bytes.NewReader(make([]byte, 2000)))) // of unknown length
 	if err != nil {
@@ -200,7 +200,7 @@ func TestLists(t *testing.T) {
 	if r, body := c.do("GET", "/artifacts?tag=a&tag=b&creator=ada&limit=7", ""); r.StatusCode != 200 || !strings.Contains(body, `"tags":["a","b"]`) || !strings.Contains(body, `"creator":"ada"`) || !strings.Contains(body, `"count":7`) {
 		t.Errorf("%d %s", r.StatusCode, body)
 	}
-	hash := c.keep("y", "text/plain")
+	hash := c.put("y", "text/plain")
 	if r, body := c.do("GET", "/artifact/"+hash+"/meta", ""); r.StatusCode != 200 || !strings.Contains(body, hash) || r.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %s", r.StatusCode, body)
 	}

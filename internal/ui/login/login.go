@@ -1,5 +1,5 @@
-// Package login is the door by which people log in to tool servers: the API that
-// begins a login, and the address that their browser comes back to.
+// Package login serves the HTTP endpoints for logging in to upstreams: the API that
+// starts a login, and the callback address of OAuth.
 package login
 
 import (
@@ -18,55 +18,55 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Logins is who does it.
+// Logins performs the logins.
 type Logins interface {
-	// Begin starts a login, in a browser or on another device.
+	// Begin starts a login in a browser, or with a device code.
 	Begin(ctx context.Context, upstream string, device bool) (oauth.Begun, error)
-	// Finish ends one with what the browser brought back, and tells whose it was.
-	Finish(ctx context.Context, back url.Values) (upstream string, err error)
+	// Finish completes a login with the callback's query and returns its upstream.
+	Finish(ctx context.Context, query url.Values) (upstream string, err error)
 	Status(ctx context.Context, upstream string) (oauth.Status, error)
 	Logout(ctx context.Context, upstream string) (bool, error)
-	// Document is our client metadata; nil: it is nowhere to be fetched.
+	// Document is our OAuth client metadata; nil if it has no public address.
 	Document() any
 }
 
-// CallbackPath is where browsers come back to.
+// CallbackPath is the path of the OAuth redirect URI.
 const CallbackPath = "/oauth/callback"
 
 const documentPath = "/oauth/client.json"
 
-// Routes are the paths of this door.
-func Routes(office Logins, browsers netguard.Browsers) []principal.Route {
+// Routes are the package's paths and the scope that each requires.
+func Routes(logins Logins, browsers netguard.Browsers) []principal.Route {
 	route := func(pattern string, scope principal.Scope, serve http.HandlerFunc) principal.Route {
 		return principal.Route{Pattern: pattern, Scope: scope, Handler: checkOrigin(serve, browsers)}
 	}
 	return []principal.Route{
-		route("POST /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) { begin(office, w, r) }),
+		route("POST /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) { begin(logins, w, r) }),
 		route("GET /api/v1/upstreams/{namespace}/login", principal.Read, func(w http.ResponseWriter, r *http.Request) {
-			status, err := office.Status(r.Context(), r.PathValue("namespace"))
+			status, err := logins.Status(r.Context(), r.PathValue("namespace"))
 			writeJSON(w, status, err)
 		}),
 		route("DELETE /api/v1/upstreams/{namespace}/login", principal.Admin, func(w http.ResponseWriter, r *http.Request) {
-			was, err := office.Logout(r.Context(), r.PathValue("namespace"))
+			was, err := logins.Logout(r.Context(), r.PathValue("namespace"))
 			writeJSON(w, map[string]bool{"logged_out": was}, err)
 		}),
-		// A browser that comes back has no key, and neither has an authorization server.
-		route("GET "+CallbackPath, "", Callback(office.Finish).ServeHTTP),
-		route("GET "+documentPath, "", func(w http.ResponseWriter, _ *http.Request) { document(office, w) }),
+		// Redirected browsers and authorization servers have no API key.
+		route("GET "+CallbackPath, "", Callback(logins.Finish).ServeHTTP),
+		route("GET "+documentPath, "", func(w http.ResponseWriter, _ *http.Request) { document(logins, w) }),
 	}
 }
 
-func document(office Logins, w http.ResponseWriter) {
-	page := office.Document()
-	if page == nil {
+func document(logins Logins, w http.ResponseWriter) {
+	metadata := logins.Document()
+	if metadata == nil {
 		writeJSON(w, nil, fault.New(fault.NotFound, "there is no client metadata document").
-			WithHint("set oauth.client_metadata_url to where this server is reached from outside"))
+			WithHint("set oauth.client_metadata_url to this server's public address"))
 		return
 	}
-	writeJSON(w, page, nil)
+	writeJSON(w, metadata, nil)
 }
 
-// checkOrigin turns away requests that a person's browser was tricked into.
+// checkOrigin refuses requests that pages of other origins make in a user's browser.
 func checkOrigin(next http.Handler, browsers netguard.Browsers) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := browsers.Refusal(r); err != nil {
@@ -77,8 +77,8 @@ func checkOrigin(next http.Handler, browsers netguard.Browsers) http.Handler {
 	})
 }
 
-// begin reads {"method": "browser" | "device"}, or nothing.
-func begin(office Logins, w http.ResponseWriter, r *http.Request) {
+// begin starts a login. The body is {"method": "browser" | "device"} or empty.
+func begin(logins Logins, w http.ResponseWriter, r *http.Request) {
 	var want struct {
 		Method string `json:"method"`
 	}
@@ -91,10 +91,10 @@ func begin(office Logins, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil || want.Method != "" && want.Method != "browser" && want.Method != "device" {
-		writeJSON(w, nil, fault.New(fault.InvalidParams, "the body is no {\"method\": …}").WithHint(`use {"method": "browser"} or {"method": "device"}`))
+		writeJSON(w, nil, fault.New(fault.InvalidParams, "the body has no valid method").WithHint(`use {"method": "browser"} or {"method": "device"}`))
 		return
 	}
-	begun, err := office.Begin(r.Context(), r.PathValue("namespace"), want.Method == "device")
+	begun, err := logins.Begin(r.Context(), r.PathValue("namespace"), want.Method == "device")
 	writeJSON(w, begun, err)
 }
 
@@ -119,23 +119,23 @@ func writeJSON(w http.ResponseWriter, body any, err error) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false) // people copy links from here
-	_ = encoder.Encode(body)     // the client may be gone; nobody is left to tell
+	_ = encoder.Encode(body)     // the client may have disconnected
 }
 
-// Callback is where a browser comes back to. It shows how the login ended, and
-// gives nothing of the address away to anybody.
-func Callback(finish func(ctx context.Context, back url.Values) (upstream string, err error)) http.Handler {
+// Callback is the OAuth redirect endpoint. It shows the result of the login. Its
+// headers keep the address, which holds the authorization code, from other sites.
+func Callback(finish func(ctx context.Context, query url.Values) (upstream string, err error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		upstream, err := finish(r.Context(), r.URL.Query())
-		page := result{Upstream: upstream}
+		outcome := result{Upstream: upstream}
 		status := http.StatusOK
 		if err != nil {
-			page.Problem, page.Hint = err.Error(), fault.HintOf(err)
+			outcome.Problem, outcome.Hint = err.Error(), fault.HintOf(err)
 			status = http.StatusBadRequest
 		}
 		var text strings.Builder
-		if err := resultPage.Execute(&text, page); err != nil {
-			http.Error(w, "the page could not be written", http.StatusInternalServerError)
+		if err := resultPage.Execute(&text, outcome); err != nil {
+			http.Error(w, "cannot write the page", http.StatusInternalServerError)
 			return
 		}
 		header := w.Header()
@@ -151,7 +151,7 @@ func Callback(finish func(ctx context.Context, back url.Values) (upstream string
 
 type result struct{ Upstream, Problem, Hint string }
 
-var resultPage = template.Must(template.New("ending").Parse(`<!doctype html>
+var resultPage = template.Must(template.New("result").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Luanette</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;padding:0 1rem}</style>
 {{if .Problem}}<h1>Not logged in</h1><p>{{.Problem}}</p>{{with .Hint}}<p>{{.}}</p>{{end}}

@@ -10,21 +10,21 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// details is one thing, whole, over all the panes.
+// details is one item in full, shown instead of the panes.
 type details struct {
 	title  plain
 	about  []plain // lines
-	job    plain   // id of the job it is about, to be read again as it goes on
+	job    plain   // id of the job it shows, which is loaded again when it changes
 	scroll int
 }
 
-// detailsLoaded is what the server says about a job.
+// detailsLoaded is the text about a job.
 type detailsLoaded struct {
 	job   plain
 	about []plain
 }
 
-// openDetails shows the chosen row whole.
+// openDetails shows the selected row in full.
 func (m *model) openDetails() tea.Cmd {
 	if u, ok := m.chosenUpstream(); ok {
 		m.showDetails(details{title: "Upstream " + u.Name, about: u.about(m.now())})
@@ -58,7 +58,7 @@ func (m *model) openDetails() tea.Cmd {
 
 func (m *model) showDetails(d details) { m.details, m.mode = d, showingDetails }
 
-// detailsKey moves through the details, or closes them.
+// detailsKey scrolls the details, or closes them.
 func (m *model) detailsKey(name string) {
 	page := max(m.height-3, 1)
 	switch name {
@@ -85,7 +85,7 @@ func (d *details) load(l detailsLoaded) {
 	}
 }
 
-// loadJobDetails asks for the job that is looked at.
+// loadJobDetails loads the job that the details show.
 func (m *model) loadJobDetails() tea.Cmd {
 	id := m.details.job
 	if m.mode != showingDetails || id == "" {
@@ -118,7 +118,7 @@ func (m *model) loadJobDetails() tea.Cmd {
 	}
 }
 
-// pretty is JSON on several lines.
+// pretty indents JSON.
 func pretty(raw json.RawMessage) []plain {
 	var text bytes.Buffer
 	if json.Indent(&text, raw, "", "  ") != nil {
@@ -127,7 +127,7 @@ func pretty(raw json.RawMessage) []plain {
 	return lines(text.String())
 }
 
-// field is a line of details; nothing when there is nothing to say.
+// field is a line of details, or none if the value is empty or zero.
 func field(name plain, value any) []plain {
 	text := clean(fmt.Sprint(value))
 	if text == "" || text == "0" {
@@ -136,7 +136,7 @@ func field(name plain, value any) []plain {
 	return []plain{plain(fmt.Sprintf("%-10s %s", name, text))}
 }
 
-// fields is many facts.
+// fields joins lines of details.
 func fields(facts ...[]plain) (all []plain) {
 	for _, f := range facts {
 		all = append(all, f...)
@@ -146,9 +146,9 @@ func fields(facts ...[]plain) (all []plain) {
 
 func (u *upstream) about(now time.Time) []plain {
 	all := fields(field("state", u.State), field("endpoint", u.Endpoint), field("transport", u.Transport), field("protocol", u.Protocol),
-		field("tools", u.Tools), field("calls", u.Calls), field("errors", u.Errors), field("under way", u.InFlight), field("last tool", u.LastTool))
+		field("tools", u.Tools), field("calls", u.Calls), field("errors", u.Errors), field("in flight", u.InFlight), field("last tool", u.LastTool))
 	if u.P50 > 0 {
-		all = append(all, fields(field("half in", ms(u.P50)), field("99 % in", ms(u.P99)))...)
+		all = append(all, fields(field("p50", ms(u.P50)), field("p99", ms(u.P99)))...)
 	}
 	if !u.isConnected() {
 		all = append(all, fields(field("attempt", u.Attempt), field("error", u.Error))...)
@@ -163,7 +163,7 @@ func (u *upstream) about(now time.Time) []plain {
 }
 
 func (j *job) about(now time.Time) []plain {
-	all := fields(field("id", j.ID), field("status", j.Status), field("script", j.Script), field("creator", j.Creator), field("says", j.Message))
+	all := fields(field("id", j.ID), field("status", j.Status), field("script", j.Script), field("creator", j.Creator), field("message", j.Message))
 	if len(j.Tags) > 0 {
 		all = append(all, field("tags", strings.Join(texts(j.Tags), ", "))...)
 	}
@@ -180,12 +180,12 @@ func (j *job) about(now time.Time) []plain {
 }
 
 func (c *call) about(now time.Time) []plain {
-	state := plain("under way")
+	state := plain("running")
 	if c.Ended {
 		state = "ended after " + ms(c.TookMS)
 	}
-	return fields(field("tool", c.title()), field("began", clockTime(c.Began, now)), field("state", state), field("caller", c.Caller),
-		field("depth", c.Depth), field("node", c.Node), field("failed", c.Kind), field("error", c.Error))
+	return fields(field("tool", c.title()), field("started", clockTime(c.Began, now)), field("state", state), field("caller", c.Caller),
+		field("depth", c.Depth), field("node", c.Node), field("error type", c.Kind), field("error", c.Error))
 }
 
 func (l *line) about(now time.Time) []plain {

@@ -14,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
-// The messages that reach the model from the server.
+// Messages about the server for the model.
 type (
-	// eventBatch is a batch of events: a thousand a second are some thirty of them.
+	// eventBatch holds the events of one batchInterval, so that many events cause few redraws.
 	eventBatch []serverEvent
-	// isConnected says that the server is there.
+	// connected says that the event stream is open.
 	connected struct{}
-	// disconnected says that it went away, and when we look again.
+	// disconnected says that the stream failed, and when the next attempt is.
 	disconnected struct {
 		err  error
 		next time.Time
@@ -28,38 +28,38 @@ type (
 )
 
 const (
-	batchInterval = 33 * time.Millisecond // how long events are gathered
+	batchInterval = 33 * time.Millisecond // how long events are collected into one batch
 	minRetry      = 500 * time.Millisecond
 	maxRetry      = 5 * time.Second
 	maxBatch      = 1000
 )
 
-// followEvents tells what happens on the server until ctx ends, and comes back to it
-// after it was away, where it left off.
-func followEvents(ctx context.Context, s *server, now func() time.Time, tell func(tea.Msg)) {
-	after, rest := "all", minRetry
+// followEvents sends the server's events as messages until ctx ends. After a
+// disconnect it reconnects and continues after the last event.
+func followEvents(ctx context.Context, s *server, now func() time.Time, send func(tea.Msg)) {
+	after, delay := "all", minRetry
 	for ctx.Err() == nil {
 		body, err := s.events(ctx, after, true)
 		if err == nil {
-			tell(connected{})
-			rest = minRetry
-			after, err = readBatches(ctx, body, after, tell)
+			send(connected{})
+			delay = minRetry
+			after, err = readBatches(ctx, body, after, send)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		tell(disconnected{err, now().Add(rest)})
+		send(disconnected{err, now().Add(delay)})
 		select {
 		case <-ctx.Done():
-		case <-time.After(rest):
+		case <-time.After(delay):
 		}
-		rest = min(2*rest, maxRetry)
+		delay = min(2*delay, maxRetry)
 	}
 }
 
-// readBatches reads a stream to its end and tells what it says in batches. It returns
-// the number of the last event.
-func readBatches(ctx context.Context, body io.ReadCloser, after string, tell func(tea.Msg)) (string, error) {
+// readBatches reads a stream to its end and sends its events in batches. It returns the
+// id of the last event.
+func readBatches(ctx context.Context, body io.ReadCloser, after string, send func(tea.Msg)) (string, error) {
 	defer func() { _ = body.Close() }()
 	read := make(chan serverEvent, maxBatch)
 	var failed error
@@ -82,7 +82,7 @@ func readBatches(ctx context.Context, body io.ReadCloser, after string, tell fun
 				break more
 			}
 		}
-		tell(batch)
+		send(batch)
 	}
 	return after, failed
 }
@@ -91,7 +91,7 @@ func readEvents(ctx context.Context, body io.Reader, after *string, into chan<- 
 	for events := sse.NewReader(body, 0); ; {
 		e, err := events.Next()
 		if errors.Is(err, io.EOF) {
-			return fault.New(fault.Unavailable, "the server has ended the connection")
+			return fault.New(fault.Unavailable, "the server closed the connection")
 		}
 		if err != nil {
 			return fault.Wrap(fault.Unavailable, err, "read events")
@@ -107,42 +107,42 @@ func readEvents(ctx context.Context, body io.Reader, after *string, into chan<- 
 	}
 }
 
-// parseEvent takes an event out of its envelope; what cannot be read is left out.
+// parseEvent decodes an event; events that cannot be decoded are ignored.
 func parseEvent(e sse.Event) (serverEvent, bool) {
 	var t serverEvent
 	return t, json.Unmarshal(e.Data, &t) == nil
 }
 
 func (s *server) upstreams(ctx context.Context, now func() time.Time) ([]upstream, error) {
-	var answer struct{ Upstreams []upstream }
-	err := s.call(ctx, "mcp_list_upstreams", nil, &answer)
-	for i := range answer.Upstreams {
-		answer.Upstreams[i].loadedAt = now()
+	var response struct{ Upstreams []upstream }
+	err := s.call(ctx, "mcp_list_upstreams", nil, &response)
+	for i := range response.Upstreams {
+		response.Upstreams[i].loadedAt = now()
 	}
-	return answer.Upstreams, err
+	return response.Upstreams, err
 }
 
 func (s *server) jobs(ctx context.Context) ([]job, error) {
-	var answer struct{ Jobs []job }
-	err := s.call(ctx, "job_list", map[string]any{"limit": 200}, &answer)
-	return answer.Jobs, err
+	var response struct{ Jobs []job }
+	err := s.call(ctx, "job_list", map[string]any{"limit": 200}, &response)
+	return response.Jobs, err
 }
 
-// restartNeeded are the settings that were changed and wait for a restart.
+// restartNeeded returns the settings that take effect after a restart.
 func (s *server) restartNeeded(ctx context.Context) ([]plain, error) {
-	var answer struct {
+	var response struct {
 		Settings []plain `json:"restart_needed"`
 	}
-	err := s.request(ctx, http.MethodGet, "health", &answer)
-	if fault.CodeOf(err) == fault.NotFound { // a server behind something that hides it
+	err := s.request(ctx, http.MethodGet, "health", &response)
+	if fault.CodeOf(err) == fault.NotFound { // a proxy may hide this path
 		err = nil
 	}
-	return answer.Settings, err
+	return response.Settings, err
 }
 
-// pendingApprovals is how many wait for somebody's word.
+// pendingApprovals is the number of approvals that await a decision.
 func (s *server) pendingApprovals(ctx context.Context) (int, error) {
-	var answer struct{ Approvals []json.RawMessage }
-	err := s.call(ctx, "approval_list", map[string]any{"status": "pending"}, &answer)
-	return len(answer.Approvals), err
+	var response struct{ Approvals []json.RawMessage }
+	err := s.call(ctx, "approval_list", map[string]any{"status": "pending"}, &response)
+	return len(response.Approvals), err
 }

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// key does what a key stands for. It depends on what is open.
+// key handles a key press.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	if name == "ctrl+c" {
@@ -33,7 +33,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 }
 
-// browseKey is a key while the panes are looked at.
+// browseKey handles a key while the panes are shown.
 func (m *model) browseKey(name string) tea.Cmd {
 	switch name {
 	case "q":
@@ -69,7 +69,7 @@ func (m *model) browseKey(name string) tea.Cmd {
 	return nil
 }
 
-// move chooses another row of the pane.
+// move selects another row of the pane.
 func (m *model) move(name string) {
 	rows := m.rows(m.focus)
 	if len(rows) == 0 {
@@ -96,11 +96,11 @@ func (m *model) move(name string) {
 	at = min(max(at, 0), len(rows)-1)
 	m.panes[m.focus].chosen = rows[at].key
 	if at == 0 {
-		m.panes[m.focus].chosen = "" // stays with the newest
+		m.panes[m.focus].chosen = "" // keep the newest row selected
 	}
 }
 
-// togglePause holds the picture still, or lets it go on.
+// togglePause stops or continues updating the screen.
 func (m *model) togglePause() {
 	if m.paused != nil {
 		m.paused = nil
@@ -112,7 +112,7 @@ func (m *model) togglePause() {
 	m.paused = &still
 }
 
-// filterKey edits the filter of a pane as it is typed.
+// filterKey edits the filter of a pane.
 func (m *model) filterKey(name, text string) {
 	filter := &m.panes[m.focus].filter
 	switch name {
@@ -138,63 +138,62 @@ func (m *model) paste(text string) {
 	}
 }
 
-// retry asks an upstream for its tools anew, which reaches for one that is away; one that
-// was removed comes back.
+// retry reconnects the selected upstream, or restores it if it was removed.
 func (m *model) retry() tea.Cmd {
 	u, ok := m.chosenUpstream()
 	if !ok {
-		m.message = message{"choose an upstream first: 1", true}
+		m.message = message{"select an upstream first: press 1", true}
 		return nil
 	}
 	if u.isRemoved() {
 		name := u.Name
 		return m.run(func(ctx context.Context) error {
 			return m.server.request(ctx, http.MethodPost, "api/v1/upstreams/"+url.PathEscape(string(name))+"/restore", nil)
-		}, name+" is wanted again")
+		}, name+" restored")
 	}
-	m.message = message{"asking " + u.Name + " …", false}
-	return m.callTool("tools_refresh", map[string]any{"namespace": u.Name}, u.Name+" was asked again and is there")
+	m.message = message{"reconnecting " + u.Name + " …", false}
+	return m.callTool("tools_refresh", map[string]any{"namespace": u.Name}, u.Name+" connected, tools refreshed")
 }
 
 func (m *model) remove() {
 	u, ok := m.chosenUpstream()
 	if !ok {
-		m.message = message{"choose an upstream first: 1", true}
+		m.message = message{"select an upstream first: press 1", true}
 		return
 	}
 	m.mode = confirming
-	m.confirmation = confirmation{"Remove " + u.Name + "?", m.callTool("mcp_disconnect", map[string]any{"namespace": u.Name}, u.Name+" was removed")}
+	m.confirmation = confirmation{"Remove " + u.Name + "?", m.callTool("mcp_disconnect", map[string]any{"namespace": u.Name}, u.Name+" removed")}
 }
 
 func (m *model) cancel() {
 	j, ok := m.chosenJob()
 	switch {
 	case !ok:
-		m.message = message{"choose a job first: 2", true}
+		m.message = message{"select a job first: press 2", true}
 	case !j.active():
-		m.message = message{j.title() + " is " + j.Status + " already", true}
+		m.message = message{j.title() + " is already " + j.Status, true}
 	default:
 		m.mode = confirming
-		m.confirmation = confirmation{"Cancel " + j.title() + "?", m.callTool("job_cancel", map[string]any{"job_id": j.ID}, j.title()+" was cancelled")}
+		m.confirmation = confirmation{"Cancel " + j.title() + "?", m.callTool("job_cancel", map[string]any{"job_id": j.ID}, j.title()+" cancelled")}
 	}
 }
 
-// writeJSON does what was asked about, if the answer is yes.
+// answer runs the action if the user confirms it.
 func (m *model) answer(name string) tea.Cmd {
 	m.mode = browsing
 	if name == "y" || name == "Y" {
 		return m.confirmation.yes
 	}
-	m.message = message{"nothing was done", false}
+	m.message = message{"not done", false}
 	return nil
 }
 
-// callTool calls a tool and tells what became of it.
+// callTool calls a tool and shows success or its error.
 func (m *model) callTool(name string, args any, well plain) tea.Cmd {
 	return m.run(func(ctx context.Context) error { return m.server.call(ctx, name, args, nil) }, well)
 }
 
-// run does something and tells what became of it.
+// run does an action and shows success or its error.
 func (m *model) run(do func(context.Context) error, well plain) tea.Cmd {
 	return func() tea.Msg {
 		ctx, stop := context.WithTimeout(m.ctx, actionTimeout)

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/observe/phrase"
 )
 
-// line is something that happened, in words.
+// line is one line of the log pane.
 type line struct {
 	Time  time.Time `json:"time"`
 	Level plain     `json:"level"` // of a log line; else news, good or bad
@@ -19,17 +19,17 @@ type line struct {
 	Node  plain     `json:"node,omitempty"`  // when it is another than the one that told us
 
 	seq      uint64
-	replaces plain // lines with the same are one, the newest: what comes again and again hides the rest
+	replaces plain // a line replaces an earlier one with the same value, so that repeated lines do not hide others
 }
 
-// How news are.
+// Levels of lines that are not log records.
 const (
 	levelInfo = plain("news")
 	levelGood = plain("good")
 	levelBad  = plain("bad")
 )
 
-// changedLists says which lists change with events of a type.
+// changedLists returns the lists that events of a type change.
 func changedLists(kind plain) lists {
 	family, _, _ := strings.Cut(string(kind), ".")
 	switch family {
@@ -47,37 +47,37 @@ func changedLists(kind plain) lists {
 	return lists{}
 }
 
-// attrs are the members of an event's data, cleaned.
+// eventFields are the members of an event's data.
 type eventFields map[string]plain
 
-// encode says what an event means; not ok when it is not worth a line.
+// lineOf describes an event; not ok if the event is not shown.
 func lineOf(e *serverEvent) (line, bool) {
-	said := line{Time: e.Time, Level: levelInfo, Node: e.Node, seq: e.Seq}
+	l := line{Time: e.Time, Level: levelInfo, Node: e.Node, seq: e.Seq}
 	switch e.Type {
 	case "log.line":
-		return logLine(e, said)
-	case "beat.tick": // of music: several a second
-		return said, false
+		return logLine(e, l)
+	case "beat.tick": // music: several per second
+		return l, false
 	}
 	var f eventFields
 	if err := json.Unmarshal(e.Data, &f); err != nil {
 		f = eventFields{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		said.Facts = append(said.Facts, clean(name)+"="+f[name])
+		l.Facts = append(l.Facts, clean(name)+"="+f[name])
 	}
-	words := phrase.Of(string(e.Type), e.Data)
-	said.Text = clean(words.Text)
-	if words.Kind != phrase.Neutral {
-		said.Level = plain(words.Kind)
+	described := phrase.Of(string(e.Type), e.Data)
+	l.Text = clean(described.Text)
+	if described.Kind != phrase.Neutral {
+		l.Level = plain(described.Kind)
 	}
 	if e.Type == "upstream.reconnecting" {
-		said.replaces = f["upstream"] + at(e.Node)
+		l.replaces = f["upstream"] + at(e.Node)
 	}
-	if said.Text == "" {
-		said.Text = e.Type + " " + plain(strings.Join(texts(said.Facts), " "))
+	if l.Text == "" {
+		l.Text = e.Type + " " + plain(strings.Join(texts(l.Facts), " "))
 	}
-	return said, true
+	return l, true
 }
 
 func texts(list []plain) []string {
@@ -88,21 +88,21 @@ func texts(list []plain) []string {
 	return all
 }
 
-// logLine is a line of the server's log.
-func logLine(e *serverEvent, said line) (line, bool) {
+// logLine is the line of a log record.
+func logLine(e *serverEvent, l line) (line, bool) {
 	var log struct {
 		Level, Message plain
 		Facts          eventFields
 	}
 	if json.Unmarshal(e.Data, &log) != nil {
-		return said, false
+		return l, false
 	}
-	said.Level, said.Text = log.Level, log.Message
+	l.Level, l.Text = log.Level, log.Message
 	for _, name := range slices.Sorted(maps.Keys(log.Facts)) {
-		said.Facts = append(said.Facts, clean(name)+"="+log.Facts[name])
+		l.Facts = append(l.Facts, clean(name)+"="+log.Facts[name])
 	}
-	if len(said.Facts) > 0 {
-		said.Text += " " + plain(strings.Join(texts(said.Facts), " "))
+	if len(l.Facts) > 0 {
+		l.Text += " " + plain(strings.Join(texts(l.Facts), " "))
 	}
-	return said, true
+	return l, true
 }

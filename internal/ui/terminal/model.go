@@ -10,55 +10,54 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// refreshInterval is how often times are drawn anew, and lists that are old are asked for.
+// refreshInterval is how often the screen is redrawn and outdated lists are loaded.
 const refreshInterval = 500 * time.Millisecond
 
 // actionTimeout is how long an action may take.
 const actionTimeout = 30 * time.Second
 
-// model is the state of the dashboard. Everything happens in Update, one message
-// after the other.
+// model is the state of the dashboard. Update changes it, one message at a time.
 type model struct {
-	ctx    context.Context //nolint:containedctx // Bubble Tea's messages carry none; it ends with Run
+	ctx    context.Context //nolint:containedctx // Bubble Tea's messages have no context; it ends with Run
 	server *server
 	now    func() time.Time
 	state  state
 
 	live       bool
-	disconnect disconnected // why it is not live, once it was tried
-	refused    error        // the server does not want us: no use in trying again
+	disconnect disconnected // the last failure, once there was one
+	refused    error        // the server refused our key: there will be no retry
 
-	stale   lists // lists to ask for at the next beat
-	loading lists // lists that were asked for
+	stale   lists // lists to load at the next tick
+	loading lists // lists that are being loaded
 
 	width, height int
 	focus         paneID
 	panes         [paneCount]pane
-	paused        *state // what is shown instead while the person wants nothing to move
+	paused        *state // what is shown while updates are paused
 	mode          mode
 	confirmation  confirmation
 	details       details
 	message       message
 }
 
-// mode is who gets the keys.
+// mode says what handles key presses.
 type mode int
 
 const (
 	browsing mode = iota
 	filtering
 	confirming
-	showingDetails // details
+	showingDetails
 	showingHelp
 )
 
-// confirmation is asked before something is done that cannot be undone.
+// confirmation asks before an action that cannot be undone.
 type confirmation struct {
 	text plain
 	yes  tea.Cmd
 }
 
-// message is a word about what was done, shown until the next key.
+// message is the result of an action, shown until the next key.
 type message struct {
 	text plain
 	bad  bool
@@ -68,7 +67,7 @@ func newModel(ctx context.Context, s *server, now func() time.Time) *model {
 	return &model{ctx: ctx, server: s, now: now, width: 80, height: 24}
 }
 
-// The messages a model sends to itself.
+// Messages that the model sends to itself.
 type (
 	tick            struct{}
 	upstreamsLoaded struct {
@@ -91,7 +90,7 @@ type (
 		list []node
 		err  error
 	}
-	// actionDone is what became of an action.
+	// actionDone is the result of an action.
 	actionDone struct {
 		text plain
 		err  error
@@ -139,7 +138,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// onDisconnect takes note that the server is away, or gives up on one that refuses us.
+// onDisconnect records a disconnect. It quits if the server refused the key.
 func (m *model) onDisconnect(msg disconnected) tea.Cmd {
 	m.live, m.disconnect = false, msg
 	switch fault.CodeOf(msg.err) {
@@ -150,7 +149,7 @@ func (m *model) onDisconnect(msg disconnected) tea.Cmd {
 	return nil
 }
 
-// loaded takes in a list that was asked for. One that did not come stays old.
+// loaded stores a list that was loaded. After an error the old list stays.
 func (m *model) loaded(msg tea.Msg) {
 	switch msg := msg.(type) {
 	case upstreamsLoaded:
@@ -186,15 +185,15 @@ func (m *model) loaded(msg tea.Msg) {
 	}
 }
 
-// showError says what went wrong, unless it is that the server is away, which is
-// said already, or that we are leaving.
+// showError shows an error, unless it is a disconnect, which the header shows, or the
+// end of the program.
 func (m *model) showError(err error) {
 	if err != nil && fault.CodeOf(err) != fault.Unavailable && !errors.Is(err, context.Canceled) {
 		m.message = message{clean(err.Error()), true}
 	}
 }
 
-// loadStale asks for the lists that are old, each one at a time.
+// loadStale starts loading the outdated lists that are not being loaded.
 func (m *model) loadStale() tea.Cmd {
 	if !m.live {
 		return nil
@@ -233,7 +232,8 @@ func (m *model) loadStale() tea.Cmd {
 	return tea.Batch(commands...)
 }
 
-// startLoading tells whether a list is old and not asked for yet, which it is from now on.
+// startLoading reports whether a list is outdated and not being loaded, and marks it as
+// being loaded.
 func startLoading(old, asking *bool) bool {
 	if !*old || *asking {
 		return false
@@ -242,7 +242,7 @@ func startLoading(old, asking *bool) bool {
 	return true
 }
 
-// showsInline is the board as the person wants to see it.
+// shown is the state that is on the screen.
 func (m *model) shown() *state {
 	if m.paused != nil {
 		return m.paused

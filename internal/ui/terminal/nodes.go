@@ -26,7 +26,7 @@ type node struct {
 	Current  bool      `json:"asked,omitempty"` // it is the one that we talk to
 }
 
-// load is what a node has to do.
+// load is the current load of a node.
 type load struct {
 	Calls    float64 `json:"calls_per_minute"`
 	InFlight int     `json:"in_flight"`
@@ -40,54 +40,55 @@ func (l *load) text() plain {
 	if l == nil {
 		return ""
 	}
-	return plain(fmt.Sprintf("%.0f calls/min, %d under way, %s, %.0f%% cpu, %.0f MB", l.Calls, l.InFlight, counted(l.Jobs, "job", "jobs"), l.CPU, l.Memory))
+	return plain(fmt.Sprintf("%.0f calls/min, %d in flight, %s, %.0f%% cpu, %.0f MB", l.Calls, l.InFlight, counted(l.Jobs, "job", "jobs"), l.CPU, l.Memory))
 }
 
-// nodes lists them; one that is alone, or too old to know others, has none.
+// nodes lists the nodes. The list is empty if there is only one, or if the server has
+// no such endpoint.
 func (s *server) nodes(ctx context.Context) ([]node, error) {
-	var answer struct {
+	var response struct {
 		Node  plain
 		Nodes []node
 	}
-	err := s.request(ctx, http.MethodGet, "api/v1/nodes", &answer)
-	if fault.CodeOf(err) == fault.NotFound || err == nil && len(answer.Nodes) < 2 {
+	err := s.request(ctx, http.MethodGet, "api/v1/nodes", &response)
+	if fault.CodeOf(err) == fault.NotFound || err == nil && len(response.Nodes) < 2 {
 		return nil, nil
 	}
-	for i := range answer.Nodes {
-		answer.Nodes[i].Current = answer.Nodes[i].ID == answer.Node
+	for i := range response.Nodes {
+		response.Nodes[i].Current = response.Nodes[i].ID == response.Node
 	}
-	return answer.Nodes, err
+	return response.Nodes, err
 }
 
-// loadStale sends a request without a body to the server's own API.
+// request sends a request without a body to the server's HTTP API.
 func (s *server) request(ctx context.Context, method, path string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, s.base.JoinPath(path).String(), http.NoBody)
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "ask for %s", path)
+		return fault.Wrap(fault.Internal, err, "request %s", path)
 	}
-	answer, err := s.do(r)
+	response, err := s.do(r)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, sse.MaxEvent))
+	defer func() { _ = response.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(response.Body, sse.MaxEvent))
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "read the answer of %s", path)
+		return fault.Wrap(fault.Unavailable, err, "read the response of %s", path)
 	}
 	if into == nil {
 		return nil
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the answer of %s", path)
+		return fault.Wrap(fault.Upstream, err, "read the response of %s", path)
 	}
 	return nil
 }
 
-// row is a node in a picture.
+// row is a node as a row of a table.
 func (n *node) row(now time.Time) []cell {
 	name, state := n.Name, cell{n.State, green}
 	if n.Current {
-		name += " (asked)"
+		name += " (this node)"
 	}
 	if n.State != "up" {
 		state.style = red
@@ -95,12 +96,12 @@ func (n *node) row(now time.Time) []cell {
 	return []cell{{name, bold}, state, {n.Address, normal}, {n.Version, faint}, {short(now.Sub(n.Started)), faint}, {n.Load.text(), faint}}
 }
 
-// nodeColumns are those of the picture's list of nodes.
+// nodeColumns are the columns of the list of nodes.
 var nodeColumns = []column{{title: "Nodes"}, {title: "state"}, {title: "address"}, {title: "version"}, {title: "up", right: true}, {title: "load"}}
 
-// nodeDetails is the page of all nodes.
+// nodeDetails shows all nodes.
 func (m *model) nodeDetails() details {
-	about := []plain{"This server shares its database with no other."}
+	about := []plain{"This server does not share its database with other nodes."}
 	if nodes := m.shown().Nodes; len(nodes) > 0 {
 		rows := make([]row, len(nodes))
 		for i := range nodes {
@@ -113,7 +114,7 @@ func (m *model) nodeDetails() details {
 	return details{title: "Nodes", about: about}
 }
 
-// nodeNote is for the head: how many there are, and whether all are well.
+// nodeNote is the header's note about nodes: how many, and how many are silent.
 func (b *state) nodeNote() string {
 	if len(b.Nodes) == 0 {
 		return ""
@@ -130,7 +131,7 @@ func (b *state) nodeNote() string {
 	return fmt.Sprintf("%d nodes", len(b.Nodes))
 }
 
-// restartNote is for the head: which settings wait for a restart.
+// restartNote is the header's note about settings that need a restart.
 func (b *state) restartNote() string {
 	if len(b.Restart) == 0 {
 		return ""
@@ -138,7 +139,7 @@ func (b *state) restartNote() string {
 	return "restart needed for " + strings.Join(texts(b.Restart), ", ")
 }
 
-// at is where something happened, behind its words, when that is another node.
+// at is the suffix that names another node.
 func at(node plain) plain {
 	if node == "" {
 		return ""

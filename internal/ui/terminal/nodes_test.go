@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/ui/terminal"
 )
 
-// nodes answers as a server that knows others, when the test says which.
-func (s *stage) nodes(w http.ResponseWriter, _ *http.Request) {
+// nodes returns the list of nodes that the test set, if any.
+func (s *fakeServer) nodes(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.answers["nodes"]
@@ -22,16 +22,16 @@ func (s *stage) nodes(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(known)
 }
 
-func (s *stage) restore(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) restore(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.called = append(s.called, "restore "+r.PathValue("name"))
 	s.mu.Unlock()
 	_, _ = w.Write([]byte(`{}`))
 }
 
-// far is something that happens on another node.
-func (s *stage) far(node, kind string, data map[string]any) {
-	s.happens(kind, data)
+// publishFrom adds an event of another node.
+func (s *fakeServer) publishFrom(node, kind string, data map[string]any) {
+	s.publish(kind, data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events[len(s.events)-1]["node"] = node
@@ -49,62 +49,62 @@ func severalNodes() map[string]any {
 
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFakeServer(t)
 	s.answer("nodes", severalNodes())
-	s.far("elm", "tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1})
-	s.happens("tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "write_file", "depth": 1}) // each node counts its own
-	s.far("elm", "tool.call_ended", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1, "duration_ms": 3.2})
-	s.far("elm", "script.published", map[string]any{"name": "greet"})
-	p := s.sit(160, 40)
+	s.publishFrom("elm", "tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1})
+	s.publish("tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "write_file", "depth": 1}) // each node numbers its own calls
+	s.publishFrom("elm", "tool.call_ended", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1, "duration_ms": 3.2})
+	s.publishFrom("elm", "script.published", map[string]any{"name": "greet"})
+	p := s.open(160, 40)
 	p.golden("nodes-160x40", "2 nodes, 1 silent")
 	p.types("n")
-	p.golden("nodes-list-160x40", "oak (asked)")
+	p.golden("nodes-list-160x40", "oak (this node)")
 	p.types("q")
-	p.reads("1 Upstreams")
+	p.waitFor("1 Upstreams")
 
 	var text strings.Builder
 	if err := terminal.Once(t.Context(), terminal.Options{Server: s.server.URL, Output: &text, Now: func() time.Time { return noon }}, 0, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"elm          silent", "120 calls/min", "files.read_file @elm", "script greet: published @elm"} {
+	for _, want := range []string{"elm              silent", "120 calls/min", "files.read_file @elm", "script greet: published @elm"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
 }
 
-func TestAloneHasNoNodes(t *testing.T) {
+func TestSingleServerHasNoNodes(t *testing.T) {
 	t.Parallel()
-	p := newStage(t).day().sit(80, 24)
-	p.reads("live")
+	p := newFakeServer(t).withHistory().open(80, 24)
+	p.waitFor("live")
 	p.types("n")
-	p.reads("shares its database with no other")
+	p.waitFor("does not share its database")
 }
 
-func TestRemovedUpstreamComesBack(t *testing.T) {
+func TestRestoreRemovedUpstream(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFakeServer(t)
 	s.answer("mcp_list_upstreams", map[string]any{"upstreams": []any{
 		map[string]any{"namespace": "files", "endpoint": "http://files.example/mcp", "state": "removed", "origin": "config"},
 	}})
-	p := s.sit(120, 30)
-	p.reads("the configuration still wants it: r brings it back")
+	p := s.open(120, 30)
+	p.waitFor("removed but still configured: r restores it")
 	p.types("r")
-	p.reads("files is wanted again")
+	p.waitFor("files restored")
 	if !s.wasCalled("restore files") {
 		t.Errorf("called: %v", s.called)
 	}
 }
 
-func TestWhatComesAgainIsOneLine(t *testing.T) {
+func TestReconnectsShareOneLine(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFakeServer(t)
 	for attempt := range 30 {
-		s.happens("upstream.reconnecting", map[string]any{"upstream": "search", "attempt": attempt + 1, "delay_ms": 3000, "error": "no"})
+		s.publish("upstream.reconnecting", map[string]any{"upstream": "search", "attempt": attempt + 1, "delay_ms": 3000, "error": "no"})
 	}
-	s.far("elm", "upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 7, "delay_ms": 3000, "error": "no"})
-	p := s.sit(80, 24)
-	p.reads("4 Log 2")
-	p.reads("search: away, try 30 in 3.0 s: no")
-	p.reads("try 7 in 3.0 s: no @elm")
+	s.publishFrom("elm", "upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 7, "delay_ms": 3000, "error": "no"})
+	p := s.open(80, 24)
+	p.waitFor("4 Log 2")
+	p.waitFor("search: disconnected, attempt 30 in 3.0 s: no")
+	p.waitFor("attempt 7 in 3.0 s: no @elm")
 }

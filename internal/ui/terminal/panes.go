@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// paneID is one of the four.
+// paneID identifies one of the four panes.
 type paneID int
 
 const (
@@ -20,13 +20,13 @@ const (
 
 var paneNames = [paneCount]plain{"Upstreams", "Jobs", "Calls", "Log"}
 
-// pane is what a person did with one: the row that is chosen, what is looked for.
+// pane is the selected row and the filter of a pane.
 type pane struct {
-	chosen string // key of a row; "" is the first, whichever that is
+	chosen string // key of a row; "" is the first row
 	filter plain
 }
 
-// at is where the chosen row is now.
+// at is the index of the selected row.
 func (p *pane) at(rows []row) int {
 	for i := range rows {
 		if rows[i].key == p.chosen {
@@ -36,19 +36,19 @@ func (p *pane) at(rows []row) int {
 	return 0
 }
 
-// row is one thing in a pane.
+// row is one row of a pane.
 type row struct {
 	key   string
 	cells []cell
 }
 
-// cell is one fact of it.
+// cell is one value of a row.
 type cell struct {
 	text  plain
 	style style
 }
 
-// style is how a text is meant to be seen.
+// style is the look of a text.
 type style int
 
 const (
@@ -60,24 +60,24 @@ const (
 	bold
 )
 
-// column is where cells go. Its title stands in the pane's rule.
+// column is a column of a pane. Its title is part of the pane's title line.
 type column struct {
 	title plain
-	width int  // 0 shares what is left
-	right bool // numbers
-	from  int  // showsInline in panes at least so wide
+	width int  // 0 takes the remaining width
+	right bool // aligned right, for numbers
+	from  int  // minimum width of the pane for this column
 }
 
-// columns of each pane, the first takes the pane's name for a title.
+// columns of each pane; the pane's name is the title of the first.
 var columns = [paneCount][]column{
 	upstreamPane: {{width: 20}, {title: "state", width: 12}, {title: "tools", width: 5, right: true, from: 44}, {title: "calls", width: 6, right: true, from: 60},
-		{title: "errors", width: 6, right: true, from: 60}, {title: "half in", width: 7, right: true, from: 70}, {title: "last", from: 50}},
-	jobPane:  {{width: 26}, {title: "status", width: 9}, {title: "progress", width: 15, from: 62}, {title: "took", width: 7, right: true, from: 50}, {title: "says", from: 50}},
-	callPane: {{width: 8}, {title: "tool", width: 34}, {title: "took", width: 7, right: true}, {title: "outcome", from: 64}},
+		{title: "errors", width: 6, right: true, from: 60}, {title: "p50", width: 7, right: true, from: 70}, {title: "last", from: 50}},
+	jobPane:  {{width: 26}, {title: "status", width: 9}, {title: "progress", width: 15, from: 62}, {title: "took", width: 7, right: true, from: 50}, {title: "message", from: 50}},
+	callPane: {{width: 8}, {title: "tool", width: 34}, {title: "took", width: 7, right: true}, {title: "result", from: 64}},
 	logPane:  {{width: 8}, {title: "", width: 5}, {title: ""}},
 }
 
-// rows are those of a pane that fit its filter.
+// rows are the rows of a pane that match its filter.
 func (m *model) rows(id paneID) []row {
 	rows := m.shown().rows(id, m.now())
 	filter := strings.ToLower(string(m.panes[id].filter))
@@ -93,16 +93,16 @@ func (m *model) rows(id paneID) []row {
 	return fit
 }
 
-func (r *row) contains(words string) bool {
+func (r *row) contains(text string) bool {
 	for _, c := range r.cells {
-		if strings.Contains(strings.ToLower(string(c.text)), words) {
+		if strings.Contains(strings.ToLower(string(c.text)), text) {
 			return true
 		}
 	}
 	return false
 }
 
-// rows are all those of a pane, what passes by with the newest first.
+// rows are all rows of a pane; calls and lines are newest first.
 func (b *state) rows(id paneID, now time.Time) []row {
 	var rows []row
 	switch id {
@@ -138,9 +138,9 @@ func (u *upstream) row(now time.Time) row {
 	}
 	switch {
 	case !u.isConnected() && u.NextTryMS > 0:
-		note = cell{plain(fmt.Sprintf("try %d in %s: %s", u.Attempt+1, short(u.untilRetry(now)), u.Error)), red}
+		note = cell{plain(fmt.Sprintf("attempt %d in %s: %s", u.Attempt+1, short(u.untilRetry(now)), u.Error)), red}
 	case u.isRemoved():
-		note = cell{"the configuration still wants it: r brings it back", yellow}
+		note = cell{"removed but still configured: r restores it", yellow}
 	case !u.isConnected() && u.Error != "":
 		note = cell{u.Error, red}
 	case len(u.Warnings) > 0:
@@ -154,15 +154,15 @@ func (u *upstream) row(now time.Time) row {
 	if u.Errors > 0 {
 		errors.style = red
 	}
-	half := cell{"", faint}
+	p50 := cell{"", faint}
 	if u.P50 > 0 {
-		half.text = ms(u.P50)
+		p50.text = ms(u.P50)
 	}
-	return row{string(u.Name), []cell{{u.Name, bold}, state, tools, number(u.Calls), errors, half, note}}
+	return row{string(u.Name), []cell{{u.Name, bold}, state, tools, number(u.Calls), errors, p50, note}}
 }
 
 func (j *job) row(now time.Time) row {
-	looks := map[plain]style{"complete": green, "failed": red, "cancelled": yellow, "waiting": yellow}
+	styles := map[plain]style{"complete": green, "failed": red, "cancelled": yellow, "waiting": yellow}
 	note := cell{j.Message, faint}
 	if j.Error != nil {
 		note = cell{j.Error.Message, red}
@@ -174,36 +174,40 @@ func (j *job) row(now time.Time) row {
 	if j.Started > 0 {
 		took.text = short(j.took(now))
 	}
-	return row{string(j.ID), []cell{{j.title(), bold}, {j.Status, looks[j.Status]}, progress, took, note}}
+	return row{string(j.ID), []cell{{j.title(), bold}, {j.Status, styles[j.Status]}, progress, took, note}}
 }
 
 func (c *call) row(now time.Time) row {
-	took, outcome := cell{ms(c.TookMS), faint}, cell{"ok", green}
+	took, result := cell{ms(c.TookMS), faint}, cell{"ok", green}
 	switch {
 	case !c.Ended:
-		took.text, outcome = short(now.Sub(c.Began)), cell{"under way", yellow}
+		took.text, result = short(now.Sub(c.Began)), cell{"running", yellow}
 	case c.Kind != "":
-		outcome = cell{c.Kind + ": " + c.Error, red}
+		result = cell{c.Kind + ": " + c.Error, red}
 	}
 	key := strconv.FormatUint(c.Number, 10) + string(at(c.Node)) + " " + c.Began.String()
-	return row{key, []cell{{clockTime(c.Began, now), faint}, {c.title() + at(c.Node), normal}, took, outcome}}
+	return row{key, []cell{{clockTime(c.Began, now), faint}, {c.title() + at(c.Node), normal}, took, result}}
 }
 
 func (l *line) row(now time.Time) row {
-	looks := map[plain]style{levelGood: green, levelBad: red, "WARN": yellow, "ERROR": red}
+	styles := map[plain]style{levelGood: green, levelBad: red, "WARN": yellow, "ERROR": red}
 	key := strconv.FormatUint(l.seq, 10) + " " + l.Time.String()
-	return row{key, []cell{{clockTime(l.Time, now), faint}, {l.Level, looks[l.Level]}, {l.Text + at(l.Node), normal}}}
+	level := l.Level
+	if level == levelInfo {
+		level = "info"
+	}
+	return row{key, []cell{{clockTime(l.Time, now), faint}, {level, styles[l.Level]}, {l.Text + at(l.Node), normal}}}
 }
 
 func number(n int) cell { return cell{plain(strconv.Itoa(n)), normal} }
 
-// clockTime is when something was, where the person is.
+// clockTime is the time of day in the user's time zone.
 func clockTime(t, now time.Time) plain { return plain(t.In(now.Location()).Format(time.TimeOnly)) }
 
-// ms is a time in milliseconds as people read it.
+// ms formats milliseconds.
 func ms(n float64) plain { return short(time.Duration(n * float64(time.Millisecond))) }
 
-// short is a duration in at most seven characters.
+// short formats a duration in at most seven characters.
 func short(d time.Duration) plain {
 	switch {
 	case d < time.Millisecond:
@@ -223,7 +227,7 @@ func short(d time.Duration) plain {
 	}
 }
 
-// bar is a share as a bar and a number.
+// bar draws a fraction as a bar with its percentage.
 func bar(share float64) plain {
 	const width = 10
 	share = min(max(share, 0), 1)

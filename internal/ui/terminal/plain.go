@@ -7,16 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// plain is text that a terminal shows and does not obey: no escape sequences, no
-// line breaks, nothing invisible that turns the direction of writing. Whatever is
-// showsInline has this type, and there are two ways to get one: read it from JSON, or
-// clean a string.
+// plain is text that is safe to write to a terminal: no escape sequences, no line
+// breaks, no invisible characters that change the direction of text. All text on the
+// screen has this type. A plain comes from JSON or from clean.
 type plain string
 
-// maxPlain bounds one text, for a hostile server may send a very long one.
+// maxPlain is the longest text in bytes; a hostile server may send more.
 const maxPlain = 4 << 10
 
-// UnmarshalJSON cleans what it reads. What is no string becomes its JSON.
+// UnmarshalJSON cleans a JSON string. Other values stay as JSON text.
 func (p *plain) UnmarshalJSON(raw []byte) error {
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
@@ -26,7 +25,7 @@ func (p *plain) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// clean makes a line of whatever text there is.
+// clean returns text as one safe line.
 func clean(text string) plain {
 	if len(text) > maxPlain {
 		text = text[:maxPlain] + "…"
@@ -34,20 +33,20 @@ func clean(text string) plain {
 	return plain(strings.Map(harmless, strings.ToValidUTF8(text, string(utf8.RuneError))))
 }
 
-// harmless replaces a character that would do something.
+// harmless replaces or removes a character that a terminal could interpret.
 func harmless(r rune) rune {
 	switch {
-	case unicode.IsSpace(r): // line breaks, and the separators of lines and paragraphs
+	case unicode.IsSpace(r): // line breaks, line and paragraph separators
 		return ' '
 	case unicode.IsControl(r):
 		return utf8.RuneError
-	case unicode.Is(unicode.Cf, r): // turns of direction, joiners, tags: nobody sees them
+	case unicode.Is(unicode.Cf, r): // invisible: direction marks, joiners, tags
 		return -1
 	}
 	return r
 }
 
-// lines makes lines of a text of several.
+// lines splits a text into safe lines.
 func lines(text string) []plain {
 	const most = 2000
 	var list []plain

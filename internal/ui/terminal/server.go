@@ -16,16 +16,15 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
-// revision is the one in which a call needs no session, so that a server may go
-// disconnect and come back between two of them.
+// revision is the MCP revision without sessions, so that the server may restart between
+// two calls.
 const revision = "2026-07-28"
 
-// server is a running luanette, asked through its public API as anybody else
-// would: tools at /mcp, what happens at /api/v1/events.
+// server is a client of a running server: tools at /mcp, events at /api/v1/events.
 type server struct {
 	base    *url.URL
 	key     secret.Text
-	version string // ours
+	version string // of this program
 	client  *http.Client
 }
 
@@ -41,44 +40,44 @@ func newServer(address string, key secret.Text, version string) (*server, error)
 	return &server{base: base, key: key, version: version, client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}, nil
 }
 
-// address is where the server is, without what may be secret.
+// address is the server's address without a password.
 func (s *server) address() plain { return clean(s.base.Redacted()) }
 
-// do sends a request; an answer that is not a success is an error.
+// do sends a request. A status of 400 or above is an error.
 func (s *server) do(r *http.Request) (*http.Response, error) {
 	if !s.key.IsZero() {
 		r.Header.Set("Authorization", "Bearer "+s.key.Reveal())
 	}
-	answer, err := s.client.Do(r)
+	response, err := s.client.Do(r)
 	if err != nil {
 		var about *url.Error
 		if errors.As(err, &about) {
-			err = about.Err // the address is shown already
+			err = about.Err // the message below has the address
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "reach %s", s.base.Redacted()).
-			WithHint("start it with `luanette serve`, or name the one that runs: --server URL")
+			WithHint("start it with `luanette serve`, or give the address of a running one: --server URL")
 	}
-	if answer.StatusCode >= http.StatusBadRequest {
-		defer func() { _ = answer.Body.Close() }()
-		return nil, statusError(answer)
+	if response.StatusCode >= http.StatusBadRequest {
+		defer func() { _ = response.Body.Close() }()
+		return nil, statusError(response)
 	}
-	return answer, nil
+	return response, nil
 }
 
-// statusError is why the server did not answer.
-func statusError(answer *http.Response) error {
-	raw, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what can be read of it
+// statusError converts an error response.
+func statusError(response *http.Response) error {
+	raw, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // without a body the status remains
 	var body struct {
 		Message string
 		Error   json.RawMessage
 	}
-	text := "the server answered " + answer.Status
+	text := "the server answered " + response.Status
 	if json.Unmarshal(raw, &body) == nil && body.Message != "" {
 		text = body.Message
 	}
-	switch answer.StatusCode {
+	switch response.StatusCode {
 	case http.StatusUnauthorized:
-		return fault.New(fault.NeedsAuth, "the server wants a key").WithHint("give one with --key, or in LUANETTE_KEY")
+		return fault.New(fault.NeedsAuth, "the server requires a key").WithHint("give one with --key, or in LUANETTE_KEY")
 	case http.StatusNotFound:
 		return fault.New(fault.NotFound, "%s", text)
 	case http.StatusForbidden:
@@ -87,7 +86,7 @@ func statusError(answer *http.Response) error {
 	return fault.New(fault.Unavailable, "%s", text)
 }
 
-// call runs one of the server's tools and reads what it says into into.
+// call calls a tool and decodes its result into into.
 func (s *server) call(ctx context.Context, name string, args, into any) error {
 	if args == nil {
 		args = struct{}{}
@@ -102,11 +101,11 @@ func (s *server) call(ctx context.Context, name string, args, into any) error {
 		}},
 	})
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "write a call of %s", name)
+		return fault.Wrap(fault.Internal, err, "encode a call of %s", name)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath("mcp").String(), bytes.NewReader(body))
 	if err != nil {
-		return fault.Wrap(fault.Internal, err, "write a call of %s", name)
+		return fault.Wrap(fault.Internal, err, "encode a call of %s", name)
 	}
 	for header, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
@@ -114,37 +113,37 @@ func (s *server) call(ctx context.Context, name string, args, into any) error {
 	} {
 		r.Header.Set(header, value)
 	}
-	answer, err := s.do(r)
+	response, err := s.do(r)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	raw, err := responseMessage(answer)
+	defer func() { _ = response.Body.Close() }()
+	raw, err := responseMessage(response)
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "read the answer of %s", name)
+		return fault.Wrap(fault.Unavailable, err, "read the response of %s", name)
 	}
 	return decodeResult(name, raw, into)
 }
 
-// responseMessage is the answer to the one request that was sent.
-func responseMessage(answer *http.Response) ([]byte, error) {
-	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
-		return io.ReadAll(io.LimitReader(answer.Body, sse.MaxEvent))
+// responseMessage returns the JSON-RPC response; it skips notifications.
+func responseMessage(response *http.Response) ([]byte, error) {
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+		return io.ReadAll(io.LimitReader(response.Body, sse.MaxEvent))
 	}
-	for events := sse.NewReader(answer.Body, 0); ; {
+	for events := sse.NewReader(response.Body, 0); ; {
 		e, err := events.Next()
 		if err != nil {
 			return nil, err
 		}
-		if _, answers := rawjson.Get(e.Data, "id"); answers { // others are about progress
+		if _, isResponse := rawjson.Get(e.Data, "id"); isResponse {
 			return e.Data, nil
 		}
 	}
 }
 
-// decodeResult reads the data of a result. A tool that failed is an error.
+// decodeResult decodes a tool's result. A tool error is an error.
 func decodeResult(name string, raw []byte, into any) error {
-	var answer struct {
+	var response struct {
 		Error  *struct{ Message string }
 		Result struct {
 			IsError           bool
@@ -152,12 +151,12 @@ func decodeResult(name string, raw []byte, into any) error {
 			Content           []struct{ Text string }
 		}
 	}
-	if err := json.Unmarshal(raw, &answer); err != nil {
-		return fault.Wrap(fault.Upstream, err, "read the answer of %s", name)
+	if err := json.Unmarshal(raw, &response); err != nil {
+		return fault.Wrap(fault.Upstream, err, "read the response of %s", name)
 	}
-	switch result := answer.Result; {
-	case answer.Error != nil:
-		return fault.New(fault.Upstream, "%s", answer.Error.Message)
+	switch result := response.Result; {
+	case response.Error != nil:
+		return fault.New(fault.Upstream, "%s", response.Error.Message)
 	case result.IsError && len(result.Content) > 0:
 		return fault.New(fault.Upstream, "%s", result.Content[0].Text)
 	case result.IsError:
@@ -166,14 +165,14 @@ func decodeResult(name string, raw []byte, into any) error {
 		return nil
 	default:
 		if err := json.Unmarshal(result.StructuredContent, into); err != nil {
-			return fault.Wrap(fault.Upstream, err, "read the answer of %s", name)
+			return fault.Wrap(fault.Upstream, err, "read the response of %s", name)
 		}
 		return nil
 	}
 }
 
-// events opens the stream of what happens after the event of that number, or of
-// all that is kept.
+// events opens the event stream after the event with an id, or with all buffered
+// events for "all".
 func (s *server) events(ctx context.Context, after string, follow bool) (io.ReadCloser, error) {
 	at := s.base.JoinPath("api/v1/events")
 	at.RawQuery = "after=" + url.QueryEscape(after)
@@ -182,12 +181,12 @@ func (s *server) events(ctx context.Context, after string, follow bool) (io.Read
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "ask for events")
+		return nil, fault.Wrap(fault.Internal, err, "request events")
 	}
 	r.Header.Set("Accept", "text/event-stream")
-	answer, err := s.do(r)
+	response, err := s.do(r)
 	if err != nil {
 		return nil, err
 	}
-	return answer.Body, nil
+	return response.Body, nil
 }

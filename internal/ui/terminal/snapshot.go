@@ -9,16 +9,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// snapshotRows is how many rows of what passes by a picture has.
+// snapshotRows is how many jobs, calls and lines a snapshot has.
 const snapshotRows = 20
 
-// snapshot is the board as plain text, without colours, cut to a width when there
-// is one.
+// snapshot writes the state as text without colours. A width above 0 truncates lines.
 func snapshot(s *server, b *state, now time.Time, width int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Luanette at %s: %s, %s, %s\n", s.address(),
 		counted(len(b.Upstreams), "upstream", "upstreams"), counted(len(b.Jobs), "job", "jobs"),
-		counted(b.Approvals, "approval waits", "approvals wait"))
+		counted(b.Approvals, "pending approval", "pending approvals"))
 	if note := b.restartNote(); note != "" {
 		text.WriteString(note + "\n")
 	}
@@ -45,14 +44,14 @@ func snapshot(s *server, b *state, now time.Time, width int) string {
 	return text.String()
 }
 
-// titled are the columns of a pane under its name.
+// titled are the columns of a pane; the first has the pane's name.
 func titled(id paneID) []column {
 	cols := slices.Clone(columns[id])
 	cols[0].title = paneNames[id]
 	return cols
 }
 
-// writeRows writes rows under their titles, in columns as wide as they must be.
+// writeRows writes rows under their titles, in columns as wide as their contents.
 func writeRows(text *strings.Builder, cols []column, rows []row, width int) {
 	const most = 60
 	widths := make([]int, len(cols))
@@ -64,7 +63,7 @@ func writeRows(text *strings.Builder, cols []column, rows []row, width int) {
 	titles := row{}
 	for i, c := range cols {
 		titles.cells = append(titles.cells, cell{text: c.title})
-		if widths[i] > 0 { // a column that nobody has is left out
+		if widths[i] > 0 { // empty columns are left out
 			widths[i] = max(widths[i], ansi.StringWidth(string(c.title)))
 		}
 	}
@@ -73,7 +72,7 @@ func writeRows(text *strings.Builder, cols []column, rows []row, width int) {
 	}
 }
 
-// alignColumns puts cells into columns; the last one may be as long as it likes.
+// alignColumns writes cells in columns; the last one is not padded.
 func alignColumns(cells []cell, cols []column, widths []int, width int) string {
 	var row strings.Builder
 	for i, c := range cells {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// state is everything that is known of the server: lists it was asked for, and
-// what it told since.
+// state is what is known about the server: lists that were loaded, and events since.
 type state struct {
 	Upstreams []upstream `json:"upstreams"`
 	Jobs      []job      `json:"jobs"`
@@ -22,13 +21,13 @@ type state struct {
 	seen uint64
 }
 
-// How much is kept of what passes by.
+// How many calls and lines are stored.
 const (
 	maxCalls = 500
 	maxLines = 1000
 )
 
-// upstream is one as mcp_list_upstreams shows it.
+// upstream is an upstream as mcp_list_upstreams returns it.
 type upstream struct {
 	Name      plain   `json:"namespace"`
 	Endpoint  plain   `json:"endpoint"`
@@ -48,20 +47,20 @@ type upstream struct {
 	P50       float64 `json:"p50_ms,omitempty"`
 	P99       float64 `json:"p99_ms,omitempty"`
 
-	loadedAt time.Time // when that was so
+	loadedAt time.Time // when the server reported this
 }
 
-// startLoading is how long it is until the upstream is tried again.
+// untilRetry is the time until the next connection attempt.
 func (u *upstream) untilRetry(now time.Time) time.Duration {
 	return max(u.loadedAt.Add(time.Duration(u.NextTryMS)*time.Millisecond).Sub(now), 0)
 }
 
 func (u *upstream) isConnected() bool { return u.State == "connected" }
 
-// isRemoved tells whether a person removed it while the configuration has it.
+// isRemoved reports whether a user removed it although the configuration has it.
 func (u *upstream) isRemoved() bool { return u.State == "removed" }
 
-// job is one as job_list shows it. Times are seconds since 1970.
+// job is a job as job_list returns it. Times are seconds since 1970.
 type job struct {
 	ID        plain   `json:"job_id"`
 	Status    plain   `json:"status"`
@@ -87,7 +86,7 @@ func (j *job) active() bool {
 	return j.Status == "pending" || j.Status == "running" || j.Status == "waiting"
 }
 
-// duration is how long it ran, or has been running.
+// took is how long the job ran, or has been running.
 func (j *job) took(now time.Time) time.Duration {
 	if j.Started == 0 {
 		return 0
@@ -99,7 +98,7 @@ func (j *job) took(now time.Time) time.Duration {
 	return time.Duration(max(end-j.Started, 0) * float64(time.Second))
 }
 
-// call is a tool's.
+// call is a call of a tool.
 type call struct {
 	Number uint64    `json:"call"`
 	Space  plain     `json:"namespace"`
@@ -121,7 +120,7 @@ func (c *call) title() plain {
 	return c.Space + "." + c.Tool
 }
 
-// functions is an event as the server sends it.
+// serverEvent is an event as the server sends it.
 type serverEvent struct {
 	Seq  uint64          `json:"seq"`
 	Time time.Time       `json:"time"`
@@ -130,7 +129,7 @@ type serverEvent struct {
 	Node plain           `json:"node"`
 }
 
-// lists says which lists an event makes old.
+// lists names lists that have to be loaded again.
 type lists struct{ upstreams, jobs, approvals, nodes, settings bool }
 
 func (s *lists) add(other lists) {
@@ -143,14 +142,14 @@ func (s *lists) add(other lists) {
 
 var allLists = lists{upstreams: true, jobs: true, approvals: true, nodes: true, settings: true}
 
-// apply takes an event in. One that was seen already, which comes again when we
-// connect anew, changes nothing.
+// apply applies an event and returns the lists that it outdates. An event that was
+// received before, as after a reconnect, has no effect.
 func (b *state) apply(e *serverEvent) lists {
 	if e.Type == "event.missed" {
 		var missed struct{ Count uint64 }
-		_ = json.Unmarshal(e.Data, &missed) // what cannot be read is counted as none
+		_ = json.Unmarshal(e.Data, &missed) // an invalid count is 0
 		b.Missed += missed.Count
-		b.seen = 0 // perhaps another server, which counts from 1
+		b.seen = 0 // possibly another server, which counts from 1
 		return allLists
 	}
 	if e.Seq <= b.seen {
@@ -181,7 +180,7 @@ func (b *state) addLine(l line) {
 	}
 }
 
-// our own questions, which would otherwise be most of what is seen
+// ownTools are the tools that the dashboard itself calls. Their calls are not shown.
 var ownTools = []plain{"mcp_list_upstreams", "job_list", "approval_list", "job_status", "job_logs"}
 
 func (c *call) isOwn() bool {
@@ -213,11 +212,11 @@ func (b *state) callEnded(e *serverEvent) lists {
 		}
 	}
 	c.Began = e.Time.Add(-time.Duration(c.TookMS * float64(time.Millisecond)))
-	b.Calls = append(b.Calls, c) // its beginning was before what we know
+	b.Calls = append(b.Calls, c) // the start of the call was not received
 	return lists{upstreams: c.Space != ""}
 }
 
-// jobProgressed moves the bar without asking for the whole list.
+// jobProgressed updates the progress of a job without loading the list.
 func (b *state) jobProgressed(e *serverEvent) lists {
 	var progress struct {
 		ID       plain `json:"job_id"`
@@ -236,7 +235,7 @@ func (b *state) jobProgressed(e *serverEvent) lists {
 	return lists{jobs: true}
 }
 
-// perSecond is how many calls ended lately.
+// perSecond is the rate of calls that ended recently.
 func (b *state) perSecond(now time.Time) float64 {
 	const window = 10 * time.Second
 	n := 0

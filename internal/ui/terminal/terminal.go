@@ -1,7 +1,6 @@
-// Package terminal is the HUD for people at a terminal: a client of a running
-// server that shows its upstreams, jobs, calls and log as they change, and lets a
-// person act on them by a key. It asks through the public API only, so that it may
-// run anywhere. Bubble Tea and its family stay in here.
+// Package terminal is the terminal dashboard: a client of a running server that shows
+// its upstreams, jobs, calls and log as they change, and acts on them by keys. It uses
+// the public HTTP API only. No other package imports Bubble Tea.
 package terminal
 
 import (
@@ -18,16 +17,16 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
-// Options say whom to watch, and where to show it.
+// Options say which server to show, and where.
 type Options struct {
 	Server  string // address of a running server
 	Key     secret.Text
 	Version string
 	Input   io.Reader
 	Output  io.Writer
-	Env     []string         // TERM, NO_COLOR and their like
+	Env     []string         // TERM, NO_COLOR and similar
 	Now     func() time.Time // nil means time.Now
-	Size    [2]int           // columns and rows; zero asks the terminal
+	Size    [2]int           // columns and rows; zero means the terminal's size
 }
 
 func (o *Options) now() func() time.Time {
@@ -37,8 +36,8 @@ func (o *Options) now() func() time.Time {
 	return o.Now
 }
 
-// Run shows the server until the person leaves or ctx ends. A server that is away
-// is waited for; one that refuses us is an error.
+// Run shows the server until the user quits or ctx ends. It reconnects to a server that
+// is unreachable; a server that refuses the key is an error.
 func Run(ctx context.Context, o Options) error {
 	s, err := newServer(o.Server, o.Key, o.Version)
 	if err != nil {
@@ -49,7 +48,7 @@ func Run(ctx context.Context, o Options) error {
 	m := newModel(ctx, s, o.now())
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Env),
-		tea.WithoutSignalHandler(), // ctx ends with them; both at once can wait for each other for ever
+		tea.WithoutSignalHandler(), // ctx ends on signals; two handlers can deadlock
 	}
 	if o.Size[0] > 0 {
 		options = append(options, tea.WithWindowSize(o.Size[0], o.Size[1]))
@@ -64,13 +63,12 @@ func Run(ctx context.Context, o Options) error {
 	stop()
 	<-ended
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
-		err = nil // somebody wanted it to end
+		err = nil // the user quit
 	}
 	return errors.Join(err, m.refused)
 }
 
-// Once writes a picture of the server as it is now: text for people and scripts,
-// or JSON for programs.
+// Once writes the current state of the server, as text or as JSON.
 func Once(ctx context.Context, o Options, width int, asJSON bool) error {
 	s, err := newServer(o.Server, o.Key, o.Version)
 	if err != nil {
@@ -90,7 +88,7 @@ func Once(ctx context.Context, o Options, width int, asJSON bool) error {
 	return err
 }
 
-// style asks for everything once.
+// fetchAll loads everything once.
 func (s *server) fetchAll(ctx context.Context, now func() time.Time) (*state, error) {
 	b := &state{Upstreams: []upstream{}, Jobs: []job{}, Calls: []call{}, Log: []line{}}
 	body, err := s.events(ctx, "all", false)

@@ -23,11 +23,11 @@ import (
 	"github.com/luanette/luanette/internal/ui/terminal"
 )
 
-// noon is when everything in these tests happens.
+// noon is the start of time in these tests.
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
-// stage is a server that says what a test wants it to say.
-type stage struct {
+// fakeServer is a server with prepared responses and events.
+type fakeServer struct {
 	t      *testing.T
 	server *httptest.Server
 	key    string
@@ -35,15 +35,15 @@ type stage struct {
 	mu      sync.Mutex
 	answers map[string]any   // by tool
 	called  []string         // tools with their arguments
-	events  []map[string]any // all that happened
-	more    chan struct{}    // closed when that changed
-	cut     chan struct{}    // closed to hang up on readers
-	away    bool
+	events  []map[string]any // all events
+	more    chan struct{}    // closed when events changed
+	cut     chan struct{}    // closed to disconnect readers
+	down    bool
 }
 
-func newStage(t *testing.T) *stage {
+func newFakeServer(t *testing.T) *fakeServer {
 	t.Helper()
-	s := &stage{t: t, more: make(chan struct{}), cut: make(chan struct{}), answers: map[string]any{
+	s := &fakeServer{t: t, more: make(chan struct{}), cut: make(chan struct{}), answers: map[string]any{
 		"mcp_list_upstreams": map[string]any{"upstreams": []any{
 			map[string]any{"namespace": "files", "endpoint": "http://files.example/mcp", "state": "connected", "tool_count": 12, "call_count": 340, "error_count": 2, "p50_ms": 3.25, "p99_ms": 80, "last_tool": "read_file"},
 			map[string]any{"namespace": "search", "endpoint": "http://search.example/mcp", "state": "reconnecting", "tool_count": 4, "stale": true, "error": "connection refused", "attempt": 3, "next_try_ms": 8000},
@@ -62,10 +62,10 @@ func newStage(t *testing.T) *stage {
 	mux.HandleFunc("POST /api/v1/upstreams/{name}/restore", s.restore)
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		away := s.away
+		down := s.down
 		s.mu.Unlock()
 		switch {
-		case away:
+		case down:
 			panic(http.ErrAbortHandler)
 		case s.key != "" && r.Header.Get("Authorization") != "Bearer "+s.key:
 			http.Error(w, `{"message":"no"}`, http.StatusUnauthorized)
@@ -74,13 +74,13 @@ func newStage(t *testing.T) *stage {
 		}
 	}))
 	t.Cleanup(func() {
-		s.hangUp(false)
+		s.disconnect(false)
 		s.server.Close()
 	})
 	return s
 }
 
-func (s *stage) call(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) call(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Params struct {
 			Name      string
@@ -103,7 +103,7 @@ func (s *stage) call(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\ndata: %s\n\n", raw)
 }
 
-func (s *stage) stream(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	sent := 0
 	if after := r.URL.Query().Get("after"); after != "all" {
@@ -131,8 +131,8 @@ func (s *stage) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// happens adds an event.
-func (s *stage) happens(kind string, data map[string]any) {
+// publish adds an event.
+func (s *fakeServer) publish(kind string, data map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, map[string]any{"seq": len(s.events) + 1, "time": noon.Add(time.Duration(len(s.events)) * time.Second), "type": kind, "data": data})
@@ -140,22 +140,22 @@ func (s *stage) happens(kind string, data map[string]any) {
 	s.more = make(chan struct{})
 }
 
-func (s *stage) answer(name string, with any) {
+func (s *fakeServer) answer(name string, with any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers[name] = with
 }
 
-// hangUp ends all streams, and refuses new ones while away.
-func (s *stage) hangUp(away bool) {
+// disconnect ends all streams, and refuses new ones if down is set.
+func (s *fakeServer) disconnect(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = away
+	s.down = down
 	close(s.cut)
 	s.cut = make(chan struct{})
 }
 
-func (s *stage) wasCalled(what string) bool {
+func (s *fakeServer) wasCalled(what string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.called {
@@ -166,18 +166,18 @@ func (s *stage) wasCalled(what string) bool {
 	return false
 }
 
-// person looks at a virtual terminal and types.
-type person struct {
+// user reads a virtual terminal and types.
+type user struct {
 	t      *testing.T
 	screen vt10x.Terminal
-	line   *os.File // the terminal's end of the line
-	tty    *os.File // the program's
+	line   *os.File // the terminal's end of the pty
+	tty    *os.File // the program's end
 	ended  chan error
 }
 
-// keyboard is a terminal that is read as it is. One that also has a name the
-// library reads through an epoll, which it closes while that is still waited on:
-// with several terminals in one process one then hears the keys of another.
+// keyboard hides the terminal's name. A terminal with a name is read through an epoll
+// that Bubble Tea closes while it is waited on; with several terminals in one process
+// one then receives the keys of another.
 type keyboard struct{ tty *os.File }
 
 func (k keyboard) Read(b []byte) (int, error)  { return k.tty.Read(b) }
@@ -185,8 +185,8 @@ func (k keyboard) Write(b []byte) (int, error) { return k.tty.Write(b) }
 func (k keyboard) Close() error                { return k.tty.Close() }
 func (k keyboard) Fd() uintptr                 { return k.tty.Fd() }
 
-// openTerminal is both ends of a line. Closing ours ends whoever reads it, which
-// takes a file that does not block.
+// openTerminal opens both ends of a pty. Our end does not block, so that closing it
+// ends its reader.
 func openTerminal() (line, tty *os.File, err error) {
 	blocking, tty, err := pty.Open()
 	if err != nil {
@@ -201,17 +201,17 @@ func openTerminal() (line, tty *os.File, err error) {
 	return os.NewFile(uintptr(fd), "line"), tty, err
 }
 
-// sit starts the dashboard on a terminal of that size.
-func (s *stage) sit(width, height int) *person {
+// open starts the dashboard on a terminal of a size.
+func (s *fakeServer) open(width, height int) *user {
 	s.t.Helper()
 	line, tty, err := openTerminal()
 	if err != nil {
-		s.t.Skipf("there are no terminals here: %v", err)
+		s.t.Fatalf("open a terminal: %v", err)
 	}
-	p := &person{s.t, vt10x.New(vt10x.WithSize(width, height)), line, tty, make(chan error, 1)}
+	p := &user{s.t, vt10x.New(vt10x.WithSize(width, height)), line, tty, make(chan error, 1)}
 	p.resize(width, height)
 	drawn := make(chan struct{})
-	go func() { // ends when the line is closed
+	go func() { // ends when the pty is closed
 		defer close(drawn)
 		_, _ = io.Copy(p.screen, line)
 	}()
@@ -233,7 +233,7 @@ func (s *stage) sit(width, height int) *person {
 	return p
 }
 
-func (p *person) resize(width, height int) {
+func (p *user) resize(width, height int) {
 	p.t.Helper()
 	p.screen.Resize(width, height)
 	if err := pty.Setsize(p.tty, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
@@ -241,15 +241,15 @@ func (p *person) resize(width, height int) {
 	}
 }
 
-func (p *person) types(keys string) {
+func (p *user) types(keys string) {
 	p.t.Helper()
 	if _, err := p.line.WriteString(keys); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// picture is what is on the screen, without the server's port.
-func (p *person) picture() string {
+// text is what is on the screen.
+func (p *user) text() string {
 	var rows []string
 	for row := range strings.SplitSeq(strings.TrimRight(p.screen.String(), "\n"), "\n") {
 		rows = append(rows, strings.TrimRight(row, " "))
@@ -257,38 +257,38 @@ func (p *person) picture() string {
 	return strings.Join(rows, "\n") + "\n"
 }
 
-// sees waits for a picture that holds.
-func (p *person) sees(what string, holds func(string) bool) {
+// waitUntil waits until the screen satisfies a condition.
+func (p *user) waitUntil(what string, holds func(string) bool) {
 	p.t.Helper()
-	clocktest.Await(p.t, func() bool { return holds(p.picture()) }, func() string { return what + " is not on the screen:\n" + p.picture() })
+	clocktest.Await(p.t, func() bool { return holds(p.text()) }, func() string { return what + " is not on the screen:\n" + p.text() })
 }
 
-func (p *person) reads(text string) {
+func (p *user) waitFor(text string) {
 	p.t.Helper()
-	p.sees(text, func(picture string) bool { return strings.Contains(picture, text) })
+	p.waitUntil(text, func(picture string) bool { return strings.Contains(picture, text) })
 }
 
-func (p *person) nowhere(text string) {
+func (p *user) waitGone(text string) {
 	p.t.Helper()
-	p.sees("no "+text, func(picture string) bool { return !strings.Contains(picture, text) })
+	p.waitUntil("no "+text, func(picture string) bool { return !strings.Contains(picture, text) })
 }
 
-// golden waits for the frame kept in testdata; UPDATE=1 keeps what is seen once
-// the text is there and nothing moves.
-func (p *person) golden(name, once string) {
+// golden waits for the screen stored in testdata. UPDATE=1 stores the screen once it
+// contains the text and no longer changes.
+func (p *user) golden(name, once string) {
 	p.t.Helper()
-	p.reads(once)
+	p.waitFor(once)
 	path := filepath.Join("testdata", name+".txt")
 	if os.Getenv("UPDATE") != "" {
 		same, last := 0, ""
 		clocktest.Await(p.t, func() bool {
-			if now := p.picture(); now != last {
+			if now := p.text(); now != last {
 				same, last = 0, now
 			}
 			same++
 			return same > 200
 		})
-		if err := os.WriteFile(path, []byte(portless(p.picture())), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(maskPort(p.text())), 0o600); err != nil {
 			p.t.Fatal(err)
 		}
 		return
@@ -297,11 +297,11 @@ func (p *person) golden(name, once string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.sees("the frame "+name+":\n"+string(want), func(picture string) bool { return portless(picture) == string(want) })
+	p.waitUntil("the frame "+name+":\n"+string(want), func(picture string) bool { return maskPort(picture) == string(want) })
 }
 
-// portless is a picture in which the port of the server is always the same.
-func portless(picture string) string {
+// maskPort replaces the server's port.
+func maskPort(picture string) string {
 	at := strings.Index(picture, "127.0.0.1:")
 	if at < 0 {
 		return picture
@@ -314,22 +314,22 @@ func portless(picture string) string {
 	return picture[:at] + strings.Repeat("#", end-at) + picture[end:]
 }
 
-// day is what happened on the stage before anybody looked.
-func (s *stage) day() *stage {
-	s.happens("upstream.connecting", map[string]any{"upstream": "files", "target": "http://files.example/mcp"})
-	s.happens("upstream.connected", map[string]any{"upstream": "files", "tool_count": 12})
-	s.happens("tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1})
-	s.happens("tool.call_ended", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1, "duration_ms": 3.2})
-	s.happens("tool.call_started", map[string]any{"call": 2, "namespace": "search", "tool": "query", "depth": 1})
-	s.happens("tool.call_ended", map[string]any{"call": 2, "namespace": "search", "tool": "query", "depth": 1, "duration_ms": 1200, "error_type": "unavailable", "error": "search is away"})
-	s.happens("tool.call_started", map[string]any{"call": 3, "namespace": "files", "tool": "write_file", "depth": 2})
-	s.happens("tool.call_started", map[string]any{"call": 4, "namespace": "", "tool": "job_list", "depth": 1})
-	s.happens("upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 3, "delay_ms": 8000, "error": "connection refused"})
-	s.happens("job.started", map[string]any{"job_id": "job-2", "name": "nightly"})
-	s.happens("job.finished", map[string]any{"job_id": "job-1", "name": "import", "status": "failed", "took_ms": 5000, "error": "no answer within 5 s"})
-	s.happens("script.published", map[string]any{"name": "greet"})
-	s.happens("approval.requested", map[string]any{"approval_id": "a1", "subject": "files.write_file"})
-	s.happens("log.line", map[string]any{"level": "WARN", "message": "slow", "facts": map[string]any{"tool": "files.read_file"}})
+// withHistory adds events from before the dashboard started.
+func (s *fakeServer) withHistory() *fakeServer {
+	s.publish("upstream.connecting", map[string]any{"upstream": "files", "target": "http://files.example/mcp"})
+	s.publish("upstream.connected", map[string]any{"upstream": "files", "tool_count": 12})
+	s.publish("tool.call_started", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1})
+	s.publish("tool.call_ended", map[string]any{"call": 1, "namespace": "files", "tool": "read_file", "depth": 1, "duration_ms": 3.2})
+	s.publish("tool.call_started", map[string]any{"call": 2, "namespace": "search", "tool": "query", "depth": 1})
+	s.publish("tool.call_ended", map[string]any{"call": 2, "namespace": "search", "tool": "query", "depth": 1, "duration_ms": 1200, "error_type": "unavailable", "error": "search is unreachable"})
+	s.publish("tool.call_started", map[string]any{"call": 3, "namespace": "files", "tool": "write_file", "depth": 2})
+	s.publish("tool.call_started", map[string]any{"call": 4, "namespace": "", "tool": "job_list", "depth": 1})
+	s.publish("upstream.reconnecting", map[string]any{"upstream": "search", "attempt": 3, "delay_ms": 8000, "error": "connection refused"})
+	s.publish("job.started", map[string]any{"job_id": "job-2", "name": "nightly"})
+	s.publish("job.finished", map[string]any{"job_id": "job-1", "name": "import", "status": "failed", "took_ms": 5000, "error": "no answer within 5 s"})
+	s.publish("script.published", map[string]any{"name": "greet"})
+	s.publish("approval.requested", map[string]any{"approval_id": "a1", "subject": "files.write_file"})
+	s.publish("log.line", map[string]any{"level": "WARN", "message": "slow", "facts": map[string]any{"tool": "files.read_file"}})
 	return s
 }
 
@@ -348,105 +348,105 @@ func TestFrames(t *testing.T) {
 	for _, tt := range sizes {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			newStage(t).day().sit(tt.width, tt.height).golden(tt.name, tt.once)
+			newFakeServer(t).withHistory().open(tt.width, tt.height).golden(tt.name, tt.once)
 		})
 	}
 }
 
 func TestEmptyServer(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFakeServer(t)
 	for _, name := range []string{"mcp_list_upstreams", "job_list", "approval_list"} {
 		s.answer(name, map[string]any{})
 	}
-	s.sit(80, 24).golden("empty-80x24", "live")
+	s.open(80, 24).golden("empty-80x24", "live")
 }
 
-func TestWalkThroughPanes(t *testing.T) {
+func TestPanes(t *testing.T) {
 	t.Parallel()
-	p := newStage(t).day().sit(40, 12)
-	p.reads("1 Upstreams 3")
+	p := newFakeServer(t).withHistory().open(40, 12)
+	p.waitFor("1 Upstreams 3")
 	p.types("\t")
-	p.reads("2 Jobs 2")
+	p.waitFor("2 Jobs 2")
 	p.types("4")
-	p.reads("4 Log 8")
+	p.waitFor("4 Log 8")
 	p.types("\x1b[Z") // shift+tab
 	p.golden("calls-40x12", "3 Calls 3")
 	p.types("j\r")
-	p.reads("unavailable")
+	p.waitFor("unavailable")
 	p.types("\x1b")
-	p.reads("3 Calls 3")
+	p.waitFor("3 Calls 3")
 	p.types("?")
-	p.reads("Keys")
+	p.waitFor("Keys")
 	p.types("x")
-	p.reads("3 Calls 3")
+	p.waitFor("3 Calls 3")
 }
 
 func TestFilter(t *testing.T) {
 	t.Parallel()
-	p := newStage(t).day().sit(80, 24)
-	p.reads("1 Upstreams 3")
+	p := newFakeServer(t).withHistory().open(80, 24)
+	p.waitFor("1 Upstreams 3")
 	p.types("/sezz\x7f\x7fa")
 	p.golden("filter-80x24", "1 Upstreams 1 /sea")
 	p.types("\r")
-	p.reads("tab pane")
+	p.waitFor("tab pane")
 	p.types("/zz")
-	p.reads("nothing here fits seazz")
+	p.waitFor("no rows match seazz")
 	p.types("\x1b")
-	p.reads("1 Upstreams 3")
+	p.waitFor("1 Upstreams 3")
 }
 
 func TestDetailsOfAnUpstream(t *testing.T) {
 	t.Parallel()
-	p := newStage(t).day().sit(80, 24)
-	p.reads("1 Upstreams 3")
+	p := newFakeServer(t).withHistory().open(80, 24)
+	p.waitFor("1 Upstreams 3")
 	p.types("j")
 	p.types("\r")
 	p.golden("upstream-80x24", "Upstream search")
 }
 
-func TestDetailsOfAJobGrowWithIt(t *testing.T) {
+func TestDetailsOfARunningJob(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).day()
+	s := newFakeServer(t).withHistory()
 	s.answer("job_status", map[string]any{"job_id": "job-2", "name": "nightly", "status": "running", "started_at": noon.Unix() - 90, "progress": 0.42})
 	s.answer("job_logs", map[string]any{"lines": []any{map[string]any{"stream": "stdout", "text": "page 42"}}})
-	p := s.sit(80, 24)
-	p.reads("nightly")
+	p := s.open(80, 24)
+	p.waitFor("nightly")
 	p.types("2\r")
-	p.reads("page 42")
+	p.waitFor("page 42")
 	s.answer("job_status", map[string]any{"job_id": "job-2", "name": "nightly", "status": "complete", "started_at": noon.Unix() - 90, "completed_at": noon.Unix(), "result": map[string]any{"pages": 100}})
-	s.happens("job.finished", map[string]any{"job_id": "job-2", "name": "nightly", "status": "complete", "took_ms": 90000})
+	s.publish("job.finished", map[string]any{"job_id": "job-2", "name": "nightly", "status": "complete", "took_ms": 90000})
 	p.golden("job-80x24", `"pages": 100`)
 }
 
 func TestActions(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).day()
-	s.answer("tools_refresh", fault.New(fault.Unavailable, "search is still away"))
+	s := newFakeServer(t).withHistory()
+	s.answer("tools_refresh", fault.New(fault.Unavailable, "search is unreachable"))
 	s.answer("mcp_disconnect", map[string]any{"removed": true})
 	s.answer("job_cancel", map[string]any{"cancelled": true})
-	p := s.sit(80, 24)
-	p.reads("1 Upstreams 3")
+	p := s.open(80, 24)
+	p.waitFor("1 Upstreams 3")
 	p.types("j")
-	p.reads("›search")
+	p.waitFor("›search")
 	p.types("r")
-	p.reads("search is still away")
+	p.waitFor("search is unreachable")
 	p.types("x")
-	p.reads("Remove search? y or n")
+	p.waitFor("Remove search? y or n")
 	p.types("n")
-	p.reads("nothing was done")
+	p.waitFor("not done")
 	p.types("x")
-	p.reads("Remove search?")
+	p.waitFor("Remove search?")
 	p.types("y")
-	p.reads("search was removed")
+	p.waitFor("search removed")
 	p.types("c")
-	p.reads("choose a job first")
+	p.waitFor("select a job first")
 	p.types("2c")
-	p.reads("Cancel nightly? y or n")
+	p.waitFor("Cancel nightly? y or n")
 	p.types("y")
-	p.reads("nightly was cancelled")
+	p.waitFor("nightly cancelled")
 	p.types("jc")
-	p.reads("import is failed already")
+	p.waitFor("import is already failed")
 	for _, want := range []string{`tools_refresh {"namespace":"search"}`, `mcp_disconnect {"namespace":"search"}`, `job_cancel {"job_id":"job-2"}`} {
 		if !s.wasCalled(want) {
 			t.Errorf("%s was not called", want)
@@ -454,65 +454,65 @@ func TestActions(t *testing.T) {
 	}
 }
 
-func TestProgressMovesWithoutAsking(t *testing.T) {
+func TestProgressNeedsNoReload(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).day()
-	p := s.sit(80, 24)
-	p.reads("42%")
-	s.happens("job.progress", map[string]any{"job_id": "job-2", "fraction": 0.9, "message": "page 90 of 100"})
-	p.reads("90%")
-	p.reads("page 90")
+	s := newFakeServer(t).withHistory()
+	p := s.open(80, 24)
+	p.waitFor("42%")
+	s.publish("job.progress", map[string]any{"job_id": "job-2", "fraction": 0.9, "message": "page 90 of 100"})
+	p.waitFor("90%")
+	p.waitFor("page 90")
 }
 
-func TestFrozen(t *testing.T) {
+func TestPause(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).day()
-	p := s.sit(80, 24)
-	p.reads("4 Log 8")
+	s := newFakeServer(t).withHistory()
+	p := s.open(80, 24)
+	p.waitFor("4 Log 8")
 	p.types(" ")
-	p.reads("frozen")
-	s.happens("upstream.removed", map[string]any{"upstream": "files"})
-	s.happens("job.progress", map[string]any{"job_id": "job-2", "fraction": 0.9})
+	p.waitFor("paused")
+	s.publish("upstream.removed", map[string]any{"upstream": "files"})
+	s.publish("job.progress", map[string]any{"job_id": "job-2", "fraction": 0.9})
 	p.types(" ")
-	p.reads("files: removed")
-	p.reads("4 Log 9")
+	p.waitFor("files: removed")
+	p.waitFor("4 Log 9")
 }
 
-func TestServerGoesAndReturns(t *testing.T) {
+func TestReconnect(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).day()
-	p := s.sit(80, 24)
-	p.reads("live")
-	s.hangUp(true)
-	p.reads("away, next try in")
-	p.nowhere("live")
-	s.happens("upstream.removed", map[string]any{"upstream": "files"}) // while nobody looked
-	s.hangUp(false)
-	p.reads("live")
-	p.reads("files: removed")
-	p.reads("4 Log 9") // what was seen before did not come twice
+	s := newFakeServer(t).withHistory()
+	p := s.open(80, 24)
+	p.waitFor("live")
+	s.disconnect(true)
+	p.waitFor("disconnected, next attempt in")
+	p.waitGone("live")
+	s.publish("upstream.removed", map[string]any{"upstream": "files"}) // while disconnected
+	s.disconnect(false)
+	p.waitFor("live")
+	p.waitFor("files: removed")
+	p.waitFor("4 Log 9") // earlier events were not added twice
 }
 
 func TestHostileStrings(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFakeServer(t)
 	evil := "a\x1b]0;owned\x07b\x1b[2Jc\u009b31md\ne\u202ef\x00g"
 	s.answer("mcp_list_upstreams", map[string]any{"upstreams": []any{map[string]any{"namespace": evil, "endpoint": evil, "state": "connected", "last_tool": evil}}})
 	s.answer("job_list", map[string]any{"jobs": []any{map[string]any{"job_id": "1", "name": evil, "status": "running", "message": evil}}})
 	s.answer("job_status", map[string]any{"job_id": "1", "status": "failed", "error": map[string]any{"message": evil}, "result": evil})
 	s.answer("job_logs", map[string]any{"lines": []any{map[string]any{"stream": "stdout", "text": evil}}})
 	s.answer("tools_refresh", fault.New(fault.Upstream, "%s", evil))
-	s.happens("tool.call_started", map[string]any{"call": 1, "namespace": evil, "tool": evil, "depth": 1})
-	s.happens("log.line", map[string]any{"level": evil, "message": evil, "facts": map[string]any{evil: evil}})
-	s.happens(evil, map[string]any{evil: evil})
-	p := s.sit(80, 24)
+	s.publish("tool.call_started", map[string]any{"call": 1, "namespace": evil, "tool": evil, "depth": 1})
+	s.publish("log.line", map[string]any{"level": evil, "message": evil, "facts": map[string]any{evil: evil}})
+	s.publish(evil, map[string]any{evil: evil})
+	p := s.open(80, 24)
 	p.golden("hostile-80x24", "4 Log 2")
 	p.types("r")
-	p.reads("\na�]0;owned�b�[2Jc�31md ef�g\n")
+	p.waitFor("\na�]0;owned�b�[2Jc�31md ef�g\n")
 	p.types("2\r")
-	p.reads("Output")
+	p.waitFor("Output")
 	for _, want := range []string{"error", "Result"} {
-		p.reads(want)
+		p.waitFor(want)
 	}
 	if title := p.screen.Title(); title != "luanette hud" && title != "" {
 		t.Errorf("the window's title became %q", title)
@@ -521,21 +521,21 @@ func TestHostileStrings(t *testing.T) {
 
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	p := s.sit(80, 24)
-	p.reads("live")
+	s := newFakeServer(t)
+	p := s.open(80, 24)
+	p.waitFor("live")
 	for i := range 5000 {
-		s.happens("log.line", map[string]any{"level": "INFO", "message": fmt.Sprintf("event %d", i)})
+		s.publish("log.line", map[string]any{"level": "INFO", "message": fmt.Sprintf("event %d", i)})
 	}
-	p.reads("event 4999")
+	p.waitFor("event 4999")
 	p.types("4")
 	p.types("/event 499\r")
-	p.reads("4 Log 10 /event 499") // 4990 to 4999; 499 is no longer kept
+	p.waitFor("4 Log 10 /event 499") // 4990 to 4999; 499 is no longer stored
 }
 
 func TestWrongKey(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newFakeServer(t)
 	s.key = "right"
 	err := terminal.Run(t.Context(), terminal.Options{
 		Server: s.server.URL, Key: secret.New("wrong"), Input: strings.NewReader(""), Output: io.Discard, Size: [2]int{80, 24},
@@ -543,12 +543,12 @@ func TestWrongKey(t *testing.T) {
 	if fault.CodeOf(err) != fault.NeedsAuth {
 		t.Errorf("got %v", err)
 	}
-	s.sit(80, 24).reads("live") // with the right one
+	s.open(80, 24).waitFor("live") // with the right key
 }
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).day()
+	s := newFakeServer(t).withHistory()
 	o := terminal.Options{Server: s.server.URL, Now: func() time.Time { return noon.Add(time.Minute) }}
 	var text, data strings.Builder
 	o.Output = &text
@@ -557,11 +557,11 @@ func TestOnce(t *testing.T) {
 	}
 	path := filepath.Join("testdata", "once.txt")
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(portless(text.String())), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(maskPort(text.String())), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want, err := os.ReadFile(path); err != nil || portless(text.String()) != string(want) {
+	if want, err := os.ReadFile(path); err != nil || maskPort(text.String()) != string(want) {
 		t.Errorf("%v: got\n%s\nwant\n%s", err, text.String(), want)
 	}
 	o.Output = &data
@@ -579,8 +579,8 @@ func TestOnce(t *testing.T) {
 
 func TestOnceWithoutServer(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hangUp(true)
+	s := newFakeServer(t)
+	s.disconnect(true)
 	err := terminal.Once(t.Context(), terminal.Options{Server: s.server.URL, Output: io.Discard}, 0, false)
 	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(fault.HintOf(err), "luanette serve") {
 		t.Errorf("got %v, hint %q", err, fault.HintOf(err))

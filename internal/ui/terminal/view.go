@@ -10,8 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// The sixteen colours that every terminal has and people have chosen to their
-// liking. What is said by colour is said in words too.
+// styles use the sixteen terminal colours. No information is shown by colour alone.
 var styles = map[style]lipgloss.Style{
 	normal: lipgloss.NewStyle(),
 	faint:  lipgloss.NewStyle().Faint(true),
@@ -26,18 +25,18 @@ var (
 	titleStyle  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Cyan)
 )
 
-// box is a part of the screen.
+// box is an area of the screen.
 type box struct{ x, y, width, height int }
 
-// How large a terminal must be for which arrangement.
+// Minimum sizes of the layouts.
 const (
-	gridWidth, gridHeight   = 130, 16 // two beside two
-	stackWidth, stackHeight = 50, 18  // one over the other
+	gridWidth, gridHeight   = 130, 16 // two columns of two panes
+	stackWidth, stackHeight = 50, 18  // four panes in one column
 )
 
-// boxOf is where a pane is; one without height is not shown.
+// boxOf is the area of a pane; a pane without height is not shown.
 func (m *model) boxOf(id paneID) box {
-	inner := box{0, 1, m.width, max(m.height-2, 0)} // between the head and the foot
+	inner := box{0, 1, m.width, max(m.height-2, 0)} // between the header and the footer
 	switch {
 	case m.width >= gridWidth && m.height >= gridHeight:
 		left := (inner.width - 1) / 2
@@ -70,10 +69,10 @@ func (m *model) View() tea.View {
 
 func (m *model) screen() string {
 	if m.height < 3 || m.width < 10 {
-		return cut(m.head(), m.width)
+		return cut(m.header(), m.width)
 	}
 	screen := make([]string, 0, m.height)
-	screen = append(screen, fill(m.head(), m.width))
+	screen = append(screen, fill(m.header(), m.width))
 	switch m.mode {
 	case showingDetails:
 		screen = append(screen, m.detailLines()...)
@@ -82,10 +81,10 @@ func (m *model) screen() string {
 	default:
 		screen = append(screen, m.body()...)
 	}
-	return strings.Join(append(screen, fill(m.foot(), m.width)), "\n")
+	return strings.Join(append(screen, fill(m.footer(), m.width)), "\n")
 }
 
-// body is the panes.
+// body draws the panes.
 func (m *model) body() []string {
 	if m.boxOf(callPane).x == 0 && m.boxOf(jobPane).x == 0 {
 		var all []string
@@ -104,7 +103,7 @@ func (m *model) body() []string {
 	return all
 }
 
-// drawPane is a pane's title and rows, as many lines as its box has.
+// drawPane draws a pane's title and rows, as many lines as its box has.
 func (m *model) drawPane(id paneID) []string {
 	b := m.boxOf(id)
 	if b.height == 0 {
@@ -115,7 +114,7 @@ func (m *model) drawPane(id paneID) []string {
 	cols := fitColumns(id, b.width)
 	drawn := []string{m.title(id, cols, len(rows), b.width)}
 	at := p.at(rows)
-	first := max(0, at-(b.height-2)) // the chosen one is seen
+	first := max(0, at-(b.height-2)) // scroll so that the selected row is visible
 	for i := first; i < len(rows) && len(drawn) < b.height; i++ {
 		drawn = append(drawn, drawRow(rows[i].cells, cols, id == m.focus && i == at))
 	}
@@ -128,29 +127,29 @@ func (m *model) drawPane(id paneID) []string {
 	return drawn
 }
 
-// emptyText says why a pane is empty.
+// emptyText is shown in an empty pane.
 func (m *model) emptyText(id paneID) plain {
 	switch {
 	case m.panes[id].filter != "":
-		return "nothing here fits " + m.panes[id].filter + "; esc shows all"
+		return "no rows match " + m.panes[id].filter + "; esc shows all"
 	case id == upstreamPane:
-		return "none: `luanette upstream add NAME URL` adds one"
+		return "none; add one with `luanette upstream add NAME URL`"
 	case id == jobPane:
-		return "none: `luanette job submit FILE` starts one"
+		return "none; start one with `luanette job start HASH`"
 	case id == callPane:
-		return "no tool was called"
+		return "no calls yet"
 	default:
-		return "nothing has happened"
+		return "no events yet"
 	}
 }
 
-// fittedColumn is a column with its share of the width.
+// fittedColumn is a column with its width in a pane.
 type fittedColumn struct {
 	column
 	index int
 }
 
-// fitColumns are the columns that a pane so wide can show.
+// fitColumns are the columns that fit into a pane of a width.
 func fitColumns(id paneID, width int) []fittedColumn {
 	var cols []fittedColumn
 	left, sharing := width-1, 0
@@ -164,7 +163,7 @@ func fitColumns(id paneID, width int) []fittedColumn {
 			sharing++
 		}
 	}
-	if sharing == 0 && len(cols) > 0 { // the widest takes what is left, or gives it
+	if sharing == 0 && len(cols) > 0 { // the widest column takes or gives the difference
 		widest := 0
 		for i := range cols {
 			if cols[i].width > cols[widest].width {
@@ -181,7 +180,7 @@ func fitColumns(id paneID, width int) []fittedColumn {
 	return cols
 }
 
-// title is a rule with the pane's name and the names of its columns.
+// title draws a pane's name and the titles of its columns in a line.
 func (m *model) title(id paneID, cols []fittedColumn, count, width int) string {
 	name := fmt.Sprintf("%d %s %d", id+1, paneNames[id], count)
 	if f := m.panes[id].filter; f != "" {
@@ -216,7 +215,7 @@ func overwrite(rule []rune, at int, text string) {
 	}
 }
 
-// drawRow is the cells in their columns.
+// drawRow draws cells in their columns.
 func drawRow(cells []cell, cols []fittedColumn, chosen bool) string {
 	var text strings.Builder
 	text.WriteString(" ")
@@ -240,33 +239,33 @@ func drawRow(cells []cell, cols []fittedColumn, chosen bool) string {
 	return text.String()
 }
 
-// cut is a text that takes no more columns than that.
+// cut truncates a text to a width.
 func cut(text string, width int) string { return ansi.Truncate(text, max(width, 0), "…") }
 
-// fill is a text that takes exactly so many columns.
+// fill truncates or pads a text to a width.
 func fill(text string, width int) string {
 	text = cut(text, width)
 	return text + strings.Repeat(" ", max(width-ansi.StringWidth(text), 0))
 }
 
-// head says which server this is and how it is.
-func (m *model) head() string {
+// header shows which server this is, and its state.
+func (m *model) header() string {
 	b := m.shown()
 	parts := []string{styles[bold].Render("Luanette"), string(m.server.address()), m.connectionState()}
-	away := 0
+	down := 0
 	for i := range b.Upstreams {
 		if s := b.Upstreams[i].State; s == "reconnecting" || s == "needs_auth" {
-			away++
+			down++
 		}
 	}
-	if away > 0 {
-		parts = append(parts, styles[red].Render(fmt.Sprintf("%d away", away)))
+	if down > 0 {
+		parts = append(parts, styles[red].Render(fmt.Sprintf("%d down", down)))
 	}
 	if note := b.nodeNote(); note != "" {
 		parts = append(parts, note)
 	}
 	if b.Approvals > 0 {
-		parts = append(parts, styles[yellow].Render(counted(b.Approvals, "approval waits", "approvals wait")))
+		parts = append(parts, styles[yellow].Render(counted(b.Approvals, "pending approval", "pending approvals")))
 	}
 	if note := b.restartNote(); note != "" {
 		parts = append(parts, styles[yellow].Render(note))
@@ -278,18 +277,18 @@ func (m *model) head() string {
 	return strings.Join(parts, "  ")
 }
 
-// connectionState is whether the server is there.
+// connectionState shows whether the server is connected.
 func (m *model) connectionState() string {
 	switch {
 	case m.live && m.paused != nil:
-		return styles[yellow].Render("frozen: space goes on")
+		return styles[yellow].Render("paused: space continues")
 	case m.live:
 		return styles[green].Render("live")
 	case m.disconnect.err == nil:
 		return styles[faint].Render("connecting")
 	}
 	next := max(m.disconnect.next.Sub(m.now()), 0).Round(time.Second)
-	return styles[red].Render(fmt.Sprintf("away, next try in %s: %s", short(next), clean(m.disconnect.err.Error())))
+	return styles[red].Render(fmt.Sprintf("disconnected, next attempt in %s: %s", short(next), clean(m.disconnect.err.Error())))
 }
 
 func counted(n int, one, many string) string {
@@ -299,13 +298,13 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// foot is a question, the filter being typed, what was done, or the keys.
-func (m *model) foot() string {
+// footer shows a confirmation, the filter being typed, a message, or the keys.
+func (m *model) footer() string {
 	switch {
 	case m.mode == confirming:
 		return styles[yellow].Render(string(m.confirmation.text) + " y or n")
 	case m.mode == filtering:
-		return fmt.Sprintf("/%s▏  enter keeps it, esc shows all", m.panes[m.focus].filter)
+		return fmt.Sprintf("/%s▏  enter applies the filter, esc clears it", m.panes[m.focus].filter)
 	case m.message.text != "" && m.message.bad:
 		return styles[red].Render(string(m.message.text))
 	case m.message.text != "":
@@ -313,9 +312,9 @@ func (m *model) foot() string {
 	case m.mode == showingDetails:
 		return styles[faint].Render("↑↓ scroll  esc back")
 	case m.mode == showingHelp:
-		return styles[faint].Render("any key goes back")
+		return styles[faint].Render("any key closes the help")
 	}
-	keys := "tab pane  ↑↓ choose  enter details  / filter  "
+	keys := "tab pane  ↑↓ select  enter details  / filter  "
 	switch m.focus {
 	case upstreamPane:
 		keys += "r retry  x remove  "
@@ -325,7 +324,7 @@ func (m *model) foot() string {
 	return styles[faint].Render(keys + "? help  q quit")
 }
 
-// detailLines is the page of one thing.
+// detailLines draws the details.
 func (m *model) detailLines() []string {
 	height := m.height - 3
 	all := wrapped(m.details.about, m.width-2)
@@ -340,7 +339,7 @@ func (m *model) detailLines() []string {
 	return page
 }
 
-// wrapped are lines no longer than that.
+// wrapped wraps lines at a width.
 func wrapped(list []plain, width int) (all []string) {
 	for _, text := range list {
 		all = append(all, strings.Split(ansi.Hardwrap(string(text), max(width, 1), true), "\n")...)
@@ -350,18 +349,18 @@ func wrapped(list []plain, width int) (all []string) {
 
 var help = []plain{
 	"tab, shift+tab, 1 to 4   go to another pane",
-	"up, down, pgup, pgdn     choose a row; home and end, too",
-	"enter                    details of the row",
-	"/                        show only rows with these letters; esc shows all",
-	"space                    hold the picture still, and let it go on",
-	"n                        the nodes that share the database",
-	"r                        reach for the upstream now; one that was removed comes back",
+	"up, down, pgup, pgdn     select a row; also home and end",
+	"enter                    show details of the row",
+	"/                        show only rows that contain a text; esc shows all",
+	"space                    pause and continue updates",
+	"n                        list the nodes that share the database",
+	"r                        reconnect the upstream now, or restore a removed one",
 	"x                        remove the upstream",
 	"c                        cancel the job",
-	"?                        this page",
-	"q, ctrl+c                leave",
+	"?                        this help",
+	"q, ctrl+c                quit",
 	"",
-	"What is asked of a tool and what it says is never a command to this terminal.",
+	"Escape sequences in texts from servers are removed.",
 }
 
 func (m *model) helpLines() []string {

@@ -17,26 +17,25 @@ import (
 )
 
 const (
-	// eventBuffer is how many events a reader may be behind before some are dropped
-	// and it is told how many.
+	// eventBuffer is how many events a reader may fall behind. Further events are
+	// dropped, and an event.missed event says how many.
 	eventBuffer = 4096
-	// writeTimeout is how long a reader may take to accept what was sent.
+	// writeTimeout is how long one write to a reader may take.
 	writeTimeout = 30 * time.Second
-	// retryAfter is when a browser comes back after the stream broke.
+	// retryAfter is how long a browser waits before it reconnects.
 	retryAfter = time.Second
-	// maxTypes bounds what one reader may ask for.
+	// maxTypes is how many event types one reader may name.
 	maxTypes = 64
 )
 
-// events streams what happens as server-sent events, each with its number as id,
-// and behind a dot the process whose number it is. ?types= takes types and
-// prefixes ("job.finished,upstream.*"). A reader that was away goes on after
-// Last-Event-ID, or ?after=; ?after=all begins with everything that is still kept.
-// One that was at another process, or at this one before its restart, is told that
-// it missed something, and then all that is kept. ?follow=false ends the stream
-// after what is there already.
-func (h *Server) events(w http.ResponseWriter, r *http.Request) {
-	options, err := h.subscription(r)
+// events streams events as server-sent events. The id of each is its number, a dot and
+// the process that counted it. ?types= takes types and prefixes
+// ("job.finished,upstream.*"). A reader that reconnects continues after Last-Event-ID
+// or ?after=; ?after=all begins with all buffered events. A reader whose id comes from
+// another process, or from this one before a restart, gets event.missed and then all
+// buffered events. ?follow=false ends the stream after the buffered events.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	options, err := s.subscription(r)
 	if err != nil {
 		httpjson.Error(w, http.StatusBadRequest, err)
 		return
@@ -47,28 +46,28 @@ func (h *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	options.IncludeRemote = true
-	sub := h.options.Bus.Subscribe(options)
+	sub := s.options.Bus.Subscribe(options)
 	defer sub.Close()
-	if h.readers.Add(1) == 1 && h.options.OnFirstReader != nil {
-		h.options.OnFirstReader()
+	if s.readers.Add(1) == 1 && s.options.OnFirstReader != nil {
+		s.options.OnFirstReader()
 	}
-	defer h.readers.Add(-1)
+	defer s.readers.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	s := stream{w: w, control: http.NewResponseController(w), process: h.options.Process}
-	s.printf("retry: %d\n\n", retryAfter.Milliseconds())
+	out := stream{w: w, control: http.NewResponseController(w), process: s.options.Process}
+	out.printf("retry: %d\n\n", retryAfter.Milliseconds())
 	if !follow {
-		s.writeQueued(sub)
-		_ = s.flush() // the reader may be gone; nobody is left to tell
+		out.writeQueued(sub)
+		_ = out.flush() // the client may have disconnected
 		return
 	}
-	for s.flush() == nil && h.writeNext(r.Context(), sub, &s) {
+	for out.flush() == nil && s.writeNext(r.Context(), sub, &out) {
 	}
 }
 
-// subscription reads what a reader asks for.
-func (h *Server) subscription(r *http.Request) (event.Options, error) {
+// subscription reads the types and the position that a request asks for.
+func (s *Server) subscription(r *http.Request) (event.Options, error) {
 	o := event.Options{Buffer: eventBuffer}
 	query := r.URL.Query()
 	for _, list := range query["types"] {
@@ -97,16 +96,16 @@ func (h *Server) subscription(r *http.Request) (event.Options, error) {
 	seen, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return o, fault.New(fault.InvalidParams, "%q is not the number of an event", after).
-			WithHint("give after the id of the last event seen, or all")
+			WithHint("set after to the id of the last event seen, or to all")
 	}
 	o.After = seen
-	if named && process != h.options.Process {
+	if named && process != s.options.Process {
 		o.After = event.OtherBus
 	}
 	return o, nil
 }
 
-// wantsFollow tells whether a reader wants to hear what is yet to happen.
+// wantsFollow reports whether a request asks for future events too.
 func wantsFollow(r *http.Request) (bool, error) {
 	text := r.URL.Query().Get("follow")
 	if text == "" {
@@ -119,19 +118,19 @@ func wantsFollow(r *http.Request) (bool, error) {
 	return follow, nil
 }
 
-// writeNext writes everything that waits, or, after a long silence, a sign of life. It
-// reports whether there may be more.
-func (h *Server) writeNext(ctx context.Context, sub *event.Subscription, s *stream) bool {
-	silence, cancel := context.WithTimeout(ctx, h.options.Keepalive)
+// writeNext writes all queued events, or a comment if there is none for the keepalive
+// interval. It reports whether the stream continues.
+func (s *Server) writeNext(ctx context.Context, sub *event.Subscription, out *stream) bool {
+	wait, cancel := context.WithTimeout(ctx, s.options.Keepalive)
 	defer cancel()
-	e, err := sub.Next(silence)
+	e, err := sub.Next(wait)
 	switch {
 	case err == nil:
-		s.writeEvent(e)
-		s.writeQueued(sub)
+		out.writeEvent(e)
+		out.writeQueued(sub)
 		return true
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		s.printf(": still here\n\n")
+		out.printf(": keepalive\n\n")
 		return true
 	default:
 		return false
@@ -152,7 +151,7 @@ func (s *stream) printf(format string, args ...any) {
 	}
 }
 
-// writeQueued writes the events that are there already.
+// writeQueued writes the events that wait in the subscription's buffer.
 func (s *stream) writeQueued(sub *event.Subscription) {
 	for e, ok := sub.Poll(); ok; e, ok = sub.Poll() {
 		s.writeEvent(e)
@@ -162,7 +161,7 @@ func (s *stream) writeQueued(sub *event.Subscription) {
 // writeEvent writes one event. Newlines are escaped in JSON, so that data is one line.
 func (s *stream) writeEvent(e event.Event) {
 	data, err := encode(e)
-	if err != nil { // a payload that cannot be shown must not end the stream
+	if err != nil { // a payload that cannot be encoded must not end the stream
 		data, _ = json.Marshal(map[string]any{"seq": e.Seq, "time": e.Time, "type": e.Type, "error": err.Error()})
 	}
 	id := strconv.FormatUint(e.Seq, 10)
@@ -172,28 +171,30 @@ func (s *stream) writeEvent(e event.Event) {
 	s.printf("id: %s\ndata: %s\n\n", id, data)
 }
 
-// encode is an event with what it says to people.
+// encode returns an event as JSON, with its description for people.
 func encode(e event.Event) ([]byte, error) {
 	data, err := json.Marshal(e.Data)
 	if err != nil {
 		return nil, err
 	}
-	shown := struct {
+	full := struct {
 		event.Event
 		Data json.RawMessage `json:"data"`
-		Said *phrase.Line    `json:"said,omitempty"`
+		Line *phrase.Line    `json:"said,omitempty"`
 	}{Event: e, Data: data}
-	if e.Type != "tool.call_started" && e.Type != "log.line" { // many, and words already
-		if said := phrase.Of(e.Type, data); said.Text != "" {
-			shown.Said = &said
+	if e.Type != "tool.call_started" && e.Type != "log.line" { // frequent, and shown without a description
+		if line := phrase.Of(e.Type, data); line.Text != "" {
+			full.Line = &line
 		}
 	}
-	return json.Marshal(shown)
+	return json.Marshal(full)
 }
 
-// flush sends what was written, and lets no reader hold it up for ever.
+// flush sends what was written. A reader that accepts nothing for writeTimeout is
+// disconnected.
 func (s *stream) flush() error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every connection has one
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every connection supports deadlines
+
 	if s.err == nil {
 		s.err = s.control.Flush()
 	}

@@ -15,19 +15,19 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// built is the page as `make web` leaves it; a program built without it has only
-// a README there.
+// built is the page as `make web` writes it. In a program built without the page, the
+// folder holds only a README.
 //
 //go:embed all:dist
 var built embed.FS
 
-// policy lets the page load nothing but itself and show nothing as markup that
-// came from elsewhere. The editor gives one of its elements a style attribute.
+// policy allows the page to load its own files only. The editor needs inline style
+// attributes.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; media-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// PageRoutes are the web page and what it consists of. They are open: it shows
-// emptyText by itself, and has to load before somebody can log in.
+// PageRoutes are the routes of the web page's files. They require no key: the files
+// contain no data, and the page must load before a user can log in.
 func PageRoutes() (list []principal.Route) {
 	page := Page()
 	for _, pattern := range []string{"GET /{$}", "GET /icon.svg", "GET /assets/"} {
@@ -36,7 +36,7 @@ func PageRoutes() (list []principal.Route) {
 	return list
 }
 
-// Page serves the web page at "/" and what it consists of beside it.
+// Page serves the web page at "/" and its files.
 func Page() http.Handler {
 	files, err := fs.Sub(built, "dist")
 	if err != nil {
@@ -45,11 +45,10 @@ func Page() http.Handler {
 	return &page{files: files}
 }
 
-// page serves the files; those that shrink are sent compressed to who can read
-// that.
+// page serves files, compressed if the client accepts gzip and the file gets smaller.
 type page struct {
 	files   fs.FS
-	gzipped sync.Map // name to []byte, each made when it is first wanted
+	gzipped sync.Map // name to []byte, compressed on first use
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -88,16 +87,16 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 }
 
-// compressed is a file in gzip, or nil when that makes it no smaller.
+// compressed returns a file in gzip, or nil if that is not smaller.
 func (p *page) compressed(name string, content []byte) []byte {
 	if known, ok := p.gzipped.Load(name); ok {
 		return known.([]byte)
 	}
-	var small bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level is one that there is
-	_, _ = zip.Write(content)                                   // a buffer takes everything
+	var buffer bytes.Buffer
+	zip, _ := gzip.NewWriterLevel(&buffer, gzip.BestCompression) // BestCompression is a valid level
+	_, _ = zip.Write(content)                                    // writes to a buffer do not fail
 	_ = zip.Close()
-	made := small.Bytes()
+	made := buffer.Bytes()
 	if len(made) >= len(content) {
 		made = nil
 	}
@@ -105,7 +104,7 @@ func (p *page) compressed(name string, content []byte) []byte {
 	return made
 }
 
-// acceptsGzip tells whether a client can read gzip.
+// acceptsGzip reports whether the client accepts gzip.
 func acceptsGzip(r *http.Request) bool {
 	for name := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(name), ";")
@@ -118,8 +117,9 @@ func acceptsGzip(r *http.Request) bool {
 
 const notBuilt = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Luanette</title>
-<p>Luanette is running. This program was built without its web page:
-<code>make web build</code> in its source folder makes one that has it.
-<p>Meanwhile <code>luanette hud</code> shows the same in a terminal, and MCP clients connect to <code>/mcp</code>.
+<p>Luanette is running. This program was built without its web page.
+To include the page, run <code>make web build</code> in the source folder.
+<p><code>luanette hud</code> shows the same in a terminal, and MCP clients connect to <code>/mcp</code>.
+
 </html>
 `

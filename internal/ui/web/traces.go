@@ -9,11 +9,11 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// defaultTraces is how many traces are listed unless limit says otherwise.
+// defaultTraces is how many traces are listed if the request has no limit.
 const defaultTraces = 100
 
-// traces lists the latest ones, the newest first.
-func (h *Server) traces(w http.ResponseWriter, r *http.Request) {
+// traces lists recent traces, newest first.
+func (s *Server) traces(w http.ResponseWriter, r *http.Request) {
 	limit := defaultTraces
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -23,19 +23,20 @@ func (h *Server) traces(w http.ResponseWriter, r *http.Request) {
 		}
 		limit = n
 	}
-	list := h.options.Traces.List(limit)
+	list := s.options.Traces.List(limit)
 	if list == nil {
 		list = []telemetry.Trace{}
 	}
 	httpjson.JSON(w, http.StatusOK, map[string]any{"traces": list})
 }
 
-// trace shows one with all that is kept of it.
-func (h *Server) trace(w http.ResponseWriter, r *http.Request) {
-	whole, found := h.options.Traces.Get(r.PathValue("id"))
+// trace returns one trace with its spans.
+func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
+	whole, found := s.options.Traces.Get(r.PathValue("id"))
 	if !found {
-		httpjson.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "no trace %q is kept", r.PathValue("id")).
-			WithHint("only the latest are: hud.recent_traces in luanette.toml"))
+		httpjson.Error(w, http.StatusNotFound, fault.New(fault.NotFound, "trace %q is not stored", r.PathValue("id")).
+			WithHint("only recent traces are stored; hud.recent_traces in luanette.toml sets how many"))
+
 		return
 	}
 	httpjson.JSON(w, http.StatusOK, whole)

@@ -1,6 +1,6 @@
-// Package web is the door for those who watch: the stream of everything that
-// happens, and the latest traces. The web page and the terminal dashboard are its
-// guests; what they do, they do as MCP clients through the hub.
+// Package web serves the web page, the stream of events, recent traces and the
+// configuration. The web page and the terminal dashboard read these; they call tools
+// as MCP clients.
 package web
 
 import (
@@ -17,36 +17,35 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// Options are what there is to watch.
+// Options are what the server shows and to whom.
 type Options struct {
 	Bus      *event.Bus
-	Traces   *telemetry.Traces // nil: none are kept
-	Browsers netguard.Browsers // whose pages may watch
-	Process  string            // one of a kind: whose numbers events have; "" is the only one there ever is
-	// Config writes the configuration that holds, without secrets.
+	Traces   *telemetry.Traces // nil: traces are not stored
+	Browsers netguard.Browsers // the origins whose pages may read
+	Process  string            // unique id of this process, part of each event id; optional
+	// Config writes the effective configuration, without secrets.
 	Config func(io.Writer) error
-	// OnFirstReader is called when somebody begins to look on, and nobody did before; nil is
-	// nobody's business.
+	// OnFirstReader is called when the number of event readers rises from 0 to 1; optional.
 	OnFirstReader func()
-	// Keepalive is the silence after which a stream says that it still lives;
-	// zero means 15 s.
+	// Keepalive is how long a stream may be silent before it sends a comment; zero
+	// means 15 s.
 	Keepalive time.Duration
 }
 
-// Server answers the paths under /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
+// Server answers /api/v1/events, /api/v1/traces and /api/v1/config. Streams end with
 // their requests' contexts.
 type Server struct {
 	options Options
-	readers atomic.Int64 // who looks on now
+	readers atomic.Int64 // open event streams
 }
 
-// HasReaders tells whether somebody looks on.
-func (h *Server) HasReaders() bool { return h.readers.Load() > 0 }
+// HasReaders reports whether any event stream is open.
+func (s *Server) HasReaders() bool { return s.readers.Load() > 0 }
 
-// Readers is how many look on.
-func (h *Server) Readers() int64 { return h.readers.Load() }
+// Readers is the number of open event streams.
+func (s *Server) Readers() int64 { return s.readers.Load() }
 
-// New makes the door.
+// New returns a server.
 func New(o Options) *Server {
 	if o.Keepalive <= 0 {
 		o.Keepalive = 15 * time.Second
@@ -54,34 +53,35 @@ func New(o Options) *Server {
 	return &Server{options: o}
 }
 
-// Routes are the paths of this door, with what each needs.
-func (h *Server) Routes() []principal.Route {
+// Routes are the server's paths and the scope that each requires.
+func (s *Server) Routes() []principal.Route {
 	route := func(pattern string, serve http.HandlerFunc) principal.Route {
-		return principal.Route{Pattern: pattern, Scope: principal.Read, Handler: h.checkOrigin(serve)}
+		return principal.Route{Pattern: pattern, Scope: principal.Read, Handler: s.checkOrigin(serve)}
 	}
 	return []principal.Route{
-		route("GET /api/v1/events", h.events),
-		route("GET /api/v1/traces", h.traces),
-		route("GET /api/v1/traces/{id}", h.trace),
-		route("GET /api/v1/config", h.config),
+		route("GET /api/v1/events", s.events),
+		route("GET /api/v1/traces", s.traces),
+		route("GET /api/v1/traces/{id}", s.trace),
+		route("GET /api/v1/config", s.config),
 	}
 }
 
-// config shows the configuration as a luanette.toml.
-func (h *Server) config(w http.ResponseWriter, _ *http.Request) {
+// config writes the configuration as a luanette.toml.
+func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	var text bytes.Buffer
-	if err := h.options.Config(&text); err != nil {
+	if err := s.options.Config(&text); err != nil {
 		httpjson.Error(w, http.StatusInternalServerError, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = text.WriteTo(w) // the client may be gone; nobody is left to tell
+	_, _ = text.WriteTo(w) // the client may have disconnected
 }
 
-// checkOrigin turns away requests that a person's browser was tricked into.
-func (h *Server) checkOrigin(next http.Handler) http.Handler {
+// checkOrigin refuses requests that pages of other origins make in a user's browser.
+
+func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := h.options.Browsers.Refusal(r); err != nil {
+		if err := s.options.Browsers.Refusal(r); err != nil {
 			httpjson.Error(w, http.StatusForbidden, err)
 			return
 		}

@@ -21,44 +21,44 @@ import (
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
-type beat struct {
+type clockBeat struct {
 	N int `json:"n"`
 }
 
-func (beat) EventType() string { return "clock.beat" }
+func (clockBeat) EventType() string { return "clock.beat" }
 
-type lost struct {
+type reconnecting struct {
 	Name string `json:"name"`
 }
 
-func (lost) EventType() string { return "upstream.reconnecting" }
+func (reconnecting) EventType() string { return "upstream.reconnecting" }
 
-// unspeakable cannot be written as JSON.
-type unspeakable struct {
+// unencodable cannot be written as JSON.
+type unencodable struct {
 	Fault func()
 }
 
-func (unspeakable) EventType() string { return "odd" }
+func (unencodable) EventType() string { return "odd" }
 
-// stage is a door with a bus behind it.
-type stage struct {
+// fixture is a running server and its event bus.
+type fixture struct {
 	bus *event.Bus
 	url string
 }
 
-func open(t *testing.T, o web.Options, bus event.BusOptions) stage {
+func open(t *testing.T, o web.Options, bus event.BusOptions) fixture {
 	t.Helper()
 	o.Bus = event.New(bus)
 	server := httptest.NewServer(principal.Unguarded(web.New(o).Routes()))
 	t.Cleanup(server.Close)
 	t.Cleanup(o.Bus.Close)
-	return stage{o.Bus, server.URL}
+	return fixture{o.Bus, server.URL}
 }
 
-// get asks for a path and returns the answer.
-func (s stage) get(t *testing.T, path string, header ...string) *http.Response {
+// get requests a path.
+func (f fixture) get(t *testing.T, path string, header ...string) *http.Response {
 	t.Helper()
-	return httpjsontest.Open(t, http.MethodGet, s.url+path, "", header...)
+	return httpjsontest.Open(t, http.MethodGet, f.url+path, "", header...)
 }
 
 // parseEvent returns the next n lines that say something.
@@ -98,15 +98,15 @@ func TestEventsStream(t *testing.T) {
 		t.Errorf("content type %q", got)
 	}
 	lines := bufio.NewScanner(answer.Body)
-	s.bus.Publish(beat{1})
-	s.bus.Publish(unspeakable{})
-	s.bus.Publish(lost{"fs\n\ndata: forged"})
+	s.bus.Publish(clockBeat{1})
+	s.bus.Publish(unencodable{})
+	s.bus.Publish(reconnecting{"fs\n\ndata: forged"})
 	got := read(t, lines, 6)
 	if got[0] != "id: 1" || !strings.Contains(got[1], `"type":"clock.beat","data":{"n":1}`) {
 		t.Errorf("first event: %q", got[:2])
 	}
 	if !strings.Contains(got[3], `"type":"odd"`) || !strings.Contains(got[3], "unsupported type") {
-		t.Errorf("what cannot be shown: %q", got[3])
+		t.Errorf("unencodable event: %q", got[3])
 	}
 	if got[4] != "id: 3" || !strings.Contains(got[5], `fs\n\ndata: forged`) {
 		t.Errorf("a hostile name: %q", got[4:])
@@ -116,7 +116,7 @@ func TestEventsStream(t *testing.T) {
 func TestEventsResumeAndFilter(t *testing.T) {
 	t.Parallel()
 	s := open(t, web.Options{Process: "me"}, event.BusOptions{Keep: 3})
-	for _, p := range []event.Payload{beat{1}, lost{"a"}, beat{2}, lost{"b"}, beat{3}} {
+	for _, p := range []event.Payload{clockBeat{1}, reconnecting{"a"}, clockBeat{2}, reconnecting{"b"}, clockBeat{3}} {
 		s.bus.Publish(p)
 	}
 	tests := []struct {
@@ -124,13 +124,13 @@ func TestEventsResumeAndFilter(t *testing.T) {
 		header     []string
 		want       []string
 	}{
-		{"all that is kept", "?after=all", nil, []string{"clock.beat", "upstream.reconnecting", "clock.beat"}},
-		{"where it was", "", []string{"Last-Event-ID", "3"}, []string{"upstream.reconnecting", "clock.beat"}},
-		{"the header wins, for a browser repeats the address", "?after=all", []string{"Last-Event-ID", "4"}, []string{"clock.beat"}},
-		{"too long away", "?after=1", nil, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
-		{"where it was, here", "?after=4.me", nil, []string{"clock.beat"}},
-		{"it was elsewhere", "", []string{"Last-Event-ID", "4.another"}, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
-		{"it was elsewhere, where as much had happened", "", []string{"Last-Event-ID", "5.another"}, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"all buffered", "?after=all", nil, []string{"clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"by Last-Event-ID", "", []string{"Last-Event-ID", "3"}, []string{"upstream.reconnecting", "clock.beat"}},
+		{"header before query: a browser repeats the URL", "?after=all", []string{"Last-Event-ID", "4"}, []string{"clock.beat"}},
+		{"position no longer buffered", "?after=1", nil, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"id of this process", "?after=4.me", nil, []string{"clock.beat"}},
+		{"id of another process", "", []string{"Last-Event-ID", "4.another"}, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
+		{"id of another process, same number", "", []string{"Last-Event-ID", "5.another"}, []string{"event.missed", "clock.beat", "upstream.reconnecting", "clock.beat"}},
 		{"by prefix", "?after=all&types=upstream.*", nil, []string{"upstream.reconnecting"}},
 		{"several types", "?after=all&types=job.finished,clock.beat&types=x", nil, []string{"clock.beat", "clock.beat"}},
 	}
@@ -145,31 +145,31 @@ func TestEventsResumeAndFilter(t *testing.T) {
 	}
 }
 
-func TestAPictureOfWhatIsKeptEnds(t *testing.T) {
+func TestFollowFalseEndsAfterBufferedEvents(t *testing.T) {
 	t.Parallel()
 	s := open(t, web.Options{}, event.BusOptions{Keep: 3})
-	s.bus.Publish(beat{1})
-	s.bus.Publish(lost{"a"})
+	s.bus.Publish(clockBeat{1})
+	s.bus.Publish(reconnecting{"a"})
 	body, err := io.ReadAll(s.get(t, "/api/v1/events?after=all&follow=false").Body)
 	if err != nil || strings.Count(string(body), "data: ") != 2 {
 		t.Errorf("%q, %v", body, err)
 	}
 }
 
-func TestASilentStreamLives(t *testing.T) {
+func TestSilentStreamSendsKeepalive(t *testing.T) {
 	t.Parallel()
 	s := open(t, web.Options{Keepalive: time.Millisecond}, event.BusOptions{})
 	lines := bufio.NewScanner(s.get(t, "/api/v1/events").Body)
-	if got := read(t, lines, 2); got[0] != ": still here" {
+	if got := read(t, lines, 2); got[0] != ": keepalive" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestAStreamEndsWithTheBus(t *testing.T) {
+func TestStreamEndsWithBus(t *testing.T) {
 	t.Parallel()
 	s := open(t, web.Options{}, event.BusOptions{})
 	answer := s.get(t, "/api/v1/events")
-	s.bus.Publish(beat{1})
+	s.bus.Publish(clockBeat{1})
 	s.bus.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || !strings.Contains(string(body), "clock.beat") {
@@ -185,12 +185,12 @@ func TestRefusals(t *testing.T) {
 		status             int
 		says               string
 	}{
-		{"no number", "/api/v1/events?after=soon", "http://127.0.0.1:1", 400, "the id of the last event"},
-		{"no answer to follow", "/api/v1/events?follow=perhaps", "http://127.0.0.1:1", 400, "neither true nor false"},
+		{"after is no number", "/api/v1/events?after=soon", "http://127.0.0.1:1", 400, "the id of the last event"},
+		{"follow is no bool", "/api/v1/events?follow=perhaps", "http://127.0.0.1:1", 400, "neither true nor false"},
 		{"too many types", "/api/v1/events?types=" + strings.Repeat("x,", 65), "http://127.0.0.1:1", 400, "use prefixes"},
-		{"a page from elsewhere", "/api/v1/events", "https://evil.example", 403, "allowed_origins"},
-		{"no limit", "/api/v1/traces?limit=-1", "http://127.0.0.1:1", 400, "above 0"},
-		{"no trace", "/api/v1/traces/0af7651916cd43dd8448eb211c80319c", "http://127.0.0.1:1", 404, "recent_traces"},
+		{"another origin", "/api/v1/events", "https://evil.example", 403, "allowed_origins"},
+		{"limit below 1", "/api/v1/traces?limit=-1", "http://127.0.0.1:1", 400, "above 0"},
+		{"unknown trace", "/api/v1/traces/0af7651916cd43dd8448eb211c80319c", "http://127.0.0.1:1", 404, "recent_traces"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestLogsAreEvents(t *testing.T) {
 	sub := bus.Subscribe(event.Options{})
 	defer sub.Close()
 	log := tel.Logger().With("part", "x").WithGroup("call")
-	log.DebugContext(t.Context(), "too quiet")
+	log.DebugContext(t.Context(), "below the level")
 	log.WarnContext(t.Context(), "slow", "tool", "fs.read", slog.Group("at", "line", 3), "key", secret.New("hunter2"))
 	e, err := sub.Next(context.WithoutCancel(t.Context()))
 	if err != nil {
@@ -257,17 +257,17 @@ func TestLogsAreEvents(t *testing.T) {
 		t.Errorf("%+v", line)
 	}
 	if strings.Contains(line.Attrs["call.key"], "hunter2") {
-		t.Errorf("a secret is told: %+v", line)
+		t.Errorf("a secret was published: %+v", line)
 	}
 }
 
-// Whether or not the page was built, "/" is a page, under a strict policy, and
-// emptyText but the page is served.
+// "/" is a page with a strict policy whether or not the page was built, and
+// no other file is served.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(web.Page())
 	t.Cleanup(server.Close)
-	s := stage{url: server.URL}
+	s := fixture{url: server.URL}
 	front := s.get(t, "/")
 	body, _ := io.ReadAll(front.Body)
 	if front.StatusCode != 200 || !strings.HasPrefix(front.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(body), "<title>Luanette</title>") {

@@ -9,14 +9,14 @@ import (
 	"testing/fstest"
 )
 
-func TestFilesAreSentCompressed(t *testing.T) {
+func TestFilesAreCompressed(t *testing.T) {
 	t.Parallel()
 	script := strings.Repeat("let x = 1;\n", 1000)
 	p := &page{files: fstest.MapFS{
 		"index.html":     {Data: []byte("<!doctype html>")},
 		"assets/page.js": {Data: []byte(script)},
 	}}
-	for range 2 { // made, and remembered
+	for range 2 { // compressed, then from the cache
 		r := httptest.NewRequest("GET", "/assets/page.js", nil)
 		r.Header.Set("Accept-Encoding", "br, gzip;q=0.8")
 		w := httptest.NewRecorder()
