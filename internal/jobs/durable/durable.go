@@ -1,10 +1,10 @@
 // Package durable runs work that survives the process. A run has an id and a list
-// of records; both are on disk before anybody is told of them. When the process
-// dies, the next one starts every unfinished run again with the records it left,
-// and the work carries on from there.
+// of records; both are on disk before the caller is told that they exist. When the
+// process dies, the next one starts every unfinished run again with its records, and
+// the work continues from there.
 //
-// It wraps DBOS Transact, on our own database: a run is a workflow there, a
-// record is a step. Nothing of it is seen outside.
+// It wraps DBOS Transact on our own database: a run is a workflow, a record is a
+// step. No other package sees DBOS.
 package durable
 
 import (
@@ -15,23 +15,23 @@ import (
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
-	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // teaches DBOS to read SQLite's errors
+	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite" // lets DBOS classify SQLite's errors
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Work does one run. It returns when the run is over: an error is only noted,
-// what became of the run is the work's own to store. When ctx ends because the
-// engine closes, the run is not over and starts again with the next engine.
+// Work does one run. When it returns, the run is over; its error is only logged by
+// DBOS, so the work stores the outcome itself. When ctx ends because the engine
+// closes, the run is not over and starts again with the next engine.
 type Work func(ctx context.Context, run *Run) error
 
 // Options are an engine's choices. The zero value is ready to use.
 type Options struct {
-	// Node says which unfinished runs are this engine's to start again: those of
-	// the same node. "" is the node of a program that is alone on its database.
+	// Node is the name under which runs are started. An engine restarts the unfinished
+	// runs of its own node. "" is for a process that has the database to itself.
 	Node string
-	// Log hears what a person should look at; nil means nobody.
+	// Log gets warnings; nil discards them.
 	Log *slog.Logger
 	// CloseTimeout is how long Close waits for runs to end; zero means 10 s.
 	CloseTimeout time.Duration
@@ -39,11 +39,11 @@ type Options struct {
 
 // ErrClosing is the cause of a run's context when the engine closes.
 var ErrClosing = fault.New(fault.Unavailable, "the server is shutting down").
-	WithHint("the job goes on by itself when the server runs again")
+	WithHint("the job continues when the server runs again")
 
-// Engine starts runs and keeps their records. It is safe for concurrent use.
+// Engine starts runs and stores their records. It is safe for concurrent use.
 type Engine struct {
-	guests       db.External
+	external     db.External
 	dbos         dbos.Context
 	source       *dbos.DataSource // the same database
 	work         Work
@@ -53,76 +53,75 @@ type Engine struct {
 	closed       chan struct{} // closed when the engine closes
 	works        sync.WaitGroup
 
-	mu     sync.Mutex
-	active map[string]*flight
-	places map[string]chan struct{} // of runs that DBOS has begun here; told when one comes back
+	mu      sync.Mutex
+	active  map[string]*activeRun
+	returns map[string]chan struct{} // runs that DBOS has started here; signalled when a taken-over run comes back
 }
 
-// flight is a run under way.
-type flight struct {
+// activeRun is a run whose work has not returned.
+type activeRun struct {
 	cancel context.CancelCauseFunc
-	over   chan struct{} // closed when its work has returned
+	over   chan struct{} // closed when the work has returned
 }
 
-// Open prepares an engine over a database, which stays the caller's to close.
-// Nothing runs before Launch.
+// Open prepares an engine on a database, which the caller closes after the engine.
+// No run starts before Launch.
 func Open(ctx context.Context, database *db.DB, work Work, o Options) (*Engine, error) {
 	if o.CloseTimeout == 0 {
 		o.CloseTimeout = 10 * time.Second
 	}
 	if o.Node == "" {
-		o.Node = alone
+		o.Node = soleNode
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	guests, err := database.External(context.WithoutCancel(ctx))
+	external, err := database.External(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
 	var inner dbos.Context
 	closed := make(chan struct{})
-	err = guests.Exclusive(ctx, func() (err error) {
+	err = external.Exclusive(ctx, func() (err error) {
 		inner, err = dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{
-			AppName: "luanette", SQLiteSystemDB: guests.SQL, SystemDBPool: guests.Postgres, DatabaseSchema: guests.Schema,
-			Serializer: octets{}, ExecutorID: o.Node,
-			// Runs of an older program are ours too: they bring what they need along.
+			AppName: applicationName, SQLiteSystemDB: external.SQL, SystemDBPool: external.Postgres, DatabaseSchema: external.Schema,
+			Serializer: serializer{}, ExecutorID: o.Node,
+			// One version for all releases: runs of an older release are recovered too.
 			ApplicationVersion: "1",
-			Logger:             slog.New(warnings(o.Log, closed)),
+			Logger:             slog.New(warningsOnly(o.Log, closed)),
 		})
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), external.Close())
 	}
-	source, err := sourceOf(inner, guests)
+	source, err := newDataSource(inner, external)
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the engine of durable runs"), guests.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, err, "open the workflow engine"), external.Close())
 	}
-	e := &Engine{guests: guests, dbos: inner, source: source, work: work, node: o.Node, closeTimeout: o.CloseTimeout, log: o.Log, closed: closed, active: map[string]*flight{}, places: map[string]chan struct{}{}}
-	// However often the process died, a run is tried again.
+	e := &Engine{external: external, dbos: inner, source: source, work: work, node: o.Node, closeTimeout: o.CloseTimeout, log: o.Log, closed: closed, active: map[string]*activeRun{}, returns: map[string]chan struct{}{}}
+	// A run is retried however often the process died.
 	dbos.RegisterWorkflow(inner, e.perform, dbos.WithWorkflowName("run"), dbos.WithMaxRecoveryAttempts(0))
 	return e, nil
 }
 
-func sourceOf(inner dbos.Context, g db.External) (*dbos.DataSource, error) {
-	if g.Postgres != nil {
-		return dbos.NewDataSource(inner, g.Postgres, dbos.WithDataSourceSchema(g.Schema))
+func newDataSource(inner dbos.Context, x db.External) (*dbos.DataSource, error) {
+	if x.Postgres != nil {
+		return dbos.NewDataSource(inner, x.Postgres, dbos.WithDataSourceSchema(x.Schema))
 	}
-	return dbos.NewDataSource(inner, g.SQL)
+	return dbos.NewDataSource(inner, x.SQL)
 }
 
-// Launch starts the engine, and with it every run this node left unfinished.
+// Launch starts the engine and every unfinished run of this node.
 func (e *Engine) Launch() error {
-	if err := errors.Join(e.attend(), dbos.Launch(e.dbos)); err != nil {
-		return fault.Wrap(fault.Internal, err, "start the engine of durable runs")
+	if err := errors.Join(e.listenQueue(), dbos.Launch(e.dbos)); err != nil {
+		return fault.Wrap(fault.Internal, err, "start the workflow engine")
 	}
 	return nil
 }
 
-// Start begins the run of that id in a goroutine of its own; it is on disk when
-// Start returns. An id that was started before, by whatever process, is left
-// alone.
+// Start starts a run in a goroutine of its own; it is on disk when Start returns. If
+// a run with this id was started before, by any process, Start does nothing.
 func (e *Engine) Start(id string) error {
 	select {
 	case <-e.closed:
@@ -135,7 +134,7 @@ func (e *Engine) Start(id string) error {
 	return nil
 }
 
-// Cancel ends the context of a run that is under way here, and tells whether
+// Cancel ends the context of a run that is active on this node, and tells whether
 // there was one.
 func (e *Engine) Cancel(id string, cause error) bool {
 	e.mu.Lock()
@@ -147,7 +146,7 @@ func (e *Engine) Cancel(id string, cause error) bool {
 	return run != nil
 }
 
-// Records are what a run has recorded so far, in order.
+// Records returns what a run has recorded so far, in order.
 func (e *Engine) Records(id string) ([][]byte, error) {
 	steps, err := dbos.GetWorkflowSteps(e.dbos, id, dbos.WithStepsLoadOutput(true))
 	if err != nil {
@@ -157,25 +156,25 @@ func (e *Engine) Records(id string) ([][]byte, error) {
 	for i, step := range steps {
 		record, ok := step.Output.([]byte)
 		if !ok {
-			return nil, fault.New(fault.Internal, "record %d of run %s cannot be read", i, id)
+			return nil, fault.New(fault.Internal, "record %d of run %s is not readable", i, id)
 		}
 		records[i] = record
 	}
 	return records, nil
 }
 
-// Forget removes runs that are over, with their records.
+// Forget deletes finished runs with their records.
 func (e *Engine) Forget(ids ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	if err := dbos.DeleteWorkflows(e.dbos, ids); err != nil {
-		return fault.Wrap(fault.Internal, err, "remove %d runs", len(ids))
+		return fault.Wrap(fault.Internal, err, "delete %d runs", len(ids))
 	}
 	return nil
 }
 
-// Close ends the runs, without finishing them, and waits for their work to
+// Close stops the active runs, which stay unfinished, and waits for their work to
 // return.
 func (e *Engine) Close() error {
 	e.mu.Lock()
@@ -185,34 +184,34 @@ func (e *Engine) Close() error {
 	close(e.closed)
 	e.mu.Unlock()
 	e.works.Wait()
-	if e.guests.Postgres != nil {
-		_ = e.RemoveNode(e.node) // somebody else will
+	if e.external.Postgres != nil {
+		_ = e.RemoveNode(e.node) // if it fails, another node removes it later
 	}
 	// DBOS closes the pool it was given.
-	if err := errors.Join(e.guests.Detach(), dbos.Shutdown(e.dbos, e.closeTimeout), e.guests.Close()); err != nil {
-		return fault.Wrap(fault.Internal, err, "close the engine of durable runs")
+	if err := errors.Join(e.external.Detach(), dbos.Shutdown(e.dbos, e.closeTimeout), e.external.Close()); err != nil {
+		return fault.Wrap(fault.Internal, err, "close the workflow engine")
 	}
 	return nil
 }
 
-// perform is the workflow: every run is one of it. DBOS begins a run once in a
-// process, so one that was taken away keeps its place here, for when it comes back.
+// perform is the DBOS workflow of every run. DBOS starts a run only once per process,
+// so the workflow of a run that was taken over stays here and waits for its return.
 func (e *Engine) perform(inner dbos.Context, id []byte) ([]byte, error) {
-	back := e.open(string(id))
-	defer e.shut(string(id))
+	returned := e.expectReturn(string(id))
+	defer e.forgetReturn(string(id))
 	for {
 		if over, err := e.attempt(inner, string(id)); over {
 			return nil, err
 		}
-		if !e.comesBack(inner, string(id), back) {
-			// DBOS takes a run for failed unless it ends by its context, and ends as such:
-			// that the context is over may not have been told to it yet.
+		if !e.awaitReturn(inner, string(id), returned) {
+			// With the context's own error DBOS leaves the run unfinished; any other
+			// result would mark it as done or failed.
 			return nil, inner.Err()
 		}
 	}
 }
 
-// attempt does the work of a run, and tells whether the run is over.
+// attempt does the work of a run once, and tells whether the run is over.
 func (e *Engine) attempt(inner dbos.Context, id string) (over bool, err error) {
 	ctx, cancel := context.WithCancelCause(context.Context(inner))
 	defer cancel(nil)
@@ -224,8 +223,8 @@ func (e *Engine) attempt(inner dbos.Context, id string) (over bool, err error) {
 	return !errors.Is(context.Cause(ctx), ErrClosing) && !errors.Is(err, ErrTakenOver), err
 }
 
-// enter notes that a run is under way here. The same one may be already, when it
-// was taken from this node and came back to it: then that one ends first.
+// enter marks a run as active. If an earlier attempt is still active, because the run
+// was taken over and came back, enter stops that one first.
 func (e *Engine) enter(id string, cancel context.CancelCauseFunc) bool {
 	for {
 		e.mu.Lock()
@@ -245,7 +244,7 @@ func (e *Engine) enter(id string, cancel context.CancelCauseFunc) bool {
 	}
 	defer e.mu.Unlock()
 	e.works.Add(1)
-	e.active[id] = &flight{cancel, make(chan struct{})}
+	e.active[id] = &activeRun{cancel, make(chan struct{})}
 	return true
 }
 

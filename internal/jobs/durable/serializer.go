@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// octets is how DBOS stores our records: it has text columns, we have bytes.
-type octets struct{}
+// serializer stores bytes in DBOS's text columns.
+type serializer struct{}
 
-// Name is stored beside every value and must never change.
-func (octets) Name() string { return "octets" }
+// Name is stored with every value, so it must never change.
+func (serializer) Name() string { return "octets" }
 
-// Encode takes bytes, or nothing.
-func (octets) Encode(data any) (*string, error) {
+// Encode takes []byte or nil.
+func (serializer) Encode(data any) (*string, error) {
 	var text string
 	switch v := data.(type) {
 	case nil:
@@ -24,8 +24,8 @@ func (octets) Encode(data any) (*string, error) {
 	return &text, nil
 }
 
-// Decode gives bytes back, nil for nothing.
-func (octets) Decode(data *string) (any, error) {
+// Decode returns []byte, nil for an empty text.
+func (serializer) Decode(data *string) (any, error) {
 	if data == nil || *data == "" {
 		return []byte(nil), nil
 	}
