@@ -54,7 +54,7 @@ func lessons(page string) []lesson {
 // Every script of docs/scripts.md does what the page says.
 func TestPageOfScripts(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "scripts.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scripts.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

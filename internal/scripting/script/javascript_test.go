@@ -127,25 +127,42 @@ func TestJavaScriptCallsOverlap(t *testing.T) {
 	}
 }
 
-// shuffled answers later calls first.
-type shuffled struct {
+// reversed answers the calls of a script in reverse order: call i returns when the
+// script has printed that it received the answer to call i+1.
+type reversed struct {
 	shelf
-	mu    sync.Mutex
-	calls []string
-	gates [4]chan struct{}
+	received [4]chan struct{}
 }
 
-func (s *shuffled) Call(_ context.Context, call tool.Call) (tool.Result, error) {
-	var args struct{ I int }
-	_ = json.Unmarshal(call.Args, &args)
-	if args.I+1 < len(s.gates) {
-		<-s.gates[args.I+1]
+func newReversed() *reversed {
+	r := &reversed{}
+	for i := range r.received {
+		r.received[i] = make(chan struct{})
 	}
-	s.mu.Lock()
-	s.calls = append(s.calls, string(call.Args))
-	s.mu.Unlock()
-	defer close(s.gates[args.I])
+	return r
+}
+
+func (r *reversed) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var args struct{ I int }
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return tool.Result{}, err
+	}
+	if args.I+1 < len(r.received) {
+		select {
+		case <-r.received[args.I+1]:
+		case <-ctx.Done():
+			return tool.Result{}, context.Cause(ctx)
+		}
+	}
 	return tool.Output("", json.RawMessage(call.Args))
+}
+
+// watch sees the lines that the script prints.
+func (r *reversed) watch(line host.OutputLine) {
+	var i int
+	if _, err := fmt.Sscanf(line.Text, "received %d", &i); err == nil {
+		close(r.received[i])
+	}
 }
 
 // tape keeps the records of a journal.
@@ -170,30 +187,28 @@ func (t *tape) kept() [][]byte {
 
 const effectful = `
 	const order = [];
-	await Promise.all([0, 1, 2, 3].map(async (i) => { const a = await mcp.calc.double({ i }); order.push(a.i) }));
+	await Promise.all([0, 1, 2, 3].map(async (i) => { const a = await mcp.calc.double({ i }); order.push(a.i); console.log("received " + a.i) }));
 	const first = await Promise.race([sleep(0).then(() => "slept"), double({ i: 0 }).catch((e) => e.message)]);
 	return { order, first, at: Date.now(), chance: [Math.random(), Math.random()] }`
 
-// What a script did can be answered from its journal, in the order it heard of it, with
-// no tool at hand; and a part of the journal lets it go on from there.
+// A replay answers a script from its journal, in the order of the recorded run and
+// without tools; with a part of the journal, the script resumes where that part ends.
 func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	t.Parallel()
-	tools := &shuffled{}
-	for i := range tools.gates {
-		tools.gates[i] = make(chan struct{})
-	}
+	tools := newReversed()
 	source := strings.ReplaceAll(effectful, "double({ i: 0 })", "fs.exists('x') || Promise.resolve('looked')")
 	record := &tape{}
 	journal := host.NewJournal(record, "boot")
 	live := bench(t, func(o *Options) { o.Tools, o.Random = tools, nil })
 	q := in(source)
-	q.Handler = journal
+	q.Handler, q.Watch = journal, tools.watch
 	first, err := live.Run(t.Context(), q)
+	q.Watch = nil
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(first.Result), `"order":[3,2,1,0]`) {
-		t.Errorf("answers were not heard as they came: %s", first.Result)
+		t.Errorf("the script received answers in another order than they were given: %s", first.Result)
 	}
 	steps, err := host.ReadJournal(append(record.kept(), journal.Tail())...)
 	if err != nil {
