@@ -85,7 +85,7 @@ func TestServerKilledInsideWrites(t *testing.T) {
 		}
 		// It made the step that is in doubt, or the one before was its last.
 		named := []string{fmt.Sprintf(`"step":%d}`, last), fmt.Sprintf(`"step":%d}`, last+1)}
-		if !strings.Contains(j.Error.Message, "nobody can tell whether counter.push(") ||
+		if !strings.Contains(j.Error.Message, "it is unknown whether counter.push(") ||
 			!strings.Contains(j.Error.Message, named[0]) && !strings.Contains(j.Error.Message, named[1]) {
 			t.Errorf("job %s made %d steps and failed with %q", j.JobID, last, j.Error.Message)
 		}

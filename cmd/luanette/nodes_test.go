@@ -276,7 +276,7 @@ func (f *fleet) await(t *testing.T, id string, e errand) {
 		}
 		e.ended = time.Now()
 		j := polled.Completed[0]
-		e.doubt = e.kind == unrepeatable && j.Status == "failed" && j.Error != nil && strings.Contains(j.Error.Message, "nobody can tell whether counter.push(")
+		e.doubt = e.kind == unrepeatable && j.Status == "failed" && j.Error != nil && strings.Contains(j.Error.Message, "it is unknown whether counter.push(")
 		if !e.doubt && (j.Status != "complete" || string(j.Result) != strconv.Itoa(nodesJobSum)) {
 			t.Errorf("job %s ended %s with %s %+v", id, j.Status, j.Result, j.Error)
 		}

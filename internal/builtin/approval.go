@@ -55,7 +55,7 @@ type ApprovalView struct {
 	Script     string     `json:"script" jsonschema:"how the script is called"`
 	ScriptHash string     `json:"script_hash"`
 	JobID      string     `json:"job_id,omitempty" jsonschema:"the job that waits"`
-	Certain    bool       `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
+	Certain    bool       `json:"certain" jsonschema:"true when no entry of the plan follows a mocked answer"`
 	Complete   bool       `json:"complete" jsonschema:"true when the plan goes to the script's end"`
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  time.Time  `json:"expires_at" jsonschema:"no answer by then is a no"`

@@ -116,7 +116,7 @@ func TestAnApprovedCallInDoubt(t *testing.T) {
 	s := approving(t, payments)
 	id, died := s.decideAndDie(t, `mcp.bank.pay { to = "a" } mcp.bank.pay { to = "hold" }`, "")
 	s.nextProcess(t)
-	if o := s.outcome(t, id); o.Error == nil || !strings.Contains(o.Error.Message, `nobody can tell whether bank.pay({"to":"hold"})`) {
+	if o := s.outcome(t, id); o.Error == nil || !strings.Contains(o.Error.Message, `it is unknown whether bank.pay({"to":"hold"})`) {
 		t.Errorf("went on: %+v", o)
 	}
 	s.bank.letGo()

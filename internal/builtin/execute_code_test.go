@@ -107,7 +107,7 @@ func TestExecuteCodeCapsCallsOfChats(t *testing.T) {
 	if view := run("user:ada"); view.IsError {
 		t.Errorf("from a client: %s", view.Text())
 	}
-	if view := run("chat:ada"); !view.IsError || !strings.Contains(view.Text(), "the run has called 10 tools, which is all it may") {
+	if view := run("chat:ada"); !view.IsError || !strings.Contains(view.Text(), "the run's limit of 10 tool calls is used up") {
 		t.Errorf("from a chat: %s", view.Text())
 	}
 }

@@ -53,7 +53,7 @@ type Previewed struct {
 	Plan     []PlanView   `json:"plan" jsonschema:"what it would have done, in order"`
 	Reads    []PlanView   `json:"reads" jsonschema:"what it looked at for real"`
 	Complete bool         `json:"complete" jsonschema:"true when the script ran to its end"`
-	Certain  bool         `json:"certain" jsonschema:"true when no entry of the plan came after a made-up answer"`
+	Certain  bool         `json:"certain" jsonschema:"true when no entry of the plan follows a mocked answer"`
 	Mocked   bool         `json:"mocked" jsonschema:"true when an answer was made up, so that output and result may be others for real"`
 	Error    *JobError    `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
 	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
@@ -65,7 +65,7 @@ type PlanView struct {
 	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
 	Action    string `json:"action"`
 	Bytes     int    `json:"bytes" jsonschema:"size of its arguments"`
-	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it came after a made-up answer"`
+	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it follows a mocked answer"`
 }
 
 // previewData is the answer with everything in it.

@@ -136,7 +136,7 @@ type Described struct {
 	Warnings    []string `json:"warnings,omitempty" jsonschema:"what of describe() was not understood"`
 }
 
-// FormatChanges tells it in a few lines.
+// Text tells it in a few lines.
 func (d Described) Text() string {
 	if d.Name == "" {
 		d.Name = d.Hash[:cas.MinPrefix]
@@ -193,7 +193,7 @@ type Stored struct {
 	Warnings    []string `json:"warnings,omitempty" jsonschema:"what is wrong with the script; it was stored all the same"`
 }
 
-// FormatChanges gives the hash and what is wrong.
+// Text gives the hash and what is wrong.
 func (s Stored) Text() string {
 	text := "Stored script " + s.Hash
 	if s.Name != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// SourceWriter stores the scripts of a folder as script_store does, each with a tag that
+// Keeper stores the scripts of a folder as script_store does, each with a tag that
 // tells its file.
 func Keeper(r ScriptRunner, s ScriptStore) script.SourceWriter {
 	return keeper{scriptTools{runner: r, scripts: s}}

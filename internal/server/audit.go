@@ -99,7 +99,7 @@ type standingFlow struct {
 	ring *apikey.Store
 }
 
-// Handle is asked before an effect happens.
+// Check is asked before an effect happens.
 func (f standingFlow) Check(ctx context.Context, e host.Effect) error {
 	if !strings.HasPrefix(e.Name, "mcp.") { // calls of tools are admitted where all are, and kept in the log there
 		if err := f.ring.Check(principal.Of(ctx).ID); err != nil {

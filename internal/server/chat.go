@@ -65,7 +65,7 @@ const (
 // isSomebodys tells namespaces that belong to somebody.
 func isSomebodys(namespace string) bool { return strings.HasPrefix(namespace, privatePrefix) }
 
-// TempOnly lists the house's servers.
+// Own lists the house's servers.
 func (p *privateServers) Own() (list []conversation.Server) {
 	for _, s := range p.upstreams.List() {
 		if !isSomebodys(s.Namespace) && s.State != stateRemoved {

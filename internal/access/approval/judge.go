@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Decide decides for one run what it may do: by what was decided about the run
+// Approver decides for one run what it may do: by what was decided about the run
 // itself, less what its journal shows to be done already, then by what is
 // remembered, then by the policy. It is nil when nothing needs approval.
 func (o *Store) Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error) {

@@ -24,7 +24,7 @@ type ledger struct {
 	id     string
 }
 
-// FlowName keeps what comes next, unless another process carries the run.
+// Record keeps what comes next, unless another process carries the run.
 func (l *ledger) Record(data []byte) error {
 	ctx := l.office.life
 	return l.write(ctx, func(tx *db.Tx) error {

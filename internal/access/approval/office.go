@@ -145,7 +145,7 @@ func (o *Store) Decide(ctx context.Context, owner, id string, answer host.Answer
 	return a, nil
 }
 
-// ToolResult is Decide for the one who was asked.
+// Answer is Decide for the one who was asked.
 func (o *Store) Answer(ctx context.Context, id string, answer host.Answer) error {
 	a, err := o.load(ctx, id)
 	if err == nil {

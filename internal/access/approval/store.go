@@ -250,7 +250,7 @@ func (o *Store) Rules(ctx context.Context) (rules []Rule, err error) {
 	return rules, err
 }
 
-// OnForget takes a remembered answer back.
+// Forget takes a remembered answer back.
 func (o *Store) Forget(ctx context.Context, id string) error {
 	return o.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM approval_rules WHERE id = $1`, id)

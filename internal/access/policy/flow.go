@@ -83,7 +83,7 @@ func refused(barred []Label, to, place string) error {
 		WithDetails(map[string]any{"labels": barred, "to": to})
 }
 
-// Handle is asked about every effect of a script that is no call of a tool; those
+// Check is asked about every effect of a script that is no call of a tool; those
 // are admitted where all calls are.
 func (p *Policy) Check(ctx context.Context, e host.Effect) error {
 	s := p.settings.Load()

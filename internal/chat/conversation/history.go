@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// DirEntry is a message and its answer.
+// Entry is a message and its answer.
 type Entry struct {
 	UserMessage       string    `json:"user_message"`
 	AssistantResponse string    `json:"assistant_response"`
@@ -63,7 +63,7 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC()}, nil
 }
 
-// OnForget removes a person's history, and what else their conversations have left,
+// Forget removes a person's history, and what else their conversations have left,
 // and returns how many exchanges it had. Messages that are still waiting are answered.
 func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {

@@ -60,7 +60,7 @@ func (r *Service) tell(ctx context.Context, p Person) {
 	}
 }
 
-// Answered takes a word that another node told.
+// Receive takes a word that another node told.
 func (r *Service) Receive(word string) {
 	org, user, _ := strings.Cut(word, "\x00")
 	r.mu.Lock()

@@ -41,7 +41,7 @@ func (s Server) Hidden() Server {
 
 // Servers connects to what people have chosen.
 type Servers interface {
-	// TempOnly lists the house's servers, by namespace.
+	// Own lists the house's servers, by namespace.
 	Own() []Server
 	// Connect brings a server up for a person and whoever else has the same URL
 	// and token, and returns its namespace. It does not wait for the connection.

@@ -13,7 +13,7 @@ import (
 // Approvals decides what jobs may do, and keeps those that wait for somebody's
 // word.
 type Approvals interface {
-	// Decide is for one run, whose journal so far is past; nil when nothing needs
+	// Approver is for one run, whose journal so far is past; nil when nothing needs
 	// approval.
 	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
 	// Ask keeps a paused run.

@@ -189,7 +189,7 @@ func (c *counter) check(t *testing.T, acknowledged, outcomes map[string]string) 
 			t.Errorf("job %s was acknowledged and is lost", id)
 		case outcome == fmt.Sprintf("complete %d", sumOfSquares(crashSteps)):
 			repeated += c.checkComplete(t, id, source)
-		case source == "write" && strings.HasPrefix(outcome, "failed") && strings.Contains(outcome, "nobody can tell whether upstream.write("):
+		case source == "write" && strings.HasPrefix(outcome, "failed") && strings.Contains(outcome, "it is unknown whether upstream.write("):
 			doubtful++
 		default:
 			t.Errorf("job %s of %s ended as %q", id, source, outcome)

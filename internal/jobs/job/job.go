@@ -88,7 +88,7 @@ type Job struct {
 	Output   []host.OutputLine // kept to itself in lists
 }
 
-// ToolFailure is why a job failed, as it was stored.
+// Failure is why a job failed, as it was stored.
 type Failure struct {
 	Code    fault.Code      `json:"code"`
 	Message string          `json:"message"`

@@ -14,10 +14,10 @@ type Args struct {
 	Values []Value
 }
 
-// Len is how many arguments were given.
+// Len returns the number of arguments.
 func (a Args) Len() int { return len(a.Values) }
 
-// At is argument i, or nil when it was not given.
+// At returns argument i, or nil if it is missing.
 func (a Args) At(i int) Value {
 	if i < 1 || i > len(a.Values) {
 		return nil
@@ -25,7 +25,7 @@ func (a Args) At(i int) Value {
 	return a.Values[i-1]
 }
 
-// String is argument i, which must be a string or a number.
+// String returns argument i, which must be a string or a number.
 func (a Args) String(i int) (string, error) {
 	switch v := a.At(i).(type) {
 	case string:
@@ -38,7 +38,7 @@ func (a Args) String(i int) (string, error) {
 	}
 }
 
-// OptString is argument i, or otherwise when it is missing.
+// OptString returns argument i, or otherwise if it is missing.
 func (a Args) OptString(i int, otherwise string) (string, error) {
 	if a.At(i) == nil {
 		return otherwise, nil
@@ -46,7 +46,7 @@ func (a Args) OptString(i int, otherwise string) (string, error) {
 	return a.String(i)
 }
 
-// Float is argument i as a number.
+// Float returns argument i as a number.
 func (a Args) Float(i int) (float64, error) {
 	switch v := a.At(i).(type) {
 	case float64:
@@ -58,7 +58,7 @@ func (a Args) Float(i int) (float64, error) {
 	}
 }
 
-// Int is argument i as a whole number.
+// Int returns argument i as an integer.
 func (a Args) Int(i int) (int64, error) {
 	switch v := a.At(i).(type) {
 	case int64:
@@ -73,7 +73,7 @@ func (a Args) Int(i int) (int64, error) {
 	}
 }
 
-// OptInt is argument i, or otherwise when it is missing.
+// OptInt returns argument i, or otherwise if it is missing.
 func (a Args) OptInt(i int, otherwise int64) (int64, error) {
 	if a.At(i) == nil {
 		return otherwise, nil
@@ -81,7 +81,7 @@ func (a Args) OptInt(i int, otherwise int64) (int64, error) {
 	return a.Int(i)
 }
 
-// Table is argument i as the JSON of a table; nil when it is missing.
+// Table returns argument i as the JSON of a table; nil if it is missing.
 func (a Args) Table(i int) (json.RawMessage, error) {
 	switch v := a.At(i).(type) {
 	case nil:
@@ -93,7 +93,7 @@ func (a Args) Table(i int) (json.RawMessage, error) {
 	}
 }
 
-// Decode reads the table in argument i into v; a missing one leaves v alone.
+// Decode decodes the table in argument i into v; a missing one leaves v unchanged.
 func (a Args) Decode(i int, v any) error {
 	raw, err := a.Table(i)
 	if err != nil || raw == nil {
@@ -105,8 +105,8 @@ func (a Args) Decode(i int, v any) error {
 	return nil
 }
 
-// wrong words a type error as Lua does, so that it reads the same whoever
-// raised it.
+// wrong words a type error as Lua does, so that errors of host functions and of Lua's
+// own functions read the same.
 func (a Args) wrong(i int, expected string) error {
 	return fault.New(fault.InvalidParams, "bad argument #%d to '%s' (%s expected, got %s)", i, a.Func, expected, a.typeName(i))
 }

@@ -5,48 +5,48 @@ import (
 	"sync"
 )
 
-// Env is the world of one run as an engine sees it: the modules there are, and
-// the door to everything outside. An engine holds no other reference to the
-// world, so that what it binds cannot go round the door.
+// Env is what an engine sees of one run: its modules and the Handler for effects. An
+// engine has no other access to the Services, so a bound function cannot bypass the
+// Handler.
 type Env struct {
 	Modules  []Module
 	handler  Handler
 	services *Services
 	numbers  numbering
-	line     int // of the script just now, told by the engine in its own goroutine
+	line     int // current line of the script, set by the engine in the script's goroutine
 
-	pretended func() *Services // the world of what is only rehearsed, made when it is needed
+	rehearsed func() *Services // the Services of effects that are only rehearsed, made on first use
 }
 
 // NewEnv makes the environment of a run.
 func NewEnv(modules []Module, handler Handler, services *Services) *Env {
-	return &Env{Modules: modules, handler: handler, services: services, pretended: sync.OnceValue(services.pretend)}
+	return &Env{Modules: modules, handler: handler, services: services, rehearsed: sync.OnceValue(services.rehearse)}
 }
 
-// SetParent makes the environment that of a run which another one asked for, so that
-// its effects are numbered within the other's.
+// SetParent makes this the environment of a nested run. The numbers of its effects are
+// derived from those of the parent.
 func (e *Env) SetParent(parent *Parent) {
 	e.numbers.parent, e.numbers.run = parent.seq, parent.runs.Add(1)
 }
 
-// WantsLines tells whether somebody wants to know the lines.
+// WantsLines reports whether the engine should call SetLine before each effect.
 func (e *Env) WantsLines() bool {
 	_, ok := e.handler.(flowHandler)
 	return ok
 }
 
-// SetLine tells which line of the script asks next.
+// SetLine sets the script line of the next effect.
 func (e *Env) SetLine(line int) { e.line = line }
 
-// Call runs a host function for a script: a pure one directly, an effect through
-// the door. module is the global it was reached by, for messages.
+// Call runs a host function for a script: a pure one directly, an effect through the
+// Handler. module is the global it was called on, for messages.
 func (e *Env) Call(ctx context.Context, module string, f *Func, values []Value) ([]Value, error) {
 	return e.Start(module, f, values)(ctx)
 }
 
-// Start is the first half of Call: it gives the effect its number, in the
-// goroutine that runs the script. The function it returns does the rest and may
-// run in another one, beside others.
+// Start is the first half of Call: it numbers the effect in the goroutine that runs the
+// script. The returned function does the rest and may run in another goroutine, in
+// parallel with others.
 func (e *Env) Start(module string, f *Func, values []Value) func(context.Context) ([]Value, error) {
 	args := Args{Func: qualified(module, f.Name), Values: values}
 	if f.Pure != nil {
@@ -58,7 +58,7 @@ func (e *Env) Start(module string, f *Func, values []Value) func(context.Context
 	if path, ok := args.At(f.Path).(string); ok && e.services.Files != nil {
 		effect.TempOnly = e.services.Files.InTemp(path)
 	}
-	return func(ctx context.Context) ([]Value, error) { return e.pass(ctx, f, effect, args) }
+	return func(ctx context.Context) ([]Value, error) { return e.handle(ctx, f, effect, args) }
 }
 
 func (e *Env) kind(f *Func, args Args) Kind {
@@ -68,11 +68,11 @@ func (e *Env) kind(f *Func, args Args) Kind {
 	return f.Kind
 }
 
-func (e *Env) pass(ctx context.Context, f *Func, effect Effect, args Args) ([]Value, error) {
+func (e *Env) handle(ctx context.Context, f *Func, effect Effect, args Args) ([]Value, error) {
 	return e.handler.Handle(ctx, effect, func(ctx context.Context) ([]Value, error) {
 		services := e.services
-		if pretending(ctx) {
-			services = e.pretended()
+		if inRehearsal(ctx) {
+			services = e.rehearsed()
 		}
 		return f.Effect(withParent(ctx, e.handler, effect), services, args)
 	})
@@ -88,8 +88,8 @@ func (e *Env) effect(name string, kind Kind, values []Value) Effect {
 
 const seedEffect = "random.seed"
 
-// Seed starts the script's random numbers. It passes the door like every other
-// moment, so that a replay draws the same.
+// Seed returns the seed of the script's random numbers. It passes the Handler like every
+// other nondeterministic effect, so that a replay draws the same numbers.
 func (e *Env) Seed(ctx context.Context) (uint64, error) {
 	values, err := e.handler.Handle(ctx, e.effect(seedEffect, Nondeterministic, nil), func(context.Context) ([]Value, error) {
 		return []Value{int64(e.services.random())}, nil //nolint:gosec // bits, not a quantity

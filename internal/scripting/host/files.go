@@ -14,27 +14,27 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Files is what a run may see of the file system: its own temp folder and the
-// folders the configuration allows. Every path is opened inside one of them by
-// os.Root, which neither ".." nor a symbolic link can leave.
+// Files is a run's access to the file system: its own temp folder and the folders that
+// the configuration allows. Every path is opened inside one of them with os.Root, which
+// neither ".." nor a symbolic link can leave.
 type Files struct {
-	temp  *Temp
-	read  []string
-	write []string
-	named string
-	limit int64
-	aside *overlay // what is only pretended to be written; nil writes for real
+	temp    *Temp
+	read    []string
+	write   []string
+	named   string
+	limit   int64
+	overlay *overlay // for a rehearsal: what would be written; nil writes to disk
 }
 
-// FilesOptions says which folders are open. The zero value opens only temp.
+// FilesOptions are the allowed folders. The zero value allows only temp.
 type FilesOptions struct {
 	Read  []string // folders scripts may read
 	Write []string // folders scripts may read and write
-	Named string   // a folder whose files scripts may read by their full names, but not list
+	Named string   // a folder whose files scripts may read by path, but not list
 	Limit int64    // largest file read whole, in bytes; 0 means 10 MiB
 }
 
-// NewFiles opens the folders of options beside the run's own.
+// NewFiles allows the folders of options and the run's temp folder.
 func NewFiles(temp *Temp, options FilesOptions) *Files {
 	if options.Limit == 0 {
 		options.Limit = 10 << 20
@@ -78,23 +78,23 @@ type File interface {
 	io.ReaderAt
 }
 
-// pretended is a file that is only written aside.
-type pretended struct{ *bytes.Reader }
+// overlayFile is a file of an overlay.
+type overlayFile struct{ *bytes.Reader }
 
-func (pretended) Close() error { return nil }
+func (overlayFile) Close() error { return nil }
 
-// Open opens a file for reading, which the caller closes.
+// Open opens a file for reading. The caller closes it.
 func (f *Files) Open(path string) (File, error) {
 	root, inside, err := f.openNamed(path)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	if content, known := f.aside.get(filepath.Join(root.Name(), inside)); known {
+	if content, known := f.overlay.get(filepath.Join(root.Name(), inside)); known {
 		if content == nil {
 			return nil, fileFault("read", path, fs.ErrNotExist)
 		}
-		return pretended{bytes.NewReader(slices.Clone(content))}, nil
+		return overlayFile{bytes.NewReader(slices.Clone(content))}, nil
 	}
 	file, err := root.Open(inside)
 	if err != nil {
@@ -103,7 +103,7 @@ func (f *Files) Open(path string) (File, error) {
 	return file, nil
 }
 
-// openNamed finds the folder that holds path, also the one that cannot be listed.
+// openNamed returns the folder that holds path, including the one that cannot be listed.
 func (f *Files) openNamed(path string) (*os.Root, string, error) {
 	if f.named != "" && filepath.IsAbs(path) {
 		if inside, err := filepath.Rel(f.named, filepath.Clean(path)); err == nil && filepath.IsLocal(inside) {
@@ -115,15 +115,15 @@ func (f *Files) openNamed(path string) (*os.Root, string, error) {
 	return f.open(path, false)
 }
 
-// Write replaces a file's content, or adds to it, making its folder if needed.
+// Write replaces a file's content, or appends to it, and creates its folder if needed.
 func (f *Files) Write(path string, data []byte, add bool) error {
 	root, inside, err := f.open(path, true)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if f.aside != nil {
-		return f.writeAside(path, filepath.Join(root.Name(), inside), data, add)
+	if f.overlay != nil {
+		return f.writeOverlay(path, filepath.Join(root.Name(), inside), data, add)
 	}
 	if f.InTemp(path) {
 		if err := f.temp.take(int64(len(data))); err != nil {
@@ -148,18 +148,18 @@ func (f *Files) Write(path string, data []byte, add bool) error {
 	return nil
 }
 
-// Remove deletes a file of a folder that may be written.
+// Remove deletes a file in a writable folder.
 func (f *Files) Remove(path string) error {
 	root, inside, err := f.open(path, true)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if f.aside != nil {
+	if f.overlay != nil {
 		if there, err := f.there(root, inside); err != nil || !there {
 			return fileFault("remove", path, cmp.Or(err, fs.ErrNotExist))
 		}
-		return f.aside.put(filepath.Join(root.Name(), inside), nil)
+		return f.overlay.put(filepath.Join(root.Name(), inside), nil)
 	}
 	if err := root.Remove(inside); err != nil {
 		return fileFault("remove", path, err)
@@ -167,12 +167,12 @@ func (f *Files) Remove(path string) error {
 	return nil
 }
 
-// Exists tells whether there is a file or folder at path.
+// Exists reports whether there is a file or folder at path.
 func (f *Files) Exists(path string) (bool, error) {
 	root, inside, err := f.openNamed(path)
 	if err != nil {
 		if !filepath.IsAbs(path) {
-			return false, nil // no open folder has it
+			return false, nil // no allowed folder has it
 		}
 		return false, err
 	}
@@ -180,27 +180,27 @@ func (f *Files) Exists(path string) (bool, error) {
 	return f.there(root, inside)
 }
 
-// there tells whether something is inside root, or would be.
+// there reports whether a file exists inside root, or in the overlay.
 func (f *Files) there(root *os.Root, inside string) (bool, error) {
 	full := filepath.Join(root.Name(), inside)
-	if content, known := f.aside.get(full); known {
+	if content, known := f.overlay.get(full); known {
 		return content != nil, nil
 	}
 	_, err := root.Stat(inside)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.aside.holds(full), nil
+		return f.overlay.holds(full), nil
 	}
 	return err == nil, err
 }
 
-// DirEntry is one name in a folder.
+// DirEntry is one entry of a folder.
 type DirEntry struct {
 	Name  string `json:"name"`
 	IsDir bool   `json:"is_dir"`
 	Size  int64  `json:"size"`
 }
 
-// List returns what is in a folder, sorted by name.
+// List returns the entries of a folder, sorted by name.
 func (f *Files) List(path string) ([]DirEntry, error) {
 	root, inside, err := f.open(path, false)
 	if err != nil {
@@ -209,7 +209,7 @@ func (f *Files) List(path string) ([]DirEntry, error) {
 	defer root.Close()
 	full := filepath.Join(root.Name(), inside)
 	found, err := fs.ReadDir(root.FS(), filepath.ToSlash(inside))
-	if err != nil && !f.aside.holds(full) {
+	if err != nil && !f.overlay.holds(full) {
 		return nil, fileFault("list", path, err)
 	}
 	entries := make([]DirEntry, 0, len(found))
@@ -220,15 +220,15 @@ func (f *Files) List(path string) ([]DirEntry, error) {
 		}
 		entries = append(entries, entry)
 	}
-	if f.aside != nil {
-		entries = f.aside.merge(full, entries)
+	if f.overlay != nil {
+		entries = f.overlay.merge(full, entries)
 	}
 	return entries, nil
 }
 
-// Find returns the files below the open folders whose path matches the pattern:
-// relative patterns ("**/*.mid", "songs/*.abc") are tried in every folder, at
-// most limit results, sorted.
+// Find returns the files below the allowed folders whose path matches the pattern,
+// sorted, at most limit. Relative patterns ("**/*.mid", "songs/*.abc") are tried in
+// every folder.
 func (f *Files) Find(pattern string, limit int) ([]string, error) {
 	var found []string
 	for _, folder := range f.folders() {
@@ -249,16 +249,16 @@ func (f *Files) Find(pattern string, limit int) ([]string, error) {
 		if err != nil {
 			return nil, fileFault("find", pattern, err)
 		}
-		found = f.aside.find(pattern, folder, found)
+		found = f.overlay.find(pattern, folder, found)
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
 }
 
-// Walk visits the files below a folder, or below all open folders when it is "",
-// in order of their names. It does not follow links, and goes round folders that
-// skip names. visit gets the file's full path and a way to read it; it ends the
-// walk by returning fs.SkipAll.
+// Walk visits the files below a folder, or below all allowed folders if it is "", in
+// order of their names. It does not follow links, and skips folders for which skip
+// returns true. visit gets the file's full path and a function that reads it; it ends
+// the walk by returning fs.SkipAll.
 func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) error {
 	folders := f.folders()
 	if folder != "" {
@@ -271,7 +271,7 @@ func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) 
 		}
 		err = walkRoot(root, inside, skip, f.real(visit))
 		if err == nil {
-			err = f.aside.walk(filepath.Join(root.Name(), inside), visit)
+			err = f.overlay.walk(filepath.Join(root.Name(), inside), visit)
 		}
 		root.Close()
 		if err != nil {
@@ -281,16 +281,16 @@ func (f *Files) Walk(folder string, skip func(name string) bool, visit visitor) 
 	return nil
 }
 
-// visitor is what Walk calls for every file.
+// visitor is called by Walk for every file.
 type visitor = func(path string, info fs.FileInfo, read func() ([]byte, error)) error
 
-// real leaves out files that are different aside.
+// real leaves out files that the overlay replaces.
 func (f *Files) real(visit visitor) visitor {
-	if f.aside == nil {
+	if f.overlay == nil {
 		return visit
 	}
 	return func(path string, info fs.FileInfo, read func() ([]byte, error)) error {
-		if _, known := f.aside.get(path); known {
+		if _, known := f.overlay.get(path); known {
 			return nil
 		}
 		return visit(path, info, read)
@@ -301,7 +301,7 @@ func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visito
 	files := root.FS()
 	return fs.WalkDir(files, filepath.ToSlash(inside), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return fs.SkipDir // what cannot be looked into holds nothing for us
+			return fs.SkipDir // unreadable folders are skipped
 		}
 		if d.IsDir() && path != "." && skip(d.Name()) {
 			return fs.SkipDir
@@ -315,10 +315,10 @@ func walkRoot(root *os.Root, inside string, skip func(string) bool, visit visito
 	})
 }
 
-// Folders are the open folders, those that may be written first.
+// Folders returns the allowed folders, writable ones first.
 func (f *Files) Folders() []string { return f.folders() }
 
-// matchPath matches slash-separated patterns in which ** stands for any folders.
+// matchPath matches slash-separated patterns in which ** matches any number of folders.
 func matchPath(pattern, folder, path string) bool {
 	if filepath.IsAbs(pattern) {
 		rel, ok := strings.CutPrefix(filepath.ToSlash(pattern), filepath.ToSlash(folder)+"/")
@@ -349,8 +349,8 @@ func matchParts(pattern, path []string) bool {
 	return err == nil && ok && matchParts(pattern[1:], path[1:])
 }
 
-// open finds the open folder that holds path. A relative path is taken inside
-// the first folder that may be used for the purpose.
+// open returns the allowed folder that holds path. A relative path is resolved in the
+// first folder that may be used for the purpose.
 func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
 	folders := f.folders()
 	if forWriting {
@@ -369,14 +369,14 @@ func (f *Files) open(path string, forWriting bool) (*os.Root, string, error) {
 		return root, inside, nil
 	}
 	if !forWriting && !filepath.IsAbs(clean) && filepath.IsLocal(clean) {
-		return nil, "", fault.New(fault.NotFound, "read %s: no such file in the open folders", path).
-			WithHint("open now: %s", strings.Join(folders, ", "))
+		return nil, "", fault.New(fault.NotFound, "read %s: no such file in the allowed folders", path).
+			WithHint("allowed now: %s", strings.Join(folders, ", "))
 	}
 	return nil, "", f.outside(path, forWriting)
 }
 
-// inside is a path as the folder sees it; it is not ok for what lies elsewhere, nor
-// for a relative path to be read that is not there.
+// inside returns path relative to folder; ok is false if it lies elsewhere, or if a
+// relative path that is to be read does not exist.
 func (f *Files) inside(folder, clean string, forWriting bool) (rel string, ok bool) {
 	if filepath.IsAbs(clean) {
 		rel, err := filepath.Rel(folder, clean)
@@ -387,7 +387,7 @@ func (f *Files) inside(folder, clean string, forWriting bool) (rel string, ok bo
 	}
 	full := filepath.Join(folder, clean)
 	_, err := os.Lstat(full)
-	return clean, err == nil || f.aside.has(full)
+	return clean, err == nil || f.overlay.has(full)
 }
 
 func (f *Files) outside(path string, forWriting bool) error {
@@ -396,7 +396,7 @@ func (f *Files) outside(path string, forWriting bool) error {
 		verb, list = "write", f.writable()
 	}
 	return fault.New(fault.Denied, "%s: scripts may not %s here", path, verb).
-		WithHint("use temp.path(name), or allow the folder in the configuration; open now: %s", strings.Join(list, ", "))
+		WithHint("use temp.path(name), or allow the folder in the configuration; allowed now: %s", strings.Join(list, ", "))
 }
 
 func (f *Files) folders() []string {
@@ -411,7 +411,7 @@ func (f *Files) writable() []string {
 	return append(open, f.write...)
 }
 
-// InTemp tells whether a path that is written lies in the run's own folder.
+// InTemp reports whether a path to be written lies in the run's temp folder.
 func (f *Files) InTemp(path string) bool {
 	dir, err := f.temp.Dir()
 	if err != nil {
@@ -421,8 +421,7 @@ func (f *Files) InTemp(path string) bool {
 	return !filepath.IsAbs(path) || err == nil && filepath.IsLocal(rel)
 }
 
-// fileFault words an error of the file system with the path as the script wrote
-// it.
+// fileFault words a file system error with the path as the script wrote it.
 func fileFault(doing, path string, err error) error {
 	code := fault.Internal
 	switch {

@@ -9,61 +9,61 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Recorder keeps records in order. Record returns when data is where it survives
-// the process; it is never called twice at once.
+// Recorder stores records in order. Record returns when data is stored durably. Calls do
+// not overlap.
 type Recorder interface {
 	Record(data []byte) error
 }
 
-// Journal is a door that does everything for real and records it, so that a
-// Replay can answer the same script again without doing anything twice.
+// Journal is a Handler that carries out every effect and records it, so that a Replay
+// can answer the same script without repeating any effect.
 //
-//   - A Write is recorded before it is made and again with its outcome. When only
-//     the first is found later, nobody can tell whether it happened.
-//   - A Repeat is recorded with its outcome.
-//   - An outcome is recorded together with what the script wants next, if that
-//     comes at once, else by itself: no effect is made before the outcomes of
-//     those before it are recorded.
-//   - A Read or a Moment that was quick is kept until something else is recorded,
-//     at the latest before the next change of the world: until then nothing
-//     outside depends on it, and looking again is as good.
-//   - A call that runs another script is recorded with its outcome, after the
-//     effects of that script.
-//   - An observation is not recorded.
+// - A Write is recorded before it begins and again with its outcome. If only the first
+// record is found later, it is unknown whether the write happened.
+// - An Idempotent effect is recorded with its outcome.
+// - An outcome is recorded together with the script's next effect if that follows at
+// once, otherwise by itself. No effect begins before the outcomes of earlier ones are
+// recorded.
+// - A Read or Nondeterministic effect that was quick stays in memory until something
+// else is recorded, at the latest before the next change. Until then nothing depends on
+// it, and repeating it is as good.
+// - A call that runs another script is recorded with its outcome, after the effects of
+// that script.
+// - An observation is not recorded.
 //
-// It is safe for concurrent use. Effects that run at once are recorded in the
-// order of their outcomes.
+// It is safe for concurrent use. Effects that run in parallel are recorded in the order
+// of their outcomes.
 type Journal struct {
 	recorder Recorder
 	boot     string
 
 	mu       sync.Mutex
-	pending  []byte                            // steps not yet recorded
+	pending  []byte                            // steps not recorded yet
 	settling int                               // outcomes of writes among them
-	added    int64                             // how many steps were ever put into pending
-	written  int64                             // and how many of them are recorded
-	wanted   int64                             // how many are to be recorded in a moment
-	since    time.Time                         // when the first of them came that is not
+	added    int64                             // number of steps ever put into pending
+	written  int64                             // number of them recorded
+	wanted   int64                             // number that must be recorded soon
+	since    time.Time                         // when the first of those was added
 	waking   bool                              // a timer runs for them
-	over     bool                              // End has taken what is left
-	broken   error                             // why nothing more can be recorded
-	err      error                             // why nothing more passes
-	flying   map[int64]context.CancelCauseFunc // what Halt ends
-	writes   int                               // what it waits for: writes whose outcome is not recorded
-	settled  chan struct{}                     // closed when nothing passes and no write is under way
+	over     bool                              // End has returned the rest
+	broken   error                             // error of the recorder, after which nothing is recorded
+	err      error                             // why effects are refused
+	cancels  map[int64]context.CancelCauseFunc // effects that Halt cancels
+	writes   int                               // writes whose outcome is not recorded, which Halt waits for
+	settled  chan struct{}                     // closed when effects are refused and no write is in progress
 
-	writing sync.Mutex // held while the recorder works; taken before mu
+	writing sync.Mutex // held while the recorder works; locked before mu
 }
 
-// NewJournal records with recorder. boot names this process in what it begins.
+// NewJournal records with recorder. boot names this process in the records.
 func NewJournal(recorder Recorder, boot string) *Journal {
-	return &Journal{recorder: recorder, boot: boot, flying: map[int64]context.CancelCauseFunc{}, settled: make(chan struct{})}
+	return &Journal{recorder: recorder, boot: boot, cancels: map[int64]context.CancelCauseFunc{}, settled: make(chan struct{})}
 }
 
 const (
-	// slow is how long an answer must have taken to be worth a record of its own.
+	// slow is the duration from which a read is worth a record of its own.
 	slow = 10 * time.Millisecond
-	// most is how many bytes are kept without being recorded.
+	// most is the number of bytes held in memory without being recorded.
 	most = 256 << 10
 	// moment is how long an outcome waits for the script's next effect, to share a
 	// record with it.
@@ -74,7 +74,7 @@ const (
 type urgency int
 
 const (
-	later urgency = iota // with whatever is recorded next
+	later urgency = iota // with the next record
 	soon                 // within a moment
 	now                  // before add returns
 )
@@ -84,11 +84,11 @@ func (j *Journal) Handle(ctx context.Context, e Effect, live func(context.Contex
 	if e.Kind == Observe {
 		return live(ctx)
 	}
-	if ctx.Err() != nil { // a script that caught its end does nothing more
+	if ctx.Err() != nil { // the script caught the error that ended it
 		return nil, context.Cause(ctx)
 	}
 	if e.Kind == Nested {
-		return j.within(ctx, e, live)
+		return j.nested(ctx, e, live)
 	}
 	if e.Kind == Write {
 		if err := j.enter(); err != nil {
@@ -104,7 +104,7 @@ func (j *Journal) Handle(ctx context.Context, e Effect, live func(context.Contex
 	values, over, err := j.make(ctx, e, live)
 	if over {
 		j.leave(e.Kind)
-		return nil, err // the run is over and the outcome unknown
+		return nil, err // the run has ended and the outcome is unknown
 	}
 	step.Values = values
 	if err != nil {
@@ -119,8 +119,8 @@ func (j *Journal) Handle(ctx context.Context, e Effect, live func(context.Contex
 	return values, err
 }
 
-// urgencyOf is how soon an outcome must be on disk: what can be read again, and
-// quickly, has time.
+// urgencyOf returns how soon an outcome must be recorded. A quick read can be repeated,
+// so it can wait.
 func urgencyOf(kind Kind, took time.Duration) urgency {
 	if took < slow && (kind == Read || kind == Nondeterministic) {
 		return later
@@ -128,9 +128,10 @@ func urgencyOf(kind Kind, took time.Duration) urgency {
 	return soon
 }
 
-// within runs another script, whose effects come here one by one. Only its answer
-// is recorded as the call's: until then the script is run again.
-func (j *Journal) within(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+// nested runs a nested script, whose effects are handled one by one. Only its answer is
+// recorded as the outcome of the call; without that record, the nested script runs
+// again.
+func (j *Journal) nested(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if err := j.Err(); err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (j *Journal) within(ctx context.Context, e Effect, live func(context.Contex
 	return values, err
 }
 
-// before records what must be on disk before the world is changed.
+// before records what must be stored before the effect begins.
 func (j *Journal) before(step *Step, form *byte) error {
 	switch step.Kind {
 	case Write:
@@ -170,17 +171,17 @@ func (j *Journal) before(step *Step, form *byte) error {
 	}
 }
 
-// make runs the effect so that Halt can end it, unless it is one that must not
-// be left in doubt. over tells that it was the run that ended, not the effect.
+// make runs the effect so that Halt can cancel it, unless it is a write. over means that
+// the run ended, not the effect.
 func (j *Journal) make(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) (values []Value, over bool, err error) {
 	if e.Kind != Write {
-		within, cancel := context.WithCancelCause(ctx)
+		nested, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		if err := j.launch(e.Seq, cancel); err != nil {
+		if err := j.begin(e.Seq, cancel); err != nil {
 			return nil, true, err
 		}
-		defer j.land(e.Seq)
-		ctx = within
+		defer j.finish(e.Seq)
+		ctx = nested
 	}
 	values, err = live(ctx)
 	if err != nil && ended(ctx) {
@@ -189,29 +190,29 @@ func (j *Journal) make(ctx context.Context, e Effect, live func(context.Context)
 	return values, false, err
 }
 
-func (j *Journal) launch(seq int64, cancel context.CancelCauseFunc) error {
+func (j *Journal) begin(seq int64, cancel context.CancelCauseFunc) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
-		j.flying[seq] = cancel
+		j.cancels[seq] = cancel
 	}
 	return j.err
 }
 
-func (j *Journal) land(seq int64) {
+func (j *Journal) finish(seq int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.flying, seq)
+	delete(j.cancels, seq)
 }
 
-// ended tells whether the run as a whole was stopped. What stops a run gives a
-// cause; a script that calls off one of several things it does at once gives
-// none, and then the cancellation is the outcome.
+// ended reports whether the run as a whole was stopped. That cancels with a cause; a
+// script that cancels one of its parallel calls gives none, and then the cancellation is
+// the effect's outcome.
 func ended(ctx context.Context) bool {
 	return ctx.Err() != nil && context.Cause(ctx) != context.Canceled //nolint:errorlint // asks for the bare one, not one within a cause
 }
 
-// add puts a step into the journal.
+// add appends a step to the journal.
 func (j *Journal) add(form byte, step Step, when urgency) error {
 	j.mu.Lock()
 	j.pending = appendStep(j.pending, form, step)
@@ -237,7 +238,7 @@ func (j *Journal) add(form byte, step Step, when urgency) error {
 	return j.record(number)
 }
 
-// wake has what is wanted recorded when it has waited for a moment; mu is held.
+// wake starts a timer that records the wanted steps; mu is held.
 func (j *Journal) wake(after time.Duration) {
 	if j.waking || j.over {
 		return
@@ -249,16 +250,16 @@ func (j *Journal) wake(after time.Duration) {
 		number, rest := j.wanted, moment-time.Since(j.since)
 		if j.written >= number {
 			number = 0
-		} else if rest > 0 { // what this was for is recorded
+		} else if rest > 0 { // they were recorded meanwhile
 			number = 0
 			j.wake(rest)
 		}
 		j.mu.Unlock()
-		_ = j.record(number) // whoever comes next is told
+		_ = j.record(number) // the next caller gets the error
 	})
 }
 
-// Flush records what is kept, if there is anything.
+// Flush records all pending steps.
 func (j *Journal) Flush() error {
 	j.mu.Lock()
 	number := j.added
@@ -266,9 +267,9 @@ func (j *Journal) Flush() error {
 	return j.record(number)
 }
 
-// record sees to it that the first number steps are recorded. Whoever comes
-// while the recorder works waits, and then records for all who came meanwhile.
-// When the recorder failed once, nothing is recorded any more: a step is missing.
+// record makes sure that the first number steps are recorded. A caller that arrives
+// while the recorder works waits, and then records for all that arrived meanwhile. After
+// an error of the recorder nothing is recorded, because a step would be missing.
 func (j *Journal) record(number int64) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -296,15 +297,15 @@ func (j *Journal) record(number int64) error {
 	return err
 }
 
-// Halt lets no further effect pass: err is the answer, and the cause that ends
-// what is only being waited for. Writes under way are seen through; when the last
-// of them is recorded, the channel is closed.
+// Halt refuses further effects with err and cancels those in progress with it as the
+// cause, except writes, which run to their end. The channel is closed when the last
+// write is recorded.
 func (j *Journal) Halt(err error) (settled <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
 		j.err = err
-		for _, cancel := range j.flying {
+		for _, cancel := range j.cancels {
 			cancel(err)
 		}
 		if j.writes == 0 {
@@ -334,7 +335,7 @@ func (j *Journal) leave(kind Kind) {
 	j.settle(1)
 }
 
-// settle notes that so many writes are over; mu is held.
+// settle counts writes that have ended; mu is held.
 func (j *Journal) settle(writes int) {
 	j.writes -= writes
 	if j.err != nil && j.writes == 0 && writes > 0 {
@@ -342,23 +343,23 @@ func (j *Journal) settle(writes int) {
 	}
 }
 
-// Err is why nothing passes any more, or nil.
+// Err returns why effects are refused, or nil.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err
 }
 
-// Tail is what was kept and not recorded so far.
+// Tail returns the steps that are not recorded yet.
 func (j *Journal) Tail() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.pending
 }
 
-// End is called when the script is over: nothing is recorded from here on. It
-// returns what was kept; whoever stores the end of the run stores it as the last
-// record.
+// End is called when the script has ended: nothing is recorded afterwards. It returns
+// the pending steps, which the caller stores as the last record together with the
+// outcome of the run.
 func (j *Journal) End() []byte {
 	j.writing.Lock()
 	defer j.writing.Unlock()

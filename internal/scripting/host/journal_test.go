@@ -316,7 +316,7 @@ func TestOutcomesShareRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := &disk{left: -1}, &services{times: map[int64]int{}}
 		journal := NewJournal(d, "boot")
-		pass := func(seq int64) {
+		handle := func(seq int64) {
 			e := Effect{Seq: seq, Name: "w", Kind: Write}
 			if _, err := journal.Handle(t.Context(), e, w.live(e)); err != nil {
 				t.Error(err)
@@ -333,14 +333,14 @@ func TestOutcomesShareRecords(t *testing.T) {
 				t.Errorf("%s: %d records of %v (%v), want %d of %v", what, len(d.records), got, err, records, done)
 			}
 		}
-		pass(1)
-		pass(2)
-		pass(3)
+		handle(1)
+		handle(2)
+		handle(3)
 		expect("at once", 3, nil, true, true, false)
 		time.Sleep(2 * moment)
 		synctest.Wait()
 		expect("a moment later", 4, nil, true, true, true)
-		pass(5)
+		handle(5)
 		tail := journal.End()
 		time.Sleep(2 * moment)
 		synctest.Wait()

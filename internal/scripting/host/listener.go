@@ -10,9 +10,9 @@ import (
 	"github.com/luanette/luanette/internal/core/event"
 )
 
-// Listener is a run's ear on the bus. It subscribes when the script first asks
-// for a type of event, and keeps what happens from then on until it is read. It
-// is safe for concurrent use; Close it when the run ends.
+// Listener receives events from the bus for one run. It subscribes when the script first
+// asks for a type of event, and buffers events until they are read. It is safe for
+// concurrent use; Close it when the run ends.
 type Listener struct {
 	bus *event.Bus
 
@@ -21,13 +21,13 @@ type Listener struct {
 	closed bool
 }
 
-// NewListener listens to bus; a nil one has no events.
+// NewListener listens to bus; if bus is nil there are no events.
 func NewListener(bus *event.Bus) *Listener { return &Listener{bus: bus} }
 
 // Subscribe adds types of events, exact ("job.finished") or by prefix ("upstream.*").
 func (l *Listener) Subscribe(types ...string) error {
 	if l == nil || l.bus == nil {
-		return fault.New(fault.Unavailable, "this run hears no events")
+		return fault.New(fault.Unavailable, "events are not available in this run")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *Listener) Subscribe(types ...string) error {
 	return nil
 }
 
-// Subscribed tells whether any type was asked for.
+// Subscribed reports whether the script subscribed to any type.
 func (l *Listener) Subscribed() bool {
 	if l == nil {
 		return false
@@ -52,20 +52,20 @@ func (l *Listener) Subscribed() bool {
 	return l.sub != nil
 }
 
-// Next waits for an event until the clock has moved by wait; below zero it waits
-// as long as ctx lets it. The answer is false when none came.
+// Next waits for an event until the clock has advanced by wait; a negative wait lasts
+// until ctx ends. It returns false if none arrived.
 func (l *Listener) Next(ctx context.Context, clock *Clock, wait time.Duration) (event.Event, bool, error) {
 	l.mu.Lock()
 	sub := l.sub
 	l.mu.Unlock()
 	if sub == nil {
-		return event.Event{}, false, fault.New(fault.InvalidParams, "the script listens to nothing").
+		return event.Event{}, false, fault.New(fault.InvalidParams, "the script has no event handlers").
 			WithHint("call on(type, fn) first")
 	}
 	if e, ok := sub.Poll(); ok || wait == 0 {
 		return e, ok, nil
 	}
-	if clock.pretends { // what would happen meanwhile nobody knows
+	if clock.instant { // a rehearsal cannot know which events would arrive
 		return event.Event{}, false, clock.Sleep(ctx, max(wait, 0))
 	}
 	until, cancel := context.WithCancelCause(ctx)
@@ -86,10 +86,10 @@ func (l *Listener) Next(ctx context.Context, clock *Clock, wait time.Duration) (
 	}
 }
 
-// errWaited ends a wait whose time is over.
+// errWaited ends a wait after its timeout.
 var errWaited = errors.New("no event came in time")
 
-// Close stops listening.
+// Close unsubscribes.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,23 @@
-// Package host is what a script may reach, written once in Go and bound by every
-// engine. A Module is a named set of functions with its documentation; an Env is
-// the world of one run. Whatever a script does to the world goes through the
-// Env's Door, which can do it, record it, rehearse it or answer it from a
-// journal; nothing a script can call goes round it.
+// Package host is the boundary between scripts and the server. It defines what a script
+// can call, once in Go for all engines, and how each call takes effect.
+//
+// A Module is a global of scripts: a named set of functions with its documentation. A
+// Func is either pure, computing from its arguments alone, or an effect, which reads or
+// changes something outside the script. An Env holds the modules of one run. An engine
+// binds them and calls every function through Env.Call; effects reach the Services of
+// the run only through the Env's Handler. Nothing that a script can call bypasses it.
+//
+// The Handler decides how effects are carried out, which gives a run its mode:
+//
+//   - live (Live, Journal): carry out the effect; a Journal also records the outcome
+//   - rehearse (Rehearsal): carry out reads, record everything else in a plan and answer
+//     it with a mock
+//   - replay (Replay): answer from a journal; past its end refuse the effect, or pass it
+//     to another Handler, which resumes the run after a crash
+//
+// Other Handlers wrap one of these: LimitEffects and ToolCounter enforce a budget,
+// TrackFlow follows labelled data, and Approval pauses the run at an effect that a
+// person must approve.
 package host
 
 import (
@@ -10,24 +25,24 @@ import (
 	"encoding/json"
 )
 
-// Value is what crosses between a script and the host, always as a copy: nil,
-// bool, int64, float64, string (any bytes), or json.RawMessage for a table.
+// Value is passed between a script and the host, always as a copy: nil, bool, int64,
+// float64, string (any bytes), or json.RawMessage for a table.
 type Value = any
 
-// Module is a global of scripts. Functions that must touch the script's own
-// tables in place, or take functions, live in its preludes; Go gives only what
+// Module is a global of scripts. Functions that change the script's own tables in place,
+// or take functions, are written in its preludes; the Go functions provide only what
 // scripts cannot do.
 type Module struct {
 	Name  string // the global; "" makes the functions globals themselves
 	Page  string // Markdown: what help shows, one "## name" section per function
 	Funcs []Func
-	Lua   string // run in a Lua state whose script can touch what it makes; globals "__…" are for preludes only
-	JS    string // the same for JavaScript: an expression, a function of the module's object and of an object with all functions
+	Lua   string // run in the script's Lua state; globals "__…" are for preludes only
+	JS    string // an expression: a function called with the module's object and an object with all its functions
 
-	LuaOnly bool // JavaScript has its own for it
+	LuaOnly bool // JavaScript has its own equivalent
 }
 
-// Func is the module's function of that name, or nil.
+// Func returns the module's function of that name, or nil.
 func (m *Module) Func(name string) *Func {
 	for i := range m.Funcs {
 		if m.Funcs[i].Name == name {
@@ -37,53 +52,52 @@ func (m *Module) Func(name string) *Func {
 	return nil
 }
 
-// Func is one host function. Exactly one of Pure and Effect is set: Pure
-// computes from its arguments alone and is handed nothing else; Effect touches
-// the world, and the engine calls it only through the Door.
+// Func is one host function. Exactly one of Pure and Effect is set: Pure computes from
+// its arguments alone; Effect uses Services, and is called only through the Handler.
 type Func struct {
 	Name   string
-	Hidden bool // for the module's own prelude: not listed in help
+	Hidden bool // for the module's own prelude; not listed in help
 
 	Pure   func(args Args) ([]Value, error)
 	Effect func(ctx context.Context, services *Services, args Args) ([]Value, error)
 
-	// Kind is what sort of effect it is; Classify, when set, decides per call.
+	// Kind is the kind of the effect; Classify, when set, decides per call.
 	Kind     Kind
 	Classify func(services *Services, args Args) Kind
 
-	// Path is which argument is the path of the file it changes; 0 for an effect
-	// that is not on World.Files alone. A rehearsal does those aside.
+	// Path is the index of the argument with the path of the file that the effect
+	// changes; 0 if the effect is not on Services.Files alone. A rehearsal carries these
+	// effects out in an overlay.
 	Path int
 
-	// Overlay tells that it changes only World.Contents, which a rehearsal does aside
-	// as well.
+	// Overlay is set if the effect changes only Services.Contents. A rehearsal carries
+	// these out in an overlay too.
 	Overlay bool
 
-	// Waits tells that an effect may take long because somebody else must answer.
-	// A script that does several things at once goes on with the others meanwhile.
+	// Waits is set if the effect may block for long. A script that runs several effects
+	// in parallel continues with the others meanwhile.
 	Waits bool
 }
 
-// Kind sorts effects by what may be done with them in a rehearsal and after a
-// crash.
+// Kind says how an effect is handled in a rehearsal and after a crash.
 type Kind uint8
 
 // The kinds.
 const (
-	Observe          Kind = iota // tells somebody something (log, span, progress): always done, never recorded
-	Read                         // looks at the world and changes nothing
-	Idempotent                   // changes the world, but twice is the same as once
-	Write                        // changes the world
-	Nondeterministic             // time, randomness: recorded, never rehearsed away
-	Nested                       // runs another script, whose own effects pass the same door
+	Observe          Kind = iota // reports something (log, span, progress): always carried out, never recorded
+	Read                         // changes nothing
+	Idempotent                   // changes something, but repeating it has no further effect
+	Write                        // changes something
+	Nondeterministic             // time, randomness: recorded, also carried out in a rehearsal
+	Nested                       // runs another script, whose effects pass the same Handler
 )
 
-// String is the kind's name in journals and plans.
+// String returns the kind's name in journals and plans.
 func (k Kind) String() string {
 	return [...]string{"observe", "read", "repeat", "write", "moment", "within"}[k]
 }
 
-// Table makes a table value of anything that encodes as JSON.
+// Table encodes v as a table value.
 func Table(v any) (Value, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Output collects what a run prints and logs, up to a bound, and passes it on
-// while it runs. It is safe for concurrent use.
+// Output collects what a run prints and logs, up to a limit, and passes it on while the
+// script runs. It is safe for concurrent use.
 type Output struct {
 	log   *slog.Logger
 	watch func(OutputLine)
@@ -20,7 +20,7 @@ type Output struct {
 	lines []OutputLine
 }
 
-// OutputLine is one thing a run said.
+// OutputLine is one line that a run printed or logged.
 type OutputLine struct {
 	Stream string    `json:"stream"` // stdout, stderr or log
 	Level  string    `json:"level,omitempty"`
@@ -28,19 +28,19 @@ type OutputLine struct {
 	Time   time.Time `json:"time"`
 }
 
-// NewOutput keeps at most limit bytes. Log lines also go to log; every line also
-// goes to watch, which may be nil and must not block.
+// NewOutput stores at most limit bytes. Log lines also go to log; every line also goes
+// to watch, which may be nil and must not block.
 func NewOutput(log *slog.Logger, limit int, watch func(OutputLine)) *Output {
 	return &Output{log: log, watch: watch, left: limit}
 }
 
-// Print keeps a line of standard output or standard error; level is that of a
-// console, or empty.
+// Print stores a line of standard output or standard error; level is that of a console,
+// or empty.
 func (o *Output) Print(stream, level, text string, at time.Time) error {
 	return o.add(OutputLine{Stream: stream, Level: level, Text: text, Time: at})
 }
 
-// Log keeps a log line and passes it to the house's log, with the trace of ctx.
+// Log stores a log line and passes it to the server's log, with the trace of ctx.
 func (o *Output) Log(ctx context.Context, level slog.Level, text string, at time.Time) error {
 	if err := o.add(OutputLine{Stream: "log", Level: levelName(level), Text: text, Time: at}); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (o *Output) add(line OutputLine) error {
 	}
 	o.mu.Unlock()
 	if full {
-		return fault.New(fault.Limit, "the script printed more than it may").
+		return fault.New(fault.Limit, "the script printed more than its limit").
 			WithHint("print less, or return the data instead of printing it")
 	}
 	if o.watch != nil {
@@ -67,7 +67,7 @@ func (o *Output) add(line OutputLine) error {
 	return nil
 }
 
-// Lines is what was said so far, in order.
+// Lines returns the lines so far, in order.
 func (o *Output) Lines() []OutputLine {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Results are values kept for later runs, each under a handle such as "$r12".
-// They belong to users.
+// Results are values stored for later runs of the same user, each under a handle such as
+// "$r12".
 type Results interface {
-	// Read gives a value, or the part a JSON pointer leads to.
+	// Read returns a value, or the part that a JSON pointer selects.
 	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
-	// Slice leaves out the first items of a list or characters of a text and gives
-	// count of the rest; total is how many there are.
+	// Slice returns count items of a list, or characters of a text, after skipping the
+	// first; total is how many there are.
 	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (part json.RawMessage, total int, err error)
-	// Keep keeps a value and returns its handle.
+	// Keep stores a value and returns its handle.
 	Keep(ctx context.Context, owner, source string, value json.RawMessage) (handle string, err error)
-	// List lists what is kept, the newest first.
+	// List lists the stored values, the newest first.
 	List(ctx context.Context, owner string) ([]StoredResult, error)
 }
 
-// StoredResult is what is known of a value that is kept.
+// StoredResult describes a stored value.
 type StoredResult struct {
 	Handle  string    `json:"handle"`
 	Source  string    `json:"source"`

@@ -9,11 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Temp is a run's own folder. It is made when first needed and removed by Close
-// on every way out.
+// Temp is a run's own folder. It is created on first use and removed by Close.
 type Temp struct {
 	parent string
-	fixed  string // where the folder is, when its owner says so; "" makes a new one
+	fixed  string // the folder's path, if the caller chose it; "" creates a new one
 	limit  int64
 
 	mu   sync.Mutex
@@ -21,19 +20,19 @@ type Temp struct {
 	used int64
 }
 
-// NewTemp makes folders below parent ("" is the system's) that hold at most
-// limit bytes.
+// NewTemp creates folders below parent ("" is the system's) that hold at most limit
+// bytes.
 func NewTemp(parent string, limit int64) *Temp {
 	return &Temp{parent: parent, limit: limit}
 }
 
-// NewTempAt is the folder at path, which Close leaves alone: it belongs to
-// something that outlives the run, as a job does that goes on after a restart.
+// NewTempAt uses the folder at path, which Close does not remove: it belongs to
+// something that outlives the run, such as a job that resumes after a restart.
 func NewTempAt(path string, limit int64) *Temp {
 	return &Temp{fixed: path, limit: limit}
 }
 
-// Dir is the folder, made now if need be.
+// Dir returns the folder and creates it if needed.
 func (t *Temp) Dir() (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +54,7 @@ func (t *Temp) make() (string, error) {
 	return os.MkdirTemp(t.parent, "luanette-*")
 }
 
-// Path is where the file of that name would be. The name must stay inside.
+// Path returns the path of a file in the folder. The name must stay inside.
 func (t *Temp) Path(name string) (string, error) {
 	dir, err := t.Dir()
 	if err != nil {
@@ -68,8 +67,8 @@ func (t *Temp) Path(name string) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-// take accounts bytes about to be written. What was removed or replaced since is
-// found by measuring, which is only done when the account says the folder is full.
+// take accounts for bytes about to be written. Files removed or replaced since are
+// noticed by measuring the folder, which is only done when the account is full.
 func (t *Temp) take(bytes int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

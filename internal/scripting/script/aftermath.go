@@ -24,7 +24,7 @@ type ResumeError struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// DisplayName is a line it said.
+// OutputLine is a line it said.
 type OutputLine struct {
 	Stream string `json:"stream"`
 	Level  string `json:"level,omitempty"`

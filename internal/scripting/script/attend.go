@@ -19,12 +19,12 @@ import (
 // Approvals decides what scripts may do, and keeps runs that wait for somebody's
 // word.
 type Approvals interface {
-	// Decide is for one run, whose journal so far is past; nil when nothing needs
+	// Approver is for one run, whose journal so far is past; nil when nothing needs
 	// approval.
 	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
 	// Ask keeps a paused run.
 	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
-	// ToolResult decides about one that was kept.
+	// Answer decides about one that was kept.
 	Answer(ctx context.Context, id string, answer host.Answer) error
 	// ResumeStore is where one is kept while it goes on after that.
 	ResumeStore(id string) host.ResumeStore

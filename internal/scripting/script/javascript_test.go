@@ -229,7 +229,7 @@ func TestJavaScriptReplaysAndResumes(t *testing.T) {
 	}
 	changed := in(strings.Replace(source, "{ i }", "{ i, more: 1 }", 1))
 	changed.Handler = host.NewReplay(steps, nil)
-	if _, err := offline.Run(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "went another way than its journal") {
+	if _, err := offline.Run(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "does not match its journal") {
 		t.Errorf("a changed script: %v", err)
 	}
 }
@@ -263,7 +263,7 @@ func TestToolCallsAreCapped(t *testing.T) {
 		got, err := r.Run(t.Context(), Request{Source: source, Language: language, Limits: Limits{Tools: 3}})
 		var failure *Error
 		if !errors.As(err, &failure) || failure.Kind != LimitError || got.Tools != 3 ||
-			failure.Message != "calc.double: the run has called 3 tools, which is all it may" || len(failure.Suggestions) == 0 {
+			failure.Message != "calc.double: the run's limit of 3 tool calls is used up" || len(failure.Suggestions) == 0 {
 			t.Errorf("%s: %v after %d calls", language, err, got.Tools)
 		}
 	}

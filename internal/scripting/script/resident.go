@@ -44,7 +44,7 @@ func (r *Resident) function(name string) lua.Value {
 // not come back to them.
 type insideKey struct{}
 
-// SetParent tells whether ctx belongs to something that a hook does.
+// InHook tells whether ctx belongs to something that a hook does.
 func InHook(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
 // resident makes what a run left into a resident; nil when it left nothing.

@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Info tells whoever made a call that its script waits for somebody's word.
+// PendingInfo tells whoever made a call that its script waits for somebody's word.
 type PendingInfo struct {
 	ID        string         `json:"approval_id"`
 	Subject   string         `json:"subject"`

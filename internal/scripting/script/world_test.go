@@ -69,7 +69,7 @@ func TestWorldsWithoutParts(t *testing.T) {
 		`http.get("https://example.com")`:         "http: this run may not use the network",
 		`run_command("ls")`:                       "run_command: this run may not start programs",
 		`git_status()`:                            "git_status: this run may not start programs",
-		`on("script.x", print)`:                   "this run hears no events",
+		`on("script.x", print)`:                   "events are not available in this run",
 		`tools.mcp_add("x", "http://x")`:          "tools.mcp_add: this run cannot change upstreams",
 		`mcp.call("a", "b", {})`:                  "a.b: this run has no tools",
 		`if mcp.calc == nil then error("no") end`: "no",

@@ -81,7 +81,7 @@ func hook(_ context.Context, w *host.Services, args host.Args) ([]host.Value, er
 	return nil, nil
 }
 
-// LogMessage is an event a script made.
+// Said is an event a script made.
 type Said struct {
 	kind string
 	data json.RawMessage

@@ -17,7 +17,7 @@ export function Plan({ steps }: { steps: Planned[] }) {
     <ol class="plan">
       {steps.map((p, i) => (
         <li key={i} value={p.number}>
-          <code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn small"> depends on a made-up answer</span>}
+          <code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn small"> depends on a mocked answer</span>}
           {p.arguments && Object.keys(p.arguments).length > 0 && (
             <dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl>
           )}

@@ -9,12 +9,11 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Parent is the run that asked for the one about to start: a script that calls
-// another one as a tool. What the inner script does is a part of what the outer
-// one does, and passes the same door.
+// Parent is the run that called the one about to start: a script that calls another
+// script as a tool. The effects of the nested run pass the parent's Handler.
 type Parent struct {
 	Handler Handler
-	seq     int64 // of the effect that asked
+	seq     int64 // of the effect that called
 	tool    tool.Ref
 	line    int
 	runs    atomic.Int64
@@ -27,32 +26,33 @@ func withParent(ctx context.Context, handler Handler, e Effect) context.Context 
 	return context.WithValue(ctx, parentKey{}, &Parent{Handler: handler, seq: e.Seq, tool: ref, line: e.Line})
 }
 
-// Tool is the tool the script calls, which may be one of ours that calls others.
+// Tool returns the tool that the parent's script called, which may be one of ours that
+// calls others.
 func (o *Parent) Tool() tool.Ref { return o.tool }
 
-// OutputLine is where in the script it does; 0 when that is not known.
+// Line returns the line of that call; 0 if unknown.
 func (o *Parent) Line() int { return o.line }
 
-// ParentOf is the run that ctx belongs to, or nil when no script asked.
+// ParentOf returns the run that ctx belongs to, or nil if no script made the call.
 func ParentOf(ctx context.Context) *Parent {
 	parent, _ := ctx.Value(parentKey{}).(*Parent)
 	return parent
 }
 
-// nestedFlag marks the numbers of effects of inner runs. They stay below 2^53,
-// so that every reader of JSON can hold them.
+// nestedFlag marks the numbers of effects of nested runs. They stay below 2^53, so that
+// every JSON reader can hold them.
 const nestedFlag = 1 << 52
 
-// numbering gives the effects of a run their numbers: 1, 2, 3 …, or for an inner
-// run such that are the same whenever the outer one asks the same again, and are
-// nobody else's.
+// numbering numbers the effects of a run: 1, 2, 3 … For a nested run, the numbers are
+// derived from the parent's effect, so that they are unique and stay the same when the
+// parent runs again.
 type numbering struct {
 	parent, run int64
-	asked       atomic.Int64
+	count       atomic.Int64
 }
 
 func (n *numbering) next() int64 {
-	number := n.asked.Add(1)
+	number := n.count.Add(1)
 	if n.run == 0 {
 		return number
 	}
@@ -65,6 +65,5 @@ func (n *numbering) next() int64 {
 	return nestedFlag | int64(sum.Sum64()&(nestedFlag-1)) //nolint:gosec // 52 bits
 }
 
-// Nested tells that the step was made by a script that the run's own script
-// called.
+// Nested reports whether the step was made by a nested run.
 func (s Step) Nested() bool { return s.Seq&nestedFlag != 0 }

@@ -7,14 +7,14 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// ToolCounter counts the tools a run calls, and lets at most Limit calls pass; 0 is
-// no limit. It is safe for concurrent use.
+// ToolCounter counts the tools a run calls and refuses calls after Limit of them; 0
+// means no limit. It is safe for concurrent use.
 type ToolCounter struct {
 	Limit int64
 	made  atomic.Int64
 }
 
-// Count is how many calls were let through.
+// Count returns how many calls were allowed.
 func (c *ToolCounter) Count() int64 {
 	if made := c.made.Load(); c.Limit == 0 || made <= c.Limit {
 		return made
@@ -22,7 +22,7 @@ func (c *ToolCounter) Count() int64 {
 	return c.Limit
 }
 
-// Handler counts what passes inner.
+// Wrap counts the tool calls that are passed to inner.
 func (c *ToolCounter) Wrap(inner Handler) Handler { return toolCountHandler{inner, c} }
 
 type toolCountHandler struct {
@@ -30,13 +30,13 @@ type toolCountHandler struct {
 	count *ToolCounter
 }
 
-// Rehearsing is what the door behind does.
+// Rehearsing implements the check of the function Rehearsing.
 func (d toolCountHandler) Rehearsing() bool { return Rehearsing(d.inner) }
 
 func (d toolCountHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if e.Name == callEffect {
 		if made := d.count.made.Add(1); d.count.Limit > 0 && made > d.count.Limit {
-			return nil, fault.New(fault.Limit, "%s: the run has called %d tools, which is all it may", title(e.Name, e.Args), d.count.Limit).
+			return nil, fault.New(fault.Limit, "%s: the run's limit of %d tool calls is used up", title(e.Name, e.Args), d.count.Limit).
 				WithHint("use tools that do more per call, or split the work over several runs").
 				WithDetails(map[string]int64{"calls_made": d.count.Limit, "limit": d.count.Limit})
 		}

@@ -8,35 +8,36 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Effect is one thing a script wants of the world.
+// Effect is one read or change outside the script that the script asks for.
 type Effect struct {
-	Seq  int64  // 1, 2, 3 … in the order the script asked, also for what then ran at once; 0 for observations
+	Seq  int64  // 1, 2, 3 … in the order the script asked, also for effects that then run in parallel; 0 for observations
 	Name string // "mcp.call", "fs.write"
 	Kind Kind
 	Args []Value
 
-	Line     int  // of the script, where that is known
-	TempOnly bool // it changes nothing but the run's own folder, which goes with the run
-	overlay  bool // it changes only what can be kept aside: a file, a content
+	Line     int  // of the script; 0 if unknown
+	TempOnly bool // changes only the run's temp folder, which is removed with the run
+	overlay  bool // changes only a file or a stored content, which a rehearsal can overlay
 }
 
-// subject is what the script's writer would call the effect: behind every
-// mcp.<namespace>.<tool> stand functions that were never written down.
+// subject names the effect in error messages. Tools are called through functions of the
+// mcp module whose names the script's author never wrote.
 func (e Effect) subject() string {
 	if strings.HasPrefix(e.Name, "mcp.") {
-		return "the use of tools (mcp)"
+		return "calling tools (mcp)"
 	}
 	return e.Name
 }
 
-// Handler decides what becomes of effects. It is called by the goroutine that runs
-// the script, or by several at once when the script does things in parallel.
+// Handler decides how effects are carried out. It is called by the goroutine that runs
+// the script, or by several at once when the script runs effects in parallel.
 type Handler interface {
-	// Handle answers the effect: by calling live, which does it, or otherwise.
+	// Handle answers the effect, by calling live, which carries it out, or in another
+	// way.
 	Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error)
 }
 
-// Live does everything for real.
+// Live carries out every effect.
 func Live() Handler { return liveHandler{} }
 
 type liveHandler struct{}
@@ -45,8 +46,8 @@ func (liveHandler) Handle(ctx context.Context, _ Effect, live func(context.Conte
 	return live(ctx)
 }
 
-// DenyEffects allows nothing but observations, and the seed every run begins with: it
-// is for looking at a script, as when describe() is called.
+// DenyEffects refuses everything but observations and the random seed. It is for
+// inspecting a script, as when describe() is called.
 func DenyEffects(doing string) Handler { return denyHandler{doing} }
 
 type denyHandler struct{ doing string }
@@ -56,11 +57,11 @@ func (d denyHandler) Handle(ctx context.Context, e Effect, live func(context.Con
 		return live(ctx)
 	}
 	return nil, fault.New(fault.Denied, "%s is not allowed while %s", e.subject(), d.doing).
-		WithHint("move it into main(params): the script's top level and describe() must not touch the world")
+		WithHint("move it into main(params): the script's top level and describe() must have no effects")
 }
 
-// LimitEffects lets at most limit effects pass that look at the world or change it,
-// then refuses. It is how a run's budget of calls is kept.
+// LimitEffects refuses effects after limit of them; observations and nondeterministic
+// effects do not count.
 func LimitEffects(inner Handler, limit int64) Handler {
 	return &limitHandler{inner: inner, limit: limit}
 }
@@ -71,7 +72,7 @@ type limitHandler struct {
 	used  atomic.Int64
 }
 
-// Rehearsing is what the door behind does.
+// Rehearsing implements the check of the function Rehearsing.
 func (d *limitHandler) Rehearsing() bool { return Rehearsing(d.inner) }
 
 func (d *limitHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {

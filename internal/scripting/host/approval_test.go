@@ -33,11 +33,11 @@ func records(kept *memory, journal *Journal) [][]byte {
 
 // play runs a little script at a gate: three writes, of which it says what came,
 // with past answered from a journal.
-func play(t *testing.T, judge Approver, past []Step) (said string, gate *Approval, steps []Step, done []string) {
+func play(t *testing.T, approver Approver, past []Step) (said string, gate *Approval, steps []Step, done []string) {
 	t.Helper()
 	var kept memory
 	journal := NewJournal(&kept, "boot")
-	gate = NewApproval(journal, judge, NewRehearsal(nil, nil))
+	gate = NewApproval(journal, approver, NewRehearsal(nil, nil))
 	env := NewEnv(nil, NewReplay(past, gate), &Services{})
 	tool := func(name string) string {
 		f := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
@@ -58,7 +58,7 @@ func play(t *testing.T, judge Approver, past []Step) (said string, gate *Approva
 	return said, gate, append(past, steps...), done
 }
 
-// SetLine the first effect that somebody must be asked about nothing more happens, and
+// TestAGatePausesAndGoesOn the first effect that somebody must be asked about nothing more happens, and
 // the plan tells what would. Run again with the answer, nothing happens twice.
 func TestAGatePausesAndGoesOn(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestAGatePausesAndGoesOn(t *testing.T) {
 	if said != `"a" {} {}` || fmt.Sprint(done) != "[a]" || paused == nil || paused.DisplayName() != "git.b" {
 		t.Fatalf("said %s, done %v, paused at %v", said, done, paused)
 	}
-	if got := PlanText(gate.Rehearsal().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain came after a made-up answer." {
+	if got := PlanText(gate.Rehearsal().Plan()); got != "1. would call git.b {}\n2. would call git.c {} (uncertain)\nEntries marked uncertain follow a mocked answer." {
 		t.Errorf("plan: %s", got)
 	}
 	if len(steps) != 1 || !steps[0].Done {
@@ -92,10 +92,10 @@ func TestAGatePausesAndGoesOn(t *testing.T) {
 // before the inner script has one.
 func TestAGateHoldsScriptsWithin(t *testing.T) {
 	t.Parallel()
-	run := func(judge Approver, past []Step) (string, *Approval, []Step) {
+	run := func(approver Approver, past []Step) (string, *Approval, []Step) {
 		var kept memory
 		journal := NewJournal(&kept, "boot")
-		gate := NewApproval(journal, judge, NewRehearsal(nil, nil))
+		gate := NewApproval(journal, approver, NewRehearsal(nil, nil))
 		env := NewEnv(nil, NewReplay(past, gate), &Services{})
 		made := 0
 		write := &Func{Name: "call", Kind: Write, Effect: func(context.Context, *Services, Args) ([]Value, error) {
@@ -107,10 +107,10 @@ func TestAGateHoldsScriptsWithin(t *testing.T) {
 			if parent == nil {
 				return nil, errors.New("nobody asked")
 			}
-			within := NewEnv(nil, parent.Handler, &Services{})
-			within.SetParent(parent)
+			nested := NewEnv(nil, parent.Handler, &Services{})
+			nested.SetParent(parent)
 			for _, name := range []string{"x", "y"} {
-				if _, err := within.Call(ctx, "mcp", write, []Value{"git", name}); err != nil {
+				if _, err := nested.Call(ctx, "mcp", write, []Value{"git", name}); err != nil {
 					return nil, err
 				}
 			}

@@ -8,58 +8,59 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Decide decides whether an effect may happen. It is safe for concurrent use.
+// Approver decides whether an effect may happen. It is safe for concurrent use.
 type Approver interface {
 	Decide(ctx context.Context, e Effect) (Decision, error)
 }
 
-// Decision is what becomes of an effect.
+// Decision is an Approver's decision about an effect.
 type Decision uint8
 
-// The verdicts.
+// The decisions.
 const (
 	Allow Decision = iota
-	Deny           // the script is told that it may not
-	Ask            // somebody must be asked first
+	Deny           // the effect is refused with an error
+	Ask            // a person must be asked first
 )
 
-// Approval is a door at which some effects need somebody's word. At the first one
-// that nobody has spoken about the run is over as far as the world goes: the
-// script goes on, but as a rehearsal, so that whoever is asked sees what else it
-// wants. Its outcome counts for nothing then; it is run again when the answer is
-// known, with what was done answered from its journal.
+// Approval is a Handler for runs in which some effects need a person's approval. At the
+// first effect that has no decision yet, the run pauses: the script continues as a
+// rehearsal, so that the person sees what else it would do, and its outcome is
+// discarded. When the decision is known, the script runs again and its journal answers
+// what was already done.
 type Approval struct {
-	then  Handler
-	judge Approver
-	ahead *Rehearsal
+	then     Handler
+	approver Approver
+	ahead    *Rehearsal
 
 	mu     sync.Mutex
 	paused *Effect
 }
 
-// NewApproval lets pass to then what judge allows. ahead takes what comes after.
-func NewApproval(then Handler, judge Approver, ahead *Rehearsal) *Approval {
-	return &Approval{then: then, judge: judge, ahead: ahead}
+// NewApproval passes effects that approver allows to then. ahead handles the effects
+// after a pause.
+func NewApproval(then Handler, approver Approver, ahead *Rehearsal) *Approval {
+	return &Approval{then: then, approver: approver, ahead: ahead}
 }
 
-// errPaused is what a call within answers a journal when its script has paused.
+// errPaused is the outcome of a nested run that has paused.
 var errPaused = errors.New("the script waits for approval")
 
-// Handle lets the effect happen, refuses it, or pauses.
+// Handle passes the effect on, refuses it, or pauses the run.
 func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	switch {
 	case e.Kind == Observe && g.Paused() == nil:
 		return live(ctx)
 	case e.Kind == Observe:
-		return nil, nil // what it says from here on was never said
+		return nil, nil // output after the pause is discarded
 	case g.Paused() != nil:
 		return g.ahead.Handle(ctx, e, live)
 	case e.Kind == Nested:
-		return g.within(ctx, e, live)
+		return g.nested(ctx, e, live)
 	case e.Kind == Nondeterministic || e.TempOnly:
 		return g.then.Handle(ctx, e, live)
 	}
-	verdict, err := g.judge.Decide(ctx, e)
+	verdict, err := g.approver.Decide(ctx, e)
 	switch {
 	case err != nil:
 		return nil, err
@@ -72,8 +73,8 @@ func (g *Approval) Handle(ctx context.Context, e Effect, live func(context.Conte
 	return g.ahead.Handle(ctx, e, live)
 }
 
-// within runs another script. When that pauses, the call has no outcome yet.
-func (g *Approval) within(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+// nested runs a nested script. If it pauses, the call has no outcome yet.
+func (g *Approval) nested(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	var values []Value
 	var problem error
 	recorded, err := g.then.Handle(ctx, e, func(ctx context.Context) ([]Value, error) {
@@ -97,23 +98,23 @@ func (g *Approval) pause(e Effect) {
 	}
 }
 
-// Paused is the effect that somebody must be asked about, or nil.
+// Paused returns the effect that needs a decision, or nil.
 func (g *Approval) Paused() *Effect {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.paused
 }
 
-// Rehearsing is true from the first such effect on.
+// Rehearsing is true after the run has paused.
 func (g *Approval) Rehearsing() bool { return g.Paused() != nil }
 
-// Rehearsal is the rehearsal that began with the effect the run paused at: its plan
-// has that as the first entry.
+// Rehearsal returns the rehearsal after the pause. The first entry of its plan is the
+// effect that needs a decision.
 func (g *Approval) Rehearsal() *Rehearsal { return g.ahead }
 
 func denied(e Effect) error {
 	return fault.New(fault.Denied, "%s was not approved", e.DisplayName()).
-		WithHint("somebody was asked and said no; do without it, or ask them why")
+		WithHint("the request was denied; continue without it, or ask the person who decided")
 }
 
 var _ Handler = (*Approval)(nil)

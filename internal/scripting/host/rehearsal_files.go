@@ -13,25 +13,24 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// overlay is what a run would have written by now: files in memory over those
-// that are there. It lets a rehearsal read back what it would have written.
+// overlay holds the files that a rehearsal would have written, in memory, over those on
+// disk. It lets the rehearsal read back what it would have written.
 type overlay struct {
 	mu    sync.Mutex
-	files map[string][]byte // by full path; nil is one that would be gone
+	files map[string][]byte // by full path; nil means removed
 	left  int64             // bytes it may still hold
 }
 
-// ForRehearsal is the same folders with whatever is written kept aside. What was
-// written before, for real, is seen; nothing on disk changes any more. Paths are
-// refused as they would be for real.
+// ForRehearsal returns the same folders with an overlay for writes. Files written before
+// are visible; nothing on disk changes. Paths are refused as in a live run.
 func (f *Files) ForRehearsal() *Files {
-	pretended := *f
-	pretended.aside = &overlay{files: map[string][]byte{}, left: f.temp.limit}
-	return &pretended
+	rehearsed := *f
+	rehearsed.overlay = &overlay{files: map[string][]byte{}, left: f.temp.limit}
+	return &rehearsed
 }
 
-// get is the content of a file aside; known tells that there is one, or would be
-// none any more.
+// get returns the content of a file in the overlay; known is also true for a file
+// removed in it.
 func (o *overlay) get(full string) (content []byte, known bool) {
 	if o == nil {
 		return nil, false
@@ -42,13 +41,13 @@ func (o *overlay) get(full string) (content []byte, known bool) {
 	return content, known
 }
 
-// has tells whether a file or folder of that path is aside.
+// has reports whether the overlay has a file or folder at that path.
 func (o *overlay) has(full string) bool {
 	content, known := o.get(full)
 	return known && content != nil || o.holds(full)
 }
 
-// holds tells whether a folder of that path has files aside in it.
+// holds reports whether the overlay has files in the folder at that path.
 func (o *overlay) holds(full string) bool {
 	return slices.ContainsFunc(o.below(full), func(one string) bool {
 		content, _ := o.get(one)
@@ -60,13 +59,13 @@ func (o *overlay) put(full string, content []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.left += int64(len(o.files[full]) - len(content)); o.left < 0 {
-		return fault.New(fault.Limit, "the rehearsal would hold too much that it would write")
+		return fault.New(fault.Limit, "the rehearsal writes more than it may hold in memory")
 	}
 	o.files[full] = content
 	return nil
 }
 
-// below are the files aside in a folder and those below it, sorted.
+// below returns the files of the overlay in a folder and its subfolders, sorted.
 func (o *overlay) below(folder string) []string {
 	if o == nil {
 		return nil
@@ -83,8 +82,8 @@ func (o *overlay) below(folder string) []string {
 	return found
 }
 
-// writeAside is Write for an overlay; full is the file's whole path.
-func (f *Files) writeAside(name, full string, data []byte, add bool) error {
+// writeOverlay is Write with an overlay; full is the absolute path of the file.
+func (f *Files) writeOverlay(name, full string, data []byte, add bool) error {
 	content := slices.Clone(data)
 	if content == nil {
 		content = []byte{}
@@ -96,10 +95,10 @@ func (f *Files) writeAside(name, full string, data []byte, add bool) error {
 		}
 		content = append(before, content...)
 	}
-	return f.aside.put(full, content)
+	return f.overlay.put(full, content)
 }
 
-// merge puts what is aside into the list of a folder.
+// merge adds the overlay's files to the listing of a folder.
 func (o *overlay) merge(folder string, entries []DirEntry) []DirEntry {
 	for _, full := range o.below(folder) {
 		inside, _ := filepath.Rel(folder, full)
@@ -123,7 +122,7 @@ func (o *overlay) merge(folder string, entries []DirEntry) []DirEntry {
 	return entries
 }
 
-// find puts what is aside into what Find found below a folder.
+// find adds the overlay's files to those Find found below a folder.
 func (o *overlay) find(pattern, folder string, found []string) []string {
 	for _, full := range o.below(folder) {
 		content, _ := o.get(full)
@@ -139,14 +138,14 @@ func (o *overlay) find(pattern, folder string, found []string) []string {
 	return found
 }
 
-// walk visits what is aside below a folder.
+// walk visits the overlay's files below a folder.
 func (o *overlay) walk(folder string, visit visitor) error {
 	for _, full := range o.below(folder) {
 		content, _ := o.get(full)
 		if content == nil {
 			continue
 		}
-		err := visit(full, asideInfo{path.Base(filepath.ToSlash(full)), int64(len(content))}, func() ([]byte, error) { return bytes.Clone(content), nil })
+		err := visit(full, overlayInfo{path.Base(filepath.ToSlash(full)), int64(len(content))}, func() ([]byte, error) { return bytes.Clone(content), nil })
 		if err != nil {
 			return err
 		}
@@ -154,15 +153,15 @@ func (o *overlay) walk(folder string, visit visitor) error {
 	return nil
 }
 
-// asideInfo is a file that is not there.
-type asideInfo struct {
+// overlayInfo describes a file of the overlay.
+type overlayInfo struct {
 	name string
 	size int64
 }
 
-func (i asideInfo) Name() string     { return i.name }
-func (i asideInfo) Size() int64      { return i.size }
-func (asideInfo) Mode() fs.FileMode  { return 0o644 }
-func (asideInfo) ModTime() time.Time { return time.Time{} }
-func (asideInfo) IsDir() bool        { return false }
-func (asideInfo) Sys() any           { return nil }
+func (i overlayInfo) Name() string     { return i.name }
+func (i overlayInfo) Size() int64      { return i.size }
+func (overlayInfo) Mode() fs.FileMode  { return 0o644 }
+func (overlayInfo) ModTime() time.Time { return time.Time{} }
+func (overlayInfo) IsDir() bool        { return false }
+func (overlayInfo) Sys() any           { return nil }

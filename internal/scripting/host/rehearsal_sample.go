@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Sample makes a value that a JSON Schema describes: the one it names itself
-// (const, default, an example, the first of an enum), else the emptiest of its
-// type with every property there. A schema that says nothing gives {}.
+// Sample makes a value that a JSON Schema allows: the one the schema names (const,
+// default, an example, the first of an enum), otherwise the empty value of its type with
+// every property present. A schema without a type gives {}.
 func Sample(schema json.RawMessage) json.RawMessage {
 	var s map[string]any
 	if json.Unmarshal(schema, &s) != nil {
@@ -89,8 +89,8 @@ func resolve(root, s map[string]any) (map[string]any, bool) {
 	return nil, false
 }
 
-// typeOf is the schema's type, the first that is not null of several; one that
-// names none is what its other words suggest.
+// typeOf returns the schema's type, the first that is not null if there are several.
+// Without a type, the other keywords decide.
 func typeOf(s map[string]any) string {
 	switch t := s["type"].(type) {
 	case string:
@@ -118,7 +118,7 @@ func sampleObject(root, s map[string]any, depth int) any {
 	return object
 }
 
-// sampleArray has one element, so that a script that looks at the first finds it.
+// sampleArray has one element, so that a script that reads the first one finds it.
 func sampleArray(root, s map[string]any, depth int) any {
 	items, ok := s["items"].(map[string]any)
 	if !ok || depth >= deepest {

@@ -14,27 +14,27 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Services is everything outside a script, as the functions of modules see it when
-// the door lets them. A nil part is a part this run does not have.
+// Services is what effects use: the parts of the server and the machine that a run has
+// access to. A nil field means that the run has no access to that part.
 type Services struct {
 	Tools     tool.Source                            // what mcp.<ns>.<tool> calls
-	Caller    *tool.Caller                           // who waits for the run; tools may talk to them
-	Upstreams Upstreams                              // what the tools module manages
-	Results   Results                                // kept for later runs, by handle
+	Caller    *tool.Caller                           // the client waiting for the run, which tools may send requests to
+	Upstreams Upstreams                              // managed by the tools module
+	Results   Results                                // values stored for later runs, by handle
 	Output    *Output                                // what the run prints and logs
 	Clock     *Clock                                 // the run's own time
 	Files     *Files                                 // folders it may read or write
-	Temp      *Temp                                  // its own folder, gone when it ends
-	Contents  Contents                               // what is kept under its hash
-	HTTP      *http.Client                           // already limited to the hosts that are allowed
-	GetWrites bool                                   // a GET counts as something that may change the world
-	Getenv    func(string) (string, bool)            // already limited to the variables that are allowed
+	Temp      *Temp                                  // the run's own folder, removed when it ends
+	Contents  Contents                               // contents stored by hash
+	HTTP      *http.Client                           // limited to the allowed hosts
+	GetWrites bool                                   // a GET request counts as a write
+	Getenv    func(string) (string, bool)            // limited to the allowed variables
 	Events    *event.Bus                             // where emit publishes
-	Listener  *Listener                              // what on(event, fn) hears
-	Resident  bool                                   // the script stays after the run: hooks may be set
+	Listener  *Listener                              // receives events for on(event, fn)
+	Resident  bool                                   // the script stays loaded after the run, so hooks may be set
 	Commands  Commands                               // programs it may run
-	Meter     metric.Meter                           // what otel.record_metric counts with
-	Progress  func(fraction float64, message string) // tells whoever waits
+	Meter     metric.Meter                           // for otel.record_metric
+	Progress  func(fraction float64, message string) // reports progress to the caller
 	Random    func() uint64                          // seeds the script's generator
 }
 
@@ -53,21 +53,21 @@ type Upstreams interface {
 	List() []UpstreamStatus
 }
 
-// Commander is an Upstreams that also starts programs. Only the owner's own
-// startup script is given one: a program runs with the owner's rights.
+// Commander is an Upstreams that also starts programs. Only the startup script is given
+// one, because a program runs with the rights of the server's owner.
 type Commander interface {
 	AddCommand(ctx context.Context, name string, c Command) error
 }
 
-// ToolArranger is an Upstreams that also gives tools other names and an order. It too
-// is the owner's.
+// ToolArranger is an Upstreams that also gives tools aliases and priorities. Only the
+// startup script is given one.
 type ToolArranger interface {
 	Alias(ctx context.Context, namespace, alias, name string) error
-	// SetPreferences gives a tool, or with no name all tools of a namespace, a priority.
+	// Prefer gives a tool, or with an empty name all tools of a namespace, a priority.
 	Prefer(ctx context.Context, namespace, name string, priority int) error
 }
 
-// Command is a program to start and speak to over its standard input and output.
+// Command is a program that is started and spoken to over its standard input and output.
 type Command struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
@@ -75,7 +75,7 @@ type Command struct {
 	Cwd     string            `json:"cwd"`
 }
 
-// UpstreamStatus is one connection in the shape scripts know.
+// UpstreamStatus is one connection as scripts see it.
 type UpstreamStatus struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
@@ -87,49 +87,49 @@ type UpstreamStatus struct {
 	LastTool string `json:"last_tool,omitempty"`
 }
 
-// Clock is a run's own time: the house's clock plus what the script advanced.
+// Clock is a run's own time: the server's clock plus what the script advanced.
 type Clock struct {
 	clock.Clock
 	advanced *atomic.Int64 // milliseconds
-	pretends bool          // waiting takes no time
+	instant  bool          // for a rehearsal: sleeping takes no time
 }
 
-// NewClock starts at the time c tells.
+// NewClock starts at the current time of c.
 func NewClock(c clock.Clock) *Clock { return &Clock{Clock: c, advanced: new(atomic.Int64)} }
 
-// Milliseconds is the run's time since 1970.
+// Milliseconds returns the run's time in milliseconds since 1970.
 func (c *Clock) Milliseconds() int64 { return c.Now().UnixMilli() + c.advanced.Load() }
 
 // Advance moves the run's time forward without waiting.
 func (c *Clock) Advance(milliseconds int64) { c.advanced.Add(milliseconds) }
 
-// ForRehearsal is the same clock for a rehearsal: whoever waits goes on at once, and
-// the run's time has moved by what they wanted to wait.
+// ForRehearsal returns the same clock for a rehearsal: Sleep returns at once and
+// advances the run's time.
 func (c *Clock) ForRehearsal() *Clock {
-	return &Clock{Clock: c.Clock, advanced: c.advanced, pretends: true}
+	return &Clock{Clock: c.Clock, advanced: c.advanced, instant: true}
 }
 
-// Sleep waits until d has passed.
+// Sleep waits for d.
 func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
-	if !c.pretends {
+	if !c.instant {
 		return c.Clock.Sleep(ctx, d)
 	}
 	c.Advance(d.Milliseconds())
 	return c.Clock.Sleep(ctx, 0)
 }
 
-// pretend is the world of effects that are only rehearsed: files are written
-// aside, and waiting takes no time.
-func (w *Services) pretend() *Services {
-	pretended := *w
+// rehearse returns the Services of a rehearsal: files and contents are written to an
+// overlay, and sleeping takes no time.
+func (w *Services) rehearse() *Services {
+	rehearsed := *w
 	if w.Files != nil {
-		pretended.Files = w.Files.ForRehearsal()
+		rehearsed.Files = w.Files.ForRehearsal()
 	}
 	if w.Contents != nil {
-		pretended.Contents = pretendContents(w.Contents, w.Temp.limit)
+		rehearsed.Contents = newOverlayContents(w.Contents, w.Temp.limit)
 	}
 	if w.Clock != nil {
-		pretended.Clock = w.Clock.ForRehearsal()
+		rehearsed.Clock = w.Clock.ForRehearsal()
 	}
-	return &pretended
+	return &rehearsed
 }

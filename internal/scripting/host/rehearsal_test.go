@@ -175,7 +175,7 @@ func TestMocksThatAreGiven(t *testing.T) {
 	}
 }
 
-// Info in a rehearsal takes no time, and moves the run's own.
+// TestRehearsedTime in a rehearsal takes no time, and moves the run's own.
 func TestRehearsedTime(t *testing.T) {
 	t.Parallel()
 	call, _ := rehearsed(t, NewRehearsal(nil, nil))

@@ -2,24 +2,23 @@ package host
 
 import "context"
 
-// Flow follows what a run has read, and decides where that may go. It is safe for
+// Flow tracks what a run has read and decides where that data may go. It is safe for
 // concurrent use.
 type Flow interface {
-	// Begin gives ctx a record of what is read from here on, unless it has one: a
-	// script that another one asked for is a part of that.
+	// Begin gives ctx a record of what is read from now on, unless it has one: a nested
+	// run shares the record of its parent.
 	Begin(ctx context.Context) context.Context
-	// Recall adds to the record what was remembered under a name, such as "job:…".
+	// Recall adds what Remember stored under name, such as "job:…", to the record.
 	Recall(ctx context.Context, name string) error
-	// Remember keeps under a name what the record has.
+	// Remember stores the record under name.
 	Remember(ctx context.Context, name string) error
-	// Handle is asked before an effect happens; its error refuses it.
+	// Check is called before an effect; an error refuses it.
 	Check(ctx context.Context, e Effect) error
-	// Answered is told that an effect was answered, also when the answer came from a
-	// journal.
+	// Answered is called after an effect was answered, also from a journal.
 	Answered(ctx context.Context, e Effect)
 }
 
-// TrackFlow asks flow about every effect before inner gets it.
+// TrackFlow asks flow about every effect before it is passed to inner.
 func TrackFlow(inner Handler, flow Flow) Handler {
 	if flow == nil {
 		return inner
@@ -32,7 +31,7 @@ type flowHandler struct {
 	flow  Flow
 }
 
-// Rehearsing is what the door behind does.
+// Rehearsing implements the check of the function Rehearsing.
 func (d flowHandler) Rehearsing() bool { return Rehearsing(d.inner) }
 
 func (d flowHandler) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {

@@ -7,10 +7,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Replay is a door that answers from a journal. Past the journal's end effects go
-// on to another door, which resumes the run, or to none, which keeps the replay
-// offline. The first thing that does not fit ends it for good: a script cannot
-// catch that and go on.
+// Replay is a Handler that answers from a journal. Past the journal's end, effects pass
+// to another Handler, which resumes the run, or are refused. The first effect that does
+// not match the journal ends the replay: every later effect gets the same error, so that
+// the script cannot catch it and continue.
 type Replay struct {
 	past map[int64]Step
 	then Handler
@@ -20,8 +20,8 @@ type Replay struct {
 	err  error
 }
 
-// NewReplay answers from past. then takes what past does not know; nil refuses
-// it.
+// NewReplay answers from past. then handles the effects that past does not have; nil
+// refuses them.
 func NewReplay(past []Step, then Handler) *Replay {
 	r := &Replay{past: make(map[int64]Step, len(past)), then: then}
 	for _, step := range past {
@@ -58,7 +58,7 @@ func (r *Replay) Handle(ctx context.Context, e Effect, live func(context.Context
 		r.mu.Unlock()
 	}
 	if e.Name == advanceEffect {
-		_, _ = live(ctx) // it moves the run's own clock, which begins anew with every run
+		_, _ = live(ctx) // advances the run's own clock, which starts anew in every run
 	}
 	if step.Err != nil {
 		return nil, step.Err
@@ -66,32 +66,32 @@ func (r *Replay) Handle(ctx context.Context, e Effect, live func(context.Context
 	return step.Values, nil
 }
 
-// advanceEffect changes nothing but the run itself.
+// advanceEffect changes only the run itself.
 const advanceEffect = "clock.advance"
 
 func (r *Replay) beyond(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	if r.then != nil {
 		return r.then.Handle(ctx, e, live)
 	}
-	if e.Kind == Nested { // what it does is in the journal, or is refused
+	if e.Kind == Nested { // its own effects are in the journal, or are refused
 		return live(ctx)
 	}
 	return nil, r.end(fault.New(fault.Conflict, "step %d: the journal ends before %s", e.Seq, written(e.Name, e.Args)).
-		WithHint("the recorded run did not come this far, or the script does more than it did then"))
+		WithHint("the recorded run ended here; the script now does more than it did then"))
 }
 
-// Rehearsing is what the door beyond the journal does.
+// Rehearsing reports whether the Handler past the journal's end rehearses.
 func (r *Replay) Rehearsing() bool { return r.then != nil && Rehearsing(r.then) }
 
-// Err is what ended the replay, or nil.
+// Err returns the error that ended the replay, or nil.
 func (r *Replay) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// Left is how many recorded steps were not asked for. Those of scripts within
-// count with the call that ran them.
+// Left returns how many recorded steps the script did not ask for. Steps of nested runs
+// count as part of the call that ran them.
 func (r *Replay) Left() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,15 +114,15 @@ func (r *Replay) end(err error) error {
 }
 
 func diverged(step Step, e Effect) error {
-	return fault.New(fault.Conflict, "step %d: the script went another way than its journal: recorded %s, now %s",
+	return fault.New(fault.Conflict, "step %d: the script does not match its journal: recorded %s, now %s",
 		e.Seq, step.Call(), written(e.Name, e.Args)).
-		WithHint("the script must do the same when it is given the same answers; a changed script starts as a new job").
+		WithHint("a script must have the same effects when it gets the same answers; start a changed script as a new job").
 		WithDetails(map[string]any{"step": e.Seq, "recorded": step.Call(), "now": written(e.Name, e.Args)})
 }
 
 func inDoubt(step Step) error {
-	return fault.New(fault.Conflict, "step %d: nobody can tell whether %s happened: the server stopped in the middle of it", step.Seq, step.Call()).
-		WithHint("look at what it changes, then start a new job for what remains; tools that say they are read-only or idempotent are tried again by themselves").
+	return fault.New(fault.Conflict, "step %d: it is unknown whether %s happened: the server stopped before the outcome was recorded", step.Seq, step.Call()).
+		WithHint("check what the call changed, then start a new job for the rest; calls of tools marked read-only or idempotent are retried automatically").
 		WithDetails(map[string]any{"step": step.Seq, "call": step.Call(), "began": step.At, "process": step.Boot})
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Rehearsal is a door that touches nothing: what only looks at the world is done,
-// everything else is written into a plan. A file that would be written is kept
-// aside, where the script finds it again; what is beyond us is answered with a
-// mock. Waiting takes no time. It is safe for concurrent use.
+// Rehearsal is a Handler that changes nothing: reads are carried out, everything else is
+// entered in a plan. Writes of files and contents go to an overlay, where the script can
+// read them again; other effects are answered with a mock. Sleeping takes no time. It is
+// safe for concurrent use.
 type Rehearsal struct {
 	tools   tool.Source
 	answers map[string]json.RawMessage
@@ -20,24 +20,24 @@ type Rehearsal struct {
 	mu     sync.Mutex
 	plan   []Planned
 	reads  []Planned
-	mocked bool // the script was told something made up
+	mocked bool // the script got a mock
 }
 
-// NewRehearsal mocks tools by their output schemas, which tools knows; it may be
-// nil. answers are mocks given by the caller, under the name of a tool
+// NewRehearsal mocks tools by their output schemas, which it finds in tools; tools may
+// be nil. answers are mocks given by the caller, by the name of a tool
 // ("github.create_issue") or of an effect ("http.request", "run_command").
 func NewRehearsal(tools tool.Source, answers map[string]json.RawMessage) *Rehearsal {
 	return &Rehearsal{tools: tools, answers: answers}
 }
 
-type pretendingKey struct{}
+type rehearsingKey struct{}
 
-// pretending tells that an effect is to be done aside.
-func pretending(ctx context.Context) bool { return ctx.Value(pretendingKey{}) != nil }
+// inRehearsal reports whether an effect is carried out in an overlay.
+func inRehearsal(ctx context.Context) bool { return ctx.Value(rehearsingKey{}) != nil }
 
-// Handle does the effect when it changes nothing, else plans it.
+// Handle carries out the effect if it changes nothing, and otherwise plans it.
 func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
-	ctx = context.WithValue(ctx, pretendingKey{}, true)
+	ctx = context.WithValue(ctx, rehearsingKey{}, true)
 	switch {
 	case e.Kind == Observe || e.Kind == Nondeterministic || e.Kind == Nested:
 		return live(ctx)
@@ -48,13 +48,13 @@ func (r *Rehearsal) Handle(ctx context.Context, e Effect, live func(context.Cont
 		r.look(e)
 		return live(ctx)
 	case e.overlay:
-		return r.aside(ctx, e, live)
+		return r.overlay(ctx, e, live)
 	default:
-		return r.pretend(ctx, e)
+		return r.rehearse(ctx, e)
 	}
 }
 
-// Rehearsing tells whether a door does nothing for real, or has stopped to.
+// Rehearsing reports whether h rehearses, or has paused and rehearses from then on.
 func Rehearsing(d Handler) bool {
 	r, ok := d.(interface{ Rehearsing() bool })
 	return ok && r.Rehearsing()
@@ -63,7 +63,7 @@ func Rehearsing(d Handler) bool {
 // Rehearsing is always true.
 func (*Rehearsal) Rehearsing() bool { return true }
 
-// look notes a read. That a script asks which tools there are is not worth a line.
+// look lists a read. Queries for available tools are not listed.
 func (r *Rehearsal) look(e Effect) {
 	switch e.Name {
 	case "mcp.has", "mcp.tools", "mcp.namespaces":
@@ -76,7 +76,7 @@ func (r *Rehearsal) look(e Effect) {
 	r.reads = append(r.reads, p)
 }
 
-// given answers a read with what the caller wants it to see.
+// given answers a read with the caller's mock.
 func (r *Rehearsal) given(e Effect) ([]Value, bool) {
 	answer, given := r.answer(e)
 	if !given {
@@ -94,9 +94,8 @@ func (r *Rehearsal) given(e Effect) ([]Value, bool) {
 	return values, true
 }
 
-// overlay writes a file where nobody else sees it. What would be refused is refused
-// and not planned.
-func (r *Rehearsal) aside(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
+// overlay carries out a write in the overlay. A write that is refused is not planned.
+func (r *Rehearsal) overlay(ctx context.Context, e Effect, live func(context.Context) ([]Value, error)) ([]Value, error) {
 	values, err := live(ctx)
 	if err != nil {
 		return nil, err
@@ -105,8 +104,8 @@ func (r *Rehearsal) aside(ctx context.Context, e Effect, live func(context.Conte
 	return values, nil
 }
 
-// pretend plans the effect and makes up its answer.
-func (r *Rehearsal) pretend(ctx context.Context, e Effect) ([]Value, error) {
+// rehearse plans the effect and answers it with a mock.
+func (r *Rehearsal) rehearse(ctx context.Context, e Effect) ([]Value, error) {
 	answer, given := r.answer(e)
 	if !given {
 		answer = r.mock(ctx, e)
@@ -127,7 +126,7 @@ func (r *Rehearsal) add(p Planned, mock json.RawMessage) {
 	r.plan = append(r.plan, p)
 }
 
-// answer is the mock that the caller gave for an effect.
+// answer returns the caller's mock for an effect.
 func (r *Rehearsal) answer(e Effect) (json.RawMessage, bool) {
 	for _, name := range []string{title(e.Name, e.Args), e.DisplayName()} {
 		if answer, given := r.answers[name]; given {
@@ -137,7 +136,7 @@ func (r *Rehearsal) answer(e Effect) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// mock makes an answer up; nil when the effect answers nothing.
+// mock makes up an answer; nil if the effect has none.
 func (r *Rehearsal) mock(ctx context.Context, e Effect) json.RawMessage {
 	switch e.Name {
 	case callEffect:
@@ -153,13 +152,13 @@ func (r *Rehearsal) mock(ctx context.Context, e Effect) json.RawMessage {
 	}
 }
 
-// The effects that answer with several values: a program run, a request sent.
+// The effects whose answer has several values.
 const (
 	runEffect  = "__run"
 	httpEffect = "http.request"
 )
 
-// answered is a mock as the values that the effect would answer with.
+// answered converts a mock to the values of the effect's answer.
 func answered(e Effect, mock json.RawMessage) ([]Value, error) {
 	if mock == nil {
 		return nil, nil
@@ -188,7 +187,7 @@ func answered(e Effect, mock json.RawMessage) ([]Value, error) {
 			out.Headers = json.RawMessage("{}")
 		}
 		body := string(out.Body)
-		_ = json.Unmarshal(out.Body, &body) // what is no string is given as JSON
+		_ = json.Unmarshal(out.Body, &body) // a body that is not a string is given as JSON
 		return []Value{out.Status, out.Headers, body, argument(e, 1)}, nil
 	default:
 		return []Value{mock}, nil
@@ -197,18 +196,18 @@ func answered(e Effect, mock json.RawMessage) ([]Value, error) {
 
 func readMock(e Effect, mock json.RawMessage, into any) error {
 	if err := json.Unmarshal(mock, into); err != nil {
-		return fault.New(fault.InvalidParams, "the mock for %s does not fit: %v", e.DisplayName(), err).
+		return fault.New(fault.InvalidParams, "the mock for %s has the wrong type: %v", e.DisplayName(), err).
 			WithHint(`give http.request {"status": 200, "headers": {}, "body": "…"} and run_command {"status": 0, "stdout": "…", "stderr": ""}`)
 	}
 	return nil
 }
 
-// finder is a source that can look up one tool without listing all.
+// finder is a source that finds one tool without listing all.
 type finder interface {
 	Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool)
 }
 
-// outputOf is the output schema of the tool that e calls, or nil.
+// outputOf returns the output schema of the tool that e calls, or nil.
 func (r *Rehearsal) outputOf(ctx context.Context, e Effect) json.RawMessage {
 	ref := calledTool(e)
 	if f, ok := r.tools.(finder); ok {
@@ -230,22 +229,22 @@ func (r *Rehearsal) outputOf(ctx context.Context, e Effect) json.RawMessage {
 	return nil
 }
 
-// Plan is what the script would have done, in its order.
+// Plan returns what the script would have done, in order.
 func (r *Rehearsal) Plan() []Planned {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Planned{}, r.plan...)
 }
 
-// Reads is what it looked at for real.
+// Reads returns the reads that were carried out.
 func (r *Rehearsal) Reads() []Planned {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Planned{}, r.reads...)
 }
 
-// Certain tells whether the script would do the same for real: nothing in its
-// plan came after a mock that it could have looked at.
+// Certain reports whether the script would do the same live: no entry of its plan
+// follows a mock.
 func (r *Rehearsal) Certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,8 +256,8 @@ func (r *Rehearsal) Certain() bool {
 	return true
 }
 
-// Mocked tells whether the script was told anything made up: then its output and
-// result may be others for real.
+// Mocked reports whether the script got a mock: then its output and result may differ in
+// a live run.
 func (r *Rehearsal) Mocked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

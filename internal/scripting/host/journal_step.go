@@ -14,34 +14,33 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Step is one line of a journal: what a script asked of the world, and what came
-// of it.
+// Step is one journal entry: an effect and its outcome.
 type Step struct {
-	Seq  int64 // its number in the order the script asked
+	Seq  int64 // the effect's number
 	Name string
 	Kind Kind
 	Args []Value // large ones as a Digest
 	At   time.Time
-	Boot string // the process that began it, when that was recorded beforehand
+	Boot string // the process that began it, if that was recorded beforehand
 
-	Done   bool    // the outcome is known; else the process died in the middle of it
+	Done   bool    // the outcome is known; otherwise the process died during the effect
 	Values []Value // the outcome, or
 	Err    *fault.Error
 }
 
-// Digest stands in a journal for a large argument, which is only ever compared.
+// Digest replaces a large argument in a journal. Arguments are only compared.
 type Digest struct {
 	Size int
 	Sum  [sha256.Size]byte
 }
 
-// String says how large it was.
+// String shows the size and the beginning of the hash.
 func (d Digest) String() string { return fmt.Sprintf("<%d bytes %x…>", d.Size, d.Sum[:6]) }
 
-// largest is how many bytes of an argument a journal keeps as they are.
+// largest is the size in bytes up to which a journal stores an argument itself.
 const largest = 16 << 10
 
-// kept is a value as a journal keeps it among the arguments.
+// kept returns an argument as a journal stores it.
 func kept(v Value) Value {
 	switch v := v.(type) {
 	case string:
@@ -56,10 +55,10 @@ func kept(v Value) Value {
 	return v
 }
 
-// Title names the step as people do: a tool call by its tool.
+// Title names the step for people: a tool call by its tool.
 func (s Step) Title() string { return title(s.Name, s.Args) }
 
-// Call is the step as it would be written in a script, shortened.
+// Call returns the step as it would be written in a script, shortened.
 func (s Step) Call() string { return written(s.Name, s.Args) }
 
 func title(name string, args []Value) string {
@@ -81,8 +80,8 @@ func written(name string, args []Value) string {
 	return title(name, args) + "(" + strings.Join(shown, ", ") + ")"
 }
 
-// callEffect is the effect behind every tool: its arguments are namespace, tool
-// and the tool's own.
+// callEffect is the effect of every tool call: its arguments are the namespace, the tool
+// and the tool's arguments.
 const callEffect = "mcp.call"
 
 func show(v Value) string {
@@ -104,7 +103,7 @@ func show(v Value) string {
 	return text
 }
 
-// matches tells whether the script asks the same again.
+// matches reports whether e is the effect that the step recorded.
 func (s Step) matches(e Effect) bool {
 	return s.Name == e.Name && slices.EqualFunc(s.Args, e.Args, func(a, b Value) bool { return same(a, kept(b)) })
 }
@@ -121,14 +120,14 @@ func same(a, b Value) bool {
 	return a == b
 }
 
-// The forms a step has in a record.
+// The encodings of a step in a record.
 const (
 	formIntent  = '?' // begun, outcome unknown
 	formOutcome = '=' // begun and done
-	formSettled = '!' // done, begun by an intent before
+	formSettled = '!' // done; begun by an earlier intent
 )
 
-// appendStep adds a step to a record.
+// appendStep appends a step to a record.
 func appendStep(record []byte, form byte, s Step) []byte {
 	w := writer{record}
 	w.byte(form)
@@ -147,8 +146,8 @@ func appendStep(record []byte, form byte, s Step) []byte {
 	return w.data
 }
 
-// ReadJournal reads the records a Journal made, in their order: steps whose
-// outcome is known in the order of their outcomes, then those without.
+// ReadJournal decodes the records of a Journal, in their order: first the steps with an
+// outcome, in the order of their outcomes, then those without.
 func ReadJournal(records ...[]byte) ([]Step, error) {
 	var steps []Step
 	var begun []Step
@@ -175,7 +174,7 @@ func ReadJournal(records ...[]byte) ([]Step, error) {
 	return append(steps, begun...), nil
 }
 
-// writer puts values into bytes. Strings keep whatever bytes they hold.
+// writer encodes values. Strings may hold any bytes.
 type writer struct{ data []byte }
 
 func (w *writer) byte(b byte) { w.data = append(w.data, b) }
@@ -235,7 +234,7 @@ func (w *writer) fault(f *fault.Error) {
 	w.text(string(f.Details))
 }
 
-// reader takes them out again. The first error stays.
+// reader decodes what a writer wrote. It keeps the first error.
 type reader struct {
 	data []byte
 	err  error

@@ -10,22 +10,23 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Planned is one thing a script would do, or did to look.
+// Planned is one effect in a plan: a change that the script would make, or a read that
+// it made.
 type Planned struct {
-	Number    int             `json:"number"`              // 1, 2, 3 … among its kind
+	Number    int             `json:"number"`              // 1, 2, 3 … among changes or among reads
 	Effect    string          `json:"effect"`              // "mcp.call", "fs.write"
 	Action    string          `json:"action"`              // "call github.create_issue", "write notes.txt"
 	Arguments json.RawMessage `json:"arguments,omitempty"` // as a list, or the tool's own
-	Bytes     int             `json:"bytes"`               // how large the arguments are
-	Mock      json.RawMessage `json:"mock,omitempty"`      // what the script was told instead
-	// Uncertain says that a mock was given before: with the real answer the script
-	// may do something else here.
+	Bytes     int             `json:"bytes"`               // size of the arguments
+	Mock      json.RawMessage `json:"mock,omitempty"`      // the answer the script got instead
+	// Uncertain is set if the script got a mock before: with the real answer it may do
+	// something else here.
 	Uncertain bool `json:"uncertain,omitempty"`
 
 	Digest string `json:"-"` // of the effect
 }
 
-// OutputLine is the entry as one reads it in a list.
+// Line returns the entry as a line of a list.
 func (p Planned) Line() string {
 	line := fmt.Sprintf("%d. would %s", p.Number, p.Action)
 	if p.Effect == callEffect && len(p.Arguments) > 0 {
@@ -37,7 +38,7 @@ func (p Planned) Line() string {
 	return line
 }
 
-// PlanText lists a plan, and says how far it can be trusted.
+// PlanText lists a plan and says how reliable it is.
 func PlanText(plan []Planned) string {
 	if len(plan) == 0 {
 		return "Nothing would be changed."
@@ -49,12 +50,12 @@ func PlanText(plan []Planned) string {
 		uncertain = uncertain || p.Uncertain
 	}
 	if uncertain {
-		lines = append(lines, "Entries marked uncertain came after a made-up answer.")
+		lines = append(lines, "Entries marked uncertain follow a mocked answer.")
 	}
 	return strings.Join(lines, "\n")
 }
 
-// DisplayName is the effect's name as scripts write it: "git.commit", "fs.write",
+// DisplayName returns the effect's name as scripts write it: "git.commit", "fs.write",
 // "run_command".
 func (e Effect) DisplayName() string {
 	switch e.Name {
@@ -67,7 +68,7 @@ func (e Effect) DisplayName() string {
 	}
 }
 
-// Tool is the tool an effect calls; ok is false for effects that call none.
+// Tool returns the tool an effect calls; ok is false if it calls none.
 func (e Effect) Tool() (ref tool.Ref, ok bool) {
 	if e.Name != callEffect {
 		return tool.Ref{}, false
@@ -75,13 +76,13 @@ func (e Effect) Tool() (ref tool.Ref, ok bool) {
 	return calledTool(e), true
 }
 
-// CalledTool is the tool that the arguments of a call are about.
+// CalledTool returns the tool that the arguments of a call name.
 func CalledTool(args Args) tool.Ref { return calledTool(Effect{Args: args.Values}) }
 
 // relay is our own tool that calls whichever tool its arguments name.
 const relay = "call_tool"
 
-// calledTool is the tool that a call is about, through a relay if need be.
+// calledTool returns the tool that e calls, directly or through relay.
 func calledTool(e Effect) tool.Ref {
 	space, _ := argument(e, 0).(string)
 	name, _ := argument(e, 1).(string)
@@ -99,10 +100,11 @@ func calledTool(e Effect) tool.Ref {
 	return tool.Ref{Name: relayed.Name}
 }
 
-// Digest tells effects apart: two have the same when they ask for the same.
+// Digest identifies an effect: two effects have the same digest if their names and
+// arguments are equal.
 func (e Effect) Digest() string { return digest(e.Name, e.Args) }
 
-// Digest is that of the effect the step records.
+// Digest returns the digest of the effect the step records.
 func (s Step) Digest() string { return digest(s.Name, s.Args) }
 
 func digest(name string, args []Value) string {
@@ -144,7 +146,7 @@ func planned(e Effect) Planned {
 	return p
 }
 
-// action says what the effect would do, most telling first.
+// action says what the effect would do.
 func action(e Effect) string {
 	first := show(argument(e, 0))
 	switch e.Name {
@@ -181,7 +183,7 @@ func action(e Effect) string {
 	return e.Name + " " + first
 }
 
-// bytesOf tells how large a text is.
+// bytesOf says how large a text is.
 func bytesOf(v Value) string {
 	if v == nil {
 		return ""
@@ -216,7 +218,7 @@ func short(text string) string {
 	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
 }
 
-// bounded is a table as a plan keeps it: a large one as the beginning of its text.
+// bounded shortens a large table to the beginning of its text.
 func bounded(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= largest {
 		return raw

@@ -10,16 +10,15 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Files in parts, so that a large one need not be held whole by whoever reads or
-// writes it.
+// Files in parts, so that a caller need not hold a large one in memory.
 
-// LargestPart is how many bytes ReadPart gives at a time.
+// LargestPart is the most bytes that ReadPart returns.
 const LargestPart = 4 << 20
 
 // ReadPart returns up to count bytes of a file from offset on; none at its end.
 func (f *Files) ReadPart(path string, offset, count int64) ([]byte, error) {
 	if offset < 0 || count < 0 {
-		return nil, fault.New(fault.InvalidParams, "read %s: offset and count are not below zero", path)
+		return nil, fault.New(fault.InvalidParams, "read %s: offset and count must not be negative", path)
 	}
 	file, err := f.Open(path)
 	if err != nil {
@@ -31,7 +30,7 @@ func (f *Files) ReadPart(path string, offset, count int64) ([]byte, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fileFault("read", path, err)
 	}
-	if len(part) == 0 { // a folder says what it is only when it is read
+	if len(part) == 0 { // reading a folder fails only here
 		if _, err := file.Read(make([]byte, 1)); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fileFault("read", path, err)
 		}
@@ -39,7 +38,7 @@ func (f *Files) ReadPart(path string, offset, count int64) ([]byte, error) {
 	return part[:n], nil
 }
 
-// Size is how large a file is.
+// Size returns the size of a file.
 func (f *Files) Size(path string) (int64, error) {
 	file, err := f.Open(path)
 	if err != nil {
@@ -60,19 +59,19 @@ func sizeOf(file File) int64 {
 	return size
 }
 
-// WritePart puts data into a file at offset, over what is there; beyond its end
-// the file grows, filled with zeros up to there.
+// WritePart writes data into a file at offset. If offset is beyond its end, the gap is
+// filled with zeros.
 func (f *Files) WritePart(path string, data []byte, offset int64) error {
 	if offset < 0 {
-		return fault.New(fault.InvalidParams, "write %s: the offset is below zero", path)
+		return fault.New(fault.InvalidParams, "write %s: the offset must not be negative", path)
 	}
 	root, inside, err := f.open(path, true)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if f.aside != nil {
-		return f.patchAside(path, filepath.Join(root.Name(), inside), data, offset)
+	if f.overlay != nil {
+		return f.patchOverlay(path, filepath.Join(root.Name(), inside), data, offset)
 	}
 	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
 		return fileFault("write", path, err)
@@ -94,20 +93,20 @@ func (f *Files) WritePart(path string, data []byte, offset int64) error {
 	return nil
 }
 
-// patchAside is WritePart for an overlay.
-func (f *Files) patchAside(name, full string, data []byte, offset int64) error {
+// patchOverlay is WritePart with an overlay.
+func (f *Files) patchOverlay(name, full string, data []byte, offset int64) error {
 	content, err := f.ReadUpTo(name, f.temp.limit)
 	if err != nil && fault.CodeOf(err) != fault.NotFound {
 		return err
 	}
 	end := offset + int64(len(data))
 	if end > f.temp.limit {
-		return fault.New(fault.Limit, "the rehearsal would hold too much that it would write")
+		return fault.New(fault.Limit, "the rehearsal writes more than it may hold in memory")
 	}
 	content = slices.Grow(content, max(0, int(end)-len(content)))
 	if int64(len(content)) < end {
 		content = content[:end]
 	}
 	copy(content[offset:], data)
-	return f.aside.put(full, content)
+	return f.overlay.put(full, content)
 }
