@@ -18,7 +18,7 @@ import (
 )
 
 func serveZMQ(ctx context.Context) error {
-	b, err := hootserver.Open(ctx, hootserver.Options{Name: "bench", Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: echo{}})
+	b, err := hootserver.Listen(ctx, hootserver.Options{Name: "bench", Listen: "tcp://127.0.0.1:0", Broadcast: "tcp://127.0.0.1:0", Source: echo{}})
 	if err != nil {
 		return err
 	}

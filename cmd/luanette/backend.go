@@ -181,7 +181,7 @@ func (c *backendSendCommand) Run(ctx context.Context, world *process) error {
 		}
 		id := hootproto.NewID()
 		stop := showProgress(ctx, world, client, catalog.Broadcasts, id)
-		reply, err := client.Ask(ctx, id, body)
+		reply, err := client.Request(ctx, id, body)
 		stop()
 		if err != nil {
 			return err
@@ -266,11 +266,11 @@ func showProgress(ctx context.Context, world *process, client *hootclient.Client
 		return func() {}
 	}
 	shown := newLive(world)
-	err := client.Listen(ctx, broadcasts, func(o hootproto.Other) {
+	err := client.Subscribe(ctx, broadcasts, func(o hootproto.RawBroadcast) {
 		if o.Type != "progress" {
 			return
 		}
-		if known, err := o.Known(); err == nil {
+		if known, err := o.Decode(); err == nil {
 			if p, ok := known.(hootproto.Progress); ok && p.JobID == id.String() {
 				shown.progress(tool.Progress{Progress: p.Percent, Total: 1, Message: p.Message})
 			}
@@ -298,8 +298,8 @@ func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
 		if catalog.Broadcasts == "" {
 			return fault.New(fault.NotFound, "%s tells nobody anything", service).WithHint("its catalog names no broadcasts")
 		}
-		heard := make(chan hootproto.Other, 1024)
-		err = client.Listen(ctx, catalog.Broadcasts, func(o hootproto.Other) {
+		heard := make(chan hootproto.RawBroadcast, 1024)
+		err = client.Subscribe(ctx, catalog.Broadcasts, func(o hootproto.RawBroadcast) {
 			select {
 			case heard <- o:
 			default: // whoever reads us is too slow
@@ -312,7 +312,7 @@ func (c *backendListenCommand) Run(ctx context.Context, world *process) error {
 	})
 }
 
-func (c *backendListenCommand) print(ctx context.Context, world *process, client *hootclient.Client, heard <-chan hootproto.Other) error {
+func (c *backendListenCommand) print(ctx context.Context, world *process, client *hootclient.Client, heard <-chan hootproto.RawBroadcast) error {
 	for n := 1; ; n++ {
 		select {
 		case o := <-heard:

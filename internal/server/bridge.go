@@ -41,22 +41,22 @@ func (h *House) ServeBackend(ctx context.Context, what Backend) error {
 }
 
 // openBridge listens for front ends.
-func (h *House) openBridge(ctx context.Context, what Backend) (*hootserver.Bridge, error) {
+func (h *House) openBridge(ctx context.Context, what Backend) (*hootserver.Server, error) {
 	if what.Broadcast == "" {
 		what.Broadcast = portAfter(what.Listen)
 	}
 	if !isPrivate(what.Listen) {
 		h.log.WarnContext(ctx, "front ends anywhere may call these tools, and nobody proves who they are", "listen", what.Listen)
 	}
-	return hootserver.Open(ctx, hootserver.Options{
-		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, Changed: what.Changed,
+	return hootserver.Listen(ctx, hootserver.Options{
+		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, ToolsChanged: what.Changed,
 		Events: h.bus, Log: h.log, Grace: time.Duration(h.config.Drain),
 		Tracer: h.telemetry.Tracer("bridge"), Propagator: telemetry.Propagator(),
 	})
 }
 
 // startBridge serves what our MCP clients see over ZeroMQ too, if that is wanted.
-// What it returns ends it, once calls under way have ended.
+// EventType it returns ends it, once calls under way have ended.
 func (h *House) startBridge(ctx context.Context) (addr string, stop func(), err error) {
 	if h.config.Bridge.Listen == "" {
 		return "", func() {}, nil

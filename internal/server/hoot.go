@@ -120,10 +120,10 @@ func (h *House) limits(namespace string) catalog.Limits {
 }
 
 // musicBackend makes the music backend over what the house keeps.
-func (h *House) musicBackend(ctx context.Context) (*hootenanny.Hoot, error) {
+func (h *House) musicBackend(ctx context.Context) (*hootenanny.Backend, error) {
 	s := h.config.Hoot.Services
 	return hootenanny.Open(ctx, h.store, hootenanny.Options{
-		Shelf: shelf{h.contents}, Events: h.bus, Log: h.log, Propagator: telemetry.Propagator(), URL: h.address,
+		Store: shelf{h.contents}, Events: h.bus, Log: h.log, Propagator: telemetry.Propagator(), URL: h.address,
 		Folders: slices.Concat([]string{h.tempFolder(), filepath.Join(h.contents.data, "jobs")}, full(h.config.Scripts.Write), full(h.config.Scripts.Read)),
 		Services: hootenanny.Services{
 			Orpheus: s.Orpheus, OrpheusClassifier: s.Classifier, OrpheusBridge: s.Bridge, OrpheusLoops: s.Loops,
@@ -169,10 +169,10 @@ func (h *House) files() *contents.Server {
 	})
 }
 
-// shelf is the store of artifacts as the music backend sees it.
+// store is the store of artifacts as the music backend sees it.
 type shelf struct{ kept contentStore }
 
-func (s shelf) Keep(ctx context.Context, r io.Reader, mime string) (hootenanny.Content, error) {
+func (s shelf) PutContent(ctx context.Context, r io.Reader, mime string) (hootenanny.Content, error) {
 	c, err := s.kept.Put(ctx, r, mime)
 	return hootenanny.Content(c), err
 }
@@ -292,12 +292,12 @@ func jobOfMusic(j job.Job) hootenanny.Job {
 
 // runMusic does a job of the music backend. What it asks of models passes the
 // job's door, so that it is asked once.
-func runMusic(ctx context.Context, backend *hootenanny.Hoot, task job.Task) (job.Outcome, error) {
+func runMusic(ctx context.Context, backend *hootenanny.Backend, task job.Task) (job.Outcome, error) {
 	if backend == nil {
 		return job.Outcome{}, fault.New(fault.Unavailable, "the music backend is switched off").WithHint("set hoot.enabled, and begin the job again")
 	}
 	env := host.NewEnv(nil, task.Door, &host.Services{})
-	result, err := backend.Work(ctx, hootenanny.Task{
+	result, err := backend.RunJob(ctx, hootenanny.Task{
 		ID: task.ID, Tool: strings.TrimPrefix(task.Hash, musicJob), Params: task.Params, Progress: task.Progress,
 		Step: func(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 			step := host.Func{Name: name, Kind: host.Idempotent, Effect: func(ctx context.Context, _ *host.Services, _ host.Args) ([]host.Value, error) {

@@ -86,7 +86,7 @@ type House struct {
 	contents  contentStore
 	results   *results.Store
 	scripts   *scripts
-	hoot      *hootenanny.Hoot // nil when it is switched off or elsewhere
+	hoot      *hootenanny.Backend // nil when it is switched off or elsewhere
 	approvals *approval.Store
 	trust     *pin.Guard
 	policy    *policy.Policy
@@ -182,7 +182,7 @@ func (h *House) furnish(ctx context.Context) error {
 			return err
 		}
 		if h.hoot != nil {
-			h.hoot.UseJobs(musicJobs{h.jobs})
+			h.hoot.SetJobs(musicJobs{h.jobs})
 		}
 	}
 	h.offerTools()

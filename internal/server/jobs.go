@@ -85,7 +85,7 @@ const patience = 30 * time.Second
 type jobRunner struct {
 	runner    *script.Runner // nil in a house of music alone
 	upstreams *upstreams
-	music     *hootenanny.Hoot
+	music     *hootenanny.Backend
 	limits    script.Limits
 	since     time.Time       // when the house began
 	settled   <-chan struct{} // closed when startup.lua has run

@@ -49,7 +49,7 @@ func (h *House) furnishMusic(ctx context.Context) error {
 	if err := h.openJobs(ctx); err != nil {
 		return err
 	}
-	h.hoot.UseJobs(musicJobs{h.jobs})
+	h.hoot.SetJobs(musicJobs{h.jobs})
 	return nil
 }
 

@@ -120,7 +120,7 @@ func fetched(t *testing.T, url, span string) (status int, body []byte) {
 func post(t *testing.T, url, mime, text string) string {
 	t.Helper()
 	answer, body := httpjsontest.Read(t, http.MethodPost, url, text, "Content-Type", mime)
-	var stored hootenanny.Stored
+	var stored hootenanny.StoredContent
 	if err := json.Unmarshal([]byte(body), &stored); err != nil || answer.StatusCode != http.StatusCreated || stored.Hash != cas.Sum([]byte(text)).String() {
 		t.Fatalf("POST: %s %s %v", answer.Status, body, err)
 	}

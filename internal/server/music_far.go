@@ -24,7 +24,7 @@ type farMusic struct {
 	near  contentStore
 }
 
-// ask calls a music tool and reads its answer into out.
+// roundTrip calls a music tool and reads its answer into out.
 func (f farMusic) ask(ctx context.Context, name string, args, out any) error {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f farMusic) Content(ctx context.Context, name string) (hootenanny.Content,
 	if near, err := f.near.Find(ctx, name); err == nil {
 		return hootenanny.Content(near), nil
 	}
-	var there hootenanny.Inspected
+	var there hootenanny.ContentInfo
 	if err := f.ask(ctx, "cas_inspect", map[string]any{"hash": name}, &there); err != nil {
 		return hootenanny.Content{}, err
 	}
@@ -105,7 +105,7 @@ func (f farMusic) Content(ctx context.Context, name string) (hootenanny.Content,
 	return hootenanny.Content(near), nil
 }
 
-// Open reads a content that Content found.
+// Subscribe reads a content that Content found.
 func (f farMusic) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
 	return f.near.Open(ctx, ref)
 }
@@ -113,8 +113,8 @@ func (f farMusic) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) 
 // mostSent is how much content crosses whole in one call.
 const mostSent = 24 << 20
 
-// Keep stores content of a MIME type, here and there.
-func (f farMusic) Keep(ctx context.Context, r io.Reader, mime string) (stored hootenanny.Stored, err error) {
+// PutContent stores content of a MIME type, here and there.
+func (f farMusic) PutContent(ctx context.Context, r io.Reader, mime string) (stored hootenanny.StoredContent, err error) {
 	data, err := io.ReadAll(io.LimitReader(r, mostSent+1))
 	if err != nil {
 		return stored, err
@@ -158,7 +158,7 @@ func (r *farReader) Read(p []byte) (int, error) {
 }
 
 func (r *farReader) fetch() error {
-	var got hootenanny.Got
+	var got hootenanny.ContentData
 	err := r.from.ask(r.ctx, "cas_get", map[string]any{"hash": r.hash, "offset": r.offset, "length": min(pieceSize, r.left)}, &got)
 	if err != nil {
 		return err
@@ -209,8 +209,8 @@ func (m musicians) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 	return m.now().Open(ctx, ref)
 }
 
-func (m musicians) Keep(ctx context.Context, r io.Reader, mime string) (hootenanny.Stored, error) {
-	return m.now().Keep(ctx, r, mime)
+func (m musicians) PutContent(ctx context.Context, r io.Reader, mime string) (hootenanny.StoredContent, error) {
+	return m.now().PutContent(ctx, r, mime)
 }
 
 // musicContents is the store of contents as scripts see it: our own, and that of
@@ -225,7 +225,7 @@ func (m musicContents) Put(ctx context.Context, r io.Reader, mime string) (host.
 	if !m.house.musicElsewhere() {
 		return m.contentStore.Put(ctx, r, mime)
 	}
-	stored, err := m.far().Keep(ctx, r, mime)
+	stored, err := m.far().PutContent(ctx, r, mime)
 	if err != nil {
 		return host.Content{}, err
 	}

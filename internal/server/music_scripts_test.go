@@ -108,7 +108,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	view, _ := result.View()
-	var begun hootenanny.Begun
+	var begun hootenanny.StartedJob
 	if err := json.Unmarshal(view.Structured, &begun); err != nil {
 		t.Fatalf("%s: %v", result.Raw, err)
 	}

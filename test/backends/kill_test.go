@@ -69,8 +69,8 @@ func serveMarks(folder, listen string) error {
 	if err != nil {
 		return err
 	}
-	b, err := hootserver.Open(ctx, hootserver.Options{
-		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Timeout, Parting: clocktest.Timeout,
+	b, err := hootserver.Listen(ctx, hootserver.Options{
+		Name: "marks", Listen: listen, Source: marks{file}, Grace: clocktest.Timeout, DisconnectWait: clocktest.Timeout,
 	})
 	if err != nil {
 		return err

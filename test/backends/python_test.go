@@ -68,8 +68,8 @@ func connect(t *testing.T, addr string) client {
 	return client{t, socket}
 }
 
-// ask sends a frame and returns the answer, which has its id and trace.
-func (c client) ask(f hootproto.Frame) hootproto.Frame {
+// roundTrip sends a frame and returns the answer, which has its id and trace.
+func (c client) ask(f hootproto.Message) hootproto.Message {
 	c.Helper()
 	if err := c.socket.Send(c.Context(), f.Frames()); err != nil {
 		c.Fatal(err)
@@ -175,7 +175,7 @@ func TestPythonBroadcasts(t *testing.T) {
 			if !ok {
 				t.Fatal("no broadcast")
 			}
-			b, err := hootproto.Overhear(m[0])
+			b, err := hootproto.DecodeBroadcast(m[0])
 			p, isProgress := b.(hootproto.Progress)
 			if err != nil || !isProgress || !asked[p.JobID] || p.Percent != 0.5 || p.Message == "" {
 				t.Errorf("heard %+v, %v", b, err)

@@ -72,7 +72,7 @@ func TestRoundTrip(t *testing.T) {
 
 // everyTool calls each tool of a source directly and by way of MCP, hub and
 // ZeroMQ, with arguments made by its schema, and wants the same answer.
-func everyTool(t *testing.T, source tool.Source, b *hootserver.Bridge) {
+func everyTool(t *testing.T, source tool.Source, b *hootserver.Server) {
 	t.Helper()
 	s := newStack(t, b.Addr(), traced{})
 	infos, err := source.Tools(t.Context())

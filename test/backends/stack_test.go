@@ -74,10 +74,10 @@ func await(t *testing.T, m *upstream.Manager, bus *event.Bus, spec upstream.Spec
 }
 
 // serveSource serves a source for the length of the test.
-func serveSource(t *testing.T, opts hootserver.Options) *hootserver.Bridge {
+func serveSource(t *testing.T, opts hootserver.Options) *hootserver.Server {
 	t.Helper()
 	opts.Name, opts.Listen, opts.Broadcast = "source", "tcp://127.0.0.1:0", "tcp://127.0.0.1:0"
-	b, err := hootserver.Open(t.Context(), opts)
+	b, err := hootserver.Listen(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 
 // SessionState is what other nodes need to know of a session to go on with it.
 type SessionState struct {
-	Namespace   string          // the upstream's namespace, or ""
+	Namespace string          // the upstream's namespace, or ""
 	Owner     string          // whose it is
-	Version string          // of the protocol
-	Caps    json.RawMessage // the client's
-	Level   string          // of the log messages it wants
+	Version   string          // of the protocol
+	Caps      json.RawMessage // the client's
+	Level     string          // of the log messages it wants
 }
 
 // SessionStore are the sessions that nodes have in common.

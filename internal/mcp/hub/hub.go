@@ -89,14 +89,14 @@ type Options struct {
 	InstructionsFunc func(ctx context.Context) string
 
 	// Tools are exposed at /mcp under Info.Name; their Space is not looked at.
-	Tools     tool.Source
-	Resources Resources // nil: none, and the capability is not declared
-	Prompts   Prompts   // likewise
-	Completer Completer // likewise
-	Tasks     Tasks     // likewise
-	Upstreams Upstreams // nil: nothing at /mcp/{namespace}
-	SessionStore    SessionStore    // sessions that other nodes go on with; nil: there are none
-	Nodes     Nodes     // to which clients' messages may have to be carried; nil: there are none
+	Tools        tool.Source
+	Resources    Resources    // nil: none, and the capability is not declared
+	Prompts      Prompts      // likewise
+	Completer    Completer    // likewise
+	Tasks        Tasks        // likewise
+	Upstreams    Upstreams    // nil: nothing at /mcp/{namespace}
+	SessionStore SessionStore // sessions that other nodes go on with; nil: there are none
+	Nodes        Nodes        // to which clients' messages may have to be carried; nil: there are none
 
 	// Changes tells the hub that lists or resources at /mcp changed, by the
 	// method names and params of MCP's notifications; calls of notify may come
@@ -128,7 +128,7 @@ type Limits struct {
 	Sessions  int           // sessions of the older era per endpoint: 10,000
 	Idle      time.Duration // after which an unused session ends: 30 minutes
 	Question  time.Duration // for the answer to a question, parked or not: 10 minutes
-	Pending    int           // calls parked at a time: 1000
+	Pending   int           // calls parked at a time: 1000
 	Quiet     time.Duration // after which a call without an answer becomes a stream: 5 s
 	KeepAlive time.Duration // between signs of life on a silent stream: 15 s
 	Debounce  time.Duration // for list changes to come together: 50 ms

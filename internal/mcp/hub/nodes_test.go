@@ -73,7 +73,9 @@ func (t *town) serve(test testing.TB, name string, source tool.Source) string {
 	return url + "/mcp"
 }
 
-func newTown() *town { return &town{hubs: map[string]*hub.Hub{}, visits: map[string]hub.SessionState{}} }
+func newTown() *town {
+	return &town{hubs: map[string]*hub.Hub{}, visits: map[string]hub.SessionState{}}
+}
 
 // A call that waits at one node goes on when its client comes back to another, for
 // nobody else, and once.

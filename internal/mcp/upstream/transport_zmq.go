@@ -39,8 +39,8 @@ func isZMQ(transport string) bool { return transport == ZMQ || transport == ZMQI
 func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transport, error) {
 	opts := hootclient.Options{
 		MaxBody: o.MaxMessage, Control: o.DialControl,
-		Changed: hooks.Relist, // so its tools are listed again
-		Garbage: func(err error) { hooks.Garbage(excerpt([]byte(err.Error()))) },
+		OnToolsChanged: hooks.Relist, // so its tools are listed again
+		OnInvalid:      func(err error) { hooks.Garbage(excerpt([]byte(err.Error()))) },
 	}
 	if spec.Trusted {
 		opts.Control = nil
@@ -113,7 +113,7 @@ func (l *zmqTransport) listenToBroadcasts(ctx context.Context, endpoint string) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, broadcastTimeout)
 	defer cancel()
-	if err := l.Listen(ctx, endpoint, l.handleBroadcast); err != nil {
+	if err := l.Subscribe(ctx, endpoint, l.handleBroadcast); err != nil {
 		l.hooks.Garbage(excerpt([]byte(err.Error())))
 	}
 }
@@ -138,7 +138,7 @@ func (l *zmqTransport) list(ctx context.Context) (json.RawMessage, error) {
 // call calls a tool. The request's own id is new with every call, so that a late
 // answerQuestion to one is never taken for another's.
 func (l *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessage, error) {
-	request := hootclient.Request{ID: hootproto.NewID()}
+	request := hootclient.ToolCall{ID: hootproto.NewID()}
 	request.Name, _ = rawjson.GetText(m.Params, "name")
 	request.Arguments, _ = rawjson.Get(m.Params, "arguments")
 	request.Traceparent, _ = rawjson.GetText(wire.Meta(m.Params), wire.MetaTraceParent)

@@ -46,10 +46,10 @@ func broadcastType(kind string) string {
 
 // handleBroadcast takes a broadcast: what belongs to a call under way goes to its
 // caller, the rest to the house.
-func (l *zmqTransport) handleBroadcast(news hootproto.Other) {
+func (l *zmqTransport) handleBroadcast(news hootproto.RawBroadcast) {
 	switch news.Type {
 	case "progress", "log":
-		known, err := news.Known()
+		known, err := news.Decode()
 		if err != nil {
 			l.hooks.Garbage(excerpt([]byte(err.Error())))
 			return

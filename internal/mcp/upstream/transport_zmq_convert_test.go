@@ -21,7 +21,7 @@ func FuzzReply(f *testing.F) {
 		f.Add([]byte(seed), seed[0] != '{')
 	}
 	f.Fuzz(func(t *testing.T, body []byte, packed bool) {
-		frame := hootproto.Frame{Command: hootproto.Reply, Content: hootproto.JSON, Body: body}
+		frame := hootproto.Message{Command: hootproto.Reply, Content: hootproto.JSON, Body: body}
 		if packed {
 			frame.Content = hootproto.MsgPack
 		}
@@ -53,7 +53,7 @@ func FuzzBroadcast(f *testing.F) {
 	}
 	ours := []string{"artifact.created", "job.state_changed", "job.progress", "transport.state_changed", "marker.reached", "beat.tick", "region.entered", "region.left", "config.update", "script.invalidate"}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		news, err := hootproto.Eavesdrop(frame)
+		news, err := hootproto.ParseBroadcast(frame)
 		if err != nil {
 			return
 		}

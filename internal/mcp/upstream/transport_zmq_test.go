@@ -81,10 +81,10 @@ type theatre struct {
 
 func (h *theatre) open(t *testing.T) {
 	t.Helper()
-	var b *hootserver.Bridge
+	var b *hootserver.Server
 	clocktest.Await(t, func() bool { // a process just being started may still hold the old socket
 		var err error
-		b, err = hootserver.Open(t.Context(), h.opts)
+		b, err = hootserver.Listen(t.Context(), h.opts)
 		return err == nil
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -152,7 +152,7 @@ func TestBackendResults(t *testing.T) {
 	}
 }
 
-// What a backend tells everybody is an event of the house, and cannot pass for
+// EventType a backend tells everybody is an event of the house, and cannot pass for
 // another's.
 func TestBackendBroadcasts(t *testing.T) {
 	t.Parallel()

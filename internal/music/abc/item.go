@@ -87,8 +87,8 @@ type Tuplet struct {
 	Count int `json:"count"` // 0: Notes
 }
 
-// Broken is > or <: the note on the pointed side gives time to the other.
-type Broken struct {
+// BrokenRhythm is > or <: the note on the pointed side gives time to the other.
+type BrokenRhythm struct {
 	Place
 	Dots int `json:"dots"` // the first note is lengthened when positive, shortened when negative
 }

@@ -82,7 +82,7 @@ type band struct {
 // announce writes what holds from the start.
 func (b *band) announce() {
 	if len(b.tune.Titles) > 0 {
-		b.events = append(b.events, smf.Words(0, smf.TrackName, b.tune.Titles[0]))
+		b.events = append(b.events, smf.TextEvent(0, smf.TrackName, b.tune.Titles[0]))
 	}
 	if b.opts.Tempo != 0 {
 		b.tempo(0, b.opts.Tempo)
@@ -293,7 +293,7 @@ func (p *player) sing(s *step, verse int) {
 	}
 	p.singing = true
 	if text := s.words[min(verse, len(s.words)-1)]; text != "" {
-		p.events = append(p.events, smf.Words(p.tick(p.now-s.length), smf.Lyric, text))
+		p.events = append(p.events, smf.TextEvent(p.tick(p.now-s.length), smf.Lyric, text))
 	}
 }
 

@@ -38,7 +38,7 @@ func TestToMIDI(t *testing.T) {
 	t.Parallel()
 	file := played(t, "X:1\nT:Name\nM:3/4\nL:1/4\nQ:1/4=100\nK:Gm\nG2 [GB] |]\n", Options{})
 	want := []smf.Event{
-		smf.Words(0, smf.TrackName, "Name"), smf.SetTempo(0, 600_000), smf.SetMeter(0, 3, 4), smf.SetKey(0, -2, true),
+		smf.TextEvent(0, smf.TrackName, "Name"), smf.SetTempo(0, 600_000), smf.SetMeter(0, 3, 4), smf.SetKey(0, -2, true),
 		smf.Note(0, 0, 67, 80), smf.Release(960, 0, 67), smf.Note(960, 0, 67, 80), smf.Note(960, 0, 70, 80),
 		smf.Release(1440, 0, 67), smf.Release(1440, 0, 70), smf.End(1440),
 	}

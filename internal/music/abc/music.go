@@ -235,7 +235,7 @@ func (s *scanner) broken() {
 	if s.text[start] == '<' {
 		dots = -dots
 	}
-	s.p.add(&Broken{Place: s.place("broken", start), Dots: dots})
+	s.p.add(&BrokenRhythm{Place: s.place("broken", start), Dots: dots})
 }
 
 // tie ties the note or chord before it.

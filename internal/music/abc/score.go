@@ -101,7 +101,7 @@ func (r *reader) item(item Item) {
 		r.bar(item)
 	case *Tuplet:
 		r.startTuplet(item)
-	case *Broken:
+	case *BrokenRhythm:
 		r.breakRhythm(item)
 	case *Overlay:
 		r.resetBar()
@@ -260,7 +260,7 @@ func (r *reader) usual(notes int) int {
 }
 
 // breakRhythm takes from one note what it gives to the other.
-func (r *reader) breakRhythm(b *Broken) {
+func (r *reader) breakRhythm(b *BrokenRhythm) {
 	if r.prev == 0 || r.broken.Den > 0 {
 		r.diag.fail(b.Position, "a broken rhythm without a note before it")
 		return

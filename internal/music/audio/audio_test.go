@@ -161,7 +161,7 @@ func TestLevels(t *testing.T) {
 		t.Errorf("info %+v", info)
 	}
 	silence, err := audio.Silence(0.5, 8000, 1)
-	if info := silence.Info(); err != nil || !info.IsSilent || info.PeakDB != audio.Quietest || info.MeanDB != audio.Quietest || info.Duration != 0.5 {
+	if info := silence.Info(); err != nil || !info.IsSilent || info.PeakDB != audio.MinLevel || info.MeanDB != audio.MinLevel || info.Duration != 0.5 {
 		t.Errorf("silence: %+v, %v", info, err)
 	}
 	if info := tone(100, 0.1, 0.0005, 8000, 1).Info(); !info.IsSilent {
@@ -190,7 +190,7 @@ func TestResampleKeepsPitchAndLevel(t *testing.T) {
 	}
 }
 
-// What the lower rate cannot hold must not come back as another tone.
+// EventType the lower rate cannot hold must not come back as another tone.
 func TestResampleDownDoesNotAlias(t *testing.T) {
 	t.Parallel()
 	got, err := tone(9000, 0.5, 0.5, 44100, 1).Resample(11025, audio.High)

@@ -2,12 +2,12 @@ package audio
 
 import "math"
 
-// Quietest is the level that stands for silence, in decibels below full scale: no
+// MinLevel is the level that stands for silence, in decibels below full scale: no
 // file of 16 bits can say less than -96.
-const Quietest = -120.0
+const MinLevel = -120.0
 
-// Silent is the level below which a clip counts as silent.
-const Silent = -60.0
+// SilenceThreshold is the level below which a clip counts as silent.
+const SilenceThreshold = -60.0
 
 // Peak is the largest absolute sample.
 func (c Clip) Peak() float64 {
@@ -33,9 +33,9 @@ func (c Clip) RMS() float64 {
 // Decibels is a level below full scale; Quietest for nothing at all.
 func Decibels(level float64) float64 {
 	if level <= 0 {
-		return Quietest
+		return MinLevel
 	}
-	return math.Max(Quietest, 20*math.Log10(level))
+	return math.Max(MinLevel, 20*math.Log10(level))
 }
 
 // FromDecibels is the factor that a number of decibels means.
@@ -57,6 +57,6 @@ func (c Clip) Info() Info {
 	peak := Decibels(c.Peak())
 	return Info{
 		Duration: c.Seconds(), SampleRate: c.Rate, Channels: c.Channels, Frames: c.Frames(),
-		PeakDB: peak, MeanDB: Decibels(c.RMS()), IsSilent: peak < Silent,
+		PeakDB: peak, MeanDB: Decibels(c.RMS()), IsSilent: peak < SilenceThreshold,
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) abcTools() []toolset.Tool {
+func (h *Backend) abcTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("abc_parse", reads(), h.abcParse),
 		define("abc_validate", reads(), h.abcValidate),
@@ -40,8 +40,8 @@ func problems(list []abc.Diagnostic) []TuneProblem {
 	return found
 }
 
-// Parsed is a tune taken apart.
-type Parsed struct {
+// ParsedTune is a tune taken apart.
+type ParsedTune struct {
 	Success   bool           `json:"success"`
 	Title     string         `json:"title,omitempty"`
 	Composer  string         `json:"composer,omitempty"`
@@ -57,7 +57,7 @@ type Parsed struct {
 }
 
 // Text says it in a line.
-func (p Parsed) Text() string {
+func (p ParsedTune) Text() string {
 	if !p.Success {
 		return fmt.Sprintf("The tune has %d errors:\n%s", len(p.Errors), listed(p.Errors))
 	}
@@ -72,9 +72,9 @@ func listed(found []TuneProblem) string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) abcParse(_ context.Context, _ tool.Call, in abcIn) (Parsed, error) {
+func (h *Backend) abcParse(_ context.Context, _ tool.Call, in abcIn) (ParsedTune, error) {
 	s := abc.Summarize(in.ABC)
-	p := Parsed{
+	p := ParsedTune{
 		Success: s.Valid, Title: s.Title, Composer: s.Composer, Key: s.Key, Meter: s.Meter, Tempo: s.Tempo, Voices: s.Voices,
 		NoteCount: s.NoteCount, BarCount: s.BarCount, Errors: problems(s.Errors), Warnings: problems(s.Warnings),
 	}
@@ -87,24 +87,24 @@ func (h *Hoot) abcParse(_ context.Context, _ tool.Call, in abcIn) (Parsed, error
 	return p, err
 }
 
-// Validated is whether a tune is right.
-type Validated struct {
+// TuneValidation is whether a tune is right.
+type TuneValidation struct {
 	Valid    bool          `json:"valid"`
 	Errors   []TuneProblem `json:"errors"`
 	Warnings []TuneProblem `json:"warnings"`
 }
 
 // Text says what is wrong.
-func (v Validated) Text() string {
+func (v TuneValidation) Text() string {
 	if v.Valid {
 		return fmt.Sprintf("The tune is valid (%d warnings)", len(v.Warnings))
 	}
 	return fmt.Sprintf("The tune has %d errors:\n%s", len(v.Errors), listed(v.Errors))
 }
 
-func (h *Hoot) abcValidate(_ context.Context, _ tool.Call, in abcIn) (Validated, error) {
+func (h *Backend) abcValidate(_ context.Context, _ tool.Call, in abcIn) (TuneValidation, error) {
 	d := abc.Validate(in.ABC)
-	return Validated{Valid: d.Valid(), Errors: problems(d.Errors), Warnings: problems(d.Warnings)}, nil
+	return TuneValidation{Valid: d.Valid(), Errors: problems(d.Errors), Warnings: problems(d.Warnings)}, nil
 }
 
 type abcTransposeIn struct {
@@ -113,8 +113,8 @@ type abcTransposeIn struct {
 	Key       string `json:"target_key,omitempty" jsonschema:"or the key to go to the nearer way, such as D or F#m" max:"16"`
 }
 
-// Transposed is a tune in another key.
-type Transposed struct {
+// TransposedTune is a tune in another key.
+type TransposedTune struct {
 	ABC         string `json:"abc"`
 	By          int    `json:"transposed_by" jsonschema:"semitones"`
 	OriginalKey string `json:"original_key"`
@@ -122,20 +122,20 @@ type Transposed struct {
 }
 
 // Text is the tune.
-func (t Transposed) Text() string { return t.ABC }
+func (t TransposedTune) Text() string { return t.ABC }
 
-func (h *Hoot) abcTranspose(_ context.Context, _ tool.Call, in abcTransposeIn) (Transposed, error) {
+func (h *Backend) abcTranspose(_ context.Context, _ tool.Call, in abcTransposeIn) (TransposedTune, error) {
 	var moved abc.Transposition
 	var err error
 	switch {
 	case in.Semitones != nil && in.Key != "", in.Semitones == nil && in.Key == "":
-		return Transposed{}, invalid("transpose: give semitones or target_key")
+		return TransposedTune{}, invalid("transpose: give semitones or target_key")
 	case in.Semitones != nil:
 		moved, err = abc.Transpose(in.ABC, *in.Semitones)
 	default:
 		moved, err = abc.TransposeTo(in.ABC, in.Key)
 	}
-	return Transposed{ABC: moved.ABC, By: moved.Semitones, OriginalKey: moved.OriginalKey, NewKey: moved.NewKey}, err
+	return TransposedTune{ABC: moved.ABC, By: moved.Semitones, OriginalKey: moved.OriginalKey, NewKey: moved.NewKey}, err
 }
 
 type abcToMIDIIn struct {
@@ -144,11 +144,11 @@ type abcToMIDIIn struct {
 	Transpose int     `json:"transpose,omitempty" jsonschema:"semitones" min:"-60" max:"60"`
 	Velocity  int     `json:"velocity,omitempty" jsonschema:"how hard notes are struck; 80 unless told" min:"1" max:"127"`
 	Channel   int     `json:"channel,omitempty" jsonschema:"MIDI channel for all voices, 9 is drums; each voice its own when left out" min:"0" max:"15"`
-	Kinship
+	Lineage
 }
 
-// Played is the MIDI file of a tune.
-type Played struct {
+// TuneMIDI is the MIDI file of a tune.
+type TuneMIDI struct {
 	ArtifactView
 	Title     string  `json:"title,omitempty"`
 	NoteCount int     `json:"note_count"`
@@ -156,28 +156,28 @@ type Played struct {
 }
 
 // Text says it in a line.
-func (p Played) Text() string {
+func (p TuneMIDI) Text() string {
 	return fmt.Sprintf("%q as %s: %d notes, %.1f seconds", p.Title, p.ArtifactID, p.NoteCount, p.Seconds)
 }
 
-func (h *Hoot) abcToMIDI(ctx context.Context, call tool.Call, in abcToMIDIIn) (Played, error) {
+func (h *Backend) abcToMIDI(ctx context.Context, call tool.Call, in abcToMIDIIn) (TuneMIDI, error) {
 	tune, found := abc.Parse(in.ABC)
 	if err := found.Err(); err != nil {
-		return Played{}, err
+		return TuneMIDI{}, err
 	}
 	file, err := abc.ToMIDI(tune, abc.Options{Velocity: in.Velocity, Channel: in.Channel, Tempo: in.Tempo, Transpose: in.Transpose})
 	if err != nil {
-		return Played{}, err
+		return TuneMIDI{}, err
 	}
 	data, err := file.Encode()
 	if err != nil {
-		return Played{}, err
+		return TuneMIDI{}, err
 	}
 	title := ""
 	if len(tune.Titles) > 0 {
 		title = tune.Titles[0]
 	}
-	a, err := h.create(ctx, bytes.NewReader(data), made{Kinship: in.Kinship, mime: "audio/midi", name: title, by: call.Ref.Name})
+	a, err := h.create(ctx, bytes.NewReader(data), made{Lineage: in.Lineage, mime: "audio/midi", name: title, by: call.Ref.Name})
 	info := file.Info()
-	return Played{ArtifactView: h.view(a), Title: title, NoteCount: info.NoteCount, Seconds: info.DurationSeconds}, err
+	return TuneMIDI{ArtifactView: h.view(a), Title: title, NoteCount: info.NoteCount, Seconds: info.DurationSeconds}, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) artifactTools() []toolset.Tool {
+func (h *Backend) artifactTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("artifact_upload", keeps(), h.artifactUpload),
 		define("artifact_create", keeps(), h.artifactCreate),
@@ -24,8 +24,8 @@ func (h *Hoot) artifactTools() []toolset.Tool {
 	}
 }
 
-// Kinship is what every tool that makes artifacts takes beside its own arguments.
-type Kinship struct {
+// Lineage is what every tool that makes artifacts takes beside its own arguments.
+type Lineage struct {
 	Tags    []string `json:"tags,omitempty" jsonschema:"words to find it by, such as mood:calm" max:"64"`
 	Creator string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
 	Parent  string   `json:"parent_id,omitempty" jsonschema:"the artifact it was made from" max:"80"`
@@ -62,7 +62,7 @@ func (v ArtifactView) Text() string {
 	return fmt.Sprintf("%s: %s, %d bytes, by %s [%s]", v.ID, title, v.Size, v.Creator, strings.Join(v.Tags, ", "))
 }
 
-func (h *Hoot) view(a Artifact) ArtifactView {
+func (h *Backend) view(a Artifact) ArtifactView {
 	v := ArtifactView{
 		ID: a.ID, ArtifactID: a.ID, Hash: a.Hash.String(), MIMEType: a.MIME, Size: a.Size, Tags: append([]string{}, a.Tags...), Creator: a.Creator,
 		Created: a.Created.UTC(), Name: a.Name, Description: a.Description, Set: a.set, Index: a.index, Metadata: toolset.Object(a.metadata),
@@ -81,7 +81,7 @@ func (h *Hoot) view(a Artifact) ArtifactView {
 const unknown = "unknown"
 
 // artifactURL is where an artifact's content can be fetched, or "".
-func (h *Hoot) artifactURL(id string) string {
+func (h *Backend) artifactURL(id string) string {
 	if base := h.options.URL(); base != "" {
 		return base + "/artifact/" + id
 	}
@@ -90,7 +90,7 @@ func (h *Hoot) artifactURL(id string) string {
 
 // made is something to become an artifact.
 type made struct {
-	Kinship
+	Lineage
 	mime        string
 	name        string
 	description string
@@ -99,20 +99,20 @@ type made struct {
 }
 
 // create makes an artifact of content and notes what belongs to it.
-func (h *Hoot) create(ctx context.Context, content io.Reader, m made) (Artifact, error) {
+func (h *Backend) create(ctx context.Context, content io.Reader, m made) (Artifact, error) {
 	kind, err := mediaType(m.mime)
 	if err != nil {
 		return Artifact{}, err
 	}
 	d := Details{MIME: kind, Tags: tagged(m), Creator: m.Creator, Name: m.name, Description: m.description}
 	if m.Parent != "" {
-		parent, err := h.shelf.Get(ctx, m.Parent)
+		parent, err := h.store.Get(ctx, m.Parent)
 		if err != nil {
 			return Artifact{}, err
 		}
 		d.Parent = parent.Hash
 	}
-	a, err := h.shelf.Put(ctx, content, d)
+	a, err := h.store.Put(ctx, content, d)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -169,11 +169,11 @@ func kindOf(mime string) string {
 type artifactUploadIn struct {
 	uploadIn
 	Name string `json:"name,omitempty" jsonschema:"a title" max:"256"`
-	Kinship
+	Lineage
 }
 
-// Uploaded is an artifact made of a file.
-type Uploaded struct {
+// UploadedArtifact is an artifact made of a file.
+type UploadedArtifact struct {
 	ArtifactID string   `json:"artifact_id"`
 	Hash       string   `json:"content_hash"`
 	Size       int64    `json:"size_bytes"`
@@ -186,19 +186,21 @@ type Uploaded struct {
 }
 
 // Text says it in a line.
-func (u Uploaded) Text() string { return fmt.Sprintf("Uploaded %s as %s", u.Source, u.ArtifactID) }
+func (u UploadedArtifact) Text() string {
+	return fmt.Sprintf("Uploaded %s as %s", u.Source, u.ArtifactID)
+}
 
-func (h *Hoot) artifactUpload(ctx context.Context, call tool.Call, in artifactUploadIn) (Uploaded, error) {
+func (h *Backend) artifactUpload(ctx context.Context, call tool.Call, in artifactUploadIn) (UploadedArtifact, error) {
 	file, err := h.openFile(in.FilePath)
 	if err != nil {
-		return Uploaded{}, err
+		return UploadedArtifact{}, err
 	}
 	defer func() { _ = file.Close() }()
-	a, err := h.create(ctx, file, made{Kinship: in.Kinship, mime: in.MIMEType, name: in.Name, by: call.Ref.Name})
+	a, err := h.create(ctx, file, made{Lineage: in.Lineage, mime: in.MIMEType, name: in.Name, by: call.Ref.Name})
 	if err != nil {
-		return Uploaded{}, err
+		return UploadedArtifact{}, err
 	}
-	return Uploaded{
+	return UploadedArtifact{
 		ArtifactID: a.ID, Hash: a.Hash.String(), Size: a.Size, MIMEType: a.MIME, Source: in.FilePath, Tags: a.Tags,
 		Set: a.set, Index: a.index, URL: h.artifactURL(a.ID),
 	}, nil
@@ -210,20 +212,20 @@ type artifactCreateIn struct {
 	Name        string         `json:"name,omitempty" jsonschema:"a title" max:"256"`
 	Description string         `json:"description,omitempty" jsonschema:"what it is, for people and searches" max:"8192"`
 	Metadata    toolset.Object `json:"metadata,omitempty" jsonschema:"anything else to keep with it"`
-	Kinship
+	Lineage
 }
 
-func (h *Hoot) artifactCreate(ctx context.Context, call tool.Call, in artifactCreateIn) (ArtifactView, error) {
-	c, err := h.shelf.Find(ctx, in.Hash)
+func (h *Backend) artifactCreate(ctx context.Context, call tool.Call, in artifactCreateIn) (ArtifactView, error) {
+	c, err := h.store.Find(ctx, in.Hash)
 	if err != nil {
 		return ArtifactView{}, err
 	}
-	r, err := h.shelf.Open(ctx, c.Hash)
+	r, err := h.store.Open(ctx, c.Hash)
 	if err != nil {
 		return ArtifactView{}, err
 	}
 	defer func() { _ = r.Close() }()
-	m := made{Kinship: in.Kinship, mime: in.MIMEType, name: in.Name, description: in.Description, metadata: json.RawMessage(in.Metadata), by: call.Ref.Name}
+	m := made{Lineage: in.Lineage, mime: in.MIMEType, name: in.Name, description: in.Description, metadata: json.RawMessage(in.Metadata), by: call.Ref.Name}
 	if m.mime == "" {
 		m.mime = c.MIME
 	}
@@ -235,14 +237,14 @@ type artifactIn struct {
 	ID string `json:"id" jsonschema:"id of an artifact, or its content's hash" min:"12" max:"80"`
 }
 
-func (h *Hoot) artifactGet(ctx context.Context, _ tool.Call, in artifactIn) (ArtifactView, error) {
+func (h *Backend) artifactGet(ctx context.Context, _ tool.Call, in artifactIn) (ArtifactView, error) {
 	a, err := h.get(ctx, in.ID)
 	return h.view(a), err
 }
 
 // get is an artifact with all that belongs to it.
-func (h *Hoot) get(ctx context.Context, id string) (Artifact, error) {
-	a, err := h.shelf.Get(ctx, id)
+func (h *Backend) get(ctx context.Context, id string) (Artifact, error) {
+	a, err := h.store.Get(ctx, id)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -277,7 +279,7 @@ func (l ArtifactList) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) artifactList(ctx context.Context, _ tool.Call, in artifactListIn) (ArtifactList, error) {
+func (h *Backend) artifactList(ctx context.Context, _ tool.Call, in artifactListIn) (ArtifactList, error) {
 	if in.Limit == 0 {
 		in.Limit = 50
 	}
@@ -289,7 +291,7 @@ func (h *Hoot) artifactList(ctx context.Context, _ tool.Call, in artifactListIn)
 			return in.Creator != "" && a.Creator != in.Creator || in.Tag != "" && !slices.Contains(a.Tags, in.Tag)
 		})
 	} else {
-		page, err = h.shelf.Search(ctx, Search{Tags: append(some(in.Tag), in.Tags...), Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor})
+		page, err = h.store.Search(ctx, Search{Tags: append(some(in.Tag), in.Tags...), Creator: in.Creator, Vibe: in.Vibe, Limit: in.Limit, Cursor: in.Cursor})
 	}
 	if err != nil {
 		return ArtifactList{}, err
@@ -299,7 +301,7 @@ func (h *Hoot) artifactList(ctx context.Context, _ tool.Call, in artifactListIn)
 }
 
 // views shows artifacts with all that belongs to them.
-func (h *Hoot) views(ctx context.Context, list []Artifact) ([]ArtifactView, error) {
+func (h *Backend) views(ctx context.Context, list []Artifact) ([]ArtifactView, error) {
 	if err := h.furnish(ctx, list); err != nil {
 		return nil, err
 	}
@@ -325,26 +327,26 @@ type annotationIn struct {
 	Source     string `json:"source,omitempty" jsonschema:"who says it" max:"256"`
 }
 
-// Annotated is an artifact with one more annotation.
-type Annotated struct {
+// AnnotatedArtifact is an artifact with one more annotation.
+type AnnotatedArtifact struct {
 	ArtifactID   string `json:"artifact_id"`
 	AnnotationID string `json:"annotation_id"`
 	Success      bool   `json:"success"`
 }
 
 // Text says it in a line.
-func (a Annotated) Text() string { return "Annotated " + a.ArtifactID }
+func (a AnnotatedArtifact) Text() string { return "Annotated " + a.ArtifactID }
 
-func (h *Hoot) addAnnotation(ctx context.Context, _ tool.Call, in annotationIn) (Annotated, error) {
-	a, err := h.shelf.Get(ctx, in.ArtifactID)
+func (h *Backend) addAnnotation(ctx context.Context, _ tool.Call, in annotationIn) (AnnotatedArtifact, error) {
+	a, err := h.store.Get(ctx, in.ArtifactID)
 	if err != nil {
-		return Annotated{}, err
+		return AnnotatedArtifact{}, err
 	}
-	a, err = h.shelf.Annotate(ctx, a.Hash, Annotation{Message: in.Message, Vibe: in.Vibe, Source: in.Source})
+	a, err = h.store.Annotate(ctx, a.Hash, Annotation{Message: in.Message, Vibe: in.Vibe, Source: in.Source})
 	if err != nil {
-		return Annotated{}, err
+		return AnnotatedArtifact{}, err
 	}
-	return Annotated{ArtifactID: a.ID, AnnotationID: fmt.Sprintf("%s/%d", a.ID, len(a.Annotations)), Success: true}, nil
+	return AnnotatedArtifact{ArtifactID: a.ID, AnnotationID: fmt.Sprintf("%s/%d", a.ID, len(a.Annotations)), Success: true}, nil
 }
 
 // hashes are the artifacts' hashes as they stand in a column.

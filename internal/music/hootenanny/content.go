@@ -16,7 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) contentTools() []toolset.Tool {
+func (h *Backend) contentTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("cas_store", keeps(), h.casStore),
 		define("cas_inspect", reads(), h.casInspect),
@@ -34,8 +34,8 @@ type casStoreIn struct {
 	MIMEType string `json:"mime_type" jsonschema:"what it is, such as audio/midi or text/plain" min:"1" max:"256"`
 }
 
-// Stored is a content that is kept now.
-type Stored struct {
+// StoredContent is a content that is kept now.
+type StoredContent struct {
 	Hash     string `json:"hash" jsonschema:"name it by this, or by its first 12 digits or more"`
 	Size     int64  `json:"size_bytes"`
 	MIMEType string `json:"mime_type"`
@@ -43,15 +43,15 @@ type Stored struct {
 }
 
 // Text says it in a line.
-func (s Stored) Text() string { return fmt.Sprintf("Stored %d bytes as %s", s.Size, s.Hash) }
+func (s StoredContent) Text() string { return fmt.Sprintf("Stored %d bytes as %s", s.Size, s.Hash) }
 
-func (h *Hoot) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (Stored, error) {
+func (h *Backend) casStore(ctx context.Context, _ tool.Call, in casStoreIn) (StoredContent, error) {
 	data, err := decodeBase64(in.Content)
 	if err != nil {
-		return Stored{}, err
+		return StoredContent{}, err
 	}
-	c, err := h.shelf.Keep(ctx, bytes.NewReader(data), in.MIMEType)
-	return Stored{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
+	c, err := h.store.PutContent(ctx, bytes.NewReader(data), in.MIMEType)
+	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 
 // decodeBase64 takes what is commonly called base64: with or without padding, in
@@ -72,8 +72,8 @@ type hashIn struct {
 	Hash string `json:"hash" jsonschema:"hash of a content, or its first 12 digits or more" min:"12" max:"80"`
 }
 
-// Inspected is what is known of a content.
-type Inspected struct {
+// ContentInfo is what is known of a content.
+type ContentInfo struct {
 	Hash     string `json:"hash"`
 	MIMEType string `json:"mime_type"`
 	Size     int64  `json:"size_bytes"`
@@ -84,14 +84,16 @@ type Inspected struct {
 }
 
 // Text says it in a line.
-func (i Inspected) Text() string { return fmt.Sprintf("%s: %s, %d bytes", i.Hash, i.MIMEType, i.Size) }
+func (i ContentInfo) Text() string {
+	return fmt.Sprintf("%s: %s, %d bytes", i.Hash, i.MIMEType, i.Size)
+}
 
-func (h *Hoot) casInspect(ctx context.Context, _ tool.Call, in hashIn) (Inspected, error) {
-	c, err := h.shelf.Find(ctx, in.Hash)
+func (h *Backend) casInspect(ctx context.Context, _ tool.Call, in hashIn) (ContentInfo, error) {
+	c, err := h.store.Find(ctx, in.Hash)
 	if err != nil {
-		return Inspected{}, err
+		return ContentInfo{}, err
 	}
-	i := Inspected{Hash: c.Hash.String(), MIMEType: c.MIME, Size: c.Size, Exists: true, Path: c.Path}
+	i := ContentInfo{Hash: c.Hash.String(), MIMEType: c.MIME, Size: c.Size, Exists: true, Path: c.Path}
 	if base := h.options.URL(); base != "" {
 		i.URL = base + "/cas/" + i.Hash
 	}
@@ -100,12 +102,12 @@ func (h *Hoot) casInspect(ctx context.Context, _ tool.Call, in hashIn) (Inspecte
 }
 
 // preview is the beginning of a text.
-func (h *Hoot) preview(ctx context.Context, c Content) (string, error) {
+func (h *Backend) preview(ctx context.Context, c Content) (string, error) {
 	const most = 200
 	if !strings.HasPrefix(c.MIME, "text/") && c.MIME != "application/json" {
 		return "", nil
 	}
-	r, err := h.shelf.Open(ctx, c.Hash)
+	r, err := h.store.Open(ctx, c.Hash)
 	if err != nil {
 		return "", err
 	}
@@ -129,8 +131,8 @@ type casGetIn struct {
 	Length int64 `json:"length,omitempty" jsonschema:"how many bytes to take; all that follow unless told" min:"1" max:"33554432"`
 }
 
-// Got is a content itself, or a part of it.
-type Got struct {
+// ContentData is a content itself, or a part of it.
+type ContentData struct {
 	Hash     string `json:"hash"`
 	Size     int64  `json:"size"`
 	MIMEType string `json:"mime_type"`
@@ -139,31 +141,31 @@ type Got struct {
 }
 
 // Text says it in a line.
-func (g Got) Text() string {
+func (g ContentData) Text() string {
 	return fmt.Sprintf("%d of %d bytes of %s", base64.StdEncoding.DecodedLen(len(g.Data)), g.Size, g.MIMEType)
 }
 
-func (h *Hoot) casGet(ctx context.Context, _ tool.Call, in casGetIn) (Got, error) {
+func (h *Backend) casGet(ctx context.Context, _ tool.Call, in casGetIn) (ContentData, error) {
 	c, data, err := h.readPart(ctx, in)
 	if err != nil {
-		return Got{}, err
+		return ContentData{}, err
 	}
-	return Got{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Data: base64.StdEncoding.EncodeToString(data)}, nil
+	return ContentData{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Offset: in.Offset, Data: base64.StdEncoding.EncodeToString(data)}, nil
 }
 
 // readPart is what was asked for of a content.
-func (h *Hoot) readPart(ctx context.Context, in casGetIn) (Content, []byte, error) {
+func (h *Backend) readPart(ctx context.Context, in casGetIn) (Content, []byte, error) {
 	if in.Offset == 0 && in.Length == 0 {
 		return h.read(ctx, in.Hash, mostText)
 	}
-	c, err := h.shelf.Find(ctx, in.Hash)
+	c, err := h.store.Find(ctx, in.Hash)
 	if err != nil {
 		return Content{}, nil, err
 	}
 	if in.Offset > c.Size {
 		return Content{}, nil, invalid("offset %d is past the end", in.Offset).WithHint("the content has %d bytes", c.Size)
 	}
-	r, err := h.shelf.Open(ctx, c.Hash)
+	r, err := h.store.Open(ctx, c.Hash)
 	if err != nil {
 		return Content{}, nil, err
 	}
@@ -190,8 +192,8 @@ func skip(r io.Reader, n int64) error {
 }
 
 // read is a whole content of at most limit bytes.
-func (h *Hoot) read(ctx context.Context, name string, limit int64) (Content, []byte, error) {
-	c, err := h.shelf.Find(ctx, name)
+func (h *Backend) read(ctx context.Context, name string, limit int64) (Content, []byte, error) {
+	c, err := h.store.Find(ctx, name)
 	if err != nil {
 		return Content{}, nil, err
 	}
@@ -199,7 +201,7 @@ func (h *Hoot) read(ctx context.Context, name string, limit int64) (Content, []b
 		return Content{}, nil, fault.New(fault.Limit, "content %s has %d bytes", c.Hash.Short(), c.Size).
 			WithHint("at most %d can be taken here; fetch it from GET /cas/%s", limit, c.Hash)
 	}
-	r, err := h.shelf.Open(ctx, c.Hash)
+	r, err := h.store.Open(ctx, c.Hash)
 	if err != nil {
 		return Content{}, nil, err
 	}
@@ -213,19 +215,19 @@ type uploadIn struct {
 	MIMEType string `json:"mime_type" jsonschema:"what it is, such as audio/midi" min:"1" max:"256"`
 }
 
-func (h *Hoot) casUploadFile(ctx context.Context, _ tool.Call, in uploadIn) (Stored, error) {
+func (h *Backend) casUploadFile(ctx context.Context, _ tool.Call, in uploadIn) (StoredContent, error) {
 	file, err := h.openFile(in.FilePath)
 	if err != nil {
-		return Stored{}, err
+		return StoredContent{}, err
 	}
 	defer func() { _ = file.Close() }()
-	c, err := h.shelf.Keep(ctx, file, in.MIMEType)
-	return Stored{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Source: in.FilePath}, err
+	c, err := h.store.PutContent(ctx, file, in.MIMEType)
+	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME, Source: in.FilePath}, err
 }
 
 // openFile opens a file inside one of the folders that are open, which neither
 // ".." nor a symbolic link can leave.
-func (h *Hoot) openFile(path string) (*os.File, error) {
+func (h *Backend) openFile(path string) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		return nil, invalid("%s: the path is relative", path).WithHint("give an absolute path on the server, such as that of temp.path(name)")
 	}
@@ -262,13 +264,13 @@ func openInside(folder, inside, path string) (*os.File, error) {
 	return file, nil
 }
 
-// Counted is how much is kept.
-type Counted struct{ Stats }
+// StoreStats is how much is kept.
+type StoreStats struct{ Stats }
 
 // Text says it in a line.
-func (c Counted) Text() string { return fmt.Sprintf("%d contents, %d bytes", c.Items, c.Bytes) }
+func (c StoreStats) Text() string { return fmt.Sprintf("%d contents, %d bytes", c.Items, c.Bytes) }
 
-func (h *Hoot) casStats(ctx context.Context, _ tool.Call, _ nothing) (Counted, error) {
-	s, err := h.shelf.Stats(ctx)
-	return Counted{s}, err
+func (h *Backend) casStats(ctx context.Context, _ tool.Call, _ nothing) (StoreStats, error) {
+	s, err := h.store.Stats(ctx)
+	return StoreStats{s}, err
 }

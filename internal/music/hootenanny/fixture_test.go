@@ -17,7 +17,7 @@ import (
 // bench is a backend whose time is told what to do. Its shelf is empty: what needs
 // one is tested with the whole house around it.
 type bench struct {
-	*Hoot
+	*Backend
 	clock *clock.Virtual
 	bus   *event.Bus
 	heard *event.Subscription
@@ -37,7 +37,7 @@ func openBench(t *testing.T, url string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Hoot, err = Open(t.Context(), store, Options{Shelf: emptyShelf{}, Clock: b.clock, Events: b.bus})
+	b.Backend, err = Open(t.Context(), store, Options{Store: emptyStore{}, Clock: b.clock, Events: b.bus})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,24 +51,24 @@ func openBench(t *testing.T, url string) *bench {
 	return b
 }
 
-// emptyShelf has nothing and takes nothing.
-type emptyShelf struct{}
+// emptyStore has nothing and takes nothing.
+type emptyStore struct{}
 
-func (emptyShelf) none() error { return fault.New(fault.NotFound, "there is nothing") }
+func (emptyStore) none() error { return fault.New(fault.NotFound, "there is nothing") }
 
-func (s emptyShelf) Keep(context.Context, io.Reader, string) (Content, error) {
+func (s emptyStore) PutContent(context.Context, io.Reader, string) (Content, error) {
 	return Content{}, s.none()
 }
-func (s emptyShelf) Find(context.Context, string) (Content, error)        { return Content{}, s.none() }
-func (s emptyShelf) Open(context.Context, cas.Ref) (io.ReadCloser, error) { return nil, s.none() }
-func (s emptyShelf) Stats(context.Context) (Stats, error)                 { return Stats{}, nil }
-func (s emptyShelf) Get(context.Context, string) (Artifact, error)        { return Artifact{}, s.none() }
-func (s emptyShelf) Search(context.Context, Search) (Page, error)         { return Page{}, nil }
+func (s emptyStore) Find(context.Context, string) (Content, error)        { return Content{}, s.none() }
+func (s emptyStore) Open(context.Context, cas.Ref) (io.ReadCloser, error) { return nil, s.none() }
+func (s emptyStore) Stats(context.Context) (Stats, error)                 { return Stats{}, nil }
+func (s emptyStore) Get(context.Context, string) (Artifact, error)        { return Artifact{}, s.none() }
+func (s emptyStore) Search(context.Context, Search) (Page, error)         { return Page{}, nil }
 
-func (s emptyShelf) Put(context.Context, io.Reader, Details) (Artifact, error) {
+func (s emptyStore) Put(context.Context, io.Reader, Details) (Artifact, error) {
 	return Artifact{}, s.none()
 }
 
-func (s emptyShelf) Annotate(context.Context, cas.Ref, Annotation) (Artifact, error) {
+func (s emptyStore) Annotate(context.Context, cas.Ref, Annotation) (Artifact, error) {
 	return Artifact{}, s.none()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) gardenTools() []toolset.Tool {
+func (h *Backend) gardenTools() []toolset.Tool {
 	g := h.garden
 	transport := func(name string, do func() GardenState) toolset.Tool {
 		return define(name, changes(), func(context.Context, tool.Call, nothing) (GardenState, error) { return do(), nil })
@@ -42,7 +42,7 @@ type seekIn struct {
 	Beat float64 `json:"beat" jsonschema:"where to go, in beats" min:"0" max:"1000000000"`
 }
 
-func (h *Hoot) gardenSeek(_ context.Context, _ tool.Call, in seekIn) (GardenState, error) {
+func (h *Backend) gardenSeek(_ context.Context, _ tool.Call, in seekIn) (GardenState, error) {
 	if !(in.Beat >= 0 && in.Beat <= lastBeat) {
 		return GardenState{}, invalid("there is no beat %g", in.Beat)
 	}
@@ -53,7 +53,7 @@ type tempoIn struct {
 	BPM float64 `json:"bpm" jsonschema:"beats per minute" min:"1" max:"999"`
 }
 
-func (h *Hoot) gardenSetTempo(_ context.Context, _ tool.Call, in tempoIn) (GardenState, error) {
+func (h *Backend) gardenSetTempo(_ context.Context, _ tool.Call, in tempoIn) (GardenState, error) {
 	if !(in.BPM >= 1 && in.BPM <= 999) {
 		return GardenState{}, invalid("a tempo of %g cannot be played", in.BPM).WithHint("use 1 to 999 beats per minute")
 	}
@@ -73,7 +73,7 @@ func (r Region) Text() string {
 	return fmt.Sprintf("%s: %s from beat %g for %g beats %s", r.ID, r.Behavior, r.Position, r.Duration, strings.TrimSpace(r.ContentID+" "+r.Name))
 }
 
-func (h *Hoot) gardenCreateRegion(ctx context.Context, _ tool.Call, in regionIn) (Region, error) {
+func (h *Backend) gardenCreateRegion(ctx context.Context, _ tool.Call, in regionIn) (Region, error) {
 	if !(in.Position >= 0 && in.Duration > 0) {
 		return Region{}, invalid("a region begins at beat 0 or later and has a length")
 	}
@@ -81,7 +81,7 @@ func (h *Hoot) gardenCreateRegion(ctx context.Context, _ tool.Call, in regionIn)
 		if in.ContentID == "" {
 			return Region{}, invalid("a region that plays needs content_id").WithHint("give an artifact's id or a content's hash")
 		}
-		if _, err := h.shelf.Find(ctx, in.ContentID); err != nil {
+		if _, err := h.store.Find(ctx, in.ContentID); err != nil {
 			return Region{}, err
 		}
 	}
@@ -102,7 +102,7 @@ type Deleted struct {
 // Text says it in a line.
 func (d Deleted) Text() string { return fmt.Sprintf("Deleted %d", d.Count) }
 
-func (h *Hoot) gardenDeleteRegion(ctx context.Context, _ tool.Call, in regionIDIn) (Deleted, error) {
+func (h *Backend) gardenDeleteRegion(ctx context.Context, _ tool.Call, in regionIDIn) (Deleted, error) {
 	if err := h.garden.deleteRegion(ctx, in.ID); err != nil {
 		return Deleted{}, err
 	}
@@ -114,7 +114,7 @@ type moveRegionIn struct {
 	Position float64 `json:"new_position" jsonschema:"where it is to begin, in beats" min:"0" max:"1000000000"`
 }
 
-func (h *Hoot) gardenMoveRegion(ctx context.Context, _ tool.Call, in moveRegionIn) (Region, error) {
+func (h *Backend) gardenMoveRegion(ctx context.Context, _ tool.Call, in moveRegionIn) (Region, error) {
 	return h.garden.moveRegion(ctx, in.ID, in.Position)
 }
 
@@ -145,12 +145,12 @@ func (r Regions) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) gardenGetRegions(_ context.Context, _ tool.Call, in stretchIn) (Regions, error) {
+func (h *Backend) gardenGetRegions(_ context.Context, _ tool.Call, in stretchIn) (Regions, error) {
 	regions, _ := h.garden.between(in.Start, in.end())
 	return Regions{regions, len(regions)}, nil
 }
 
-func (h *Hoot) gardenClearRegions(ctx context.Context, _ tool.Call, _ nothing) (Deleted, error) {
+func (h *Backend) gardenClearRegions(ctx context.Context, _ tool.Call, _ nothing) (Deleted, error) {
 	count, err := h.garden.clearRegions(ctx)
 	return Deleted{Count: count}, err
 }
@@ -164,7 +164,7 @@ type markerIn struct {
 // Text says it in a line.
 func (m Marker) Text() string { return fmt.Sprintf("%s: %s at beat %g", m.ID, m.Type, m.Position) }
 
-func (h *Hoot) gardenAddMarker(ctx context.Context, _ tool.Call, in markerIn) (Marker, error) {
+func (h *Backend) gardenAddMarker(ctx context.Context, _ tool.Call, in markerIn) (Marker, error) {
 	if in.Type == "" {
 		in.Type = "cue_point"
 	}
@@ -179,7 +179,7 @@ type markerIDIn struct {
 	ID string `json:"marker_id" jsonschema:"id of a marker" min:"1" max:"64"`
 }
 
-func (h *Hoot) gardenDeleteMarker(ctx context.Context, _ tool.Call, in markerIDIn) (Deleted, error) {
+func (h *Backend) gardenDeleteMarker(ctx context.Context, _ tool.Call, in markerIDIn) (Deleted, error) {
 	if err := h.garden.deleteMarker(ctx, in.ID); err != nil {
 		return Deleted{}, err
 	}
@@ -212,12 +212,12 @@ func (v GardenView) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) gardenQuery(_ context.Context, _ tool.Call, in gardenQueryIn) (GardenView, error) {
+func (h *Backend) gardenQuery(_ context.Context, _ tool.Call, in gardenQueryIn) (GardenView, error) {
 	return h.look(in), nil
 }
 
 // look is what is on a stretch of the timeline.
-func (h *Hoot) look(in gardenQueryIn) GardenView {
+func (h *Backend) look(in gardenQueryIn) GardenView {
 	v := GardenView{GardenState: h.garden.state(), Regions: []Region{}, Playing: []string{}}
 	var regions []Region
 	regions, v.Markers = h.garden.between(in.Start, in.end())

@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) graphTools() []toolset.Tool {
+func (h *Backend) graphTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("graph_context", reads(), h.graphContext),
 		define("graph_query", reads(), h.graphQuery),
@@ -53,8 +53,8 @@ func (g GraphContext) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) graphContext(ctx context.Context, _ tool.Call, in graphContextIn) (GraphContext, error) {
-	page, err := h.shelf.Search(ctx, Search{Tags: some(in.Tag), Creator: in.Creator, Vibe: in.Vibe, Limit: cmp.Or(in.Limit, 20)})
+func (h *Backend) graphContext(ctx context.Context, _ tool.Call, in graphContextIn) (GraphContext, error) {
+	page, err := h.store.Search(ctx, Search{Tags: some(in.Tag), Creator: in.Creator, Vibe: in.Vibe, Limit: cmp.Or(in.Limit, 20)})
 	if err != nil {
 		return GraphContext{}, err
 	}
@@ -109,7 +109,7 @@ func (r QueryResult) Text() string {
 // mostExamined is how many artifacts one query is held against.
 const mostExamined = 20_000
 
-func (h *Hoot) graphQuery(ctx context.Context, _ tool.Call, in graphQueryIn) (QueryResult, error) {
+func (h *Backend) graphQuery(ctx context.Context, _ tool.Call, in graphQueryIn) (QueryResult, error) {
 	if in.Limit == 0 {
 		in.Limit = 100
 	}
@@ -135,7 +135,7 @@ func isName(text string) bool {
 
 // examine holds artifacts against a query, a page at a time: those that the
 // shelf's indexes leave over.
-func (h *Hoot) examine(ctx context.Context, q condition, limit int) (QueryResult, error) {
+func (h *Backend) examine(ctx context.Context, q condition, limit int) (QueryResult, error) {
 	family := &family{hoot: h, ctx: ctx, known: map[string]map[cas.Ref]bool{}}
 	search, err := h.narrowed(ctx, q)
 	if err != nil {
@@ -143,7 +143,7 @@ func (h *Hoot) examine(ctx context.Context, q condition, limit int) (QueryResult
 	}
 	result := QueryResult{Results: []ArtifactView{}}
 	for {
-		page, err := h.shelf.Search(ctx, search)
+		page, err := h.store.Search(ctx, search)
 		if err != nil {
 			return QueryResult{}, err
 		}
@@ -177,7 +177,7 @@ func (h *Hoot) examine(ctx context.Context, q condition, limit int) (QueryResult
 }
 
 // narrowed is what of a query an index can answer: what must hold in any case.
-func (h *Hoot) narrowed(ctx context.Context, q condition) (Search, error) {
+func (h *Backend) narrowed(ctx context.Context, q condition) (Search, error) {
 	s := Search{Limit: 200}
 	for _, t := range required(q) {
 		if t.op != "=" {
@@ -193,7 +193,7 @@ func (h *Hoot) narrowed(ctx context.Context, q condition) (Search, error) {
 		case "name":
 			s.Name = t.text
 		case "parent":
-			parent, err := h.shelf.Get(ctx, t.text)
+			parent, err := h.store.Get(ctx, t.text)
 			if err != nil {
 				return s, err
 			}
@@ -206,7 +206,7 @@ func (h *Hoot) narrowed(ctx context.Context, q condition) (Search, error) {
 
 // family answers questions of descent, each once per query.
 type family struct {
-	hoot  *Hoot
+	hoot  *Backend
 	ctx   context.Context //nolint:containedctx // lives as long as one query
 	known map[string]map[cas.Ref]bool
 }
@@ -217,7 +217,7 @@ func (f *family) of(relation, name string) (map[cas.Ref]bool, error) {
 	if set, done := f.known[key]; done {
 		return set, nil
 	}
-	start, err := f.hoot.shelf.Get(f.ctx, name)
+	start, err := f.hoot.store.Get(f.ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (f *family) above(a Artifact, set map[cas.Ref]bool) error {
 	for !a.Parent.IsZero() && len(set) < mostExamined {
 		set[a.Parent] = true
 		var err error
-		if a, err = f.hoot.shelf.Get(f.ctx, a.Parent.String()); err != nil {
+		if a, err = f.hoot.store.Get(f.ctx, a.Parent.String()); err != nil {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (f *family) above(a Artifact, set map[cas.Ref]bool) error {
 func (f *family) below(a Artifact, set map[cas.Ref]bool) error {
 	for waiting := []cas.Ref{a.Hash}; len(waiting) > 0 && len(set) < mostExamined; waiting = waiting[1:] {
 		for search := (Search{Parent: waiting[0], Limit: 200}); ; {
-			page, err := f.hoot.shelf.Search(f.ctx, search)
+			page, err := f.hoot.store.Search(f.ctx, search)
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) helpTools() []toolset.Tool {
+func (h *Backend) helpTools() []toolset.Tool {
 	return []toolset.Tool{define("help", reads(), h.help)}
 }
 
@@ -20,8 +20,8 @@ type helpIn struct {
 	Category string `json:"category,omitempty" jsonschema:"such as cas, artifact, graph, job, abc, garden or orpheus" max:"64"`
 }
 
-// Helped is what there is to know.
-type Helped struct {
+// Help is what there is to know.
+type Help struct {
 	Categories []string       `json:"categories,omitempty"`
 	Tools      []ToolHelp     `json:"tools,omitempty"`
 	Schema     toolset.Object `json:"input_schema,omitempty"`
@@ -34,7 +34,7 @@ type ToolHelp struct {
 }
 
 // Text has a line for each.
-func (h Helped) Text() string {
+func (h Help) Text() string {
 	var lines []string
 	if len(h.Categories) > 0 {
 		lines = append(lines, "Categories: "+strings.Join(h.Categories, ", "))
@@ -59,10 +59,10 @@ func category(name string) string {
 	}
 }
 
-func (h *Hoot) help(ctx context.Context, _ tool.Call, in helpIn) (Helped, error) {
+func (h *Backend) help(ctx context.Context, _ tool.Call, in helpIn) (Help, error) {
 	all, err := h.set.Tools(ctx)
 	if err != nil {
-		return Helped{}, err
+		return Help{}, err
 	}
 	families := map[string][]ToolHelp{}
 	names := make([]string, len(all))
@@ -70,19 +70,19 @@ func (h *Hoot) help(ctx context.Context, _ tool.Call, in helpIn) (Helped, error)
 		names[i] = info.Name
 		one := ToolHelp{info.Name, info.Description}
 		if info.Name == in.Tool {
-			return Helped{Tools: []ToolHelp{one}, Schema: toolset.Object(info.Input)}, nil
+			return Help{Tools: []ToolHelp{one}, Schema: toolset.Object(info.Input)}, nil
 		}
 		families[category(info.Name)] = append(families[category(info.Name)], one)
 	}
 	switch known := sortedKeys(families); {
 	case in.Tool != "":
-		return Helped{}, unknownName("tool", in.Tool, names)
+		return Help{}, unknownName("tool", in.Tool, names)
 	case in.Category == "":
-		return Helped{Categories: known}, nil
+		return Help{Categories: known}, nil
 	case families[in.Category] == nil:
-		return Helped{}, unknownName("category", in.Category, known)
+		return Help{}, unknownName("category", in.Category, known)
 	}
-	return Helped{Tools: families[in.Category]}, nil
+	return Help{Tools: families[in.Category]}, nil
 }
 
 func unknownName(what, name string, known []string) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) identityTools() []toolset.Tool {
+func (h *Backend) identityTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("graph_bind", changes(), h.graphBind),
 		define("graph_tag", keeps(), h.graphTag),
@@ -49,7 +49,7 @@ func (i Identity) Text() string {
 }
 
 // graphBind makes an identity, or says anew who it is.
-func (h *Hoot) graphBind(ctx context.Context, _ tool.Call, in bindIn) (i Identity, err error) {
+func (h *Backend) graphBind(ctx context.Context, _ tool.Call, in bindIn) (i Identity, err error) {
 	err = h.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `INSERT INTO hoot_identities (id, name, created_at) VALUES ($1, $2, $3)
 			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, in.ID, in.Name, h.clock.Now().UnixMicro())
@@ -79,7 +79,7 @@ type graphTagIn struct {
 	Value     string `json:"value" jsonschema:"what it says, such as synth" min:"1" max:"256"`
 }
 
-func (h *Hoot) graphTag(ctx context.Context, _ tool.Call, in graphTagIn) (i Identity, err error) {
+func (h *Backend) graphTag(ctx context.Context, _ tool.Call, in graphTagIn) (i Identity, err error) {
 	err = h.db.Write(ctx, func(tx *db.Tx) error {
 		if i, err = identity(ctx, tx, in.Identity); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (c Connection) Text() string {
 	return fmt.Sprintf("%s:%s leads to %s:%s", c.From, c.FromPort, c.To, c.ToPort)
 }
 
-func (h *Hoot) graphConnect(ctx context.Context, _ tool.Call, in connectIn) (c Connection, err error) {
+func (h *Backend) graphConnect(ctx context.Context, _ tool.Call, in connectIn) (c Connection, err error) {
 	err = h.db.Write(ctx, func(tx *db.Tx) error {
 		for _, id := range []string{in.From, in.To} {
 			if _, err := identity(ctx, tx, id); err != nil {
@@ -139,15 +139,15 @@ type findIn struct {
 	Value     string `json:"tag_value,omitempty" jsonschema:"only those with a tag that says this" max:"256"`
 }
 
-// Found is the identities that fit, with what leads to and from them.
-type Found struct {
+// IdentityMatches is the identities that fit, with what leads to and from them.
+type IdentityMatches struct {
 	Identities  []Identity   `json:"identities"`
 	Connections []Connection `json:"connections" jsonschema:"those that lead to or from one of them"`
 	Count       int          `json:"count"`
 }
 
 // Text has a line for each.
-func (f Found) Text() string {
+func (f IdentityMatches) Text() string {
 	lines := []string{fmt.Sprintf("%d identities", f.Count)}
 	for _, i := range f.Identities {
 		lines = append(lines, i.Text())
@@ -161,7 +161,7 @@ func (f Found) Text() string {
 // mostIdentities is how many are found at once.
 const mostIdentities = 500
 
-func (h *Hoot) graphFind(ctx context.Context, _ tool.Call, in findIn) (f Found, err error) {
+func (h *Backend) graphFind(ctx context.Context, _ tool.Call, in findIn) (f IdentityMatches, err error) {
 	where, args := []string{"TRUE"}, []any{}
 	add := func(condition string, values ...any) {
 		for _, v := range values {
@@ -178,7 +178,7 @@ func (h *Hoot) graphFind(ctx context.Context, _ tool.Call, in findIn) (f Found, 
 		add("id IN (SELECT identity FROM hoot_identity_tags WHERE (namespace = ? OR ? = '') AND (value = ? OR ? = ''))", in.Namespace, in.Namespace, in.Value, in.Value)
 	}
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
-		f = Found{Identities: []Identity{}, Connections: []Connection{}}
+		f = IdentityMatches{Identities: []Identity{}, Connections: []Connection{}}
 		ids, err := db.All(ctx, tx, scan[string], fmt.Sprintf("SELECT id FROM hoot_identities WHERE %s ORDER BY name, id LIMIT %d", strings.Join(where, " AND "), mostIdentities), args...)
 		if err != nil || len(ids) == 0 {
 			return err

@@ -18,7 +18,7 @@ import (
 type Jobs interface {
 	Submit(ctx context.Context, s JobSpec) (Job, error)
 	Status(ctx context.Context, id string) (Job, error)
-	// Poll waits until one of the jobs is over, or all of them, at most timeout.
+	// TryRecv waits until one of the jobs is over, or all of them, at most timeout.
 	// Unknown ids are an error that names them.
 	Poll(ctx context.Context, ids []string, timeout time.Duration, all bool) (done []Job, pending []string, err error)
 	Cancel(ctx context.Context, id string) (bool, error)
@@ -66,8 +66,8 @@ type Task struct {
 // work is what a job does.
 type work func(ctx context.Context, t Task) (any, error)
 
-// Work does a job. The error is why it failed.
-func (h *Hoot) Work(ctx context.Context, t Task) (json.RawMessage, error) {
+// RunJob does a job. The error is why it failed.
+func (h *Backend) RunJob(ctx context.Context, t Task) (json.RawMessage, error) {
 	do, ok := h.works[t.Tool]
 	if !ok {
 		return nil, fault.New(fault.NotFound, "there is no work called %q", t.Tool)
@@ -79,7 +79,7 @@ func (h *Hoot) Work(ctx context.Context, t Task) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-func (h *Hoot) allWorks() map[string]work {
+func (h *Backend) allWorks() map[string]work {
 	all := map[string]work{"convert_midi_to_wav": works(h.render)}
 	for name, w := range h.modelWorks() {
 		all[name] = w
@@ -113,21 +113,21 @@ func stepped[Out any](ctx context.Context, t Task, name string, do func(ctx cont
 	return out, json.Unmarshal(raw, &out)
 }
 
-// Begun is the answer of a tool that began a job.
-type Begun struct {
+// StartedJob is the answer of a tool that began a job.
+type StartedJob struct {
 	JobID  string `json:"job_id" jsonschema:"wait for it with job_poll, then ask job_status for its result"`
 	Status string `json:"status"`
 	Tool   string `json:"tool"`
 }
 
 // Text says it in a line.
-func (b Begun) Text() string { return fmt.Sprintf("%s began as job %s", b.Tool, b.JobID) }
+func (b StartedJob) Text() string { return fmt.Sprintf("%s began as job %s", b.Tool, b.JobID) }
 
 // begin submits a job.
-func (h *Hoot) begin(ctx context.Context, call tool.Call, params any, k Kinship) (Begun, error) {
+func (h *Backend) begin(ctx context.Context, call tool.Call, params any, k Lineage) (StartedJob, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
-		return Begun{}, fault.Wrap(fault.Internal, err, "begin %s", call.Ref.Name)
+		return StartedJob{}, fault.Wrap(fault.Internal, err, "begin %s", call.Ref.Name)
 	}
 	creator := k.Creator
 	if creator == "" && call.Caller != nil {
@@ -135,9 +135,9 @@ func (h *Hoot) begin(ctx context.Context, call tool.Call, params any, k Kinship)
 	}
 	j, err := h.jobs.Submit(ctx, JobSpec{Tool: call.Ref.Name, Params: raw, Creator: creator, Tags: k.Tags})
 	if err != nil {
-		return Begun{}, err
+		return StartedJob{}, err
 	}
-	return Begun{JobID: j.ID, Status: j.State, Tool: call.Ref.Name}, nil
+	return StartedJob{JobID: j.ID, Status: j.State, Tool: call.Ref.Name}, nil
 }
 
 // noJobs is where no jobs run.
@@ -159,7 +159,7 @@ func (n noJobs) Poll(context.Context, []string, time.Duration, bool) ([]Job, []s
 
 func (n noJobs) List(context.Context, string, int) ([]Job, int, error) { return nil, 0, n.refuse() }
 
-func (h *Hoot) jobTools() []toolset.Tool {
+func (h *Backend) jobTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("job_status", reads(), h.jobStatus),
 		define("job_list", reads(), h.jobList),
@@ -242,7 +242,7 @@ type jobIn struct {
 	JobID string `json:"job_id" jsonschema:"id of a job" min:"1" max:"64"`
 }
 
-func (h *Hoot) jobStatus(ctx context.Context, _ tool.Call, in jobIn) (JobView, error) {
+func (h *Backend) jobStatus(ctx context.Context, _ tool.Call, in jobIn) (JobView, error) {
 	j, err := h.jobs.Status(ctx, in.JobID)
 	if err != nil {
 		return JobView{}, err
@@ -270,7 +270,7 @@ func (l JobList) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) jobList(ctx context.Context, _ tool.Call, in jobListIn) (JobList, error) {
+func (h *Backend) jobList(ctx context.Context, _ tool.Call, in jobListIn) (JobList, error) {
 	if in.Limit == 0 {
 		in.Limit = 100
 	}
@@ -296,7 +296,7 @@ func (c JobCancelled) Text() string {
 	return "Job " + c.JobID + " was over already"
 }
 
-func (h *Hoot) jobCancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancelled, error) {
+func (h *Backend) jobCancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancelled, error) {
 	done, err := h.jobs.Cancel(ctx, in.JobID)
 	return JobCancelled{in.JobID, done}, err
 }
@@ -332,7 +332,7 @@ func (p JobsPolled) Text() string {
 	return fmt.Sprintf("Poll complete. %d jobs finished, %d still pending.", len(p.Completed), len(p.Pending))
 }
 
-func (h *Hoot) jobPoll(ctx context.Context, call tool.Call, in jobPollIn) (JobsPolled, error) {
+func (h *Backend) jobPoll(ctx context.Context, call tool.Call, in jobPollIn) (JobsPolled, error) {
 	began, left := h.clock.Now(), min(time.Duration(in.Timeout)*time.Millisecond, longestPoll)
 	p := JobsPolled{Completed: []JobView{}, Failed: []string{}, Pending: []string{}, Reason: "job_complete"}
 	if len(in.JobIDs) == 0 {
@@ -380,18 +380,18 @@ type jobSleepIn struct {
 	Milliseconds int `json:"milliseconds" jsonschema:"how long" min:"0" max:"30000"`
 }
 
-// Slept is how long it was.
-type Slept struct {
+// SleepResult is how long it was.
+type SleepResult struct {
 	Slept int64 `json:"slept_ms"`
 }
 
 // Text says it in a line.
-func (s Slept) Text() string { return fmt.Sprintf("Slept %d ms", s.Slept) }
+func (s SleepResult) Text() string { return fmt.Sprintf("Slept %d ms", s.Slept) }
 
-func (h *Hoot) jobSleep(ctx context.Context, _ tool.Call, in jobSleepIn) (Slept, error) {
+func (h *Backend) jobSleep(ctx context.Context, _ tool.Call, in jobSleepIn) (SleepResult, error) {
 	began := h.clock.Now()
 	err := h.clock.Sleep(ctx, min(time.Duration(in.Milliseconds)*time.Millisecond, longestSleep))
-	return Slept{h.clock.Now().Sub(began).Milliseconds()}, err
+	return SleepResult{h.clock.Now().Sub(began).Milliseconds()}, err
 }
 
 // sortedKeys is the keys of a map in order.

@@ -19,7 +19,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) mediaTools() []toolset.Tool {
+func (h *Backend) mediaTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("midi_info", reads(), h.midiInfo),
 		define("audio_info", reads(), h.audioInfo),
@@ -54,7 +54,7 @@ func (i MIDIInfo) Text() string {
 	return fmt.Sprintf("%d notes in %d tracks, %.1f seconds at %.4g bpm, %s", i.NoteCount, i.TrackCount, i.DurationSeconds, i.TempoBPM, i.TimeSignature)
 }
 
-func (h *Hoot) midiInfo(ctx context.Context, _ tool.Call, in mediaIn) (MIDIInfo, error) {
+func (h *Backend) midiInfo(ctx context.Context, _ tool.Call, in mediaIn) (MIDIInfo, error) {
 	name, err := in.name()
 	if err != nil {
 		return MIDIInfo{}, err
@@ -67,7 +67,7 @@ func (h *Hoot) midiInfo(ctx context.Context, _ tool.Call, in mediaIn) (MIDIInfo,
 }
 
 // midi reads a MIDI file.
-func (h *Hoot) midi(ctx context.Context, name string) (Content, *smf.File, error) {
+func (h *Backend) midi(ctx context.Context, name string) (Content, *smf.File, error) {
 	c, data, err := h.read(ctx, name, smf.MaxSize)
 	if err != nil {
 		return c, nil, err
@@ -93,7 +93,7 @@ func (i AudioInfo) Text() string {
 	return text
 }
 
-func (h *Hoot) audioInfo(ctx context.Context, _ tool.Call, in mediaIn) (AudioInfo, error) {
+func (h *Backend) audioInfo(ctx context.Context, _ tool.Call, in mediaIn) (AudioInfo, error) {
 	name, err := in.name()
 	if err != nil {
 		return AudioInfo{}, err
@@ -116,21 +116,21 @@ type timeConvertIn struct {
 	Tempo float64 `json:"tempo_bpm,omitempty" jsonschema:"beats per minute; the garden's when left out" min:"1" max:"999"`
 }
 
-// TimeConverted is a time in another unit.
-type TimeConverted struct {
+// ConvertedTime is a time in another unit.
+type ConvertedTime struct {
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
 	Tempo float64 `json:"tempo_bpm"`
 }
 
 // Text says it in a line.
-func (t TimeConverted) Text() string { return fmt.Sprintf("%g %s at %g bpm", t.Value, t.Unit, t.Tempo) }
+func (t ConvertedTime) Text() string { return fmt.Sprintf("%g %s at %g bpm", t.Value, t.Unit, t.Tempo) }
 
-func (h *Hoot) timeConvert(_ context.Context, _ tool.Call, in timeConvertIn) (TimeConverted, error) {
+func (h *Backend) timeConvert(_ context.Context, _ tool.Call, in timeConvertIn) (ConvertedTime, error) {
 	if in.Tempo == 0 {
 		in.Tempo = h.garden.state().Tempo
 	}
-	out := TimeConverted{Value: in.Value, Unit: in.To, Tempo: in.Tempo}
+	out := ConvertedTime{Value: in.Value, Unit: in.To, Tempo: in.Tempo}
 	switch {
 	case in.From == "beats" && in.To == "seconds":
 		out.Value = in.Value * 60 / in.Tempo
@@ -163,7 +163,7 @@ func (f Font) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) soundfontInspect(ctx context.Context, _ tool.Call, in soundfontIn) (Font, error) {
+func (h *Backend) soundfontInspect(ctx context.Context, _ tool.Call, in soundfontIn) (Font, error) {
 	c, f, err := h.font(ctx, in.Hash)
 	if err != nil {
 		return Font{}, err
@@ -176,7 +176,7 @@ func (h *Hoot) soundfontInspect(ctx context.Context, _ tool.Call, in soundfontIn
 }
 
 // font reads what a SoundFont says of itself.
-func (h *Hoot) font(ctx context.Context, name string) (Content, *soundfont.Font, error) {
+func (h *Backend) font(ctx context.Context, name string) (Content, *soundfont.Font, error) {
 	c, r, done, err := h.openContent(ctx, name)
 	if err != nil {
 		return Content{}, nil, err
@@ -188,8 +188,8 @@ func (h *Hoot) font(ctx context.Context, name string) (Content, *soundfont.Font,
 
 // openContent gives access to all places of a content: it is a file, or else is
 // read into memory.
-func (h *Hoot) openContent(ctx context.Context, name string) (c Content, r io.ReaderAt, done func(), err error) {
-	if c, err = h.shelf.Find(ctx, name); err != nil {
+func (h *Backend) openContent(ctx context.Context, name string) (c Content, r io.ReaderAt, done func(), err error) {
+	if c, err = h.store.Find(ctx, name); err != nil {
 		return c, nil, nil, err
 	}
 	if c.Path != "" {
@@ -224,7 +224,7 @@ func (p FontPreset) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) soundfontPreset(ctx context.Context, _ tool.Call, in soundfontPresetIn) (FontPreset, error) {
+func (h *Backend) soundfontPreset(ctx context.Context, _ tool.Call, in soundfontPresetIn) (FontPreset, error) {
 	_, f, err := h.font(ctx, in.Hash)
 	if err != nil {
 		return FontPreset{}, err
@@ -240,22 +240,22 @@ type convertIn struct {
 	Input string `json:"input_hash" jsonschema:"hash of a MIDI file, or the id of its artifact" min:"12" max:"80"`
 	Font  string `json:"soundfont_hash" jsonschema:"hash of a SoundFont, or the id of its artifact" min:"12" max:"80"`
 	Rate  int    `json:"sample_rate,omitempty" jsonschema:"samples per second; 44100 unless told" min:"8000" max:"192000"`
-	Kinship
+	Lineage
 }
 
 // convertMIDI looks whether it can be done and makes a job of it.
-func (h *Hoot) convertMIDI(ctx context.Context, call tool.Call, in convertIn) (Begun, error) {
+func (h *Backend) convertMIDI(ctx context.Context, call tool.Call, in convertIn) (StartedJob, error) {
 	if _, _, err := h.midi(ctx, in.Input); err != nil {
-		return Begun{}, err
+		return StartedJob{}, err
 	}
 	if _, _, err := h.font(ctx, in.Font); err != nil {
-		return Begun{}, err
+		return StartedJob{}, err
 	}
-	return h.begin(ctx, call, in, in.Kinship)
+	return h.begin(ctx, call, in, in.Lineage)
 }
 
-// Made is the result of a job that made artifacts.
-type Made struct {
+// JobOutput is the result of a job that made artifacts.
+type JobOutput struct {
 	Status      string          `json:"status"`
 	ArtifactID  string          `json:"artifact_id"`
 	Hash        string          `json:"content_hash"`
@@ -267,8 +267,8 @@ type Made struct {
 }
 
 // madeOf is the result of artifacts, the first of which stands for all.
-func (h *Hoot) madeOf(message string, list ...Artifact) Made {
-	m := Made{Status: "completed", Message: message}
+func (h *Backend) madeOf(message string, list ...Artifact) JobOutput {
+	m := JobOutput{Status: "completed", Message: message}
 	for _, a := range list {
 		m.ArtifactIDs = append(m.ArtifactIDs, a.ID)
 		m.Hashes = append(m.Hashes, a.Hash.String())
@@ -281,7 +281,7 @@ func (h *Hoot) madeOf(message string, list ...Artifact) Made {
 
 // render is the job of convert_midi_to_wav. It is begun anew after a restart:
 // that costs only time, and makes the same sound.
-func (h *Hoot) render(ctx context.Context, t Task, in convertIn) (any, error) {
+func (h *Backend) render(ctx context.Context, t Task, in convertIn) (any, error) {
 	select {
 	case h.players <- struct{}{}:
 		defer func() { <-h.players }()
@@ -303,7 +303,7 @@ func (h *Hoot) render(ctx context.Context, t Task, in convertIn) (any, error) {
 		return nil, err
 	}
 	if in.Parent == "" {
-		if a, err := h.shelf.Get(ctx, source.Hash.String()); err == nil {
+		if a, err := h.store.Get(ctx, source.Hash.String()); err == nil {
 			in.Parent = a.ID
 		}
 	}
@@ -317,7 +317,7 @@ func (h *Hoot) render(ctx context.Context, t Task, in convertIn) (any, error) {
 		return buffered.Flush()
 	})
 	defer func() { _ = sound.Close() }()
-	a, err := h.create(ctx, sound, made{Kinship: in.Kinship, mime: "audio/wav", by: t.Tool})
+	a, err := h.create(ctx, sound, made{Lineage: in.Lineage, mime: "audio/wav", by: t.Tool})
 	if err != nil {
 		return nil, err
 	}

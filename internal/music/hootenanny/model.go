@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-func (h *Hoot) modelTools() []toolset.Tool {
+func (h *Backend) modelTools() []toolset.Tool {
 	return []toolset.Tool{
 		define("orpheus_generate", asks(), begins[orpheusIn](h)),
 		define("orpheus_generate_seeded", asks(), begins[orpheusSeededIn](h)),
@@ -29,7 +29,7 @@ func (h *Hoot) modelTools() []toolset.Tool {
 	}
 }
 
-func (h *Hoot) modelWorks() map[string]work {
+func (h *Backend) modelWorks() map[string]work {
 	return map[string]work{
 		"orpheus_generate":        works(h.orpheusGenerate),
 		"orpheus_generate_seeded": works(h.orpheusSeeded),
@@ -46,26 +46,26 @@ func (h *Hoot) modelWorks() map[string]work {
 
 // modelIn is the arguments of a tool that asks a model.
 type modelIn interface {
-	kin() Kinship
+	kin() Lineage
 	contents() []string // names of what it is given, which must be there
 }
 
 // begins makes a job of a tool's arguments, once what they name is known to exist.
-func begins[In modelIn](h *Hoot) func(ctx context.Context, call tool.Call, in In) (Begun, error) {
-	return func(ctx context.Context, call tool.Call, in In) (Begun, error) {
+func begins[In modelIn](h *Backend) func(ctx context.Context, call tool.Call, in In) (StartedJob, error) {
+	return func(ctx context.Context, call tool.Call, in In) (StartedJob, error) {
 		for _, name := range in.contents() {
 			if name == "" {
 				continue
 			}
-			if _, err := h.shelf.Find(ctx, name); err != nil {
-				return Begun{}, err
+			if _, err := h.store.Find(ctx, name); err != nil {
+				return StartedJob{}, err
 			}
 		}
 		return h.begin(ctx, call, in, in.kin())
 	}
 }
 
-func (k Kinship) kin() Kinship { return k }
+func (k Lineage) kin() Lineage { return k }
 
 // sampling is how free a model is.
 type sampling struct {
@@ -94,7 +94,7 @@ func (s sampling) orDefault() sampling {
 type orpheusIn struct {
 	Model string `json:"model,omitempty" jsonschema:"which of its models, such as base" max:"64"`
 	sampling
-	Kinship
+	Lineage
 }
 
 func (orpheusIn) contents() []string { return nil }
@@ -133,40 +133,40 @@ func (s sampling) request(t Task) orpheusRequest {
 	return orpheusRequest{Temperature: s.Temperature, TopP: s.TopP, MaxTokens: s.MaxTokens, Variations: s.Variations, JobID: t.ID}
 }
 
-func (h *Hoot) orpheusGenerate(ctx context.Context, t Task, in orpheusIn) (any, error) {
+func (h *Backend) orpheusGenerate(ctx context.Context, t Task, in orpheusIn) (any, error) {
 	q := in.request(t)
 	q.Model, q.Task = in.Model, "generate"
-	return h.compose(ctx, t, "orpheus", q, in.Kinship)
+	return h.compose(ctx, t, "orpheus", q, in.Lineage)
 }
 
-func (h *Hoot) orpheusSeeded(ctx context.Context, t Task, in orpheusSeededIn) (any, error) {
+func (h *Backend) orpheusSeeded(ctx context.Context, t Task, in orpheusSeededIn) (any, error) {
 	return h.composeFrom(ctx, t, in.orpheusIn, "generate_seeded", in.Seed)
 }
 
-func (h *Hoot) orpheusContinue(ctx context.Context, t Task, in orpheusContinueIn) (any, error) {
+func (h *Backend) orpheusContinue(ctx context.Context, t Task, in orpheusContinueIn) (any, error) {
 	return h.composeFrom(ctx, t, in.orpheusIn, "continue", in.Input)
 }
 
-func (h *Hoot) composeFrom(ctx context.Context, t Task, in orpheusIn, task, source string) (any, error) {
+func (h *Backend) composeFrom(ctx context.Context, t Task, in orpheusIn, task, source string) (any, error) {
 	q := in.request(t)
 	q.Model, q.Task = in.Model, task
 	var err error
 	if q.MIDI, err = h.midiText(ctx, source); err != nil {
 		return nil, err
 	}
-	return h.compose(ctx, t, "orpheus", q, h.madeFrom(ctx, in.Kinship, source))
+	return h.compose(ctx, t, "orpheus", q, h.madeFrom(ctx, in.Lineage, source))
 }
 
 type orpheusBridgeIn struct {
 	SectionA string `json:"section_a_hash" jsonschema:"MIDI file to lead from: its hash, or its artifact's id" min:"12" max:"80"`
 	SectionB string `json:"section_b_hash,omitempty" jsonschema:"MIDI file to lead to" max:"80"`
 	sampling
-	Kinship
+	Lineage
 }
 
 func (in orpheusBridgeIn) contents() []string { return []string{in.SectionA, in.SectionB} }
 
-func (h *Hoot) orpheusBridge(ctx context.Context, t Task, in orpheusBridgeIn) (any, error) {
+func (h *Backend) orpheusBridge(ctx context.Context, t Task, in orpheusBridgeIn) (any, error) {
 	q := in.request(t)
 	var err error
 	if q.SectionA, err = h.midiText(ctx, in.SectionA); err == nil && in.SectionB != "" {
@@ -175,19 +175,19 @@ func (h *Hoot) orpheusBridge(ctx context.Context, t Task, in orpheusBridgeIn) (a
 	if err != nil {
 		return nil, err
 	}
-	return h.compose(ctx, t, "orpheus_bridge", q, h.madeFrom(ctx, in.Kinship, in.SectionA))
+	return h.compose(ctx, t, "orpheus_bridge", q, h.madeFrom(ctx, in.Lineage, in.SectionA))
 }
 
 type orpheusLoopsIn struct {
 	Seed string `json:"seed_hash,omitempty" jsonschema:"MIDI file to begin from" max:"80"`
 	sampling
-	Kinship
+	Lineage
 }
 
 func (in orpheusLoopsIn) contents() []string { return []string{in.Seed} }
 
-func (h *Hoot) orpheusLoops(ctx context.Context, t Task, in orpheusLoopsIn) (any, error) {
-	q, kin := in.request(t), in.Kinship
+func (h *Backend) orpheusLoops(ctx context.Context, t Task, in orpheusLoopsIn) (any, error) {
+	q, kin := in.request(t), in.Lineage
 	if in.Seed != "" {
 		var err error
 		if q.Seed, err = h.midiText(ctx, in.Seed); err != nil {
@@ -200,7 +200,7 @@ func (h *Hoot) orpheusLoops(ctx context.Context, t Task, in orpheusLoopsIn) (any
 
 // midiText is a MIDI file as services take it. It is read first, so that nonsense
 // is noticed here.
-func (h *Hoot) midiText(ctx context.Context, name string) (string, error) {
+func (h *Backend) midiText(ctx context.Context, name string) (string, error) {
 	_, data, err := h.read(ctx, name, smf.MaxSize)
 	if err != nil {
 		return "", err
@@ -213,9 +213,9 @@ func (h *Hoot) midiText(ctx context.Context, name string) (string, error) {
 
 // madeFrom has what was given for the parent, when it is an artifact and no other
 // was named.
-func (h *Hoot) madeFrom(ctx context.Context, k Kinship, source string) Kinship {
+func (h *Backend) madeFrom(ctx context.Context, k Lineage, source string) Lineage {
 	if k.Parent == "" {
-		if a, err := h.shelf.Get(ctx, source); err == nil {
+		if a, err := h.store.Get(ctx, source); err == nil {
 			k.Parent = a.ID
 		}
 	}
@@ -231,7 +231,7 @@ type keptContent struct {
 }
 
 // compose asks a model for MIDI files and makes artifacts of them.
-func (h *Hoot) compose(ctx context.Context, t Task, name string, q orpheusRequest, k Kinship) (any, error) {
+func (h *Backend) compose(ctx context.Context, t Task, name string, q orpheusRequest, k Lineage) (any, error) {
 	kept, err := stepped(ctx, t, name, func(ctx context.Context) ([]keptContent, error) {
 		var answer struct {
 			Variations []struct {
@@ -268,7 +268,7 @@ func (h *Hoot) compose(ctx context.Context, t Task, name string, q orpheusReques
 		if i > 0 {
 			kin.Index = 0 // only the first can have the number asked for
 		}
-		a, err := h.adopt(ctx, one.Hash, made{Kinship: kin, mime: "audio/midi", by: t.Tool})
+		a, err := h.adopt(ctx, one.Hash, made{Lineage: kin, mime: "audio/midi", by: t.Tool})
 		if err != nil {
 			return nil, err
 		}
@@ -279,7 +279,7 @@ func (h *Hoot) compose(ctx context.Context, t Task, name string, q orpheusReques
 	return m, err
 }
 
-func (h *Hoot) keepMIDI(ctx context.Context, text string) (Content, error) {
+func (h *Backend) keepMIDI(ctx context.Context, text string) (Content, error) {
 	data, err := decodeBase64(text)
 	if err != nil {
 		return Content{}, err
@@ -287,16 +287,16 @@ func (h *Hoot) keepMIDI(ctx context.Context, text string) (Content, error) {
 	if _, err := smf.Decode(data); err != nil {
 		return Content{}, err
 	}
-	return h.shelf.Keep(ctx, bytes.NewReader(data), "audio/midi")
+	return h.store.PutContent(ctx, bytes.NewReader(data), "audio/midi")
 }
 
 // adopt makes an artifact of a content that is kept.
-func (h *Hoot) adopt(ctx context.Context, hash string, m made) (Artifact, error) {
-	c, err := h.shelf.Find(ctx, hash)
+func (h *Backend) adopt(ctx context.Context, hash string, m made) (Artifact, error) {
+	c, err := h.store.Find(ctx, hash)
 	if err != nil {
 		return Artifact{}, err
 	}
-	r, err := h.shelf.Open(ctx, c.Hash)
+	r, err := h.store.Open(ctx, c.Hash)
 	if err != nil {
 		return Artifact{}, err
 	}
@@ -308,10 +308,10 @@ type orpheusClassifyIn struct {
 	Input string `json:"input_hash" jsonschema:"MIDI file: its hash, or its artifact's id" min:"12" max:"80"`
 }
 
-func (orpheusClassifyIn) kin() Kinship          { return Kinship{} }
+func (orpheusClassifyIn) kin() Lineage          { return Lineage{} }
 func (in orpheusClassifyIn) contents() []string { return []string{in.Input} }
 
-func (h *Hoot) orpheusClassify(ctx context.Context, t Task, in orpheusClassifyIn) (any, error) {
+func (h *Backend) orpheusClassify(ctx context.Context, t Task, in orpheusClassifyIn) (any, error) {
 	text, err := h.midiText(ctx, in.Input)
 	if err != nil {
 		return nil, err
@@ -320,7 +320,7 @@ func (h *Hoot) orpheusClassify(ctx context.Context, t Task, in orpheusClassifyIn
 }
 
 // analyse asks a model about something and says it of the artifact that is.
-func (h *Hoot) analyse(ctx context.Context, t Task, name, source string, request any) (any, error) {
+func (h *Backend) analyse(ctx context.Context, t Task, name, source string, request any) (any, error) {
 	answer, err := stepped(ctx, t, name, func(ctx context.Context) (object, error) {
 		var answer object
 		err := h.ask(ctx, t, h.service(name), request, &answer)
@@ -329,7 +329,7 @@ func (h *Hoot) analyse(ctx context.Context, t Task, name, source string, request
 	if err != nil {
 		return nil, err
 	}
-	c, err := h.shelf.Find(ctx, source)
+	c, err := h.store.Find(ctx, source)
 	if err != nil {
 		return nil, err
 	}
@@ -344,17 +344,17 @@ type musicgenIn struct {
 	TopP        float64 `json:"top_p,omitempty" jsonschema:"which part of the likely it chooses from; 0.9 unless told" min:"0.01" max:"1"`
 	Guidance    float64 `json:"guidance_scale,omitempty" jsonschema:"how closely it keeps to the prompt; 3 unless told" min:"0.1" max:"15"`
 	DoSample    *bool   `json:"do_sample,omitempty" jsonschema:"false takes the likeliest always; true unless told"`
-	Kinship
+	Lineage
 }
 
 func (musicgenIn) contents() []string { return nil }
 
-func (h *Hoot) musicgen(ctx context.Context, t Task, in musicgenIn) (any, error) {
+func (h *Backend) musicgen(ctx context.Context, t Task, in musicgenIn) (any, error) {
 	request := map[string]any{
 		"prompt": in.Prompt, "duration": or(in.Duration, 10), "temperature": or(in.Temperature, 1), "top_k": or(in.TopK, 250),
 		"top_p": or(in.TopP, 0.9), "guidance_scale": or(in.Guidance, 3), "do_sample": in.DoSample == nil || *in.DoSample,
 	}
-	return h.sing(ctx, t, "musicgen", request, in.Kinship, in.Prompt)
+	return h.sing(ctx, t, "musicgen", request, in.Lineage, in.Prompt)
 }
 
 type yueIn struct {
@@ -363,12 +363,12 @@ type yueIn struct {
 	MaxTokens int    `json:"max_new_tokens,omitempty" jsonschema:"how much it writes at most; 3000 unless told" min:"1" max:"20000"`
 	Segments  int    `json:"run_n_segments,omitempty" jsonschema:"how many parts; 2 unless told" min:"1" max:"16"`
 	Seed      *int   `json:"seed,omitempty" jsonschema:"42 unless told"`
-	Kinship
+	Lineage
 }
 
 func (yueIn) contents() []string { return nil }
 
-func (h *Hoot) yue(ctx context.Context, t Task, in yueIn) (any, error) {
+func (h *Backend) yue(ctx context.Context, t Task, in yueIn) (any, error) {
 	seed := 42
 	if in.Seed != nil {
 		seed = *in.Seed
@@ -376,7 +376,7 @@ func (h *Hoot) yue(ctx context.Context, t Task, in yueIn) (any, error) {
 	request := map[string]any{
 		"lyrics": in.Lyrics, "genre": or(in.Genre, "Pop"), "max_new_tokens": or(in.MaxTokens, 3000), "run_n_segments": or(in.Segments, 2), "seed": seed,
 	}
-	kin := in.Kinship
+	kin := in.Lineage
 	kin.Tags = append([]string{"has:vocals"}, kin.Tags...)
 	return h.sing(ctx, t, "yue", request, kin, in.Lyrics)
 }
@@ -391,7 +391,7 @@ func or[T comparable](value, otherwise T) T {
 }
 
 // sing asks a model for sound and makes an artifact of it.
-func (h *Hoot) sing(ctx context.Context, t Task, name string, request any, k Kinship, words string) (any, error) {
+func (h *Backend) sing(ctx context.Context, t Task, name string, request any, k Lineage, words string) (any, error) {
 	kept, err := stepped(ctx, t, name, func(ctx context.Context) (keptContent, error) {
 		var answer struct {
 			Status string `json:"status"`
@@ -412,7 +412,7 @@ func (h *Hoot) sing(ctx context.Context, t Task, name string, request any, k Kin
 		return nil, err
 	}
 	t.Progress(0.9, "keeping what was made")
-	a, err := h.adopt(ctx, kept.Hash, made{Kinship: k, mime: kept.MIME, description: clip(words), by: t.Tool})
+	a, err := h.adopt(ctx, kept.Hash, made{Lineage: k, mime: kept.MIME, description: clip(words), by: t.Tool})
 	if err != nil {
 		return nil, err
 	}
@@ -422,7 +422,7 @@ func (h *Hoot) sing(ctx context.Context, t Task, name string, request any, k Kin
 }
 
 // keepSound keeps a sound and sums it up, when it is one we can read.
-func (h *Hoot) keepSound(ctx context.Context, text, format string) (keptContent, error) {
+func (h *Backend) keepSound(ctx context.Context, text, format string) (keptContent, error) {
 	data, err := decodeBase64(text)
 	if err != nil {
 		return keptContent{}, fault.Wrap(fault.Upstream, err, "read sound")
@@ -439,7 +439,7 @@ func (h *Hoot) keepSound(ctx context.Context, text, format string) (keptContent,
 			return keptContent{}, err
 		}
 	}
-	c, err := h.shelf.Keep(ctx, bytes.NewReader(data), kept.MIME)
+	c, err := h.store.PutContent(ctx, bytes.NewReader(data), kept.MIME)
 	kept.Hash = c.Hash.String()
 	return kept, err
 }
@@ -451,10 +451,10 @@ type clapIn struct {
 	Candidates []string `json:"text_candidates,omitempty" jsonschema:"texts to choose from, for zero_shot" max:"100"`
 }
 
-func (clapIn) kin() Kinship          { return Kinship{} }
+func (clapIn) kin() Lineage          { return Lineage{} }
 func (in clapIn) contents() []string { return []string{in.Audio, in.AudioB} }
 
-func (h *Hoot) clap(ctx context.Context, t Task, in clapIn) (any, error) {
+func (h *Backend) clap(ctx context.Context, t Task, in clapIn) (any, error) {
 	request := map[string]any{"tasks": in.Tasks}
 	if len(in.Tasks) == 0 {
 		request["tasks"] = []string{"genre", "mood"}
@@ -478,7 +478,7 @@ func (h *Hoot) clap(ctx context.Context, t Task, in clapIn) (any, error) {
 
 // sound reads a WAV file and sees to it that something is to be heard: models make
 // nothing of silence, and do not say why.
-func (h *Hoot) sound(ctx context.Context, name string) (audio.Clip, []byte, error) {
+func (h *Backend) sound(ctx context.Context, name string) (audio.Clip, []byte, error) {
 	c, data, err := h.read(ctx, name, audio.MaxSize)
 	if err != nil {
 		return audio.Clip{}, nil, err
@@ -497,16 +497,16 @@ type beatthisIn struct {
 	Audio string `json:"audio_hash" jsonschema:"WAV file: its hash, or its artifact's id" min:"12" max:"80"`
 }
 
-func (beatthisIn) kin() Kinship          { return Kinship{} }
+func (beatthisIn) kin() Lineage          { return Lineage{} }
 func (in beatthisIn) contents() []string { return []string{in.Audio} }
 
-// What beat_this takes.
+// EventType beat_this takes.
 const (
 	beatRate    = 22050
 	beatSeconds = 30
 )
 
-func (h *Hoot) beatthis(ctx context.Context, t Task, in beatthisIn) (any, error) {
+func (h *Backend) beatthis(ctx context.Context, t Task, in beatthisIn) (any, error) {
 	clip, _, err := h.sound(ctx, in.Audio)
 	if err != nil {
 		return nil, err

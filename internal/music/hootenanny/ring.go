@@ -131,7 +131,7 @@ func (r *ring) parse(text string) (uint64, error) {
 	return n, nil
 }
 
-func (h *Hoot) eventTools() []toolset.Tool {
+func (h *Backend) eventTools() []toolset.Tool {
 	return []toolset.Tool{define("event_poll", reads(), h.eventPoll)}
 }
 
@@ -183,7 +183,7 @@ func (p EventsPolled) Text() string {
 	return strings.Join(lines, "\n")
 }
 
-func (h *Hoot) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (EventsPolled, error) {
+func (h *Backend) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (EventsPolled, error) {
 	types, err := knownTypes(in.Types)
 	if err != nil {
 		return EventsPolled{}, err
@@ -222,7 +222,7 @@ func (h *Hoot) eventPoll(ctx context.Context, _ tool.Call, in eventPollIn) (Even
 }
 
 // await looks until there is something to see or the wait is over.
-func (h *Hoot) await(ctx, waiting context.Context, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
+func (h *Backend) await(ctx, waiting context.Context, look func() (found []PolledEvent, upTo uint64, more bool, woken <-chan struct{})) (EventsPolled, error) {
 	for {
 		found, upTo, more, woken := look()
 		if len(found) > 0 {
@@ -239,7 +239,7 @@ func (h *Hoot) await(ctx, waiting context.Context, look func() (found []PolledEv
 	}
 }
 
-func (h *Hoot) polled(found []PolledEvent, upTo uint64, more bool) EventsPolled {
+func (h *Backend) polled(found []PolledEvent, upTo uint64, more bool) EventsPolled {
 	r := h.ring
 	r.mu.Lock()
 	buffer := EventBuffer{Newest: r.last, Total: len(r.kept), Capacity: r.bounds}

@@ -7,10 +7,10 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// What follows is for doors other than the tools.
+// EventType follows is for doors other than the tools.
 
 // Artifact shows the artifact that an id or a hash names.
-func (h *Hoot) Artifact(ctx context.Context, id string) (ArtifactView, error) {
+func (h *Backend) Artifact(ctx context.Context, id string) (ArtifactView, error) {
 	a, err := h.get(ctx, id)
 	if err != nil {
 		return ArtifactView{}, err
@@ -19,8 +19,8 @@ func (h *Hoot) Artifact(ctx context.Context, id string) (ArtifactView, error) {
 }
 
 // Artifacts lists what a search finds.
-func (h *Hoot) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
-	page, err := h.shelf.Search(ctx, q)
+func (h *Backend) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
+	page, err := h.store.Search(ctx, q)
 	if err != nil {
 		return ArtifactList{}, err
 	}
@@ -29,24 +29,24 @@ func (h *Hoot) Artifacts(ctx context.Context, q Search) (ArtifactList, error) {
 }
 
 // Content is what a hash, the beginning of one, or an artifact's id names.
-func (h *Hoot) Content(ctx context.Context, name string) (Content, error) {
-	return h.shelf.Find(ctx, name)
+func (h *Backend) Content(ctx context.Context, name string) (Content, error) {
+	return h.store.Find(ctx, name)
 }
 
-// Open reads a content.
-func (h *Hoot) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
-	return h.shelf.Open(ctx, ref)
+// Subscribe reads a content.
+func (h *Backend) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
+	return h.store.Open(ctx, ref)
 }
 
-// Keep stores content of a MIME type.
-func (h *Hoot) Keep(ctx context.Context, r io.Reader, mime string) (Stored, error) {
+// PutContent stores content of a MIME type.
+func (h *Backend) PutContent(ctx context.Context, r io.Reader, mime string) (StoredContent, error) {
 	kind, err := mediaType(mime)
 	if err != nil {
-		return Stored{}, err
+		return StoredContent{}, err
 	}
-	c, err := h.shelf.Keep(ctx, r, kind)
-	return Stored{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
+	c, err := h.store.PutContent(ctx, r, kind)
+	return StoredContent{Hash: c.Hash.String(), Size: c.Size, MIMEType: c.MIME}, err
 }
 
 // Garden is the transport and the whole timeline.
-func (h *Hoot) Garden(context.Context) (GardenView, error) { return h.look(gardenQueryIn{}), nil }
+func (h *Backend) Garden(context.Context) (GardenView, error) { return h.look(gardenQueryIn{}), nil }

@@ -55,7 +55,7 @@ type service struct {
 	timeout time.Duration // of one request
 }
 
-func (h *Hoot) service(name string) service {
+func (h *Backend) service(name string) service {
 	s := h.options.Services
 	all := map[string]service{
 		"orpheus":            {address: s.Orpheus, timeout: 5 * time.Minute},
@@ -79,8 +79,8 @@ const (
 	longestWait = 30 * time.Second // between two times
 )
 
-// ask has a model do something. A busy one is asked again, after the time it says.
-func (h *Hoot) ask(ctx context.Context, t Task, s service, request, answer any) error {
+// roundTrip has a model do something. A busy one is asked again, after the time it says.
+func (h *Backend) ask(ctx context.Context, t Task, s service, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "ask %s", s.name)
@@ -117,7 +117,7 @@ func (b *busyness) wait(attempt int) time.Duration {
 }
 
 // post asks once.
-func (h *Hoot) post(ctx context.Context, s service, body []byte, answer any) (*busyness, error) {
+func (h *Backend) post(ctx context.Context, s service, body []byte, answer any) (*busyness, error) {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(limited, http.MethodPost, s.address+"/predict", bytes.NewReader(body))
@@ -142,7 +142,7 @@ func (h *Hoot) post(ctx context.Context, s service, body []byte, answer any) (*b
 }
 
 // answered reads what a model says.
-func (h *Hoot) answered(s service, r *http.Response, raw []byte, answer any) (*busyness, error) {
+func (h *Backend) answered(s service, r *http.Response, raw []byte, answer any) (*busyness, error) {
 	switch {
 	case r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable:
 		return &busyness{retryAfter(r.Header.Get("Retry-After"), h.clock.Now())}, nil

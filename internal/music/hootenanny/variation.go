@@ -16,7 +16,7 @@ const mostMetadata = 64 << 10
 
 // note keeps what the shelf does not: the set of variations an artifact is in,
 // and its metadata.
-func (h *Hoot) note(ctx context.Context, ref cas.Ref, m made) error {
+func (h *Backend) note(ctx context.Context, ref cas.Ref, m made) error {
 	if len(m.metadata) > mostMetadata {
 		return invalid("the metadata has %d bytes", len(m.metadata)).WithHint("at most %d are kept; store the rest as a content", mostMetadata)
 	}
@@ -67,7 +67,7 @@ func join(ctx context.Context, tx *db.Tx, ref cas.Ref, set string, place int) er
 }
 
 // furnish adds to artifacts what the shelf does not know.
-func (h *Hoot) furnish(ctx context.Context, list []Artifact) error {
+func (h *Backend) furnish(ctx context.Context, list []Artifact) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (h *Hoot) furnish(ctx context.Context, list []Artifact) error {
 }
 
 // variations is the artifacts of a set in its order.
-func (h *Hoot) variations(ctx context.Context, set string, limit int) (list []Artifact, err error) {
+func (h *Backend) variations(ctx context.Context, set string, limit int) (list []Artifact, err error) {
 	var found []string
 	err = h.db.Read(ctx, func(tx *db.Tx) error {
 		found, err = db.All(ctx, tx, scan[string],
@@ -115,7 +115,7 @@ func (h *Hoot) variations(ctx context.Context, set string, limit int) (list []Ar
 			return nil, err
 		}
 		var a Artifact
-		a, err = h.shelf.Get(ctx, hash)
+		a, err = h.store.Get(ctx, hash)
 		list = append(list, a)
 	}
 	return list, err

@@ -12,7 +12,7 @@ func TestInfo(t *testing.T) {
 	t.Parallel()
 	f := &File{Format: 1, Division: Division{TicksPerBeat: 100}, Tracks: []Track{
 		{Events: []Event{SetTempo(0, 1_000_000), SetMeter(0, 6, 8), SetKey(0, -2, true), SetTempo(200, 250_000), End(200)}},
-		{Events: []Event{Words(0, TrackName, "lead"), Note(0, 3, 60, 1), Note(100, 3, 60, 0), Note(100, 9, 35, 1), Release(400, 9, 35), End(400)}},
+		{Events: []Event{TextEvent(0, TrackName, "lead"), Note(0, 3, 60, 1), Note(100, 3, 60, 0), Note(100, 9, 35, 1), Release(400, 9, 35), End(400)}},
 	}}
 	want := Info{
 		Format: 1, TrackCount: 2, TicksPerBeat: 100, TempoBPM: 60, TimeSignature: "6/8", KeySignature: "G minor",

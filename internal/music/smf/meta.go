@@ -71,8 +71,8 @@ func (t MetaType) String() string {
 // Textual reports whether the content is text for people: types 1 to 15.
 func (t MetaType) Textual() bool { return t >= 0x01 && t <= 0x0f }
 
-// Words makes a meta event of text: a track_name, lyric, marker and so on.
-func Words(time int64, t MetaType, text string) Event {
+// TextEvent makes a meta event of text: a track_name, lyric, marker and so on.
+func TextEvent(time int64, t MetaType, text string) Event {
 	return Event{Time: time, Kind: Meta, Meta: t, Bytes: []byte(text)}
 }
 

@@ -21,9 +21,9 @@ import (
 
 // Bounds of what is played.
 const (
-	MaxFont = 512 << 20 // bytes of a SoundFont
-	MaxTime = 3600.0    // seconds of sound
-	Tail    = 3.0       // seconds the last notes have to fade away
+	MaxFont    = 512 << 20 // bytes of a SoundFont
+	MaxSeconds = 3600.0    // seconds of sound
+	Tail       = 3.0       // seconds the last notes have to fade away
 )
 
 // Options say how to play.
@@ -88,8 +88,8 @@ func (f *Font) Play(ctx context.Context, w io.Writer, music *smf.File, o Options
 		return Result{}, fault.New(fault.InvalidParams, "a sample rate of %d cannot be played", o.Rate).WithHint("use 8000 to 192000; 44100 is usual")
 	}
 	notes, seconds := timed(music)
-	if seconds > MaxTime-Tail {
-		return Result{}, fault.New(fault.Limit, "the music lasts %.0f seconds", seconds).WithHint("at most %.0f are played", MaxTime-Tail)
+	if seconds > MaxSeconds-Tail {
+		return Result{}, fault.New(fault.Limit, "the music lasts %.0f seconds", seconds).WithHint("at most %.0f are played", MaxSeconds-Tail)
 	}
 	defer mishap(&err, "the synthesizer cannot play with this SoundFont")
 	settings := meltysynth.NewSynthesizerSettings(int32(o.Rate)) //nolint:gosec // checked above

@@ -35,7 +35,7 @@ const songHash = "abc123def456"
 func newHootenanny(t *testing.T, folder string) *hootenanny {
 	t.Helper()
 	song := smf.File{Format: 1, Tracks: []smf.Track{
-		{Events: []smf.Event{smf.Words(0, smf.TrackName, "Song"), smf.SetTempo(0, 500_000), smf.SetMeter(0, 3, 4), smf.End(0)}},
+		{Events: []smf.Event{smf.TextEvent(0, smf.TrackName, "Song"), smf.SetTempo(0, 500_000), smf.SetMeter(0, 3, 4), smf.End(0)}},
 		{Events: []smf.Event{
 			smf.Program(0, 0, 5), smf.Note(10, 0, 60, 100), smf.Release(470, 0, 60),
 			smf.Note(475, 0, 127, 90), smf.Release(500, 0, 127), smf.End(960),

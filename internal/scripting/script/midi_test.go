@@ -154,7 +154,7 @@ func randomEvents(dice *rand.Rand, count int) []smf.Event {
 			smf.SetTempo(now, 1+dice.IntN(smf.MaxTempo)),
 			smf.SetMeter(now, 1+seven(), 1<<dice.IntN(6)),
 			smf.SetKey(now, int8(dice.IntN(15)-7), dice.IntN(2) == 0),
-			smf.Words(now, smf.Marker, "Größe"),
+			smf.TextEvent(now, smf.Marker, "Größe"),
 			{Time: now, Kind: smf.SysEx, Bytes: []byte{seven(), 0xf7}},
 		}[dice.IntN(13)])
 	}

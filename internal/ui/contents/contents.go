@@ -27,7 +27,7 @@ type Store interface {
 	Artifacts(ctx context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error)
 	Content(ctx context.Context, name string) (hootenanny.Content, error)
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
-	Keep(ctx context.Context, r io.Reader, mime string) (hootenanny.Stored, error)
+	PutContent(ctx context.Context, r io.Reader, mime string) (hootenanny.StoredContent, error)
 }
 
 // Options limit what the server accepts.
@@ -183,7 +183,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 		writeError(w, s.tooLarge())
 		return
 	}
-	stored, err := s.store.Keep(r.Context(), http.MaxBytesReader(w, r.Body, s.options.MaxUpload), r.Header.Get("Content-Type"))
+	stored, err := s.store.PutContent(r.Context(), http.MaxBytesReader(w, r.Body, s.options.MaxUpload), r.Header.Get("Content-Type"))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		err = s.tooLarge()

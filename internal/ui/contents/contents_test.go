@@ -52,16 +52,16 @@ func (s *store) Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error) {
 	return s.dir.Open(ctx, ref)
 }
 
-func (s *store) Keep(ctx context.Context, r io.Reader, mime string) (hootenanny.Stored, error) {
+func (s *store) PutContent(ctx context.Context, r io.Reader, mime string) (hootenanny.StoredContent, error) {
 	if mime == "nonsense" {
-		return hootenanny.Stored{}, fault.New(fault.InvalidParams, "no MIME type")
+		return hootenanny.StoredContent{}, fault.New(fault.InvalidParams, "no MIME type")
 	}
 	ref, size, err := s.dir.Put(ctx, r)
 	if err != nil {
-		return hootenanny.Stored{}, err
+		return hootenanny.StoredContent{}, err
 	}
 	s.mimes[ref] = mime
-	return hootenanny.Stored{Hash: ref.String(), Size: size, MIMEType: mime}, nil
+	return hootenanny.StoredContent{Hash: ref.String(), Size: size, MIMEType: mime}, nil
 }
 
 type client struct {
@@ -90,7 +90,7 @@ func (c client) do(method, path, body string, headers ...string) (*http.Response
 func (c client) put(content, mime string) (hash string) {
 	c.t.Helper()
 	response, body := c.do("POST", "/cas", content, "Content-Type", mime)
-	var stored hootenanny.Stored
+	var stored hootenanny.StoredContent
 	if err := json.Unmarshal([]byte(body), &stored); err != nil || response.StatusCode != http.StatusCreated || response.Header.Get("Location") != "/cas/"+stored.Hash {
 		c.t.Fatalf("%d %s, %v", response.StatusCode, body, err)
 	}

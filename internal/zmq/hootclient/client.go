@@ -42,10 +42,10 @@ type Options struct {
 	Control func(network, address string, conn syscall.RawConn) error
 	// MaxBody bounds the body of one answer, in bytes; zero: 16 MiB.
 	MaxBody int
-	// Changed is told when the backend says that its tools are others.
-	Changed func()
-	// Garbage is told of what the backend sent that is no message.
-	Garbage func(err error)
+	// ToolsChanged is told when the backend says that its tools are others.
+	OnToolsChanged func()
+	// OnInvalid is told of what the backend sent that is no message.
+	OnInvalid func(err error)
 }
 
 // Client is one connection to a backend. Its methods may be called concurrently.
@@ -70,7 +70,7 @@ type Client struct {
 
 // reply is how a question ended.
 type reply struct {
-	frame hootproto.Frame
+	frame hootproto.Message
 	err   error
 }
 
@@ -80,11 +80,11 @@ func Dial(ctx context.Context, endpoint string, opts Options) (*Client, error) {
 	if opts.MaxBody <= 0 {
 		opts.MaxBody = DefaultMaxBody
 	}
-	if opts.Changed == nil {
-		opts.Changed = func() {}
+	if opts.OnToolsChanged == nil {
+		opts.OnToolsChanged = func() {}
 	}
-	if opts.Garbage == nil {
-		opts.Garbage = func(error) {}
+	if opts.OnInvalid == nil {
+		opts.OnInvalid = func(error) {}
 	}
 	c := &Client{
 		opts: opts, up: make(chan struct{}), lost: make(chan zmtp.Event, 1),
@@ -132,8 +132,8 @@ func (c *Client) Err() error {
 	return c.err
 }
 
-// LastHeard is when the backend last said something.
-func (c *Client) LastHeard() time.Time { return time.Unix(0, c.heard.Load()) }
+// LastReceived is when the backend last said something.
+func (c *Client) LastReceived() time.Time { return time.Unix(0, c.heard.Load()) }
 
 // Close says goodbye and ends the connection.
 func (c *Client) Close() {
@@ -158,7 +158,7 @@ func (c *Client) Close() {
 
 // event follows the connection: the first one is the only one.
 func (c *Client) event(e zmtp.Event) {
-	switch e.What {
+	switch e.Type {
 	case zmtp.Connected:
 		c.heard.Store(time.Now().UnixNano())
 		close(c.up)
@@ -215,7 +215,7 @@ func (c *Client) receive() {
 		c.hear(m)
 	}
 	<-ctx.Done()
-	for m, more := c.socket.Poll(); more; m, more = c.socket.Poll() {
+	for m, more := c.socket.TryRecv(); more; m, more = c.socket.TryRecv() {
 		c.hear(m)
 	}
 	for _, m := range ended.Unsent {
@@ -230,14 +230,14 @@ func (c *Client) hear(m zmtp.Message) {
 	c.heard.Store(time.Now().UnixNano())
 	f, err := hootproto.Parse(m)
 	if err != nil {
-		c.opts.Garbage(err)
+		c.opts.OnInvalid(err)
 		return
 	}
 	c.take(f)
 }
 
 // take deals with one message. It does not wait.
-func (c *Client) take(f hootproto.Frame) {
+func (c *Client) take(f hootproto.Message) {
 	r := reply{frame: f}
 	if len(f.Body) > c.opts.MaxBody {
 		r = reply{err: fmt.Errorf("%w: %d bytes, where %d are allowed", ErrTooLarge, len(f.Body), c.opts.MaxBody)}
@@ -248,7 +248,7 @@ func (c *Client) take(f hootproto.Frame) {
 		c.leave(false)
 	case hootproto.Ready:
 		if !c.settle(f.ID, r) {
-			c.opts.Changed()
+			c.opts.OnToolsChanged()
 		}
 	case hootproto.Heartbeat:
 		if !c.settle(f.ID, r) {
@@ -280,7 +280,7 @@ func (c *Client) leave(goodbye bool) {
 }
 
 // post hands a message to the connection, which must not be lost meanwhile.
-func (c *Client) post(ctx context.Context, f hootproto.Frame) error {
+func (c *Client) post(ctx context.Context, f hootproto.Message) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })() //nolint:contextcheck // joins both

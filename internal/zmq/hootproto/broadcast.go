@@ -70,8 +70,8 @@ type (
 		Source  string `json:"source"`
 		JobID   string `json:"job_id,omitempty"`
 	}
-	// Other is a broadcast we do not know, as it came.
-	Other struct {
+	// RawBroadcast is a broadcast we do not know, as it came.
+	RawBroadcast struct {
 		Type string
 		Raw  json.RawMessage
 	}
@@ -87,14 +87,14 @@ func (TransportStateChanged) broadcast() string { return "transport_state_change
 func (MarkerReached) broadcast() string         { return "marker_reached" }
 func (BeatTick) broadcast() string              { return "beat_tick" }
 func (Log) broadcast() string                   { return "log" }
-func (o Other) broadcast() string               { return o.Type }
+func (o RawBroadcast) broadcast() string        { return o.Type }
 
 // MarshalJSON writes the broadcast as it came.
-func (o Other) MarshalJSON() ([]byte, error) { return o.Raw, nil }
+func (o RawBroadcast) MarshalJSON() ([]byte, error) { return o.Raw, nil }
 
-// Announce is b as the one frame of a message, in JSON or MessagePack.
-func Announce(content ContentType, b Broadcast) ([]byte, error) {
-	if o, ok := b.(Other); ok {
+// EncodeBroadcast is b as the one frame of a message, in JSON or MessagePack.
+func EncodeBroadcast(content ContentType, b Broadcast) ([]byte, error) {
+	if o, ok := b.(RawBroadcast); ok {
 		return FromJSON(content, o.Raw)
 	}
 	raw, err := tagged(b.broadcast(), b)
@@ -104,33 +104,33 @@ func Announce(content ContentType, b Broadcast) ([]byte, error) {
 	return FromJSON(content, raw)
 }
 
-// Overhear reads a broadcast.
-func Overhear(frame []byte) (Broadcast, error) {
-	o, err := Eavesdrop(frame)
+// DecodeBroadcast reads a broadcast.
+func DecodeBroadcast(frame []byte) (Broadcast, error) {
+	o, err := ParseBroadcast(frame)
 	if err != nil {
 		return nil, err
 	}
-	return o.Known()
+	return o.Decode()
 }
 
-// Eavesdrop reads no more of a broadcast than its type, so that it can be passed
+// ParseBroadcast reads no more of a broadcast than its type, so that it can be passed
 // on as it came. Its first byte tells JSON from MessagePack: an object begins with
 // { in one and never in the other.
-func Eavesdrop(frame []byte) (Other, error) {
+func ParseBroadcast(frame []byte) (RawBroadcast, error) {
 	content := MsgPack
 	if len(frame) > 0 && frame[0] == '{' {
 		content = JSON
 	}
 	raw, err := ToJSON(content, frame)
 	if err != nil {
-		return Other{}, err
+		return RawBroadcast{}, err
 	}
 	kind, err := kindOf(raw)
-	return Other{Type: kind, Raw: raw}, err
+	return RawBroadcast{Type: kind, Raw: raw}, err
 }
 
-// Known is the broadcast as what its type says it is, or as it came.
-func (o Other) Known() (Broadcast, error) {
+// Decode is the broadcast as what its type says it is, or as it came.
+func (o RawBroadcast) Decode() (Broadcast, error) {
 	b, err := recognise(o.Type, o.Raw)
 	if err != nil {
 		return nil, malformed("read broadcast %s: %v", o.Type, err)
@@ -162,7 +162,7 @@ func recognise(kind string, raw json.RawMessage) (Broadcast, error) {
 	case Log{}.broadcast():
 		return read[Log](raw)
 	default:
-		return Other{Type: kind, Raw: raw}, nil
+		return RawBroadcast{Type: kind, Raw: raw}, nil
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 )
 
 // broadcast tells everybody who listens.
-func (b *Bridge) broadcast(ctx context.Context, news hootproto.Broadcast) {
+func (b *Server) broadcast(ctx context.Context, news hootproto.Broadcast) {
 	if b.pub == nil {
 		return
 	}
-	frame, err := hootproto.Announce(hootproto.JSON, news)
+	frame, err := hootproto.EncodeBroadcast(hootproto.JSON, news)
 	if err == nil {
 		err = b.pub.Send(ctx, zmtp.Message{frame})
 	}
@@ -25,7 +25,7 @@ func (b *Bridge) broadcast(ctx context.Context, news hootproto.Broadcast) {
 }
 
 // tell broadcasts what happens in the house until ctx ends.
-func (b *Bridge) tell(ctx context.Context) {
+func (b *Server) tell(ctx context.Context) {
 	if b.opts.Events == nil || b.pub == nil {
 		return
 	}
@@ -123,5 +123,5 @@ func asItIs(kind string, raw json.RawMessage) hootproto.Broadcast {
 	if err != nil {
 		return nil
 	}
-	return hootproto.Other{Type: kind, Raw: whole}
+	return hootproto.RawBroadcast{Type: kind, Raw: whole}
 }

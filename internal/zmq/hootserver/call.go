@@ -18,7 +18,7 @@ import (
 )
 
 // request begins a call, or says at once why not.
-func (b *Bridge) request(ctx context.Context, p *peer, f hootproto.Frame) {
+func (b *Server) request(ctx context.Context, p *peer, f hootproto.Message) {
 	if b.leaving.Load() {
 		b.refuse(ctx, f, &hootproto.ToolError{Code: hootproto.CodeUnavailable, Message: "the backend is about to end", Hint: "call again", Details: hootproto.Unexecuted})
 		return
@@ -30,7 +30,7 @@ func (b *Bridge) request(ctx context.Context, p *peer, f hootproto.Frame) {
 	}
 	if id, ok := hootproto.ReadCancel(raw); ok {
 		found := p.callOff(id)
-		b.answer(ctx, func() (hootproto.Frame, error) { return cancelled(f, id, found) })
+		b.answer(ctx, func() (hootproto.Message, error) { return cancelled(f, id, found) })
 		return
 	}
 	life, done, err := p.begin(ctx, f.ID)
@@ -59,18 +59,18 @@ func (b *Bridge) request(ctx context.Context, p *peer, f hootproto.Frame) {
 }
 
 // refuse answers a request without doing anything.
-func (b *Bridge) refuse(ctx context.Context, f hootproto.Frame, why *hootproto.ToolError) {
+func (b *Server) refuse(ctx context.Context, f hootproto.Message, why *hootproto.ToolError) {
 	content := f.Content
 	if content != hootproto.MsgPack {
 		content = hootproto.JSON
 	}
-	b.answer(ctx, func() (hootproto.Frame, error) {
+	b.answer(ctx, func() (hootproto.Message, error) {
 		return f.Answer(hootproto.Reply).With(content, hootproto.Outcome{Err: why})
 	})
 }
 
 // cancelled answers who called something off.
-func cancelled(f hootproto.Frame, id hootproto.ID, found bool) (hootproto.Frame, error) {
+func cancelled(f hootproto.Message, id hootproto.ID, found bool) (hootproto.Message, error) {
 	text := "no call " + id.String() + " is under way"
 	if found {
 		text = "called off " + id.String()
@@ -83,7 +83,7 @@ func cancelled(f hootproto.Frame, id hootproto.ID, found bool) (hootproto.Frame,
 }
 
 // run makes the call that a body asks for, in the trace it belongs to.
-func (b *Bridge) run(ctx context.Context, f hootproto.Frame, body json.RawMessage) (outcome hootproto.Outcome) {
+func (b *Server) run(ctx context.Context, f hootproto.Message, body json.RawMessage) (outcome hootproto.Outcome) {
 	var call hootproto.Call
 	if err := json.Unmarshal(body, &call); err != nil {
 		return failure(fault.Wrap(fault.InvalidParams, err, "read request").
@@ -126,7 +126,7 @@ func orCause(ctx context.Context, err error) error {
 
 // caller is the front end while its call runs: what is said to it goes out as
 // broadcasts that name the request.
-func (b *Bridge) caller(ctx context.Context, f hootproto.Frame) *tool.Caller {
+func (b *Server) caller(ctx context.Context, f hootproto.Message) *tool.Caller {
 	c := &tool.Caller{ID: "zmq:" + b.opts.Name}
 	if b.pub == nil {
 		return c

@@ -96,7 +96,7 @@ func entry(name string, info tool.Info) hootproto.Tool {
 }
 
 // ready answers who asks what we can do.
-func (b *Bridge) ready(ctx context.Context, f hootproto.Frame) (hootproto.Frame, error) {
+func (b *Server) ready(ctx context.Context, f hootproto.Message) (hootproto.Message, error) {
 	tools, err := b.index.tools(ctx, b.opts.Source)
 	if err != nil {
 		return f, err
@@ -113,17 +113,17 @@ func (b *Bridge) ready(ctx context.Context, f hootproto.Frame) (hootproto.Frame,
 }
 
 // watch tells everybody who asked once when our tools are others.
-func (b *Bridge) watch(ctx context.Context) {
+func (b *Server) watch(ctx context.Context) {
 	for {
 		select {
-		case <-b.opts.Changed: // never, when it is nil
+		case <-b.opts.ToolsChanged: // never, when it is nil
 		case <-ctx.Done():
 			return
 		}
 		for _, address := range b.peers.greeted() {
 			news := hootproto.New(hootproto.Ready, b.opts.Name)
 			news.Identity = address
-			b.answer(ctx, func() (hootproto.Frame, error) { return b.ready(ctx, news) })
+			b.answer(ctx, func() (hootproto.Message, error) { return b.ready(ctx, news) })
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (s *Socket) keepDialing(ctx context.Context, dial func(context.Context) (ne
 			s.parted(ctx, ended)
 			return
 		}
-		if ended.What == Disconnected && time.Since(began) > wait {
+		if ended.Type == Disconnected && time.Since(began) > wait {
 			failures = 1
 		}
 		wait = s.opts.Reconnect.Delay(failures)
@@ -37,7 +37,7 @@ func (s *Socket) dialOnce(ctx context.Context, dial func(context.Context) (net.C
 	conn, err := dial(within)
 	cancel()
 	if err != nil {
-		return Event{What: Refused, Peer: Peer{Addr: s.addr}, Err: fault.Wrap(fault.Unavailable, err, "connect to %s", s.addr).
+		return Event{Type: Refused, Peer: Peer{Addr: s.addr}, Err: fault.Wrap(fault.Unavailable, err, "connect to %s", s.addr).
 			WithHint("see that the program at the other end runs and listens there")}
 	}
 	return s.serve(ctx, conn)
@@ -72,7 +72,7 @@ func (s *Socket) keepAccepting(ctx context.Context, l net.Listener) {
 			})
 		default:
 			conn.Close()
-			s.opts.OnEvent(Event{What: Refused, Peer: Peer{Addr: conn.RemoteAddr().String()}, Err: fault.New(fault.Limit, "accept: %d peers are connected already", s.opts.MaxPeers).
+			s.opts.OnEvent(Event{Type: Refused, Peer: Peer{Addr: conn.RemoteAddr().String()}, Err: fault.New(fault.Limit, "accept: %d peers are connected already", s.opts.MaxPeers).
 				WithHint("let fewer programs connect, or raise the limit")})
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Socket) keepAccepting(ctx context.Context, l net.Listener) {
 
 // parted tells how a connection ended, unless it never began because we closed.
 func (s *Socket) parted(ctx context.Context, ended Event) {
-	if ended.What == Disconnected || ctx.Err() == nil {
+	if ended.Type == Disconnected || ctx.Err() == nil {
 		s.opts.OnEvent(ended)
 	}
 }

@@ -4,7 +4,7 @@ import "time"
 
 // Event is something that happened to a connection.
 type Event struct {
-	What What
+	Type EventType
 	// Peer is who it happened with, as far as they introduced themselves.
 	Peer Peer
 	// Err is why a peer was lost or refused. A peer that hung up between two
@@ -19,13 +19,13 @@ type Event struct {
 	Topic string
 }
 
-// What names an event.
-type What uint8
+// EventType names an event.
+type EventType uint8
 
 // The events.
 const (
 	// Connected is a peer that can be talked to.
-	Connected What = iota + 1
+	Connected EventType = iota + 1
 	// Disconnected is a peer that was connected and no longer is.
 	Disconnected
 	// Refused is a connection that never came to be: nobody there, no agreement
@@ -38,7 +38,7 @@ const (
 )
 
 // String is the event in one word.
-func (w What) String() string {
+func (w EventType) String() string {
 	switch w {
 	case Connected:
 		return "connected"

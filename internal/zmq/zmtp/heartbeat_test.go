@@ -57,8 +57,8 @@ func meet(t *testing.T, kind Kind, opts Options, minor byte, peerKind Kind) *scr
 	}
 	p.read(t)
 	p.say(t, flagCommand, ready(peerKind, "far"))
-	if e := <-p.events; e.What != Connected {
-		t.Fatalf("%v: %v", e.What, e.Err)
+	if e := <-p.events; e.Type != Connected {
+		t.Fatalf("%v: %v", e.Type, e.Err)
 	}
 	return p
 }
@@ -133,8 +133,8 @@ func TestSilence(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = io.Copy(io.Discard, p.in) })
 		e := <-p.events
-		if e.What != Disconnected || fault.CodeOf(e.Err) != fault.Timeout || time.Since(last) != 4*time.Second {
-			t.Errorf("%v after %v: %v", e.What, time.Since(last), e.Err)
+		if e.Type != Disconnected || fault.CodeOf(e.Err) != fault.Timeout || time.Since(last) != 4*time.Second {
+			t.Errorf("%v after %v: %v", e.Type, time.Since(last), e.Err)
 		}
 		wg.Wait()
 	})
@@ -150,8 +150,8 @@ func TestTimeToLive(t *testing.T) {
 		p.read(t)
 		asked := time.Now()
 		e := <-p.events
-		if e.What != Disconnected || time.Since(asked) != 1500*time.Millisecond {
-			t.Errorf("%v after %v: %v", e.What, time.Since(asked), e.Err)
+		if e.Type != Disconnected || time.Since(asked) != 1500*time.Millisecond {
+			t.Errorf("%v after %v: %v", e.Type, time.Since(asked), e.Err)
 		}
 	})
 }
@@ -213,11 +213,11 @@ func TestOldSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := meet(t, Pub, Options{}, 0, Sub)
 		p.say(t, 0, []byte("\x01a"))
-		if e := <-p.events; e.What != Subscribed || e.Topic != "a" {
+		if e := <-p.events; e.Type != Subscribed || e.Topic != "a" {
 			t.Errorf("event %+v", e)
 		}
 		p.say(t, 0, []byte("\x00a"))
-		if e := <-p.events; e.What != Unsubscribed || e.Topic != "a" {
+		if e := <-p.events; e.Type != Unsubscribed || e.Topic != "a" {
 			t.Errorf("event %+v", e)
 		}
 	})
@@ -244,8 +244,8 @@ func TestUnsent(t *testing.T) {
 		}
 		p.Close()
 		e := <-p.events
-		if e.What != Disconnected || len(e.Unsent) != 2 || string(e.Unsent[0][0]) != "queued" || string(e.Unsent[1][0]) != "too" {
-			t.Errorf("%v with %d messages unsent", e.What, len(e.Unsent))
+		if e.Type != Disconnected || len(e.Unsent) != 2 || string(e.Unsent[0][0]) != "queued" || string(e.Unsent[1][0]) != "too" {
+			t.Errorf("%v with %d messages unsent", e.Type, len(e.Unsent))
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestHostilePeers(t *testing.T) {
 			t.Parallel()
 			ended := make(chan Event, 10)
 			s, err := Listen(t.Context(), Router, "tcp://127.0.0.1:0", Options{MaxMessage: 1 << 20, MaxFrames: 100, OnEvent: func(e Event) {
-				if e.What == Refused || e.What == Disconnected {
+				if e.Type == Refused || e.Type == Disconnected {
 					ended <- e
 				}
 			}})
@@ -133,7 +133,7 @@ func TestHostileSubscriber(t *testing.T) {
 				p := meet(t, Pub, Options{MaxTopics: 2}, 1, Sub)
 				_, _ = p.Write(sends)
 				for e := range p.events {
-					if e.What == Disconnected {
+					if e.Type == Disconnected {
 						if fault.CodeOf(e.Err) != fault.Upstream {
 							t.Errorf("ended with %v", e.Err)
 						}

@@ -207,7 +207,7 @@ func bearSilence(t *testing.T, theirs string, ours zmtp.Heartbeat) string {
 	}
 	select {
 	case e := <-seen.events:
-		return fmt.Sprintf("%v in the silence: %v", e.What, e.Err)
+		return fmt.Sprintf("%v in the silence: %v", e.Type, e.Err)
 	default:
 	}
 	send(t, dealer, "still there")

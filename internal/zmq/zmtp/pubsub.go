@@ -37,10 +37,10 @@ func (p pub) subscribe(l *link, topic []byte, want bool) error {
 	if len(topic) > maxTopic {
 		return violation("subscribe: a topic of more than %d bytes", maxTopic)
 	}
-	event := Event{What: Unsubscribed, Peer: l.peer, Topic: string(topic)}
+	event := Event{Type: Unsubscribed, Peer: l.peer, Topic: string(topic)}
 	changed, err := false, error(nil)
 	if want {
-		event.What = Subscribed
+		event.Type = Subscribed
 		changed, err = l.wants.add(event.Topic, p.opts.MaxTopics)
 	} else {
 		changed = l.wants.remove(event.Topic)

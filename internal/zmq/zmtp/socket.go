@@ -41,7 +41,7 @@ func Dial(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, e
 	})
 }
 
-// Listen makes a socket that others connect to. Of tcp://127.0.0.1:0 Addr tells
+// Subscribe makes a socket that others connect to. Of tcp://127.0.0.1:0 Addr tells
 // the port. The socket lives until Close, or until ctx ends.
 func Listen(ctx context.Context, kind Kind, addr string, opts Options) (*Socket, error) {
 	e, err := parseEndpoint(addr)
@@ -144,8 +144,8 @@ func (s *Socket) Recv(ctx context.Context) (Message, error) {
 	}
 }
 
-// Poll is Recv without waiting: it tells whether a message was there.
-func (s *Socket) Poll() (Message, bool) {
+// TryRecv is Recv without waiting: it tells whether a message was there.
+func (s *Socket) TryRecv() (Message, bool) {
 	select {
 	case m := <-s.in.items:
 		s.in.release(m.size())
@@ -224,10 +224,10 @@ func (s *Socket) serve(ctx context.Context, conn net.Conn) Event {
 		err = s.pattern.join(l)
 	}
 	if err != nil {
-		return Event{What: Refused, Peer: l.peer, Err: err}
+		return Event{Type: Refused, Peer: l.peer, Err: err}
 	}
-	s.opts.OnEvent(Event{What: Connected, Peer: l.peer})
+	s.opts.OnEvent(Event{Type: Connected, Peer: l.peer})
 	err = l.run(ctx, s.pattern)
 	s.peers.remove(l)
-	return Event{What: Disconnected, Peer: l.peer, Err: err, Unsent: l.out.close()}
+	return Event{Type: Disconnected, Peer: l.peer, Err: err, Unsent: l.out.close()}
 }

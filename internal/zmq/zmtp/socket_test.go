@@ -38,12 +38,12 @@ func newWatch() watch { return watch{make(chan zmtp.Event, 100_000)} }
 func (w watch) on(e zmtp.Event) { w.events <- e }
 
 // next waits for the next event of a kind and drops those before it.
-func (w watch) next(t *testing.T, what zmtp.What) zmtp.Event {
+func (w watch) next(t *testing.T, what zmtp.EventType) zmtp.Event {
 	t.Helper()
 	for {
 		select {
 		case e := <-w.events:
-			if e.What == what {
+			if e.Type == what {
 				return e
 			}
 		case <-t.Context().Done():

@@ -19,8 +19,8 @@ const (
 	frameCount
 )
 
-// Frame is one message.
-type Frame struct {
+// Message is one message.
+type Message struct {
 	// Identity is what stood before the magic: whom to answer, at a ROUTER.
 	Identity [][]byte
 	Command  Command
@@ -34,29 +34,29 @@ type Frame struct {
 }
 
 // New is a message without a body, with an id of its own.
-func New(command Command, service string) Frame {
-	return Frame{Command: command, ID: NewID(), Service: service}
+func New(command Command, service string) Message {
+	return Message{Command: command, ID: NewID(), Service: service}
 }
 
 // Answer is a message without a body that answers f: to the same peer, with the
 // same id, service and trace.
-func (f Frame) Answer(command Command) Frame {
+func (f Message) Answer(command Command) Message {
 	f.Command, f.Content, f.Body = command, Empty, nil
 	return f
 }
 
 // With is f with v as its body. For Binary, v is a []byte, and it is not copied.
-func (f Frame) With(content ContentType, v any) (Frame, error) {
+func (f Message) With(content ContentType, v any) (Message, error) {
 	body, err := Encode(content, v)
 	f.Content, f.Body = content, body
 	return f, err
 }
 
 // JSON is the body as JSON, whether it came as that or as MessagePack.
-func (f Frame) JSON() (json.RawMessage, error) { return ToJSON(f.Content, f.Body) }
+func (f Message) JSON() (json.RawMessage, error) { return ToJSON(f.Content, f.Body) }
 
 // Decode reads the body into v as package json does.
-func (f Frame) Decode(v any) error {
+func (f Message) Decode(v any) error {
 	raw, err := f.JSON()
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (f Frame) Decode(v any) error {
 }
 
 // Frames is the message as it goes over the wire. Bodies are shared, not copied.
-func (f Frame) Frames() [][]byte {
+func (f Message) Frames() [][]byte {
 	fixed := make([]byte, 0, 20)
 	fixed = binary.BigEndian.AppendUint16(fixed, uint16(f.Command))
 	fixed = binary.BigEndian.AppendUint16(fixed, uint16(f.Content))
@@ -82,8 +82,8 @@ func (f Frame) Frames() [][]byte {
 
 // Parse reads a message. What stands before the magic is the sender's identity.
 // The frame shares memory with frames.
-func Parse(frames [][]byte) (Frame, error) {
-	var f Frame
+func Parse(frames [][]byte) (Message, error) {
+	var f Message
 	start := 0
 	for start < len(frames) && string(frames[start]) != Magic {
 		start++
@@ -110,7 +110,7 @@ func Parse(frames [][]byte) (Frame, error) {
 }
 
 // fixed reads the frames of fixed length.
-func (f *Frame) fixed(frames [][]byte) error {
+func (f *Message) fixed(frames [][]byte) error {
 	for at, size := range [...]int{atCommand: 2, atContent: 2, atID: len(f.ID)} {
 		if at > 0 && len(frames[at]) != size {
 			return malformed("read message: frame %d has %d bytes, not %d", at, len(frames[at]), size)

@@ -38,7 +38,7 @@ var pages embed.FS
 
 // Options is what the backend needs of the house.
 type Options struct {
-	Shelf      Shelf         // where contents and artifacts are kept
+	Store      Store         // where contents and artifacts are kept
 	Events     *event.Bus    // is told what happens, and heard; may be nil
 	Clock      clock.Clock   // nil means the machine's
 	Log        *slog.Logger  // nil means nobody
@@ -49,11 +49,11 @@ type Options struct {
 	Propagator propagation.TextMapPropagator
 }
 
-// Hoot is the backend. It is safe for concurrent use; Close ends what it runs in
+// Backend is the backend. It is safe for concurrent use; Close ends what it runs in
 // the background.
-type Hoot struct {
+type Backend struct {
 	db      *db.DB
-	shelf   Shelf
+	store   Store
 	jobs    Jobs
 	options Options
 	events  *event.Bus
@@ -65,8 +65,8 @@ type Hoot struct {
 	players chan struct{} // a place for each that plays sound at once
 }
 
-// Open makes the backend over a database, whose tables it brings up to date.
-func Open(ctx context.Context, database *db.DB, o Options) (*Hoot, error) {
+// Subscribe makes the backend over a database, whose tables it brings up to date.
+func Open(ctx context.Context, database *db.DB, o Options) (*Backend, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
 	}
@@ -86,7 +86,7 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Hoot, error) {
 	if err := database.Migrate(ctx, "hoot", migrations); err != nil {
 		return nil, err
 	}
-	h := &Hoot{db: database, shelf: o.Shelf, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}
+	h := &Backend{db: database, store: o.Store, jobs: noJobs{}, options: o, events: o.Events, clock: o.Clock}
 	garden, err := openGarden(ctx, database, o.Clock, o.Events)
 	if err != nil {
 		return nil, err
@@ -98,20 +98,20 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Hoot, error) {
 	return h, nil
 }
 
-// UseJobs tells where jobs run. It is called once, before any tool is.
-func (h *Hoot) UseJobs(jobs Jobs) { h.jobs = jobs }
+// SetJobs tells where jobs run. It is called once, before any tool is.
+func (h *Backend) SetJobs(jobs Jobs) { h.jobs = jobs }
 
 // Tools is what the backend can do.
-func (h *Hoot) Tools() *toolset.Set { return h.set }
+func (h *Backend) Tools() *toolset.Set { return h.set }
 
 // Close stops the transport and what listens to events.
-func (h *Hoot) Close() {
+func (h *Backend) Close() {
 	h.garden.close()
 	h.ring.close()
 }
 
 // families is every tool.
-func (h *Hoot) families() [][]toolset.Tool {
+func (h *Backend) families() [][]toolset.Tool {
 	return [][]toolset.Tool{
 		h.contentTools(), h.artifactTools(), h.graphTools(), h.identityTools(), h.jobTools(), h.abcTools(), h.mediaTools(),
 		h.gardenTools(), h.eventTools(), h.modelTools(), h.helpTools(),

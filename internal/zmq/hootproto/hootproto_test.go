@@ -182,14 +182,14 @@ func TestBroadcasts(t *testing.T) {
 		for _, content := range []hootproto.ContentType{hootproto.JSON, hootproto.MsgPack} {
 			t.Run(v.Name+" as "+content.String(), func(t *testing.T) {
 				t.Parallel()
-				b, err := hootproto.Overhear(v.Frame)
+				b, err := hootproto.DecodeBroadcast(v.Frame)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, unknown := b.(hootproto.Other); unknown != (v.Name == "device_connected") {
+				if _, unknown := b.(hootproto.RawBroadcast); unknown != (v.Name == "device_connected") {
 					t.Errorf("read as %T", b)
 				}
-				frame, err := hootproto.Announce(content, b)
+				frame, err := hootproto.EncodeBroadcast(content, b)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -202,7 +202,7 @@ func TestBroadcasts(t *testing.T) {
 		}
 	}
 	for _, odd := range []string{"", "{", "[]", `{"no":"type"}`, `{"type":"progress","percent":"x"}`, "\x81\xa1a\x01"} {
-		if b, err := hootproto.Overhear([]byte(odd)); fault.CodeOf(err) != fault.Upstream {
+		if b, err := hootproto.DecodeBroadcast([]byte(odd)); fault.CodeOf(err) != fault.Upstream {
 			t.Errorf("Overhear(%q) = %v, %v", odd, b, err)
 		}
 	}
@@ -378,7 +378,7 @@ func TestEncodeRefuses(t *testing.T) {
 			t.Errorf("Encode(%v, %v) = %q", tt.content, tt.value, body)
 		}
 	}
-	if _, err := (hootproto.Frame{Content: hootproto.Binary, Body: []byte("{}")}).JSON(); err == nil {
+	if _, err := (hootproto.Message{Content: hootproto.Binary, Body: []byte("{}")}).JSON(); err == nil {
 		t.Error("binary read as JSON")
 	}
 	var target *hootproto.ToolError
@@ -414,7 +414,7 @@ func FuzzMsgPack(f *testing.F) {
 		f.Add([]byte(v.Frames[len(v.Frames)-1]))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		_, _ = hootproto.Overhear(body)
+		_, _ = hootproto.DecodeBroadcast(body)
 		raw, err := hootproto.ToJSON(hootproto.MsgPack, body)
 		if err != nil {
 			return

@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// Request is one call of a tool.
-type Request struct {
+// ToolCall is one call of a tool.
+type ToolCall struct {
 	ID          hootproto.ID // of its own, used once
 	Name        string
 	Arguments   json.RawMessage // a JSON object; nil means {}
@@ -27,7 +27,7 @@ const farewell = 10 * time.Second
 
 // Ready asks what the backend can do, and what it is called.
 func (c *Client) Ready(ctx context.Context) (catalog hootproto.Catalog, service string, err error) {
-	answer, err := c.ask(ctx, hootproto.New(hootproto.Ready, ""))
+	answer, err := c.roundTrip(ctx, hootproto.New(hootproto.Ready, ""))
 	if err != nil {
 		return catalog, "", err
 	}
@@ -48,10 +48,10 @@ func (c *Client) Heartbeat(ctx context.Context) error {
 	began := time.Now()
 	for {
 		once, cancel := context.WithTimeout(ctx, beat)
-		_, err := c.ask(once, hootproto.New(hootproto.Heartbeat, ""))
+		_, err := c.roundTrip(once, hootproto.New(hootproto.Heartbeat, ""))
 		cancel()
-		if err == nil || c.LastHeard().After(began) || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			if c.LastHeard().After(began) {
+		if err == nil || c.LastReceived().After(began) || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			if c.LastReceived().After(began) {
 				return nil
 			}
 			return err
@@ -62,13 +62,13 @@ func (c *Client) Heartbeat(ctx context.Context) error {
 // Call calls a tool. A tool that failed is an Outcome; the error tells that no
 // answer came: ErrNotSent in its chain when the backend did not act on the call,
 // ctx's cause when that ended, else nobody knows.
-func (c *Client) Call(ctx context.Context, request Request) (hootproto.Outcome, error) {
-	f := hootproto.Frame{Command: hootproto.Request, ID: request.ID, Traceparent: request.Traceparent}
+func (c *Client) Call(ctx context.Context, request ToolCall) (hootproto.Outcome, error) {
+	f := hootproto.Message{Command: hootproto.Request, ID: request.ID, Traceparent: request.Traceparent}
 	f, err := f.With(hootproto.JSON, hootproto.Call{Name: request.Name, Arguments: request.Arguments})
 	if err != nil {
 		return hootproto.Outcome{}, notSent(err)
 	}
-	answer, err := c.ask(ctx, f)
+	answer, err := c.roundTrip(ctx, f)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
 			c.callOff(request.ID)
@@ -86,13 +86,13 @@ func (c *Client) Call(ctx context.Context, request Request) (hootproto.Outcome, 
 	return outcome, nil
 }
 
-// Ask sends a Request with any body and returns the body of its Reply.
-func (c *Client) Ask(ctx context.Context, id hootproto.ID, body json.RawMessage) (json.RawMessage, error) {
-	f, err := hootproto.Frame{Command: hootproto.Request, ID: id}.With(hootproto.JSON, body)
+// Request sends a Request with any body and returns the body of its Reply.
+func (c *Client) Request(ctx context.Context, id hootproto.ID, body json.RawMessage) (json.RawMessage, error) {
+	f, err := hootproto.Message{Command: hootproto.Request, ID: id}.With(hootproto.JSON, body)
 	if err != nil {
 		return nil, notSent(err)
 	}
-	answer, err := c.ask(ctx, f)
+	answer, err := c.roundTrip(ctx, f)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) {
 			c.callOff(id)
@@ -102,8 +102,8 @@ func (c *Client) Ask(ctx context.Context, id hootproto.ID, body json.RawMessage)
 	return answer.JSON()
 }
 
-// ask sends a question and waits for its answer.
-func (c *Client) ask(ctx context.Context, f hootproto.Frame) (hootproto.Frame, error) {
+// roundTrip sends a question and waits for its answer.
+func (c *Client) roundTrip(ctx context.Context, f hootproto.Message) (hootproto.Message, error) {
 	answer, err := c.expect(ctx, f.ID)
 	if err != nil {
 		return f, err

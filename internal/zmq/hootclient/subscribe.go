@@ -10,10 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// Listen hears the backend's broadcasts from now on, at the endpoint its catalog
+// Subscribe hears the backend's broadcasts from now on, at the endpoint its catalog
 // names. It returns once connected, or when ctx ends, connecting on. heard must
 // not block.
-func (c *Client) Listen(ctx context.Context, endpoint string, heard func(hootproto.Other)) error {
+func (c *Client) Subscribe(ctx context.Context, endpoint string, heard func(hootproto.RawBroadcast)) error {
 	where, err := beside(c.socket.Addr(), endpoint)
 	if err != nil {
 		return err
@@ -44,15 +44,15 @@ func (c *Client) Listen(ctx context.Context, endpoint string, heard func(hootpro
 }
 
 // overhear hands on broadcasts until the socket closes.
-func (c *Client) overhear(sub *zmtp.Socket, heard func(hootproto.Other)) {
+func (c *Client) overhear(sub *zmtp.Socket, heard func(hootproto.RawBroadcast)) {
 	for {
 		m, err := sub.Recv(context.Background())
 		if err != nil {
 			return
 		}
-		news, err := hootproto.Eavesdrop(m[0])
+		news, err := hootproto.ParseBroadcast(m[0])
 		if err != nil {
-			c.opts.Garbage(err)
+			c.opts.OnInvalid(err)
 			continue
 		}
 		heard(news)

@@ -23,27 +23,27 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// What zero options mean.
+// EventType zero options mean.
 const (
-	DefaultMaxCalls   = 1024
-	DefaultMaxMessage = 16 << 20
-	DefaultGrace      = 2 * time.Second
-	DefaultParting    = 500 * time.Millisecond
+	DefaultMaxCalls       = 1024
+	DefaultMaxMessage     = 16 << 20
+	DefaultGrace          = 2 * time.Second
+	DefaultDisconnectWait = 500 * time.Millisecond
 )
 
 // Options say what is served and where.
 type Options struct {
 	// Name is the service's name, which answers carry.
 	Name string
-	// Listen is where front ends connect to, such as tcp://127.0.0.1:5580.
+	// Subscribe is where front ends connect to, such as tcp://127.0.0.1:5580.
 	Listen string
 	// Broadcast is where they hear what happens, such as tcp://127.0.0.1:5581;
 	// empty: nowhere.
 	Broadcast string
 	// Source has the tools.
 	Source tool.Source
-	// Changed tells that the source lists other tools than before; nil: never.
-	Changed <-chan struct{}
+	// ToolsChanged tells that the source lists other tools than before; nil: never.
+	ToolsChanged <-chan struct{}
 	// Events is what happens in the house; nil: nothing.
 	Events *event.Bus
 
@@ -54,9 +54,9 @@ type Options struct {
 	MaxMessage int
 	// Grace is how long calls under way may take to finish when we leave.
 	Grace time.Duration
-	// Parting is how long front ends may take to hang up once we said goodbye. What
+	// DisconnectWait is how long front ends may take to hang up once we said goodbye. What
 	// they sent before is answered meanwhile, so that none of it is in doubt.
-	Parting time.Duration
+	DisconnectWait time.Duration
 
 	Log        *slog.Logger                  // nil: no log
 	Tracer     trace.Tracer                  // makes a span per call; nil: none
@@ -73,8 +73,8 @@ func (o Options) filled() Options {
 	if o.Grace <= 0 {
 		o.Grace = DefaultGrace
 	}
-	if o.Parting <= 0 {
-		o.Parting = DefaultParting
+	if o.DisconnectWait <= 0 {
+		o.DisconnectWait = DefaultDisconnectWait
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -88,8 +88,8 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Bridge is a backend that listens.
-type Bridge struct {
+// Server is a backend that listens.
+type Server struct {
 	opts    Options
 	router  *zmtp.Socket
 	pub     *zmtp.Socket // nil when nothing is broadcast
@@ -102,14 +102,14 @@ type Bridge struct {
 	answers chan struct{}
 }
 
-// Open listens. Serve answers, and closes it in the end; whoever does not come
+// Subscribe listens. Serve answers, and closes it in the end; whoever does not come
 // that far calls Close.
-func Open(ctx context.Context, opts Options) (*Bridge, error) {
+func Listen(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.filled()
 	if opts.Source == nil {
 		return nil, fault.New(fault.Internal, "open bridge: there is no source of tools")
 	}
-	b := &Bridge{opts: opts, peers: newPeers(opts.MaxCalls), answers: make(chan struct{}, 256)}
+	b := &Server{opts: opts, peers: newPeers(opts.MaxCalls), answers: make(chan struct{}, 256)}
 	life := context.WithoutCancel(ctx) // calls may finish after ctx has ended
 	if opts.Broadcast != "" {
 		pub, err := zmtp.Listen(life, zmtp.Pub, opts.Broadcast, zmtp.Options{})
@@ -130,10 +130,10 @@ func Open(ctx context.Context, opts Options) (*Bridge, error) {
 }
 
 // Addr is where front ends connect to.
-func (b *Bridge) Addr() string { return b.router.Addr() }
+func (b *Server) Addr() string { return b.router.Addr() }
 
 // Broadcasts is where they hear what happens, or empty.
-func (b *Bridge) Broadcasts() string {
+func (b *Server) Broadcasts() string {
 	if b.pub == nil {
 		return ""
 	}
@@ -141,7 +141,7 @@ func (b *Bridge) Broadcasts() string {
 }
 
 // Close ends all connections at once.
-func (b *Bridge) Close() {
+func (b *Server) Close() {
 	b.peers.close()
 	for _, socket := range []*zmtp.Socket{b.router, b.pub} {
 		if socket != nil {
@@ -153,7 +153,7 @@ func (b *Bridge) Close() {
 
 // Serve answers until ctx ends. Then it says goodbye, takes no more calls, lets
 // those under way finish and closes.
-func (b *Bridge) Serve(ctx context.Context) error {
+func (b *Server) Serve(ctx context.Context) error {
 	defer b.Close()
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
@@ -173,7 +173,7 @@ func (b *Bridge) Serve(ctx context.Context) error {
 }
 
 // receive takes messages until ctx ends.
-func (b *Bridge) receive(ctx context.Context) {
+func (b *Server) receive(ctx context.Context) {
 	for {
 		m, err := b.router.Recv(ctx)
 		if err != nil {
@@ -189,7 +189,7 @@ func (b *Bridge) receive(ctx context.Context) {
 }
 
 // take deals with one message. It never waits.
-func (b *Bridge) take(ctx context.Context, f hootproto.Frame) {
+func (b *Server) take(ctx context.Context, f hootproto.Message) {
 	p := b.peers.find(f.Identity)
 	if p == nil {
 		return // gone before we came to it: nobody would hear the answer
@@ -197,9 +197,9 @@ func (b *Bridge) take(ctx context.Context, f hootproto.Frame) {
 	switch f.Command {
 	case hootproto.Ready:
 		p.greet(f.Identity)
-		b.answer(ctx, func() (hootproto.Frame, error) { return b.ready(ctx, f) })
+		b.answer(ctx, func() (hootproto.Message, error) { return b.ready(ctx, f) })
 	case hootproto.Heartbeat:
-		b.answer(ctx, func() (hootproto.Frame, error) { return f.Answer(hootproto.Heartbeat), nil })
+		b.answer(ctx, func() (hootproto.Message, error) { return f.Answer(hootproto.Heartbeat), nil })
 	case hootproto.Request:
 		b.request(ctx, p, f)
 	case hootproto.Disconnect:
@@ -209,7 +209,7 @@ func (b *Bridge) take(ctx context.Context, f hootproto.Frame) {
 }
 
 // answer makes and sends something short, unless too many wait for that already.
-func (b *Bridge) answer(ctx context.Context, make func() (hootproto.Frame, error)) {
+func (b *Server) answer(ctx context.Context, make func() (hootproto.Message, error)) {
 	select {
 	case b.answers <- struct{}{}:
 	default:
@@ -229,7 +229,7 @@ func (b *Bridge) answer(ctx context.Context, make func() (hootproto.Frame, error
 }
 
 // send waits for room in the front end's queue, but not for ever.
-func (b *Bridge) send(ctx context.Context, f hootproto.Frame) error {
+func (b *Server) send(ctx context.Context, f hootproto.Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	return b.router.Send(ctx, f.Frames())
@@ -239,8 +239,8 @@ func (b *Bridge) send(ctx context.Context, f hootproto.Frame) error {
 const sendTime = 30 * time.Second
 
 // heard keeps account of who is connected.
-func (b *Bridge) heard(e zmtp.Event) {
-	switch e.What {
+func (b *Server) heard(e zmtp.Event) {
+	switch e.Type {
 	case zmtp.Connected:
 		b.peers.join(e.Peer.Identity)
 		b.opts.Log.Debug("front end connected", "from", e.Peer.Addr)
@@ -255,11 +255,11 @@ func (b *Bridge) heard(e zmtp.Event) {
 
 // leave says goodbye and lets calls under way finish. What comes meanwhile is
 // refused in a way that lets the front end ask whoever takes our place.
-func (b *Bridge) leave(ctx context.Context) {
+func (b *Server) leave(ctx context.Context) {
 	b.leaving.Store(true)
 	b.broadcast(ctx, hootproto.Shutdown{Reason: "the backend was told to stop"})
 	for _, address := range b.peers.greeted() {
-		b.answer(ctx, func() (hootproto.Frame, error) {
+		b.answer(ctx, func() (hootproto.Message, error) {
 			goodbye := hootproto.New(hootproto.Disconnect, b.opts.Name)
 			goodbye.Identity = address
 			return goodbye, nil
@@ -270,13 +270,13 @@ func (b *Bridge) leave(ctx context.Context) {
 		b.peers.close()
 		b.peers.idle()
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.opts.Parting)
+	ctx, cancel := context.WithTimeout(ctx, b.opts.DisconnectWait)
 	defer cancel()
 	_ = b.router.Flush(ctx) // who does not read now never will
 	if b.pub != nil {
 		_ = b.pub.Flush(ctx)
 	}
-	within(b.opts.Parting, b.peers.alone)
+	within(b.opts.DisconnectWait, b.peers.alone)
 }
 
 // within tells whether something that waits ends in time. It may go on after.

@@ -48,10 +48,10 @@ func echo(_ context.Context, call tool.Call) (tool.Result, error) {
 }
 
 // open serves a source for the length of a test.
-func open(t *testing.T, opts hootserver.Options) (b *hootserver.Bridge, stop func()) {
+func open(t *testing.T, opts hootserver.Options) (b *hootserver.Server, stop func()) {
 	t.Helper()
 	opts.Name, opts.Listen = "stage", "tcp://127.0.0.1:0"
-	b, err := hootserver.Open(t.Context(), opts)
+	b, err := hootserver.Listen(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func open(t *testing.T, opts hootserver.Options) (b *hootserver.Bridge, stop fun
 	return b, stop
 }
 
-func dial(t *testing.T, b *hootserver.Bridge) *hootclient.Client {
+func dial(t *testing.T, b *hootserver.Server) *hootclient.Client {
 	t.Helper()
 	c, err := hootclient.Dial(t.Context(), b.Addr(), hootclient.Options{})
 	if err != nil {
@@ -83,7 +83,7 @@ func dial(t *testing.T, b *hootserver.Bridge) *hootclient.Client {
 
 func call(t *testing.T, c *hootclient.Client, name, args string) hootproto.Outcome {
 	t.Helper()
-	outcome, err := c.Call(t.Context(), hootclient.Request{ID: hootproto.NewID(), Name: name, Arguments: json.RawMessage(args)})
+	outcome, err := c.Call(t.Context(), hootclient.ToolCall{ID: hootproto.NewID(), Name: name, Arguments: json.RawMessage(args)})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -93,9 +93,9 @@ func call(t *testing.T, c *hootclient.Client, name, args string) hootproto.Outco
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	changed := make(chan struct{})
-	b, _ := open(t, hootserver.Options{Source: stage{"echo": echo, "sing": echo}, Broadcast: "tcp://127.0.0.1:0", Changed: changed})
+	b, _ := open(t, hootserver.Options{Source: stage{"echo": echo, "sing": echo}, Broadcast: "tcp://127.0.0.1:0", ToolsChanged: changed})
 	told := make(chan struct{}, 1)
-	c, err := hootclient.Dial(t.Context(), b.Addr(), hootclient.Options{Changed: func() { told <- struct{}{} }})
+	c, err := hootclient.Dial(t.Context(), b.Addr(), hootclient.Options{OnToolsChanged: func() { told <- struct{}{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ type raw struct {
 	socket *zmtp.Socket
 }
 
-func rawDial(t *testing.T, b *hootserver.Bridge) raw {
+func rawDial(t *testing.T, b *hootserver.Server) raw {
 	t.Helper()
 	socket, err := zmtp.Dial(t.Context(), zmtp.Dealer, b.Addr(), zmtp.Options{})
 	if err != nil {
@@ -181,7 +181,7 @@ func (r raw) send(m zmtp.Message) {
 	}
 }
 
-func (r raw) next() hootproto.Frame {
+func (r raw) next() hootproto.Message {
 	r.Helper()
 	m, err := r.socket.Recv(r.Context())
 	if err != nil {
@@ -221,7 +221,7 @@ func TestEveryContentType(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range []hootproto.Frame{
+	for _, f := range []hootproto.Message{
 		{Command: hootproto.Request, Content: hootproto.Binary, ID: hootproto.NewID(), Body: []byte{1}},
 		{Command: hootproto.Request, Content: hootproto.JSON, ID: hootproto.NewID(), Body: []byte("{")},
 		{Command: hootproto.Request, Content: hootproto.JSON, ID: hootproto.NewID(), Body: []byte(`{"type":"tool_call","name":"echo","arguments":[]}`)},
@@ -248,8 +248,8 @@ func TestProgressNamesTheRequest(t *testing.T) {
 		},
 	}})
 	c := dial(t, b)
-	if err := c.Listen(t.Context(), b.Broadcasts(), func(o hootproto.Other) {
-		if n, err := o.Known(); err == nil {
+	if err := c.Subscribe(t.Context(), b.Broadcasts(), func(o hootproto.RawBroadcast) {
+		if n, err := o.Decode(); err == nil {
 			heard <- n
 		}
 	}); err != nil {
@@ -264,7 +264,7 @@ func TestProgressNamesTheRequest(t *testing.T) {
 		}
 	}
 	id := hootproto.NewID()
-	if _, err := c.Call(t.Context(), hootclient.Request{ID: id, Name: "climb"}); err != nil {
+	if _, err := c.Call(t.Context(), hootclient.ToolCall{ID: id, Name: "climb"}); err != nil {
 		t.Fatal(err)
 	}
 	bus.Publish(news{"job.started", `{"job_id":"j"}`})
@@ -332,7 +332,7 @@ func TestCallsAreCalledOff(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		failed := make(chan error, 1)
 		go func() {
-			outcome, err := c.Call(ctx, hootclient.Request{ID: hootproto.NewID(), Name: "hold"})
+			outcome, err := c.Call(ctx, hootclient.ToolCall{ID: hootproto.NewID(), Name: "hold"})
 			if err == nil && outcome.Err != nil { // the backend's word that it was called off came first
 				err = errors.New(outcome.Err.Message)
 			}
@@ -377,7 +377,7 @@ func TestOneIDIsOneCall(t *testing.T) {
 	b, _ := open(t, hootserver.Options{Source: stage{"hold": hold(began, nil, letGo), "echo": echo}})
 	r := rawDial(t, b)
 	ask := func(id hootproto.ID, name string) {
-		f, err := hootproto.Frame{Command: hootproto.Request, ID: id}.With(hootproto.JSON, hootproto.Call{Name: name})
+		f, err := hootproto.Message{Command: hootproto.Request, ID: id}.With(hootproto.JSON, hootproto.Call{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -429,7 +429,7 @@ func TestLeavingIsOrderly(t *testing.T) {
 		t.Errorf("the call under way ended with %+v", held)
 	}
 	<-stopped
-	_, err = c.Call(t.Context(), hootclient.Request{ID: hootproto.NewID(), Name: "echo"})
+	_, err = c.Call(t.Context(), hootclient.ToolCall{ID: hootproto.NewID(), Name: "echo"})
 	if !errors.Is(err, hootclient.ErrNotSent) {
 		t.Errorf("a call after the end: %v", err)
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// Shelf keeps contents, and artifacts with what is said of them.
-type Shelf interface {
-	// Keep stores content without making it an artifact.
-	Keep(ctx context.Context, r io.Reader, mime string) (Content, error)
+// Store keeps contents, and artifacts with what is said of them.
+type Store interface {
+	// PutContent stores content without making it an artifact.
+	PutContent(ctx context.Context, r io.Reader, mime string) (Content, error)
 	// Find is the content that a hash, a unique beginning of one, or an artifact's
 	// id names.
 	Find(ctx context.Context, name string) (Content, error)
-	// Open reads a content.
+	// Subscribe reads a content.
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 	// Stats counts all contents.
 	Stats(ctx context.Context) (Stats, error)
