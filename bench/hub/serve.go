@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/bench/calls"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
 )
 
@@ -45,12 +46,12 @@ func serveHub(ctx context.Context, address, door, upstream, guarded string) erro
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	env := server.Environment{"HOME": data}
-	config, err := server.Load(server.Sources{File: file, Env: env})
+	env := config.Environment{"HOME": data}
+	config, err := config.Load(config.Sources{File: file, Env: env})
 	if err != nil {
 		return err
 	}
-	config.TuneCollector(env)
+	server.TuneCollector(config.GCPercent, env)
 	house, err := server.Build(ctx, config, server.Options{Version: "bench", Stderr: io.Discard, Env: env})
 	if err != nil {
 		return err

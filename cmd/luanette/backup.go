@@ -59,7 +59,7 @@ func (c *backupCommand) Run(ctx context.Context, world *process) (err error) {
 		return fault.Wrap(fault.Config, err, "write backup")
 	}
 	shown.end()
-	fmt.Fprintf(world.Stdout, "backed up %s to %s\n", loaded.Kept(), c.File)
+	fmt.Fprintf(world.Stdout, "backed up %s to %s\n", loaded.DataLocation(), c.File)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (c *restoreCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.Kept(), restored.Created.Format(time.RFC3339))
+	fmt.Fprintf(world.Stdout, "restored %s, as of %s\n", loaded.DataLocation(), restored.Created.Format(time.RFC3339))
 	for _, hash := range restored.Damaged {
 		fmt.Fprintf(world.Stdout, "the content %s was damaged when it was backed up\n", hash)
 	}

@@ -58,7 +58,7 @@ func (f *deskFlags) open(ctx context.Context, world *process) (server.Desk, erro
 	if f.LogLevel != nil {
 		options.Stderr = world.Stderr
 	}
-	loaded.TuneCollector(world.Env)
+	server.TuneCollector(loaded.GCPercent, world.Env)
 	house, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // Exit codes.
@@ -71,7 +71,7 @@ type process struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
-	Env    server.Environment
+	Env    config.Environment
 }
 
 func main() {
@@ -79,9 +79,9 @@ func main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(server.DefaultGCPercent) // until the configuration is read, and where it is not
+		debug.SetGCPercent(config.DefaultGCPercent) // until the configuration is read, and where it is not
 	}
-	world := &process{os.Stdin, os.Stdout, os.Stderr, server.ProcessEnvironment(os.Environ())}
+	world := &process{os.Stdin, os.Stdout, os.Stderr, config.ProcessEnvironment(os.Environ())}
 	code := run(ctx, world, os.Args[1:])
 	stop()
 	os.Exit(code)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/scripting/script"
-	"github.com/luanette/luanette/internal/server"
 )
 
 func TestIncomplete(t *testing.T) {
@@ -58,7 +58,7 @@ func converse(t *testing.T) (*repl, *strings.Builder) {
 	var out strings.Builder
 	world := &process{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard,
-		Env: server.ProcessEnvironment([]string{"HOME=" + home}),
+		Env: config.ProcessEnvironment([]string{"HOME=" + home}),
 	}
 	flags := &deskFlags{Wait: time.Second}
 	desk, err := flags.open(t.Context(), world)

@@ -37,7 +37,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 	if err := loaded.CheckListen(ctx); err != nil {
 		return err
 	}
-	loaded.TuneCollector(world.Env)
+	server.TuneCollector(loaded.GCPercent, world.Env)
 	house, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 }
 
 // reloadOnHangup reads the configuration again when told so by SIGHUP.
-func reloadOnHangup(ctx context.Context, house *server.House) {
+func reloadOnHangup(ctx context.Context, house *server.Server) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)

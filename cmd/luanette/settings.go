@@ -1,6 +1,6 @@
 package main
 
-import "github.com/luanette/luanette/internal/server"
+import "github.com/luanette/luanette/internal/config"
 
 // settingFlags are the flags that every command reading the configuration has.
 // A pointer that stays nil was not given, so that the file and the environment
@@ -15,7 +15,7 @@ type settingFlags struct {
 }
 
 // load reads the configuration with the flags that were given on top.
-func (f *settingFlags) load(world *process, more map[string]*string) (*server.Loaded, error) {
+func (f *settingFlags) load(world *process, more map[string]*string) (*config.Loaded, error) {
 	flags := map[string]string{}
 	given := map[string]*string{
 		"data": f.Data, "database": f.Database,
@@ -29,7 +29,7 @@ func (f *settingFlags) load(world *process, more map[string]*string) (*server.Lo
 			}
 		}
 	}
-	return server.Load(server.Sources{File: f.Config, Env: world.Env, Flags: flags})
+	return config.Load(config.Sources{File: f.Config, Env: world.Env, Flags: flags})
 }
 
 // serverFlag names a running server.

@@ -24,7 +24,7 @@ func (c *stdioCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	loaded.TuneCollector(world.Env)
+	server.TuneCollector(loaded.GCPercent, world.Env)
 	house, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // upstreamCommand is `luanette upstream`.
@@ -66,7 +66,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 		}
 		return c.print(world, view)
 	}
-	entry := server.UpstreamConfig{URL: url, Headers: c.Header, Env: c.Env, Trust: c.Trust}
+	entry := config.Upstream{URL: url, Headers: c.Header, Env: c.Env, Trust: c.Trust}
 	if len(command) > 0 {
 		entry.Command, entry.Args = command[0], command[1:]
 	}
@@ -76,7 +76,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 	case len(c.Expose) > 0:
 		entry.Expose = c.Expose
 	}
-	file, err := server.AddUpstream(server.Sources{File: c.Config, Env: world.Env}, c.Name, entry)
+	file, err := config.AddUpstream(config.Sources{File: c.Config, Env: world.Env}, c.Name, entry)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *upstreamRemoveCommand) Run(ctx context.Context, world *process) error {
 		}
 		return c.print(world, view)
 	}
-	file, err := server.RemoveUpstream(server.Sources{File: c.Config, Env: world.Env}, c.Name)
+	file, err := config.RemoveUpstream(config.Sources{File: c.Config, Env: world.Env}, c.Name)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // Every configuration docs/chat.md shows is one the program reads, and opens a
-// model with.
+// OpenModel with.
 func TestChatPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/chat.md")
@@ -22,13 +23,13 @@ func TestChatPage(t *testing.T) {
 		t.Fatal("docs/chat.md shows no configuration")
 	}
 	for _, one := range shown {
-		env := Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-test"}
-		loaded, err := Load(Sources{File: write(t, one[1]), Env: env})
+		env := config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-test"}
+		loaded, err := config.Load(config.Sources{File: write(t, one[1]), Env: env})
 		if err != nil {
 			t.Errorf("%v in\n%s", err, one[1])
 			continue
 		}
-		if _, err := loaded.Chat.model(env, loaded.finder(env)); err != nil {
+		if _, err := loaded.Chat.OpenModel(env, loaded.SecretFinder(env)); err != nil {
 			t.Errorf("%v with\n%s", err, one[1])
 		}
 	}
@@ -37,22 +38,22 @@ func TestChatPage(t *testing.T) {
 func TestChatSettings(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	loaded, err := Load(Sources{Env: Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "7", "LUANETTE_CHAT_TEMPERATURE": "0.5"}})
+	loaded, err := config.Load(config.Sources{Env: config.Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "7", "LUANETTE_CHAT_TEMPERATURE": "0.5"}})
 	if err != nil || loaded.Chat.Iterations != 7 || loaded.Chat.Temperature != 0.5 || loaded.Origins["chat.iterations"] != "environment" {
 		t.Errorf("got %+v, %v", loaded.Chat, err)
 	}
-	loaded, err = Load(Sources{Env: Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "7", "LUANETTE_CHAT_ITERATIONS": "8"}})
+	loaded, err = config.Load(config.Sources{Env: config.Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "7", "LUANETTE_CHAT_ITERATIONS": "8"}})
 	if err != nil || loaded.Chat.Iterations != 8 {
 		t.Errorf("its own variable is weaker: %+v, %v", loaded.Chat, err)
 	}
-	if _, err = Load(Sources{Env: Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "many"}}); fault.CodeOf(err) != fault.Config {
+	if _, err = config.Load(config.Sources{Env: config.Environment{"HOME": home, "MAX_ORCHESTRATION_ITERATIONS": "many"}}); fault.CodeOf(err) != fault.Config {
 		t.Errorf("many: %v", err)
 	}
 	for name, text := range map[string]string{
 		"a provider": "[chat]\nprovider = \"oracle\"\n", "an offer": "[chat]\noffer = \"maybe\"\n", "a slot": "[chat.prompts]\nidentiti = \"x\"\n",
 		"iterations": "[chat]\niterations = 0\n",
 	} {
-		if _, err := Load(Sources{File: write(t, text), Env: Environment{"HOME": home}}); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
+		if _, err := config.Load(config.Sources{File: write(t, text), Env: config.Environment{"HOME": home}}); fault.CodeOf(err) != fault.Config || fault.HintOf(err) == "" {
 			t.Errorf("%s that is none: %v", name, err)
 		}
 	}
@@ -61,8 +62,8 @@ func TestChatSettings(t *testing.T) {
 // A key is shown to nobody.
 func TestChatKeyIsNotShown(t *testing.T) {
 	t.Parallel()
-	env := Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-very-secret"}
-	loaded, err := Load(Sources{Env: env})
+	env := config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": "sk-very-secret"}
+	loaded, err := config.Load(config.Sources{Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 )
 
@@ -31,8 +32,8 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	}
 	model := llmtest.Play(t, steps...)
 	file := write(t, "[chat]\nbase_url = \""+model.URL+"\"\n[upstreams.left]\nurl = \""+neighbour(t, "left", sink)+"/mcp\"\n")
-	env := Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}
-	loaded, err := Load(Sources{File: file, Env: env, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	env := config.Environment{"HOME": t.TempDir(), "ANTHROPIC_API_KEY": llmtest.Key}
+	loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,18 +88,18 @@ func (u *upstreams) warn(ctx context.Context) {
 }
 
 // setHooks has the hooks of startup.lua asked from now on; nil has none.
-func (h *House) setHooks(ctx context.Context, hooks *script.Hooks) {
+func (srv *Server) setHooks(ctx context.Context, hooks *script.Hooks) {
 	if hooks == nil {
 		return
 	}
-	h.upstreams.hooks.Store(hooks)
+	srv.upstreams.hooks.Store(hooks)
 	if hooks.SeesCalls() {
-		h.catalog.SetHooks(hooks)
+		srv.catalog.SetHooks(hooks)
 	}
 	if hooks.SeesTools() {
-		h.upstreams.arranged.SetTransform(hooks.Tools)
+		srv.upstreams.arranged.SetTransform(hooks.Tools)
 	}
-	h.catalog.Refresh(ctx)
+	srv.catalog.Refresh(ctx)
 }
 
 // watchedPeer is an upstream seen whole whose tools and calls the hooks see too.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // harmlessRoutes answer everybody alike, and do nothing: for load balancers, and
@@ -19,7 +20,7 @@ var harmlessRoutes = map[string]bool{
 // and from another origin.
 func TestAttackRebindingOnEveryRoute(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, Sources{})
+	url, house := start(t, config.Sources{})
 	for _, route := range house.routes() {
 		if harmlessRoutes[route.Pattern] {
 			continue

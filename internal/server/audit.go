@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/access/policy"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/host"
@@ -19,50 +20,33 @@ import (
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
-// AuditConfig is about the log of who did what.
-type AuditConfig struct {
-	Enabled bool     `toml:"enabled" help:"keep a log of who called what; docs/audit.md"`
-	Keep    Duration `toml:"keep" help:"how long its entries are kept; 0 is for ever"`
-}
-
-func defaultAudit() AuditConfig {
-	return AuditConfig{Enabled: true, Keep: Duration(30 * 24 * time.Hour)}
-}
-
-func (c AuditConfig) check() error {
-	if c.Keep < 0 {
-		return fault.New(fault.Config, "audit.keep: entries cannot be kept for less than no time").WithHint("such as 720h, or 0 for ever")
-	}
-	return nil
-}
-
 // openAudit begins the log.
-func (h *House) openAudit(ctx context.Context) (err error) {
-	if !h.config.Audit.Enabled {
+func (srv *Server) openAudit(ctx context.Context) (err error) {
+	if !srv.config.Audit.Enabled {
 		return nil
 	}
-	node := h.config.nodeName()
-	if h.node != nil { // of two by the same name one has another
-		node = h.node.Name()
+	node := srv.config.NodeName()
+	if srv.node != nil { // of two by the same name one has another
+		node = srv.node.Name()
 	}
-	h.audit, err = audit.Open(ctx, h.store, audit.Options{Node: node, Keep: time.Duration(h.config.Audit.Keep), Log: h.log})
+	srv.audit, err = audit.Open(ctx, srv.store, audit.Options{Node: node, Keep: time.Duration(srv.config.Audit.Keep), Log: srv.log})
 	return err
 }
 
 // auditStore is the log as it is read.
-func (h *House) auditStore() (adminapi.Audit, error) {
-	if h.audit != nil {
-		return h.audit, nil
+func (srv *Server) auditStore() (adminapi.Audit, error) {
+	if srv.audit != nil {
+		return srv.audit, nil
 	}
-	return audit.OpenStore(context.Background(), h.store)
+	return audit.OpenStore(context.Background(), srv.store)
 }
 
 // pass is what every call passes first: the policy decides, and the log keeps what
 // became of it.
-func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next func(context.Context, tool.Call) (tool.Result, error)) (tool.Result, error) {
+func (srv *Server) pass(ctx context.Context, info *tool.Info, call tool.Call, next func(context.Context, tool.Call) (tool.Result, error)) (tool.Result, error) {
 	began := time.Now()
-	ctx, decision, err := h.admit(ctx, info, call)
-	if h.audit == nil {
+	ctx, decision, err := srv.admit(ctx, info, call)
+	if srv.audit == nil {
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -80,17 +64,17 @@ func (h *House) pass(ctx context.Context, info *tool.Info, call tool.Call, next 
 		result, err = next(ctx, call)
 	}
 	d.Took, d.Size, d.Error = time.Since(began).Microseconds(), int64(len(result.Raw)), errorCode(result, err)
-	h.audit.Record(d)
+	srv.audit.Record(d)
 	return result, err
 }
 
 // admit decides about a call: who makes it must still be somebody, for what they
 // began may outlive their key, and the policy must allow it.
-func (h *House) admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, policy.Decision, error) {
-	if err := h.ring.Check(principal.Of(ctx).ID); err != nil {
+func (srv *Server) admit(ctx context.Context, info *tool.Info, call tool.Call) (context.Context, policy.Decision, error) {
+	if err := srv.ring.Check(principal.Of(ctx).ID); err != nil {
 		return ctx, policy.Decision{Verdict: policy.Deny, Rule: "key"}, err
 	}
-	return h.policy.Admit(ctx, info, call)
+	return srv.policy.Admit(ctx, info, call)
 }
 
 // standingFlow refuses what else scripts do to those whose key is over.
@@ -111,8 +95,8 @@ func (f standingFlow) Check(ctx context.Context, e host.Effect) error {
 
 // turnedAway keeps a call of what is kept from who asks: a tool that its key does
 // not see, or one that nobody has approved.
-func (h *House) turnedAway(ctx context.Context, call tool.Call, why error) {
-	if h.audit == nil {
+func (srv *Server) turnedAway(ctx context.Context, call tool.Call, why error) {
+	if srv.audit == nil {
 		return
 	}
 	d := deed(ctx, audit.Call, call.Ref.String(), call.Args)
@@ -123,7 +107,7 @@ func (h *House) turnedAway(ctx context.Context, call tool.Call, why error) {
 	if call.Caller != nil {
 		d.Client = call.Caller.ID
 	}
-	h.audit.Record(d)
+	srv.audit.Record(d)
 }
 
 // errorCode names what went wrong, if anything.
@@ -150,39 +134,39 @@ func deed(ctx context.Context, action, subject string, args []byte) audit.Draft 
 }
 
 // didKey keeps that a key was made or revoked.
-func (h *House) didKey(ctx context.Context, action, name string) { h.did(ctx, action, name, nil) }
+func (srv *Server) didKey(ctx context.Context, action, name string) { srv.did(ctx, action, name, nil) }
 
 // loggedIn keeps who came in by a browser or left, and who was not let in.
-func (h *House) loggedIn(ctx context.Context, action, from string, allowed bool) {
-	if h.audit == nil {
+func (srv *Server) loggedIn(ctx context.Context, action, from string, allowed bool) {
+	if srv.audit == nil {
 		return
 	}
 	d := deed(ctx, action, from, nil)
 	if d.Decision = "allow"; !allowed {
 		d.Decision, d.Error = "deny", string(fault.Denied)
 	}
-	h.audit.Record(d)
+	srv.audit.Record(d)
 }
 
 // didAlone keeps one thing that was done without a house, by a command.
-func didAlone(ctx context.Context, store *db.DB, config *Loaded, action, subject string) error {
+func didAlone(ctx context.Context, store *db.DB, config *config.Loaded, action, subject string) error {
 	if !config.Audit.Enabled {
 		return nil
 	}
-	log, err := audit.Open(ctx, store, audit.Options{Node: config.nodeName()})
+	log, err := audit.Open(ctx, store, audit.Options{Node: config.NodeName()})
 	if err != nil {
 		return err
 	}
-	h := House{audit: log}
-	h.did(ctx, action, subject, nil)
+	srv := Server{audit: log}
+	srv.did(ctx, action, subject, nil)
 	return log.Close(ctx)
 }
 
 // did keeps what an administrator did.
-func (h *House) did(ctx context.Context, action, subject string, detail []byte) {
-	if h.audit != nil {
+func (srv *Server) did(ctx context.Context, action, subject string, detail []byte) {
+	if srv.audit != nil {
 		d := deed(ctx, action, subject, detail)
 		d.Decision = "allow"
-		h.audit.Record(d)
+		srv.audit.Record(d)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -34,8 +35,8 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 	rewrite(t, startup, "function startup() tools.mcp_add('started', '"+extra+"') end")
 	base := "[mcp]\nallowed_hosts = [\"127.0.0.1\"]\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\n[approvals]\n\"fine.buy\" = \"all\"\n[upstreams.fine]\nurl = \"" + serveTools(t, "fine", fine) + "\"\n[upstreams.pinned]\ntrust = \"pin\"\nurl = \"" + serveTools(t, "pinned", pinned) + "\"\n"
 	file := write(t, base)
-	url, house := start(t, Sources{
-		File: file, Env: Environment{"ROOT": "root-token"},
+	url, house := start(t, config.Sources{
+		File: file, Env: config.Environment{"ROOT": "root-token"},
 		Flags: map[string]string{"node": "west", "scripts.startup": startup},
 	})
 	house.upstreams.allTried(t.Context(), patience)
@@ -116,11 +117,11 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 // sound.
 func TestKeysMadeWithoutAServerAreKept(t *testing.T) {
 	t.Parallel()
-	config, err := Load(Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
+	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := OpenKeys(t.Context(), config, Environment{})
+	keys, err := OpenKeys(t.Context(), loaded, config.Environment{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestKeysMadeWithoutAServerAreKept(t *testing.T) {
 	if err := keys.Close(); err != nil {
 		t.Fatal(err)
 	}
-	store, err := audit.OpenStore(t.Context(), dbtest.Open(t, config.Database))
+	store, err := audit.OpenStore(t.Context(), dbtest.Open(t, loaded.Database))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +149,9 @@ func TestKeysMadeWithoutAServerAreKept(t *testing.T) {
 func TestChainsOfNodesVerify(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	var houses []*House
+	var houses []*Server
 	for _, name := range []string{"west", "east"} {
-		url, house := start(t, Sources{Env: Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})
+		url, house := start(t, config.Sources{Env: config.Environment{"HOME": t.TempDir()}, Flags: map[string]string{"node": name, "database": database}})
 		houses = append(houses, house)
 		connect(t, url).call("lua_eval", map[string]any{"code": "return 1"})
 	}

@@ -10,26 +10,24 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// databaseName is what the database is called in the data folder.
-const databaseName = "luanette.db"
-
 // BackupOptions are the choices of a backup.
 type BackupOptions struct {
 	Version  string
-	Env      Environment
+	Env      config.Environment
 	Progress backup.Progress
 }
 
 // Backup writes all that is kept to w, while servers go on: the database in the
 // state of one moment, the contents it speaks of, none of which is ever changed,
 // and what else is in the data folder.
-func Backup(ctx context.Context, config *Loaded, w io.Writer, o BackupOptions) error {
-	address, err := config.databaseAddress(config.finder(o.Env))
+func Backup(ctx context.Context, config *config.Loaded, w io.Writer, o BackupOptions) error {
+	address, err := config.DatabaseURL(config.SecretFinder(o.Env))
 	if err != nil {
 		return err
 	}
@@ -38,7 +36,7 @@ func Backup(ctx context.Context, config *Loaded, w io.Writer, o BackupOptions) e
 		return err
 	}
 	return db.ReadDump(ctx, address, func(d *db.Dump) error {
-		files, err := config.files(kind, db.PathOf(address)) // after the moment of the database
+		files, err := filesOf(config, kind, db.PathOf(address)) // after the moment of the database
 		if err != nil {
 			return fault.Wrap(fault.Internal, err, "list the data folder")
 		}
@@ -84,13 +82,13 @@ func headerOf(d *db.Dump, version string) backup.Header {
 
 // files lists the contents, where they are files, and what else the data folder
 // holds beside the database.
-func (l *Loaded) files(kind db.Kind, database string) ([]backup.Source, error) {
+func filesOf(l *config.Loaded, kind db.Kind, database string) ([]backup.Source, error) {
 	data, err := filepath.Abs(l.Data)
 	if err != nil {
 		return nil, err
 	}
-	inDatabase, folder := l.contentsPlace(kind, data)
-	near := filepath.Join(data, contentsName)
+	inDatabase, folder := l.ContentLocation(kind, data)
+	near := filepath.Join(data, config.ContentsFolder)
 	files, err := backup.Files(data, func(name string, isFolder bool) bool {
 		at := filepath.Join(data, filepath.FromSlash(name))
 		return isPassing(name, isFolder) || database != "" && isDatabase(at, database) || at == near && (inDatabase || folder != near)
@@ -100,7 +98,7 @@ func (l *Loaded) files(kind db.Kind, database string) ([]backup.Source, error) {
 	}
 	shared, err := backup.Files(folder, func(name string, isFolder bool) bool { return isFolder && name == "unfinished" })
 	for _, f := range shared {
-		f.Name = path.Join(contentsName, f.Name)
+		f.Name = path.Join(config.ContentsFolder, f.Name)
 		files = append(files, f)
 	}
 	return files, err

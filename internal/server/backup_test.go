@@ -15,6 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -34,11 +35,11 @@ func TestABackupOfALaterProgramIsRefused(t *testing.T) {
 		"":          "",
 	} {
 		folder := t.TempDir()
-		config := func(name string) *Loaded {
+		loaded := func(name string) *config.Loaded {
 			data := filepath.Join(folder, name)
-			return &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
+			return &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
 		}
-		d, err := db.Open(t.Context(), config("there").Database, db.Options{})
+		d, err := db.Open(t.Context(), loaded("there").Database, db.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,13 +54,13 @@ func TestABackupOfALaterProgramIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := Backup(t.Context(), config("there"), &file, BackupOptions{Version: "99.0"}); err != nil {
+		if err := Backup(t.Context(), loaded("there"), &file, BackupOptions{Version: "99.0"}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = Restore(t.Context(), config("here"), &file, RestoreOptions{})
+		_, err = Restore(t.Context(), loaded("here"), &file, RestoreOptions{})
 		left, _ := filepath.Glob(filepath.Join(folder, "here*"))
 		if want == "" {
-			if _, lost := os.Stat(filepath.Join(folder, "here", databaseName)); err != nil || lost != nil {
+			if _, lost := os.Stat(filepath.Join(folder, "here", config.DatabaseFile)); err != nil || lost != nil {
 				t.Errorf("one of its own: %v, %v", err, lost)
 			}
 			continue
@@ -114,7 +115,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 			ref := furnishHouse(t, node.house)
 			var file bytes.Buffer
 			var want map[string][][]any
-			env := Environment{}
+			env := config.Environment{}
 			clocktest.Await(t, func() bool { // until the node writes nothing of its own meanwhile
 				file.Reset()
 				before := rowsOf(t, node.house.config.Database)
@@ -126,20 +127,20 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 			})
 			for _, to := range []string{"sqlite", "postgres"} {
 				data := filepath.Join(t.TempDir(), "data")
-				config := &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
+				loaded := &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
 				if to == "postgres" {
-					config.Database = dbtest.Postgres(t)
+					loaded.Database = dbtest.Postgres(t)
 				}
-				if _, err := Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{Env: env}); err != nil {
+				if _, err := Restore(t.Context(), loaded, bytes.NewReader(file.Bytes()), RestoreOptions{Env: env}); err != nil {
 					t.Fatalf("to %s: %v", to, err)
 				}
-				got := rowsOf(t, config.Database)
+				got := rowsOf(t, loaded.Database)
 				for table := range want {
 					if !reflect.DeepEqual(got[table], want[table]) {
 						t.Errorf("to %s: %s has %d rows, want %d, or they are not the same", to, table, len(got[table]), len(want[table]))
 					}
 				}
-				restored := nodeOn(t, config.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
+				restored := nodeOn(t, loaded.Database, "b", fmt.Sprintf("blobs = %q", map[string]string{"sqlite": filepath.Join(data, "cas")}[to]))
 				checkHouse(t, restored.house, ref)
 			}
 		})
@@ -147,7 +148,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 }
 
 // furnishHouse puts an artifact with a large content there.
-func furnishHouse(t *testing.T, h *House) artifact.Artifact {
+func furnishHouse(t *testing.T, h *Server) artifact.Artifact {
 	t.Helper()
 	content := bytes.Repeat([]byte("all of it and more "), 200_000)
 	a, _, err := h.contents.store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
@@ -158,7 +159,7 @@ func furnishHouse(t *testing.T, h *House) artifact.Artifact {
 }
 
 // checkHouse finds it by its words, and reads it.
-func checkHouse(t *testing.T, h *House, want artifact.Artifact) {
+func checkHouse(t *testing.T, h *Server, want artifact.Artifact) {
 	t.Helper()
 	for _, words := range []string{"nocturne", "épopée"} {
 		page, err := h.contents.store.Search(t.Context(), artifact.Query{Vibe: words})
@@ -173,7 +174,7 @@ func checkHouse(t *testing.T, h *House, want artifact.Artifact) {
 }
 
 // rowsOf is what a database holds, without what changes by itself, and without the
-// places that contents are in, which differ.
+// UpstreamPlaces that contents are in, which differ.
 func rowsOf(t *testing.T, address string) map[string][][]any {
 	t.Helper()
 	all := map[string][][]any{}
@@ -208,12 +209,12 @@ func TestARestoreNamesRunningNodes(t *testing.T) {
 	if err := Backup(t.Context(), node.house.config, &file, BackupOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	config := &Loaded{Config: Config{Data: filepath.Join(t.TempDir(), "data"), Database: database}}
-	_, err := Restore(t.Context(), config, &file, RestoreOptions{})
+	loaded := &config.Loaded{Config: config.Config{Data: filepath.Join(t.TempDir(), "data"), Database: database}}
+	_, err := Restore(t.Context(), loaded, &file, RestoreOptions{})
 	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "servers are using the database: busy") {
 		t.Errorf("Restore = %v", err)
 	}
-	if _, err := os.Stat(config.Data); err == nil {
+	if _, err := os.Stat(loaded.Data); err == nil {
 		t.Error("the data folder was made")
 	}
 }
@@ -238,15 +239,15 @@ func TestARestoreRemovesWhatOthersLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &Loaded{Config: Config{Data: data, Database: "sqlite:" + filepath.Join(data, databaseName)}}
-	restored, err := Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{})
+	loaded := &config.Loaded{Config: config.Config{Data: data, Database: "sqlite:" + filepath.Join(data, config.DatabaseFile)}}
+	restored, err := Restore(t.Context(), loaded, bytes.NewReader(file.Bytes()), RestoreOptions{})
 	if fault.CodeOf(err) != fault.Conflict || !strings.Contains(err.Error(), "is being restored into") || !slices.Equal(restored.Removed, []string{left}) {
 		t.Errorf("while another runs: %v, removed %v", err, restored.Removed)
 	}
 	if err := unlock(); err != nil { // it is dead now
 		t.Fatal(err)
 	}
-	restored, err = Restore(t.Context(), config, bytes.NewReader(file.Bytes()), RestoreOptions{})
+	restored, err = Restore(t.Context(), loaded, bytes.NewReader(file.Bytes()), RestoreOptions{})
 	if err != nil || !slices.Equal(restored.Removed, []string{running}) {
 		t.Errorf("afterwards: %v, removed %v", err, restored.Removed)
 	}

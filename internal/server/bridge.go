@@ -28,43 +28,43 @@ type Backend struct {
 
 // ServeBackend serves a backend, and nothing else, until ctx ends; then it closes
 // the house.
-func (h *House) ServeBackend(ctx context.Context, what Backend) error {
-	b, err := h.openBridge(ctx, what)
+func (srv *Server) ServeBackend(ctx context.Context, what Backend) error {
+	b, err := srv.openBridge(ctx, what)
 	if err != nil {
-		return errors.Join(err, h.Close(ctx))
+		return errors.Join(err, srv.Close(ctx))
 	}
-	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, b.Addr())
-	for _, line := range [][2]string{{"serves", what.Name}, {"events", b.Broadcasts()}, {"data", h.config.Data}, {"config", orNone(h.config.File)}} {
-		fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
+	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, b.Addr())
+	for _, line := range [][2]string{{"serves", what.Name}, {"events", b.Broadcasts()}, {"data", srv.config.Data}, {"config", orNone(srv.config.File)}} {
+		fmt.Fprintf(srv.options.Stderr, "  %-8s %s\n", line[0], line[1])
 	}
-	return errors.Join(b.Serve(ctx), h.Close(ctx))
+	return errors.Join(b.Serve(ctx), srv.Close(ctx))
 }
 
 // openBridge listens for front ends.
-func (h *House) openBridge(ctx context.Context, what Backend) (*hootserver.Server, error) {
+func (srv *Server) openBridge(ctx context.Context, what Backend) (*hootserver.Server, error) {
 	if what.Broadcast == "" {
 		what.Broadcast = portAfter(what.Listen)
 	}
 	if !isPrivate(what.Listen) {
-		h.log.WarnContext(ctx, "front ends anywhere may call these tools, and nobody proves who they are", "listen", what.Listen)
+		srv.log.WarnContext(ctx, "front ends anywhere may call these tools, and nobody proves who they are", "listen", what.Listen)
 	}
 	return hootserver.Listen(ctx, hootserver.Options{
 		Name: what.Name, Listen: what.Listen, Broadcast: what.Broadcast, Source: what.Source, ToolsChanged: what.Changed,
-		Events: h.bus, Log: h.log, Grace: time.Duration(h.config.Drain),
-		Tracer: h.telemetry.Tracer("bridge"), Propagator: telemetry.Propagator(),
+		Events: srv.bus, Log: srv.log, Grace: time.Duration(srv.config.Drain),
+		Tracer: srv.telemetry.Tracer("bridge"), Propagator: telemetry.Propagator(),
 	})
 }
 
 // startBridge serves what our MCP clients see over ZeroMQ too, if that is wanted.
 // EventType it returns ends it, once calls under way have ended.
-func (h *House) startBridge(ctx context.Context) (addr string, stop func(), err error) {
-	if h.config.Bridge.Listen == "" {
+func (srv *Server) startBridge(ctx context.Context) (addr string, stop func(), err error) {
+	if srv.config.Bridge.Listen == "" {
 		return "", func() {}, nil
 	}
-	exposed := h.catalog.Exposed()
+	exposed := srv.catalog.Exposed()
 	changed, unwatch := changesOf(exposed)
-	b, err := h.openBridge(ctx, Backend{
-		Name: "luanette", Listen: h.config.Bridge.Listen, Broadcast: h.config.Bridge.Broadcast, Source: exposed, Changed: changed,
+	b, err := srv.openBridge(ctx, Backend{
+		Name: "luanette", Listen: srv.config.Bridge.Listen, Broadcast: srv.config.Bridge.Broadcast, Source: exposed, Changed: changed,
 	})
 	if err != nil {
 		unwatch()
@@ -75,7 +75,7 @@ func (h *House) startBridge(ctx context.Context) (addr string, stop func(), err 
 	go func() {
 		defer close(ended)
 		if err := b.Serve(ctx); err != nil {
-			h.log.ErrorContext(ctx, "the bridge fell", "error", err)
+			srv.log.ErrorContext(ctx, "the bridge fell", "error", err)
 		}
 	}()
 	return b.Addr(), func() { cancel(); <-ended; unwatch() }, nil
@@ -93,7 +93,7 @@ func changesOf(exposed catalog.Exposed) (changed <-chan struct{}, unwatch func()
 }
 
 // portAfter is the endpoint beside one: of any free port another, of a path one
-// with an ending.
+// WithLive an ending.
 func portAfter(endpoint string) string {
 	scheme, rest, _ := strings.Cut(endpoint, "://")
 	host, port, err := net.SplitHostPort(rest)

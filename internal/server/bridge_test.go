@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // Every piece of configuration on docs/backends.md is read as it stands there.
@@ -20,12 +21,12 @@ func TestBackendsPage(t *testing.T) {
 		t.Fatalf("the page shows %d files", len(files))
 	}
 	for _, text := range files {
-		loaded, err := Load(Sources{File: write(t, text)})
+		loaded, err := config.Load(config.Sources{File: write(t, text)})
 		if err != nil {
 			t.Errorf("%s\n%v", text, err)
 			continue
 		}
-		if _, warnings, err := loaded.specs(nil); err != nil || len(warnings) > 0 {
+		if _, warnings, err := loaded.UpstreamSpecs(nil); err != nil || len(warnings) > 0 {
 			t.Errorf("%s\n%v %q", text, err, warnings)
 		}
 	}
@@ -37,7 +38,7 @@ func TestPrefixesLeadToOneUpstream(t *testing.T) {
 		"[upstreams.a]\nurl = \"zmq+tcp://127.0.0.1:1\"\nprefixes = [\"x_\"]\n[upstreams.b]\nurl = \"zmq+tcp://127.0.0.1:2\"\nprefixes = [\"x_\"]\n",
 		"[upstreams.a]\nurl = \"zmq+tcp://127.0.0.1:1\"\nprefixes = [\"\"]\n",
 	} {
-		_, err := Load(Sources{File: write(t, text)})
+		_, err := config.Load(config.Sources{File: write(t, text)})
 		if fault.CodeOf(err) != fault.Config || !strings.Contains(err.Error(), "prefixes") || fault.HintOf(err) == "" {
 			t.Errorf("%s: %v", text, err)
 		}

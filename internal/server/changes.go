@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -21,7 +22,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 		ctx, cancel := context.WithCancel(context.Background())
 		sub := bus.Subscribe(event.Options{Types: []string{
 			"upstream.connecting", "upstream.connected", "upstream.reconnecting", "upstream.needs_auth", "upstream.asleep",
-			"upstream.tools_refreshed", "upstream.removed", "job.*", ConfigUpdated{}.EventType(),
+			"upstream.tools_refreshed", "upstream.removed", "job.*", config.Updated{}.EventType(),
 		}, Mode: event.Latest, IncludeRemote: true})
 		var work sync.WaitGroup
 		work.Go(func() {
@@ -29,7 +30,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 				if about, ok := e.Data.(event.Keyed); ok && strings.HasPrefix(e.Type, "job.") {
 					notify(wire.NoteTask, rawjson.SetText(nil, "taskId", about.EventKey()))
 				}
-				if set, ok := e.Data.(ConfigUpdated); ok && (set.Key == "mcp.mode" || set.Key == "mcp.code_threshold") {
+				if set, ok := e.Data.(config.Updated); ok && (set.Key == "mcp.mode" || set.Key == "mcp.code_threshold") {
 					notify(wire.NoteToolsChanged, nil) // the menu is another
 				}
 				for _, uri := range resourcesAbout(e) {
@@ -50,7 +51,7 @@ func changes(exposed catalog.Exposed, bus *event.Bus) func(notify func(method st
 // outdated.
 func resourcesAbout(e event.Event) []string {
 	about, ok := e.Data.(event.Keyed)
-	if !ok || e.Type == (ConfigUpdated{}).EventType() || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
+	if !ok || e.Type == (config.Updated{}).EventType() || e.Node != "" && !strings.HasPrefix(e.Type, "job.") { // connections are each node's own
 		return nil
 	}
 	name := about.EventKey()

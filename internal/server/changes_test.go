@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/tools/catalog"
@@ -40,7 +41,7 @@ func TestResourcesAboutUpstreamsChange(t *testing.T) {
 // The resources that are told of are ones that can be read.
 func TestResourcesAboutUpstreamsExist(t *testing.T) {
 	t.Parallel()
-	_, house := start(t, Sources{})
+	_, house := start(t, config.Sources{})
 	if err := house.upstreams.Add(t.Context(), builtin.Upstream{Namespace: "a", URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}

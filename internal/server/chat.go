@@ -17,30 +17,30 @@ import (
 )
 
 // openChat makes the room where conversations are kept and the door to it.
-func (h *House) openChat(ctx context.Context) error {
-	c := &h.config.Chat
-	callback, err := h.secrets.Find(c.Callback)
+func (srv *Server) openChat(ctx context.Context) error {
+	c := &srv.config.Chat
+	callback, err := srv.secrets.Find(c.Callback)
 	if err != nil {
 		return fault.Wrap(fault.Config, err, "chat.callback_token").WithHint("%s", fault.HintOf(err))
 	}
-	assistant := h.assistant()
-	room, err := conversation.Open(ctx, h.store, assistant, conversation.Options{
-		CurrentPrincipal: h.ring.Current,
+	assistant := srv.assistant()
+	room, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
+		CurrentPrincipal: srv.ring.Current,
 		OnForget:         assistant.forget,
-		Secrets:          secret.Box{Key: sync.OnceValues(h.logins.options.Key), RecoveryHint: "give the server its token again"},
-		Servers:          &privateServers{upstreams: h.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: h.bus, Log: h.log,
-		Node: h.nodeID(), Broadcast: h.tell(talkTopic),
+		Secrets:          secret.Box{Key: sync.OnceValues(srv.logins.options.Key), RecoveryHint: "give the server its token again"},
+		Servers:          &privateServers{upstreams: srv.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
+		Node: srv.nodeID(), Broadcast: srv.tell(talkTopic),
 	})
 	if err != nil {
 		return err
 	}
-	h.talk = room
-	h.chat = chatapi.New(room, chatapi.Options{
+	srv.talk = room
+	srv.chat = chatapi.New(room, chatapi.Options{
 		Debug: c.DebugEvents, Rate: c.Rate,
-		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
-		Webhooks: h.outward().transport(),
+		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
+		Webhooks: srv.outward().transport(),
 		Token:    callback,
-		Log:      h.log, Version: h.options.Version,
+		Log:      srv.log, Version: srv.options.Version,
 	})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // BenchmarkFirstWord measures how long a model's first word is on its way through the
@@ -25,8 +26,8 @@ func BenchmarkFirstWord(b *testing.B) {
 			model := llmtest.Start(b, func(llmtest.Request) llmtest.Step {
 				return llmtest.Step{Say: []string{"first ", "second"}, Spoken: func() { spoken <- time.Now() }}
 			})
-			url, _ := start(b, Sources{
-				Env: Environment{"ANTHROPIC_API_KEY": llmtest.Key, "OPENAI_API_KEY": llmtest.Key},
+			url, _ := start(b, config.Sources{
+				Env: config.Environment{"ANTHROPIC_API_KEY": llmtest.Key, "OPENAI_API_KEY": llmtest.Key},
 				Flags: map[string]string{
 					"chat.provider": provider, "chat.base_url": model.URL, "chat.model": "claude-sonnet-5-5", "chat.rate": "1000000", "hoot.enabled": "false",
 				},

@@ -33,21 +33,21 @@ type Chat interface {
 
 // Chat begins a conversation in this house once each upstream was reached or found
 // to be away, or patience is over. It is forgotten at its end.
-func (h *House) Chat(ctx context.Context, user string, patience time.Duration) (Chat, error) {
-	a, err := h.openAgent()
+func (srv *Server) Chat(ctx context.Context, user string, patience time.Duration) (Chat, error) {
+	a, err := srv.openAgent()
 	if err != nil {
 		return nil, err
 	}
-	h.upstreams.allTried(ctx, patience)
-	h.catalog.Refresh(ctx)
-	return &localChat{house: h, agent: a, user: user}, nil
+	srv.upstreams.allTried(ctx, patience)
+	srv.catalog.Refresh(ctx)
+	return &localChat{house: srv, agent: a, user: user}, nil
 }
 
 // remembered is how many exchanges a conversation in a terminal sends along.
 const remembered = 20
 
 type localChat struct {
-	house   *House
+	house   *Server
 	agent   *agent.Agent
 	user    string
 	history []agent.Exchange

@@ -14,8 +14,8 @@ import (
 )
 
 // codeOptions are the bounds of execute_code.
-func (h *House) codeOptions() builtin.CodeOptions {
-	c := &h.config.Scripts
+func (srv *Server) codeOptions() builtin.CodeOptions {
+	c := &srv.config.Scripts
 	return builtin.CodeOptions{
 		Time: time.Duration(c.CodeTime), LongestMS: time.Duration(c.Timeout).Milliseconds(), Memory: int64(c.CodeMB) << 20,
 		Calls: int64(c.CodeCalls), ChatCalls: int64(c.ChatCalls),
@@ -23,8 +23,8 @@ func (h *House) codeOptions() builtin.CodeOptions {
 }
 
 // scriptLanguage is the language a stored script was stored in.
-func (h *House) scriptLanguage(ctx context.Context, hash cas.Ref) string {
-	a, err := h.contents.store.Get(ctx, hash)
+func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
+	a, err := srv.contents.store.Get(ctx, hash)
 	if err != nil {
 		return "" // one that was not stored
 	}
@@ -34,13 +34,13 @@ func (h *House) scriptLanguage(ctx context.Context, hash cas.Ref) string {
 // openJavaScript makes the engine of scripts in JavaScript. What it compiles is kept
 // in a folder that only its owner may write to: the next start is quicker by a second
 // of work, and runs what it finds there.
-func (h *House) openJavaScript() (*script.JavaScriptEngine, error) {
-	folder := cmp.Or(h.config.Scripts.Cache, filepath.Join(h.config.Data, "cache", "javascript"))
+func (srv *Server) openJavaScript() (*script.JavaScriptEngine, error) {
+	folder := cmp.Or(srv.config.Scripts.Cache, filepath.Join(srv.config.Data, "cache", "javascript"))
 	if info, err := os.Stat(folder); err == nil && !ownersFolder(info) {
 		return nil, fault.New(fault.Config, "others may write to %s, where compiled code is kept", folder).WithHint("chmod go-w %s", folder)
 	}
 	return script.NewJavaScript(script.JavaScriptOptions{
 		CacheDir: folder,
-		Memory:   max(int64(h.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
+		Memory:   max(int64(srv.config.Scripts.MemoryMB)<<20, script.DefaultLimits().Memory),
 	})
 }

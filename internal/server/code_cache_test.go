@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // TestAttackCompiledCode leaves the folder of compiled code open to others, who
@@ -19,11 +20,11 @@ func TestAttackCompiledCode(t *testing.T) {
 	if err := os.Chmod(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := Load(Sources{Flags: map[string]string{"data": t.TempDir(), "scripts.cache": folder}})
+	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "scripts.cache": folder}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: Environment{}})
+	_, err = Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: config.Environment{}})
 	if fault.CodeOf(err) != fault.Config || !strings.Contains(fault.HintOf(err), "chmod go-w") {
 		t.Errorf("%v (%s)", err, fault.HintOf(err))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/tokencount"
@@ -23,7 +24,7 @@ import (
 // the wire.
 type visitor struct {
 	t     *testing.T
-	house *House
+	house *Server
 	desk  *remoteDesk
 }
 
@@ -56,8 +57,8 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	if err := os.WriteFile(path, []byte(file.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := ProcessEnvironment(os.Environ())
-	url, house := start(t, Sources{File: path, Env: Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
+	env := config.ProcessEnvironment(os.Environ())
+	url, house := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
 	house.upstreams.allTried(t.Context(), 2*time.Minute)
 	house.catalog.Refresh(t.Context())
 	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Timeout})
@@ -199,7 +200,7 @@ func TestCodeModeSettingsAreReal(t *testing.T) {
 	if err := os.WriteFile(path, []byte(codeMode(t, "toml")[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := Load(Sources{File: path})
+	loaded, err := config.Load(config.Sources{File: path})
 	if err != nil || len(loaded.MCP.Pinned) != 2 || loaded.MCP.CodeThreshold != builtin.DefaultThreshold {
 		t.Errorf("%+v, %v", loaded, err)
 	}
@@ -207,7 +208,7 @@ func TestCodeModeSettingsAreReal(t *testing.T) {
 		if err := os.WriteFile(path, []byte("[mcp]\n"+wrong), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(Sources{File: path}); err == nil {
+		if _, err := config.Load(config.Sources{File: path}); err == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}

@@ -5,18 +5,15 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-)
 
-// DefaultGCPercent is how much garbage may pile up, in percent of what is held. A
-// server holds little and makes much that is short-lived: collecting it four times
-// less often costs some megabytes and saves a tenth of its processor time.
-const DefaultGCPercent = 400
+	"github.com/luanette/luanette/internal/config"
+)
 
 // TuneCollector sets how often this process collects garbage. What Go's own
 // variables say stands; without a limit of theirs, that of the container is kept.
-func (c *Config) TuneCollector(env Environment) {
+func TuneCollector(percent int, env config.Environment) {
 	if env["GOGC"] == "" {
-		debug.SetGCPercent(c.GCPercent)
+		debug.SetGCPercent(percent)
 	}
 	if limit := containerMemory(); env["GOMEMLIMIT"] == "" && limit > 0 {
 		debug.SetMemoryLimit(limit / 10 * 9)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/scripting/script"
 	"github.com/luanette/luanette/internal/store/artifact"
@@ -18,8 +19,8 @@ func TestFrontEndsHearOfScriptsAndSettings(t *testing.T) {
 	endpoint := "ipc://" + filepath.Join(t.TempDir(), "bridge")
 	text := "[bridge]\nlisten = \"" + endpoint + "\"\n"
 	file := write(t, text)
-	_, house := start(t, Sources{File: file})
-	_, front := start(t, Sources{File: write(t, "[upstreams.back]\nurl = \"zmq+"+endpoint+"\"\n")})
+	_, house := start(t, config.Sources{File: file})
+	_, front := start(t, config.Sources{File: write(t, "[upstreams.back]\nurl = \"zmq+"+endpoint+"\"\n")})
 	heard := front.bus.Subscribe(event.Options{Types: []string{"script.invalidate", "config.update"}})
 	defer heard.Close()
 	front.upstreams.Await(t.Context(), "back")
@@ -42,7 +43,7 @@ func TestFrontEndsHearOfScriptsAndSettings(t *testing.T) {
 }
 
 // publish makes a script a tool and returns its hash.
-func publish(t *testing.T, house *House, source string) string {
+func publish(t *testing.T, house *Server, source string) string {
 	t.Helper()
 	kept, _, err := house.scripts.store.Put(t.Context(), strings.NewReader(source), artifact.Details{MIME: "text/x-lua"})
 	if err != nil {

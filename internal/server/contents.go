@@ -9,44 +9,15 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/cas"
-	"github.com/luanette/luanette/internal/store/db"
 )
-
-// Where contents may be kept, other than in a folder that is named.
-const (
-	blobsInFolder   = "folder"
-	blobsInDatabase = "database"
-)
-
-// checkBlobs knows a folder by its path.
-func checkBlobs(where string) error {
-	if where == "" || where == blobsInFolder || where == blobsInDatabase || filepath.IsAbs(where) {
-		return nil
-	}
-	return fault.New(fault.Config, "blobs: %q is neither %s nor %s nor the whole path of a folder", where, blobsInFolder, blobsInDatabase).
-		WithHint("leave it away: contents go to the data folder, or to the database where that is Postgres")
-}
-
-// contentsName is where contents are in a data folder, and in a backup.
-const contentsName = "cas"
-
-// contentsPlace is where contents are: in the database, or else in a folder, which
-// is that of the data folder data unless another is named.
-func (c *Config) contentsPlace(kind db.Kind, data string) (inDatabase bool, folder string) {
-	inDatabase = c.Blobs == blobsInDatabase || c.Blobs == "" && kind == db.Postgres
-	if filepath.IsAbs(c.Blobs) {
-		return inDatabase, c.Blobs
-	}
-	return inDatabase, filepath.Join(data, contentsName)
-}
 
 // openContents opens the store of contents and what is known of them.
-func (h *House) openContents(ctx context.Context) (contentStore, error) {
-	data, err := filepath.Abs(h.config.Data)
+func (srv *Server) openContents(ctx context.Context) (contentStore, error) {
+	data, err := filepath.Abs(srv.config.Data)
 	if err != nil {
 		return contentStore{}, err
 	}
-	inDatabase, folder := h.config.contentsPlace(h.store.Kind(), data)
+	inDatabase, folder := srv.config.ContentLocation(srv.store.Kind(), data)
 	files, err := cas.OpenDir(folder, cas.DirOptions{})
 	if err != nil {
 		return contentStore{}, fault.Wrap(fault.Config, err, "open the folder of contents").
@@ -54,12 +25,12 @@ func (h *House) openContents(ctx context.Context) (contentStore, error) {
 	}
 	c := contentStore{blobs: files, files: files, data: data}
 	if inDatabase {
-		if c.shared, err = cas.OpenDatabase(ctx, h.store, files); err != nil {
+		if c.shared, err = cas.OpenDatabase(ctx, srv.store, files); err != nil {
 			return contentStore{}, err
 		}
 		c.blobs = c.shared
 	}
-	c.store, err = artifact.Open(ctx, h.store, c.blobs, artifact.Options{Events: h.bus})
+	c.store, err = artifact.Open(ctx, srv.store, c.blobs, artifact.Options{Events: srv.bus})
 	return c, err
 }
 

@@ -35,10 +35,10 @@ type Desk interface {
 
 // Desk serves the command line from this house once each upstream was reached or
 // found to be away, or patience is over.
-func (h *House) Desk(ctx context.Context, patience time.Duration) Desk {
-	h.upstreams.allTried(ctx, patience)
-	h.catalog.Refresh(ctx)
-	return &localDesk{h, h.resources(), wholeResults}
+func (srv *Server) Desk(ctx context.Context, patience time.Duration) Desk {
+	srv.upstreams.allTried(ctx, patience)
+	srv.catalog.Refresh(ctx)
+	return &localDesk{srv, srv.resources(), wholeResults}
 }
 
 // wholeResults asks for results as they are, which people can scroll through.
@@ -55,13 +55,13 @@ func noted(meta json.RawMessage, notes map[string]any) json.RawMessage {
 }
 
 type localDesk struct {
-	*House
+	*Server
 	resources *builtin.Resources
 	meta      json.RawMessage
 }
 
 func (d *localDesk) With(notes map[string]any) Desk {
-	return &localDesk{d.House, d.resources, noted(d.meta, notes)}
+	return &localDesk{d.Server, d.resources, noted(d.meta, notes)}
 }
 
 func (d *localDesk) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {

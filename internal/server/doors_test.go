@@ -23,6 +23,7 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/chat/llm/llmtest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
@@ -83,7 +84,7 @@ func serveTools(t *testing.T, name string, s tool.Source) string {
 type street struct {
 	t     *testing.T
 	url   string
-	house *House
+	house *Server
 	shops map[string]*shop
 
 	mu      sync.Mutex
@@ -142,9 +143,9 @@ concurrent = 1
 			t.Fatal(err)
 		}
 	}
-	s.url, s.house = start(t, Sources{
+	s.url, s.house = start(t, config.Sources{
 		File: write(t, text),
-		Env: Environment{
+		Env: config.Environment{
 			"ROOT": "root-token", "SOME": "some-token", "POOR": "poor-token", "SINGLE": "single-token",
 			"ANTHROPIC_API_KEY": llmtest.Key, "LUANETTE_SCRIPTS_FOLDER": folder,
 		},
@@ -519,9 +520,9 @@ func TestApprovedToolsAreOpenAtEveryDoor(t *testing.T) {
 func TestEveryRouteKeepsTheRate(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, func(llmtest.Request) llmtest.Step { return llmtest.Step{Say: []string{"yes"}} })
-	url, house := start(t, Sources{
+	url, house := start(t, config.Sources{
 		File: write(t, "[chat]\nbase_url = \""+model.URL+"\"\nrate = 1\n[keys.root]\nenv = \"ROOT\"\nscopes = [\"admin\"]\nrate = 1\n[keys.free]\nenv = \"FREE\"\nscopes = [\"chat\"]\n"),
-		Env:  Environment{"ROOT": "root-token", "FREE": "free-token", "ANTHROPIC_API_KEY": llmtest.Key},
+		Env:  config.Environment{"ROOT": "root-token", "FREE": "free-token", "ANTHROPIC_API_KEY": llmtest.Key},
 	})
 	ask := func(method, path, token, body string) (*http.Response, string) {
 		answer := httpjsontest.Open(t, method, url+path, body, "Authorization", "Bearer "+token)

@@ -35,8 +35,8 @@ func (curious) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 func TestAnswersAreCarriedToTheNodeThatAsked(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	config := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", curious{}) + "/mcp\"\n"
-	a, b := nodeOn(t, database, "a", config), nodeOn(t, database, "b", config)
+	text := "[upstreams.curious]\nurl = \"" + serveTools(t, "curious", curious{}) + "/mcp\"\n"
+	a, b := nodeOn(t, database, "a", text), nodeOn(t, database, "b", text)
 	a.await("curious", "connected")
 	b.await("curious", "connected")
 	greet := func(url, more string) string {

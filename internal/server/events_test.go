@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // Whoever watches hears of everything that happens: each of these is brought
@@ -18,10 +19,10 @@ func TestEveryKindOfEventIsHeard(t *testing.T) {
 	t.Parallel()
 	model := httptest.NewServer(http.NotFoundHandler()) // a turn that fails is a turn
 	t.Cleanup(model.Close)
-	behind, _ := start(t, Sources{})
-	front, _ := start(t, Sources{
+	behind, _ := start(t, config.Sources{})
+	front, _ := start(t, config.Sources{
 		File: write(t, "[upstreams.far]\nurl = \""+behind+"/mcp\"\n[approvals]\n\"far.script_store\" = \"writes\"\n"),
-		Env:  Environment{"LUANETTE_CHAT_BASE_URL": model.URL, "ANTHROPIC_API_KEY": "sk-test"},
+		Env:  config.Environment{"LUANETTE_CHAT_BASE_URL": model.URL, "ANTHROPIC_API_KEY": "sk-test"},
 	})
 	heard := listenTo(t, front)
 	there, here := deskAt(t, behind), deskAt(t, front)

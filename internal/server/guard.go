@@ -10,6 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // outward is where others may have us connect to: models, scripts, chats, and what
@@ -22,9 +23,9 @@ type outward struct {
 
 // outward says so for those who can reach us. Who reaches us from this machine
 // only is its owner, and has servers of his own on it; others have none.
-func (h *House) outward() outward {
-	allowed := h.config.MCP.AllowedHosts
-	return outward{allowed: allowed, loopback: listensHere(h.config.Listen) || slices.Contains(allowed, "localhost")}
+func (srv *Server) outward() outward {
+	allowed := srv.config.MCP.AllowedHosts
+	return outward{allowed: allowed, loopback: config.ListensLocally(srv.config.Listen) || slices.Contains(allowed, "localhost")}
 }
 
 // control refuses addresses, whatever name led there: it is asked after names were
@@ -54,10 +55,4 @@ func (o outward) transport() http.RoundTripper {
 	transport.Proxy = nil
 	transport.DialContext = (&net.Dialer{Timeout: 5 * time.Second, Control: o.control}).DialContext
 	return transport
-}
-
-// listensHere tells whether only this machine can reach an address.
-func listensHere(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err != nil || host != "" && netguard.IsLoopback(host) // what is no address the listener says better
 }

@@ -1,6 +1,10 @@
 package server
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/luanette/luanette/internal/config"
+)
 
 func TestDialGuard(t *testing.T) {
 	t.Parallel()
@@ -46,7 +50,7 @@ func TestAttackLoopbackFromOutside(t *testing.T) {
 		"[::]:80":          {[]string{"localhost"}, true},
 		"example.com:8081": {[]string{"127.0.0.1"}, true},
 	} {
-		h := &House{config: &Loaded{}}
+		h := &Server{config: &config.Loaded{}}
 		h.config.Listen, h.config.MCP.AllowedHosts = listen, c.hosts
 		if err := h.outward().control("tcp", "127.0.0.1:6379", nil); (err == nil) != c.open {
 			t.Errorf("listening on %s, allowed %v: %v", listen, c.hosts, err)

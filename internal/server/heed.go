@@ -17,14 +17,14 @@ const (
 
 // heed has look called whenever a topic is spoken of, or may have been while we did
 // not hear, and now and then in any case. It returns when ctx ends.
-func (h *House) heed(ctx context.Context, topic string, look func(context.Context) error) {
+func (srv *Server) heed(ctx context.Context, topic string, look func(context.Context) error) {
 	every := lookAlone
-	if h.isShared() {
-		every = cmp.Or(h.options.unasked, lookShared)
+	if srv.isShared() {
+		every = cmp.Or(srv.options.unasked, lookShared)
 	}
 	news := make(chan struct{}, 1)
-	h.work.Go(func() {
-		_ = h.store.Listen(ctx, topic, func(db.Notification) { // it ends with the house
+	srv.work.Go(func() {
+		_ = srv.store.Listen(ctx, topic, func(db.Notification) { // it ends with the house
 			select {
 			case news <- struct{}{}:
 			default: // it will look anyway
@@ -41,7 +41,7 @@ func (h *House) heed(ctx context.Context, topic string, look func(context.Contex
 		case <-tick.C:
 		}
 		if err := look(ctx); err != nil && ctx.Err() == nil {
-			h.log.WarnContext(ctx, "not looked at what others changed", "topic", topic, "error", err)
+			srv.log.WarnContext(ctx, "not looked at what others changed", "topic", topic, "error", err)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
@@ -25,106 +25,64 @@ import (
 	"github.com/luanette/luanette/internal/ui/contents"
 )
 
-// HootConfig is about the music backend.
-type HootConfig struct {
-	Enabled  bool               `toml:"enabled" help:"offer the music tools as namespace hootenanny, in this process; an upstream of that name goes before them"`
-	Expose   []string           `toml:"expose" live:"yes" help:"which of the music tools our clients see directly: names, or all"`
-	URL      string             `toml:"url" help:"where others reach this server, for links to artifacts; the address it listens on when empty"`
-	UploadMB int                `toml:"upload_mb" help:"how large a content POST /cas takes, in MiB"`
-	Services HootServicesConfig `toml:"services"`
-}
-
-// HootServicesConfig says where the models are.
-type HootServicesConfig struct {
-	Orpheus    string `toml:"orpheus" help:"address of the Orpheus service; http://127.0.0.1:2000 when empty"`
-	Classifier string `toml:"orpheus_classifier" help:"address of the Orpheus classifier; http://127.0.0.1:2001 when empty"`
-	Bridge     string `toml:"orpheus_bridge" help:"address of the Orpheus bridge service; http://127.0.0.1:2002 when empty"`
-	Loops      string `toml:"orpheus_loops" help:"address of the Orpheus loops service; http://127.0.0.1:2003 when empty"`
-	MusicGen   string `toml:"musicgen" help:"address of the MusicGen service; http://127.0.0.1:2006 when empty"`
-	CLAP       string `toml:"clap" help:"address of the CLAP service; http://127.0.0.1:2007 when empty"`
-	YuE        string `toml:"yue" help:"address of the YuE service; http://127.0.0.1:2008 when empty"`
-	BeatThis   string `toml:"beatthis" help:"address of the beat_this service; http://127.0.0.1:2012 when empty"`
-}
-
-func defaultHoot() HootConfig { return HootConfig{Enabled: true, UploadMB: 256} }
-
-func (c HootConfig) check() error {
-	if c.UploadMB < 1 {
-		return fault.New(fault.Config, "hoot.upload_mb: %d is too few", c.UploadMB).WithHint("give 1 or more")
-	}
-	s := c.Services
-	for key, address := range map[string]string{
-		"url": c.URL, "services.orpheus": s.Orpheus, "services.orpheus_classifier": s.Classifier, "services.orpheus_bridge": s.Bridge,
-		"services.orpheus_loops": s.Loops, "services.musicgen": s.MusicGen, "services.clap": s.CLAP, "services.yue": s.YuE, "services.beatthis": s.BeatThis,
-	} {
-		if address == "" {
-			continue
-		}
-		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fault.New(fault.Config, "hoot.%s: %q is no http address", key, address).WithHint("give one such as http://127.0.0.1:2000")
-		}
-	}
-	return nil
-}
-
 // tempFolder is where scripts have their own folders, whose files they may upload.
-func (h *House) tempFolder() string { return filepath.Join(h.contents.data, "temp") }
+func (srv *Server) tempFolder() string { return filepath.Join(srv.contents.data, "temp") }
 
 // openHoot makes the music backend, unless it is not wanted. Its tools are offered
 // unless an upstream has their namespace.
-func (h *House) openHoot(ctx context.Context) error {
-	if !h.config.Hoot.Enabled {
+func (srv *Server) openHoot(ctx context.Context) error {
+	if !srv.config.Hoot.Enabled {
 		return nil
 	}
-	backend, err := h.musicBackend(ctx)
+	backend, err := srv.musicBackend(ctx)
 	if err != nil {
 		return err
 	}
-	h.hoot = backend
-	if h.musicElsewhere() {
-		h.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hootenanny.Space)
+	srv.hoot = backend
+	if srv.musicElsewhere() {
+		srv.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hootenanny.Space)
 	}
-	h.catalog.Add(&nearMusic{backend.Tools(), h.musicElsewhere})
+	srv.catalog.Add(&nearMusic{backend.Tools(), srv.musicElsewhere})
 	return nil
 }
 
 // exposeMusic shows those of the music tools that are wanted, unless they are an
 // upstream's.
-func (h *House) exposeMusic(config *Config) {
-	if h.hoot != nil && !h.musicElsewhere() {
-		names := config.Hoot.Expose
-		h.catalog.Expose(hootenanny.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, exposeAll), Names: names})
+func (srv *Server) exposeMusic(now *config.Config) {
+	if srv.hoot != nil && !srv.musicElsewhere() {
+		names := now.Hoot.Expose
+		srv.catalog.Expose(hootenanny.Space, catalog.Exposure{All: slices.Contains(names, "all") || slices.Contains(names, config.ExposeAll), Names: names})
 	}
 }
 
 // musicElsewhere tells whether an upstream has the namespace of the music tools.
-func (h *House) musicElsewhere() bool {
-	if _, configured := h.now().Upstreams[hootenanny.Space]; configured {
+func (srv *Server) musicElsewhere() bool {
+	if _, configured := srv.now().Upstreams[hootenanny.Space]; configured {
 		return true
 	}
-	if h.upstreams == nil {
+	if srv.upstreams == nil {
 		return false
 	}
-	_, added := h.upstreams.manager.Status(hootenanny.Space)
+	_, added := srv.upstreams.manager.Status(hootenanny.Space)
 	return added
 }
 
 // limits is how much of a namespace may be called at once: as much as one likes of
 // what is in this process.
-func (h *House) limits(namespace string) catalog.Limits {
-	if namespace == hootenanny.Space && !h.musicElsewhere() {
+func (srv *Server) limits(namespace string) catalog.Limits {
+	if namespace == hootenanny.Space && !srv.musicElsewhere() {
 		return catalog.Limits{Concurrent: -1, Failures: -1}
 	}
-	u := h.now().Upstreams[namespace]
+	u := srv.now().Upstreams[namespace]
 	return catalog.Limits{Concurrent: u.Concurrent, Rate: u.Rate}
 }
 
 // musicBackend makes the music backend over what the house keeps.
-func (h *House) musicBackend(ctx context.Context) (*hootenanny.Backend, error) {
-	s := h.config.Hoot.Services
-	return hootenanny.Open(ctx, h.store, hootenanny.Options{
-		Store: shelf{h.contents}, Events: h.bus, Log: h.log, Propagator: telemetry.Propagator(), URL: h.address,
-		Folders: slices.Concat([]string{h.tempFolder(), filepath.Join(h.contents.data, "jobs")}, full(h.config.Scripts.Write), full(h.config.Scripts.Read)),
+func (srv *Server) musicBackend(ctx context.Context) (*hootenanny.Backend, error) {
+	s := srv.config.Hoot.Services
+	return hootenanny.Open(ctx, srv.store, hootenanny.Options{
+		Store: shelf{srv.contents}, Events: srv.bus, Log: srv.log, Propagator: telemetry.Propagator(), URL: srv.address,
+		Folders: slices.Concat([]string{srv.tempFolder(), filepath.Join(srv.contents.data, "jobs")}, full(srv.config.Scripts.Write), full(srv.config.Scripts.Read)),
 		Services: hootenanny.Services{
 			Orpheus: s.Orpheus, OrpheusClassifier: s.Classifier, OrpheusBridge: s.Bridge, OrpheusLoops: s.Loops,
 			MusicGen: s.MusicGen, CLAP: s.CLAP, YuE: s.YuE, BeatThis: s.BeatThis,
@@ -142,11 +100,11 @@ func full(folders []string) (absolute []string) {
 }
 
 // address is where our HTTP server is; "" when there is none.
-func (h *House) address() string {
-	if h.config.Hoot.URL != "" {
-		return strings.TrimRight(h.config.Hoot.URL, "/")
+func (srv *Server) address() string {
+	if srv.config.Hoot.URL != "" {
+		return strings.TrimRight(srv.config.Hoot.URL, "/")
 	}
-	base, _ := h.listening.Load().(string)
+	base, _ := srv.listening.Load().(string)
 	return base
 }
 
@@ -163,9 +121,9 @@ func baseOf(addr net.Addr) string {
 }
 
 // files makes the door to contents.
-func (h *House) files() *contents.Server {
-	return contents.New(musicians{h}, contents.Options{
-		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins}, MaxUpload: int64(h.config.Hoot.UploadMB) << 20,
+func (srv *Server) files() *contents.Server {
+	return contents.New(musicians{srv}, contents.Options{
+		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, MaxUpload: int64(srv.config.Hoot.UploadMB) << 20,
 	})
 }
 
@@ -320,8 +278,8 @@ func runMusic(ctx context.Context, backend *hootenanny.Backend, task job.Task) (
 }
 
 // makeTempFolder makes the folder scripts have theirs in.
-func (h *House) makeTempFolder() error {
-	if err := os.MkdirAll(h.tempFolder(), 0o700); err != nil {
+func (srv *Server) makeTempFolder() error {
+	if err := os.MkdirAll(srv.tempFolder(), 0o700); err != nil {
 		return fault.Wrap(fault.Config, err, "make temp folder")
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,6 @@ import (
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
@@ -31,6 +29,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/cluster/node"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -48,22 +47,22 @@ import (
 // Options is what the process hands to the house beside its configuration.
 type Options struct {
 	Version string
-	Stderr  io.Writer     // logs and the start-up lines; standard output belongs to protocols
-	Env     Environment   // for variables that parts of the configuration name
-	Jobs    bool          // run jobs, those that a crash interrupted included; not for a house built in passing
-	Archive bool          // without Jobs: let them be looked at and replayed
-	Key     secret.Text   // for a server elsewhere
-	Wait    time.Duration // for its first answer; zero: 5 s
+	Stderr  io.Writer          // logs and the start-up lines; standard output belongs to protocols
+	Env     config.Environment // for variables that parts of the configuration name
+	Jobs    bool               // run jobs, those that a crash interrupted included; not for a house built in passing
+	Archive bool               // without Jobs: let them be looked at and replayed
+	Key     secret.Text        // for a server elsewhere
+	Wait    time.Duration      // for its first answer; zero: 5 s
 
 	unasked time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
 
-// Harness is the whole program, built and running except for its doors. Serve or
+// Server is the whole program, built and running except for its doors. Serve or
 // ServeStdio opens them; both close the house when they return, and so must
 // whoever opens neither.
-type House struct {
-	config    *Loaded                // as it was at the start
-	current   atomic.Pointer[Loaded] // as it holds: see now
+type Server struct {
+	config    *config.Loaded                // as it was at the start
+	current   atomic.Pointer[config.Loaded] // as it holds: see now
 	options   Options
 	telemetry *telemetry.Telemetry
 	log       *slog.Logger
@@ -103,9 +102,9 @@ type House struct {
 	leaving   atomic.Bool   // told to stop: see ready
 	listening atomic.Value  // string: where the HTTP server is, once it listens
 
-	watching  watchlist  // the files of the configuration
-	reloading sync.Mutex // held while they are read again; guards told
-	told      *Loaded    // the configuration as it was last told of
+	watching  watchlist      // the files of the configuration
+	reloading sync.Mutex     // held while they are read again; guards told
+	told      *config.Loaded // the configuration as it was last told of
 
 	stop context.CancelFunc // ends what runs in the background
 	work sync.WaitGroup     // which is waited for here
@@ -114,7 +113,7 @@ type House struct {
 }
 
 // Build makes every part and lets upstreams connect in the background.
-func Build(ctx context.Context, config *Loaded, options Options) (*House, error) {
+func Build(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	bus := event.New(event.BusOptions{Keep: config.HUD.RecentEvents})
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
 		Service:      "luanette",
@@ -130,219 +129,211 @@ func Build(ctx context.Context, config *Loaded, options Options) (*House, error)
 	if err != nil {
 		return nil, err
 	}
-	h := &House{
+	srv := &Server{
 		config: config, options: options,
 		telemetry: tel, log: tel.Logger(),
 		bus:     bus,
-		secrets: config.finder(options.Env),
+		secrets: config.SecretFinder(options.Env),
 		started: time.Now(), settled: make(chan struct{}),
 	}
-	h.current.Store(config)
+	srv.current.Store(config)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	h.stop = stop
-	h.spawn = func(f func(context.Context)) { h.work.Go(func() { f(background) }) }
-	if err := h.furnish(ctx); err != nil {
-		return nil, errors.Join(err, h.Close(ctx))
+	srv.stop = stop
+	srv.spawn = func(f func(context.Context)) { srv.work.Go(func() { f(background) }) }
+	if err := srv.furnish(ctx); err != nil {
+		return nil, errors.Join(err, srv.Close(ctx))
 	}
-	h.liveAsNode(background)
-	h.work.Go(func() { h.upstreams.follow(background) })
-	h.work.Go(func() { h.ring.Run(background) })
-	h.work.Go(func() { h.watchApprovals(background) })
-	if h.audit != nil {
-		h.work.Go(func() { h.audit.RunRetention(background) })
+	srv.liveAsNode(background)
+	srv.work.Go(func() { srv.upstreams.follow(background) })
+	srv.work.Go(func() { srv.ring.Run(background) })
+	srv.work.Go(func() { srv.watchApprovals(background) })
+	if srv.audit != nil {
+		srv.work.Go(func() { srv.audit.RunRetention(background) })
 	}
-	h.work.Go(func() { h.watchPins(background) })
-	h.work.Go(func() { h.watchLogins(background) })
-	if h.upstreams.lasting {
-		h.work.Go(func() { h.watchWishes(background) })
+	srv.work.Go(func() { srv.watchPins(background) })
+	srv.work.Go(func() { srv.watchLogins(background) })
+	if srv.upstreams.lasting {
+		srv.work.Go(func() { srv.watchWishes(background) })
 	}
-	h.startScripts(ctx, background)
-	close(h.settled)
-	for _, watch := range []func(context.Context){h.watchConfig(ctx), h.watchScripts(ctx)} {
+	srv.startScripts(ctx, background)
+	close(srv.settled)
+	for _, watch := range []func(context.Context){srv.watchConfig(ctx), srv.watchScripts(ctx)} {
 		if watch != nil {
-			h.work.Go(func() { watch(background) })
+			srv.work.Go(func() { watch(background) })
 		}
 	}
-	return h, nil
+	return srv, nil
 }
 
 // furnish opens what is kept and puts the rooms and doors in place.
-func (h *House) furnish(ctx context.Context) error {
-	if err := h.openStore(ctx); err != nil {
+func (srv *Server) furnish(ctx context.Context) error {
+	if err := srv.openStore(ctx); err != nil {
 		return err
 	}
-	if err := h.connectRooms(ctx); err != nil {
+	if err := srv.connectRooms(ctx); err != nil {
 		return err
 	}
-	if err := h.adopt(ctx, h.config); err != nil {
+	if err := srv.adopt(ctx, srv.config); err != nil {
 		return err
 	}
-	if h.options.Jobs || h.options.Archive {
-		if err := h.openJobs(ctx); err != nil {
+	if srv.options.Jobs || srv.options.Archive {
+		if err := srv.openJobs(ctx); err != nil {
 			return err
 		}
-		if h.hoot != nil {
-			h.hoot.SetJobs(musicJobs{h.jobs})
+		if srv.hoot != nil {
+			srv.hoot.SetJobs(musicJobs{srv.jobs})
 		}
 	}
-	h.offerTools()
-	h.trust.Set(h.config.trustSettings()) // by now our own names are known
-	h.catalog.Refresh(ctx)
-	h.hangDoors() //nolint:contextcheck // what it watches lives as long as the house
-	if h.options.Jobs {
-		return h.openChat(ctx)
+	srv.offerTools()
+	srv.trust.Set(srv.config.PinSettings()) // by now our own names are known
+	srv.catalog.Refresh(ctx)
+	srv.hangDoors() //nolint:contextcheck // what it watches lives as long as the house
+	if srv.options.Jobs {
+		return srv.openChat(ctx)
 	}
 	return nil
 }
 
-func (h *House) openStore(ctx context.Context) error {
-	if err := makeDataFolder(h.config.Data); err != nil {
+func (srv *Server) openStore(ctx context.Context) error {
+	if err := config.MakeDataFolder(srv.config.Data); err != nil {
 		return err
 	}
-	store, err := openDatabase(ctx, h.config, h.secrets)
+	store, err := srv.config.OpenDatabase(ctx, srv.secrets)
 	if err != nil {
 		return err
 	}
-	h.store = store
-	if err := h.joinNodes(ctx); err != nil {
+	srv.store = store
+	if err := srv.joinNodes(ctx); err != nil {
 		return err
 	}
-	if err := h.openKeys(ctx); err != nil {
+	if err := srv.openKeys(ctx); err != nil {
 		return err
 	}
-	if h.logins, err = openLogins(ctx, store, h.config, h.secrets, h.log); err != nil {
+	if srv.logins, err = openLogins(ctx, store, srv.config, srv.secrets, srv.log); err != nil {
 		return err
 	}
-	if err := h.openPolicy(ctx); err != nil {
+	if err := srv.openPolicy(ctx); err != nil {
 		return err
 	}
-	h.results, err = results.Open(ctx, store, results.Options{Log: h.log, Flow: h.policy})
+	srv.results, err = results.Open(ctx, store, results.Options{Log: srv.log, Flow: srv.policy})
 	return err
-}
-
-func makeDataFolder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return fault.Wrap(fault.Config, err, "make data folder").
-			WithHint("choose a folder you may write to with --data or LUANETTE_DATA")
-	}
-	return nil
 }
 
 // connectRooms makes the connection manager, the catalog over it, and the scripts
 // that use both.
-func (h *House) connectRooms(ctx context.Context) error {
+func (srv *Server) connectRooms(ctx context.Context) error {
 	manager := upstream.New(upstream.Options{
-		Log: h.log, Events: h.bus,
-		ClientVersion: h.options.Version,
-		CacheDir:      filepath.Join(h.config.Data, "upstreams"),
-		Getenv:        h.options.Env.Lookup,
-		Secret:        h.secrets.Find,
-		Login:         h.logins,
+		Log: srv.log, Events: srv.bus,
+		ClientVersion: srv.options.Version,
+		CacheDir:      filepath.Join(srv.config.Data, "upstreams"),
+		Getenv:        srv.options.Env.Lookup,
+		Secret:        srv.secrets.Find,
+		Login:         srv.logins,
 		StopTimeout:   graceTime,
-		DialControl:   h.outward().control,
-		Tracer:        h.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
+		DialControl:   srv.outward().control,
+		Tracer:        srv.telemetry.Tracer("upstream"), Propagator: telemetry.Propagator(),
 	})
-	if err := h.openTrust(ctx, manager); err != nil {
+	if err := srv.openTrust(ctx, manager); err != nil {
 		manager.Close()
 		return err
 	}
-	h.catalog = catalog.New(catalog.Options{
-		WhyHidden: h.trust.WhyHidden, Pass: h.pass, Hides: h.hides, TurnedAway: h.turnedAway,
-		Bus: h.bus, Log: h.log, Learner: h.results, Limits: h.limits, Private: isSomebodys, Reserved: isReserved, Toll: h.toll,
-		Tracer: h.telemetry.Tracer("catalog"), Meter: h.telemetry.Meter("catalog"),
+	srv.catalog = catalog.New(catalog.Options{
+		WhyHidden: srv.trust.WhyHidden, Pass: srv.pass, Hides: srv.hides, TurnedAway: srv.turnedAway,
+		Bus: srv.bus, Log: srv.log, Learner: srv.results, Limits: srv.limits, Private: isSomebodys, Reserved: isReserved, Toll: srv.toll,
+		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
-	h.upstreams = &upstreams{manager: manager, guard: h.trust, pass: h.pass, turnedAway: h.turnedAway, did: h.did, arranged: overlay.New(h.trust), catalog: h.catalog, bus: h.bus, log: h.log, address: h.address}
-	if err := h.openWants(ctx); err != nil {
+	srv.upstreams = &upstreams{manager: manager, guard: srv.trust, pass: srv.pass, turnedAway: srv.turnedAway, did: srv.did, arranged: overlay.New(srv.trust), catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
+	if err := srv.openWants(ctx); err != nil {
 		return err
 	}
-	if err := h.openApprovals(ctx); err != nil {
+	if err := srv.openApprovals(ctx); err != nil {
 		return err
 	}
-	if err := h.openScripts(ctx); err != nil {
+	if err := srv.openScripts(ctx); err != nil {
 		return err
 	}
-	h.catalog.Add(h.scripts.published)
-	h.catalog.Add(h.upstreams.arranged)
-	return h.openHoot(ctx)
+	srv.catalog.Add(srv.scripts.published)
+	srv.catalog.Add(srv.upstreams.arranged)
+	return srv.openHoot(ctx)
 }
 
 // offerTools puts our own tools over all of the rooms into the catalog.
-func (h *House) offerTools() {
+func (srv *Server) offerTools() {
 	families := [][]builtin.Tool{
-		builtin.MCP(h.upstreams, h.catalog, builtin.AllowHosts(h.config.MCP.AllowedHosts)),
-		builtin.Discovery(h.catalog, h.results),
-		builtin.Results(h.results, h.config.MCP.ResultKB<<10),
-		builtin.Scripts(h.scripts.runner, h.scripts.store, h.scripts.published, h.scripts.sessions),
-		builtin.Sessions(h.scripts.sessions),
-		h.approvalTools(),
-		builtin.Code(h.scripts.runner, h.scripts.sessions, h.codeOptions()),
-		builtin.Preview(h.scripts.runner, h.scripts.sessions, h.scripts.store, h.catalog),
+		builtin.MCP(srv.upstreams, srv.catalog, builtin.AllowHosts(srv.config.MCP.AllowedHosts)),
+		builtin.Discovery(srv.catalog, srv.results),
+		builtin.Results(srv.results, srv.config.MCP.ResultKB<<10),
+		builtin.Scripts(srv.scripts.runner, srv.scripts.store, srv.scripts.published, srv.scripts.sessions),
+		builtin.Sessions(srv.scripts.sessions),
+		srv.approvalTools(),
+		builtin.Code(srv.scripts.runner, srv.scripts.sessions, srv.codeOptions()),
+		builtin.Preview(srv.scripts.runner, srv.scripts.sessions, srv.scripts.store, srv.catalog),
 	}
-	if h.jobs != nil {
-		families = append(families, builtin.Jobs(h.jobs, h.scripts.store, h.scripts.runner), builtin.Schedules(h.jobs))
+	if srv.jobs != nil {
+		families = append(families, builtin.Jobs(srv.jobs, srv.scripts.store, srv.scripts.runner), builtin.Schedules(srv.jobs))
 	}
-	h.own = builtin.NewSet(families...)
-	h.menu = builtin.NewMenu(h.catalog.Exposed(), builtin.MenuOptions{
-		Mode: h.config.MCP.Mode, Threshold: h.config.MCP.CodeThreshold, Own: h.own.Has,
+	srv.own = builtin.NewSet(families...)
+	srv.menu = builtin.NewMenu(srv.catalog.Exposed(), builtin.MenuOptions{
+		Mode: srv.config.MCP.Mode, Threshold: srv.config.MCP.CodeThreshold, Own: srv.own.Has,
 	})
-	h.catalog.Add(builtin.LimitedSet{Set: h.own, Keeper: h.results, Shown: h.config.MCP.ResultKB << 10})
+	srv.catalog.Add(builtin.LimitedSet{Set: srv.own, Keeper: srv.results, Shown: srv.config.MCP.ResultKB << 10})
 }
 
 // hangDoors makes the MCP server in front of it all.
-func (h *House) hangDoors() {
-	h.hud = h.lookout()
-	exposed := h.catalog.Exposed()
-	h.hub = hub.New(hub.Options{
-		Name: "luanette", Title: "Luanette", Version: h.options.Version,
-		InstructionsFunc: h.menu.Instructions,
-		Tools:            h.menu,
-		Resources:        h.resources(),
-		Prompts:          builtin.NewPrompts(builtin.ScriptPrompts(h.scripts.runner, h.scripts.store, h.catalog)),
-		Completer:        h.completions(),
-		Tasks:            h.tasks(),
-		Upstreams:        h.upstreams,
-		SessionStore:     h.visits,
-		Nodes:            h.couriers(),
-		Changes:          changes(exposed, h.bus),
+func (srv *Server) hangDoors() {
+	srv.hud = srv.lookout()
+	exposed := srv.catalog.Exposed()
+	srv.hub = hub.New(hub.Options{
+		Name: "luanette", Title: "Luanette", Version: srv.options.Version,
+		InstructionsFunc: srv.menu.Instructions,
+		Tools:            srv.menu,
+		Resources:        srv.resources(),
+		Prompts:          builtin.NewPrompts(builtin.ScriptPrompts(srv.scripts.runner, srv.scripts.store, srv.catalog)),
+		Completer:        srv.completions(),
+		Tasks:            srv.tasks(),
+		Upstreams:        srv.upstreams,
+		SessionStore:     srv.visits,
+		Nodes:            srv.couriers(),
+		Changes:          changes(exposed, srv.bus),
 		Principal:        caller,
-		Origins:          h.config.MCP.AllowedOrigins,
-		Limits:           hub.Limits{Idle: time.Duration(h.config.MCP.SessionIdle)},
-		Log:              h.log,
-		Tracer:           h.telemetry.Tracer("hub"), Meter: h.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
+		Origins:          srv.config.MCP.AllowedOrigins,
+		Limits:           hub.Limits{Idle: time.Duration(srv.config.MCP.SessionIdle)},
+		Log:              srv.log,
+		Tracer:           srv.telemetry.Tracer("hub"), Meter: srv.telemetry.Meter("hub"), Propagator: telemetry.Propagator(),
 	})
 }
 
 // lookout makes the door for those who look on.
-func (h *House) lookout() *web.Server {
+func (srv *Server) lookout() *web.Server {
 	return web.New(web.Options{
-		Bus: h.bus, Traces: h.telemetry.Traces(), Process: rand.Text(),
-		Browsers:      netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
-		Config:        func(w io.Writer) error { return h.now().Show(w) },
-		OnFirstReader: func() { h.spawn(h.nodeWatches) },
+		Bus: srv.bus, Traces: srv.telemetry.Traces(), Process: rand.Text(),
+		Browsers:      netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
+		Config:        func(w io.Writer) error { return srv.now().Show(w) },
+		OnFirstReader: func() { srv.spawn(srv.nodeWatches) },
 	})
 }
 
 // resources is what can be read from us.
-func (h *House) resources() *builtin.Resources {
+func (srv *Server) resources() *builtin.Resources {
 	families := [][]builtin.Resource{
-		builtin.OverviewResources(h.catalog, h.upstreams, h.catalog),
-		builtin.CostResources(h.catalog, h.menu),
-		builtin.ScriptResources(h.scripts.store),
+		builtin.OverviewResources(srv.catalog, srv.upstreams, srv.catalog),
+		builtin.CostResources(srv.catalog, srv.menu),
+		builtin.ScriptResources(srv.scripts.store),
 	}
-	if h.jobs != nil {
-		families = append(families, builtin.JobResources(h.jobs))
+	if srv.jobs != nil {
+		families = append(families, builtin.JobResources(srv.jobs))
 	}
-	if h.hoot != nil {
-		families = append(families, builtin.MusicResources(musicians{h}))
+	if srv.hoot != nil {
+		families = append(families, builtin.MusicResources(musicians{srv}))
 	}
 	return builtin.NewResources(families...)
 }
 
 // completions is what we suggest for arguments.
-func (h *House) completions() builtin.Completions {
-	all := []builtin.Completions{builtin.NamespaceCompletions(h.catalog), builtin.ScriptCompletions(h.scripts.store)}
-	if h.jobs != nil {
-		all = append(all, builtin.JobCompletions(h.jobs))
+func (srv *Server) completions() builtin.Completions {
+	all := []builtin.Completions{builtin.NamespaceCompletions(srv.catalog), builtin.ScriptCompletions(srv.scripts.store)}
+	if srv.jobs != nil {
+		all = append(all, builtin.JobCompletions(srv.jobs))
 	}
 	return builtin.Join(all...)
 }
@@ -357,25 +348,25 @@ func logLevel(name string) slog.Level {
 // Close gives back what Build took, in the opposite order. That ctx has ended does
 // not hinder it: every part that may have to wait gets a little time of its own, so
 // that a slow one does not take it from those after it.
-func (h *House) Close(ctx context.Context) error {
-	failed := []error{h.closeDoors(ctx)}
-	h.stop()
-	h.work.Wait()
-	failed = append(failed, h.closeRooms(ctx))
-	h.bus.Close()
-	if h.audit != nil {
-		failed = append(failed, inTime(ctx, "the audit log", storeTime, h.audit.Close))
+func (srv *Server) Close(ctx context.Context) error {
+	failed := []error{srv.closeDoors(ctx)}
+	srv.stop()
+	srv.work.Wait()
+	failed = append(failed, srv.closeRooms(ctx))
+	srv.bus.Close()
+	if srv.audit != nil {
+		failed = append(failed, inTime(ctx, "the audit log", storeTime, srv.audit.Close))
 	}
-	if h.results != nil {
-		h.results.Close()
+	if srv.results != nil {
+		srv.results.Close()
 	}
-	if h.node != nil {
-		failed = append(failed, inTime(ctx, "the place among the nodes", storeTime, h.node.Leave))
+	if srv.node != nil {
+		failed = append(failed, inTime(ctx, "the place among the nodes", storeTime, srv.node.Leave))
 	}
-	if h.store != nil {
-		failed = append(failed, h.store.Close()) // what was acknowledged is written whatever ctx says
+	if srv.store != nil {
+		failed = append(failed, srv.store.Close()) // what was acknowledged is written whatever ctx says
 	}
-	return errors.Join(append(failed, inTime(ctx, "telemetry", flushTime, h.telemetry.Shutdown))...)
+	return errors.Join(append(failed, inTime(ctx, "telemetry", flushTime, srv.telemetry.Shutdown))...)
 }
 
 // inTime has a part leave, with some time of its own.
@@ -389,39 +380,39 @@ func inTime(ctx context.Context, part string, enough time.Duration, leave func(c
 }
 
 // closeDoors lets nobody in any more and has what was begun come to rest.
-func (h *House) closeDoors(ctx context.Context) error {
+func (srv *Server) closeDoors(ctx context.Context) error {
 	var failed []error
-	if h.hub != nil {
-		failed = append(failed, inTime(ctx, "the MCP door", flushTime, h.hub.Close))
+	if srv.hub != nil {
+		failed = append(failed, inTime(ctx, "the MCP door", flushTime, srv.hub.Close))
 	}
-	if h.talk != nil {
-		h.talk.Close()
+	if srv.talk != nil {
+		srv.talk.Close()
 	}
-	if h.chat != nil {
-		h.chat.Close()
+	if srv.chat != nil {
+		srv.chat.Close()
 	}
-	if h.jobs != nil {
-		failed = append(failed, h.jobs.Close()) // it has a grace of its own
+	if srv.jobs != nil {
+		failed = append(failed, srv.jobs.Close()) // it has a grace of its own
 	}
-	if h.approvals != nil {
-		h.approvals.Close()
+	if srv.approvals != nil {
+		srv.approvals.Close()
 	}
 	return errors.Join(failed...)
 }
 
 // closeRooms closes what nobody uses any more.
-func (h *House) closeRooms(ctx context.Context) error {
-	if h.gate != nil {
-		h.gate.Close()
+func (srv *Server) closeRooms(ctx context.Context) error {
+	if srv.gate != nil {
+		srv.gate.Close()
 	}
-	if h.hoot != nil {
-		h.hoot.Close()
+	if srv.hoot != nil {
+		srv.hoot.Close()
 	}
-	if h.upstreams != nil {
-		h.upstreams.manager.Close()
+	if srv.upstreams != nil {
+		srv.upstreams.manager.Close()
 	}
-	if h.scripts != nil {
-		return inTime(ctx, "JavaScript", flushTime, h.scripts.js.Close)
+	if srv.scripts != nil {
+		return inTime(ctx, "JavaScript", flushTime, srv.scripts.js.Close)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // A token of an issuer in the configuration opens what its scope says, and is never
@@ -24,7 +25,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		defer mu.Unlock()
 		sent = append(sent, r.Header.Get("Authorization"))
 	})
-	config := write(t, `
+	file := write(t, `
 [mcp]
 mode = "direct"
 [upstreams.one]
@@ -35,7 +36,7 @@ issuer = "`+mint.URL+`"
 audience = "`+hub+`"
 jwks = "`+mint.Keys()+`"
 `)
-	url, house := start(t, Sources{File: config})
+	url, house := start(t, config.Sources{File: file})
 	house.upstreams.allTried(t.Context(), patience)
 	house.catalog.Refresh(t.Context())
 
@@ -86,7 +87,7 @@ jwks = "`+mint.Keys()+`"
 // whether it may.
 func TestWhoMakesTokens(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, Sources{File: write(t, `
+	url, _ := start(t, config.Sources{File: write(t, `
 [issuers.corp]
 issuer = "https://login.example"
 audience = "https://hub.example/mcp"

@@ -16,65 +16,42 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// JobsConfig is about scripts that run in the background.
-type JobsConfig struct {
-	Workers      int      `toml:"workers" help:"how many jobs run at once"`
-	Timeout      Duration `toml:"timeout" help:"how long one run of a job may take; 0 is as long as scripts.timeout says"`
-	KeepComplete Duration `toml:"keep_complete" help:"how long a complete job is kept after its end"`
-	KeepFailed   Duration `toml:"keep_failed" help:"how long a failed or cancelled job is kept after its end"`
-}
-
-func defaultJobs() JobsConfig {
-	return JobsConfig{Workers: 16, KeepComplete: Duration(5 * time.Minute), KeepFailed: Duration(30 * time.Minute)}
-}
-
-func (c JobsConfig) check() error {
-	switch {
-	case c.Workers < 1:
-		return fault.New(fault.Config, "jobs.workers: %d is too few", c.Workers).WithHint("give 1 or more")
-	case c.Timeout < 0 || c.KeepComplete <= 0 || c.KeepFailed <= 0:
-		return fault.New(fault.Config, "jobs: timeout, keep_complete and keep_failed are lengths of time above zero").
-			WithHint("such as 5m or 720h")
-	}
-	return nil
-}
-
 // openJobs starts the queue and lets jobs go on that a crash interrupted. The
 // queue belongs to one process at a time: another one on the same data folder,
 // such as a client's own `luanette stdio` beside a server, can only look at jobs,
 // and so does a house that is not to run any.
-func (h *House) openJobs(ctx context.Context) error {
+func (srv *Server) openJobs(ctx context.Context) error {
 	options := job.Options{
-		Workers: h.config.Jobs.Workers, KeepComplete: time.Duration(h.config.Jobs.KeepComplete), KeepFailed: time.Duration(h.config.Jobs.KeepFailed),
-		Grace: graceTime, TempDir: filepath.Join(h.config.Data, "jobs"),
-		CurrentPrincipal: h.standing(), ReadOnly: !h.options.Jobs, Node: h.jobNode(), Unlimited: isMusic, Events: h.bus, Log: h.log,
+		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
+		Grace: graceTime, TempDir: filepath.Join(srv.config.Data, "jobs"),
+		CurrentPrincipal: srv.standing(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: isMusic, Events: srv.bus, Log: srv.log,
 	}
-	if h.approvals != nil { // the music backend asks nobody
-		options.Approvals, options.Tools = h.approvals, h.catalog
+	if srv.approvals != nil { // the music backend asks nobody
+		options.Approvals, options.Tools = srv.approvals, srv.catalog
 	}
-	runner := jobRunner{upstreams: h.upstreams, music: h.hoot, since: h.started, settled: h.settled, limits: script.Limits{Time: time.Duration(h.config.Jobs.Timeout)}}
-	if h.scripts != nil { // not in a house of music alone
-		runner.runner = h.scripts.runner
+	runner := jobRunner{upstreams: srv.upstreams, music: srv.hoot, since: srv.started, settled: srv.settled, limits: script.Limits{Time: time.Duration(srv.config.Jobs.Timeout)}}
+	if srv.scripts != nil { // not in a house of music alone
+		runner.runner = srv.scripts.runner
 	}
-	queue, err := job.Open(ctx, h.store, runner, options)
+	queue, err := job.Open(ctx, srv.store, runner, options)
 	if fault.CodeOf(err) == fault.Conflict {
-		h.log.InfoContext(ctx, "jobs run in another process on this data folder")
+		srv.log.InfoContext(ctx, "jobs run in another process on this data folder")
 		options.ReadOnly = true
-		queue, err = job.Open(ctx, h.store, runner, options)
+		queue, err = job.Open(ctx, srv.store, runner, options)
 	}
 	if err != nil {
 		return err
 	}
-	h.jobs = queue
+	srv.jobs = queue
 	return nil
 }
 
 // tasks shows jobs as tasks; nil where there are none.
-func (h *House) tasks() hub.Tasks {
-	if h.jobs == nil {
+func (srv *Server) tasks() hub.Tasks {
+	if srv.jobs == nil {
 		return nil
 	}
-	return builtin.JobTasks{Queue: h.jobs}
+	return builtin.JobTasks{Queue: srv.jobs}
 }
 
 // closeTimeout is how long a job waits for upstreams that are slow to start: one that

@@ -4,115 +4,46 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// KeyConfig is a key that opens the doors.
-type KeyConfig struct {
-	Hash       string   `toml:"hash" help:"sha256: and the hash of the key; the key itself need not be kept"`
-	Env        string   `toml:"env" help:"or the variable that holds the key"`
-	Scopes     []string `toml:"scopes" help:"what it opens: chat, mcp, read, org (what concerns one organisation) or admin (everything)"`
-	Org        string   `toml:"org" help:"the only organisation it is for"`
-	User       string   `toml:"user" help:"the only person it is for"`
-	Namespaces []string `toml:"namespaces" help:"the only namespaces it sees; * stands for any letters"`
-	Tools      []string `toml:"tools" help:"the only tools it sees, as namespace.tool, or the name of one of ours; * stands for any letters"`
-	Rate       int      `toml:"rate" help:"how many requests a minute it may make"`
-	Concurrent int      `toml:"concurrent" help:"how many tool calls may run for it at a time"`
-	Budget     int      `toml:"budget" help:"how many tool calls a day it may make"`
-	Expires    string   `toml:"expires" help:"when it ends, such as 2027-01-31"`
-}
-
 // openKeys opens the ring of keys and puts the gate before the doors.
-func (h *House) openKeys(ctx context.Context) error {
-	fixed, err := h.config.fixedKeys(h.options.Env)
+func (srv *Server) openKeys(ctx context.Context) error {
+	fixed, err := srv.config.FixedKeys(srv.options.Env)
 	if err != nil {
 		return err
 	}
-	if h.ring, err = apikey.Open(ctx, h.store, apikey.Options{Fixed: fixed, Bus: h.bus, Log: h.log, OnChange: h.didKey, MaxAge: h.keysFresh()}); err != nil {
+	if srv.ring, err = apikey.Open(ctx, srv.store, apikey.Options{Fixed: fixed, Bus: srv.bus, Log: srv.log, OnChange: srv.didKey, MaxAge: srv.keysFresh()}); err != nil {
 		return err
 	}
-	o := httpauth.Options{Ring: h.ring, Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins}, Log: h.log, OnLogin: h.loggedIn}
-	h.trustIssuers(&o)
-	h.gate = httpauth.New(o)
+	o := httpauth.Options{Ring: srv.ring, Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}, Log: srv.log, OnLogin: srv.loggedIn}
+	srv.trustIssuers(&o)
+	srv.gate = httpauth.New(o)
 	return nil
 }
 
-// fixedKeys are those of the configuration, and ENGINE_API_KEY, which opens
-// everything.
-func (c *Config) fixedKeys(env Environment) (keys []apikey.Key, err error) {
-	if token := env["ENGINE_API_KEY"]; token != "" {
-		keys = append(keys, apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf(token), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}})
-	}
-	for _, name := range slices.Sorted(mapKeys(c.Keys)) {
-		key, err := c.Keys[name].read(name, env)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
-}
-
-// read makes a key of what the configuration says of it.
-func (c KeyConfig) read(name string, env Environment) (key apikey.Key, err error) {
-	bad := func(format string, args ...any) (apikey.Key, error) {
-		return key, fault.New(fault.Config, "keys."+name+": "+format, args...)
-	}
-	key = apikey.Key{Name: name, Fixed: true, Rights: apikey.Rights{
-		Org: c.Org, User: c.User, Namespaces: c.Namespaces, Tools: c.Tools,
-		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
-	}}
-	switch {
-	case c.Hash != "" && c.Env != "" || c.Hash == "" && c.Env == "":
-		return bad("it takes either hash or env")
-	case c.Hash != "":
-		if key.Hash, err = apikey.ParseHash(c.Hash); err != nil {
-			return key, fault.Wrap(fault.Config, err, "keys.%s", name)
-		}
-	default:
-		token := env[c.Env]
-		if token == "" {
-			return key, fault.New(fault.Config, "keys.%s: the variable %s is not set", name, c.Env).
-				WithHint("set it to the key, or give the key's hash instead of env")
-		}
-		key.Hash = apikey.HashOf(token)
-	}
-	for _, scope := range c.Scopes {
-		key.Scopes = append(key.Scopes, principal.Scope(scope))
-	}
-	if c.Expires != "" {
-		if key.Expires, err = time.Parse(time.DateOnly, c.Expires); err != nil {
-			return bad("expires must look like 2027-01-31, not %q", c.Expires)
-		}
-	}
-	if err := key.Check(); err != nil {
-		return key, fault.Wrap(fault.Config, err, "keys.%s", name).WithHint("%s", fault.HintOf(err))
-	}
-	return key, nil
-}
-
 // standing tells who somebody is now; nil in a house without keys.
-func (h *House) standing() func(context.Context, principal.Principal) (principal.Principal, error) {
-	if h.ring == nil {
+func (srv *Server) standing() func(context.Context, principal.Principal) (principal.Principal, error) {
+	if srv.ring == nil {
 		return nil
 	}
-	return h.ring.Current
+	return srv.ring.Current
 }
 
 // checkDoors refuses to listen where others can reach us while no key is needed.
-func (h *House) checkDoors(ctx context.Context, address string) error {
-	shut, err := h.gate.KeyRequired(ctx)
+func (srv *Server) checkDoors(ctx context.Context, address string) error {
+	shut, err := srv.gate.KeyRequired(ctx)
 	if err != nil || shut {
 		return err
 	}
-	if listensHere(address) {
+	if config.ListensLocally(address) {
 		return nil
 	}
 	return fault.New(fault.Config, "listen on %s: others can reach that address, and no key is needed here", address).
@@ -131,9 +62,9 @@ func caller(r *http.Request) string {
 // keysFresh is how long keys are taken to be what was read. Nodes tell each other of
 // changes, so that it is long only for one that is cut off from the others; processes
 // on a file cannot.
-func (h *House) keysFresh() time.Duration {
-	if h.isShared() {
-		return cmp.Or(h.options.unasked, 10*time.Second)
+func (srv *Server) keysFresh() time.Duration {
+	if srv.isShared() {
+		return cmp.Or(srv.options.unasked, 10*time.Second)
 	}
 	return 0 // the usual
 }

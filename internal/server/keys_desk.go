@@ -15,6 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
@@ -29,21 +30,21 @@ type Keys interface {
 
 // OpenKeys opens the keys of a configuration without the rest of the house. A
 // server that runs on the same database hears of changes.
-func OpenKeys(ctx context.Context, config *Loaded, env Environment) (Keys, error) {
-	fixed, err := config.fixedKeys(env)
+func OpenKeys(ctx context.Context, loaded *config.Loaded, env config.Environment) (Keys, error) {
+	fixed, err := loaded.FixedKeys(env)
 	if err != nil {
 		return nil, err
 	}
-	if err := makeDataFolder(config.Data); err != nil {
+	if err := config.MakeDataFolder(loaded.Data); err != nil {
 		return nil, err
 	}
-	store, err := openDatabase(ctx, config, config.finder(env))
+	store, err := loaded.OpenDatabase(ctx, loaded.SecretFinder(env))
 	if err != nil {
 		return nil, err
 	}
 	var failed error
 	ring, err := apikey.Open(ctx, store, apikey.Options{Fixed: fixed, OnChange: func(ctx context.Context, action, name string) {
-		failed = didAlone(ctx, store, config, action, name)
+		failed = didAlone(ctx, store, loaded, action, name)
 	}})
 	if err != nil {
 		_ = store.Close() // the other error tells more

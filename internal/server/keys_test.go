@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
@@ -37,20 +38,20 @@ var wildcard = regexp.MustCompile(`\{[^}]*\}`)
 // Every route of the real server is behind the check, but for those listed above.
 func TestEveryRouteIsShut(t *testing.T) {
 	t.Parallel()
-	env := Environment{"ENGINE_API_KEY": "root-token"}
+	env := config.Environment{"ENGINE_API_KEY": "root-token"}
 	scopes := map[principal.Scope]string{}
 	for _, s := range principal.Scopes {
 		scopes[s] = "only-" + string(s)
 		env["KEY_"+strings.ToUpper(string(s))] = scopes[s]
 	}
-	config := write(t, `
+	file := write(t, `
 keys.read  = { env = "KEY_READ",  scopes = ["read"] }
 keys.chat  = { env = "KEY_CHAT",  scopes = ["chat"] }
 keys.mcp   = { env = "KEY_MCP",   scopes = ["mcp"] }
 keys.org   = { env = "KEY_ORG",   scopes = ["org"], org = "o" }
 keys.admin = { env = "KEY_ADMIN", scopes = ["admin"] }
 `)
-	url, house := start(t, Sources{File: config, Env: env})
+	url, house := start(t, config.Sources{File: file, Env: env})
 	ask := func(method, path, token string) int {
 		name, value := httpjsontest.Bearer(token)
 		answer := httpjsontest.Open(t, method, url+path, "{}", name, value)
@@ -118,11 +119,11 @@ func TestListeningToOthersTakesAKey(t *testing.T) {
 	for address, want := range map[string]fault.Code{
 		"0.0.0.0:0": fault.Config, ":0": fault.Config, "[::]:0": fault.Config, "192.0.2.1:80": fault.Config,
 	} {
-		loaded, err := Load(Sources{Flags: map[string]string{"listen": address, "data": t.TempDir()}})
+		loaded, err := config.Load(config.Sources{Flags: map[string]string{"listen": address, "data": t.TempDir()}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		house, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: Environment{}})
+		house, err := Build(t.Context(), loaded, Options{Version: "test", Stderr: io.Discard, Env: config.Environment{}})
 		if err != nil {
 			t.Fatal(err)
 		}

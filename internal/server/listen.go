@@ -15,51 +15,31 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/wicket"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // listen opens the address: with TLS where there is a certificate, and for no more
 // connections than there may be.
-func (h *House) listen(ctx context.Context) (net.Listener, error) {
+func (srv *Server) listen(ctx context.Context) (net.Listener, error) {
 	var secure *tls.Config
-	if h.config.TLSCert != "" {
-		pair := &certificate{certFile: h.config.TLSCert, keyFile: h.config.TLSKey, warn: func(err error) {
-			h.log.WarnContext(ctx, "certificate not read again, the old one is used", "error", err)
+	if srv.config.TLSCert != "" {
+		pair := &certificate{certFile: srv.config.TLSCert, keyFile: srv.config.TLSKey, warn: func(err error) {
+			srv.log.WarnContext(ctx, "certificate not read again, the old one is used", "error", err)
 		}}
 		if _, err := pair.current(nil); err != nil {
 			return nil, err
 		}
 		secure = &tls.Config{GetCertificate: pair.current, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.config.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", srv.config.Listen)
 	if err != nil {
-		return nil, listenFault(err, h.config.Listen)
+		return nil, config.ListenFault(err, srv.config.Listen)
 	}
-	listener = &bounded{Listener: listener, places: make(chan struct{}, max(1, h.config.MaxConnections)), closed: make(chan struct{})}
+	listener = &bounded{Listener: listener, places: make(chan struct{}, max(1, srv.config.MaxConnections)), closed: make(chan struct{})}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
 	return listener, nil
-}
-
-// CheckListen refuses an address that cannot be listened on, before anything is built
-// and other nodes are told of this one. Nobody is let in: until there is somebody to
-// answer, connections are refused.
-func (c *Config) CheckListen(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return listenFault(err, c.Listen)
-	}
-	return listener.Close()
-}
-
-func (c *Config) checkTLS() error {
-	switch {
-	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return fault.New(fault.Config, "tls_cert and tls_key go together").WithHint("`luanette cert` makes both")
-	case c.MaxConnections < 1:
-		return fault.New(fault.Config, "max_connections: %d is too few", c.MaxConnections).WithHint("10000 is usual")
-	}
-	return nil
 }
 
 // certificate is one that is read again when its file changes.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/config"
 )
 
 // writePair makes a certificate for this machine.
@@ -53,7 +55,7 @@ func writePair(t *testing.T, folder string, serial int64) (certFile, keyFile str
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, pool := writePair(t, t.TempDir(), 1)
-	url, _ := start(t, Sources{Flags: map[string]string{"tls_cert": certFile, "tls_key": keyFile}, Env: Environment{"ENGINE_API_KEY": "sesame"}})
+	url, _ := start(t, config.Sources{Flags: map[string]string{"tls_cert": certFile, "tls_key": keyFile}, Env: config.Environment{"ENGINE_API_KEY": "sesame"}})
 	if !strings.HasPrefix(url, "https://") {
 		t.Fatal(url)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -22,35 +23,35 @@ import (
 // or is said to wait for a restart: in the log, in /health and in the event.
 func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 	t.Parallel()
-	_, house := start(t, Sources{})
-	house.config.TuneCollector(nil) // as the program does
+	_, house := start(t, config.Sources{})
+	TuneCollector(house.config.GCPercent, nil) // as the program does
 	extra := filepath.Join(t.TempDir(), "extra.json")
 	if err := os.WriteFile(extra, []byte(`{"mcpServers":{"imported":{"url":"http://127.0.0.1:1/mcp"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	other := map[string]any{
 		"log.level": "error", "mcp.mode": "code", "mcp.code_threshold": -1, "hoot.expose": []string{"all"}, "mcp.import": []string{extra}, "mcp.pinned": []string{"lua_eval"},
-		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]UpstreamConfig{"new": {URL: "http://127.0.0.1:1/mcp"}},
+		"approve": "all", "trust": "pin", "approvals": map[string]string{"x": "all"}, "upstreams": map[string]config.Upstream{"new": {URL: "http://127.0.0.1:1/mcp"}},
 	}
-	for i, k := range knobsOf(&house.config.Config) {
+	for i, k := range config.Entries(&house.config.Config) {
 		before := held(t, house)
 		fresh := *house.config
-		knob := knobsOf(&fresh.Config)[i]
-		alter(t, knob.value, other[k.key])
+		knob := config.Entries(&fresh.Config)[i]
+		alter(t, knob.Value, other[k.Key])
 		heard := house.bus.Subscribe(event.Options{Types: []string{"config.update"}})
 		adopted(t, house, &fresh)
 		took := held(t, house) != before
-		waits := slices.Contains(house.restartNeeded(), k.key)
-		if took == waits || took != k.live {
-			t.Errorf("%s: tagged live %v, took effect %v, waits for a restart %v", k.key, k.live, took, waits)
+		waits := slices.Contains(house.restartNeeded(), k.Key)
+		if took == waits || took != k.Live {
+			t.Errorf("%s: tagged live %v, took effect %v, waits for a restart %v", k.Key, k.Live, took, waits)
 		}
-		if e, ok := heard.Poll(); !ok || e.Data.(ConfigUpdated).Restart != waits || !strings.HasPrefix(e.Data.(ConfigUpdated).Key, k.key) {
-			t.Errorf("%s: told %+v", k.key, e)
+		if e, ok := heard.Poll(); !ok || e.Data.(config.Updated).Restart != waits || !strings.HasPrefix(e.Data.(config.Updated).Key, k.Key) {
+			t.Errorf("%s: told %+v", k.Key, e)
 		}
 		heard.Close()
 		adopted(t, house, house.config) // back
 		if now := held(t, house); now != before || len(house.restartNeeded()) > 0 {
-			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.key, house.restartNeeded(), before, now)
+			t.Fatalf("%s is not taken back: %v\n%s\n%s", k.Key, house.restartNeeded(), before, now)
 		}
 	}
 }
@@ -58,12 +59,12 @@ func TestEverySettingTakesEffectOrWaitsForARestart(t *testing.T) {
 // So does every setting of an upstream: at once, all of them.
 func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 	t.Parallel()
-	_, house := start(t, Sources{File: write(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
+	_, house := start(t, config.Sources{File: write(t, "[upstreams.one]\nurl = \"http://127.0.0.1:1/mcp\"\n")})
 	other := map[string]any{
 		"url": "http://127.0.0.1:2/mcp", "transport": "sse", "protocol": "legacy", "start": "lazy", "expose": "all", "approve": "all", "trust": "pin",
-		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &UpstreamOAuth{ClientID: "me"},
+		"env": map[string]string{"A": "b"}, "enabled": new(bool), "oauth": &config.UpstreamOAuth{ClientID: "me"},
 	}
-	kind := reflect.TypeFor[UpstreamConfig]()
+	kind := reflect.TypeFor[config.Upstream]()
 	for i := range kind.NumField() {
 		name, _, _ := strings.Cut(kind.Field(i).Tag.Get("toml"), ",")
 		fresh := *house.config
@@ -71,11 +72,11 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 		if slices.Contains([]string{"command", "args", "env", "env_file", "cwd"}, name) { // of programs
 			one.URL, one.Command = "", "true"
 		}
-		fresh.Upstreams = map[string]UpstreamConfig{"one": one}
+		fresh.Upstreams = map[string]config.Upstream{"one": one}
 		adopted(t, house, &fresh)
 		before := held(t, house)
 		alter(t, reflect.ValueOf(&one).Elem().Field(i), other[name])
-		fresh.Upstreams = map[string]UpstreamConfig{"one": one}
+		fresh.Upstreams = map[string]config.Upstream{"one": one}
 		adopted(t, house, &fresh)
 		if held(t, house) == before {
 			t.Errorf("upstreams.one.%s: changed, and nothing is another", name)
@@ -84,7 +85,7 @@ func TestEverySettingOfAnUpstreamTakesEffect(t *testing.T) {
 }
 
 // adopted has a house go by a configuration.
-func adopted(t *testing.T, house *House, config *Loaded) {
+func adopted(t *testing.T, house *Server, config *config.Loaded) {
 	t.Helper()
 	house.reloading.Lock()
 	defer house.reloading.Unlock()
@@ -128,7 +129,7 @@ func alter(t *testing.T, field reflect.Value, value any) {
 }
 
 // held is what the parts of a house go by, as far as it can change while it runs.
-func held(t *testing.T, h *House) string {
+func held(t *testing.T, h *Server) string {
 	t.Helper()
 	u := h.upstreams
 	u.mu.Lock()
@@ -155,10 +156,10 @@ func held(t *testing.T, h *House) string {
 // of an upstream in it are heeded by the next call.
 func TestAReloadHeedsVariablesFlagsAndLimits(t *testing.T) {
 	t.Parallel()
-	other, _ := start(t, Sources{})
+	other, _ := start(t, config.Sources{})
 	up := "[upstreams.up]\nurl = \"" + other + "/mcp\"\n"
 	file := write(t, up)
-	_, house := start(t, Sources{File: file, Env: Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})
+	_, house := start(t, config.Sources{File: file, Env: config.Environment{"LUANETTE_APPROVE": "writes"}, Flags: map[string]string{"read_only_tools": "up.*"}})
 	house.upstreams.Await(t.Context(), "up")
 	call := func() error {
 		_, err := house.catalog.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "up", Name: "mcp_list_upstreams"}, Args: []byte(`{}`)})

@@ -48,21 +48,21 @@ func (t *tachometer) lastMinute(now time.Time, total uint64) uint64 {
 }
 
 // load tells how much there is to do here. Before the doors hang there is nothing.
-func (h *House) load() json.RawMessage {
-	if h.hub == nil {
+func (srv *Server) load() json.RawMessage {
+	if srv.hub == nil {
 		return nil
 	}
-	now := load{Sessions: h.hub.Sessions(), Streams: h.hud.Readers(), Goroutines: runtime.NumGoroutine(), MemoryMB: memoryMB()}
+	now := load{Sessions: srv.hub.Sessions(), Streams: srv.hud.Readers(), Goroutines: runtime.NumGoroutine(), MemoryMB: memoryMB()}
 	var calls uint64
-	for _, namespace := range append(h.upstreams.manager.Namespaces(), "") {
-		if stats, ok := h.catalog.Stats(context.Background(), namespace); ok { // from memory
+	for _, namespace := range append(srv.upstreams.manager.Namespaces(), "") {
+		if stats, ok := srv.catalog.Stats(context.Background(), namespace); ok { // from memory
 			calls += stats.Calls
 			now.InFlight += stats.InFlight
 		}
 	}
-	now.CallsPerMinute = h.calls.lastMinute(time.Now(), calls)
-	if h.jobs != nil {
-		now.Jobs = h.jobs.Running()
+	now.CallsPerMinute = srv.calls.lastMinute(time.Now(), calls)
+	if srv.jobs != nil {
+		now.Jobs = srv.jobs.Running()
 	}
 	raw, _ := json.Marshal(now) // it always encodes
 	return raw
@@ -76,12 +76,12 @@ func memoryMB() uint64 {
 }
 
 // nodes are those that share the database with us.
-func (h *House) nodes(ctx context.Context) (adminapi.Nodes, error) {
-	list, err := node.List(ctx, h.store)
+func (srv *Server) nodes(ctx context.Context) (adminapi.Nodes, error) {
+	list, err := node.List(ctx, srv.store)
 	for i := range list {
-		if list[i].ID == h.nodeID() {
-			list[i].Load = h.load() //nolint:contextcheck // it only looks at memory
+		if list[i].ID == srv.nodeID() {
+			list[i].Load = srv.load() //nolint:contextcheck // it only looks at memory
 		}
 	}
-	return adminapi.Nodes{Node: h.nodeID(), Nodes: list}, err
+	return adminapi.Nodes{Node: srv.nodeID(), Nodes: list}, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/ui/login"
@@ -34,13 +35,13 @@ type LoginDesk interface {
 
 // OpenLogins is a desk at the database of a configuration. It knows the upstreams
 // of the configuration only.
-func OpenLogins(ctx context.Context, config *Loaded, options Options) (LoginDesk, error) {
-	specs, _, err := config.specs(options.Env)
+func OpenLogins(ctx context.Context, config *config.Loaded, options Options) (LoginDesk, error) {
+	specs, _, err := config.UpstreamSpecs(options.Env)
 	if err != nil {
 		return nil, err
 	}
-	secrets := config.finder(options.Env)
-	store, err := openDatabase(ctx, config, secrets)
+	secrets := config.SecretFinder(options.Env)
+	store, err := config.OpenDatabase(ctx, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ type localLogins struct {
 	logins *logins
 	store  *db.DB
 	specs  []upstream.Spec
-	config *Loaded
+	config *config.Loaded
 }
 
 func (d *localLogins) spec(name string) (upstream.Spec, error) {

@@ -2,22 +2,15 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"net/url"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/luanette/luanette/internal/access/oauth"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -25,67 +18,15 @@ import (
 	"github.com/luanette/luanette/internal/ui/login"
 )
 
-// OAuthConfig is about logging in to upstreams.
-type OAuthConfig struct {
-	Key         string `toml:"key" secret:"all" help:"what tokens are encrypted with, as a reference such as ${env:NAME}; empty makes a file oauth.key in the data folder, which a database that several nodes share does not allow"`
-	RedirectURL string `toml:"redirect_url" help:"where browsers come back to after a login at this server, when it is not reached at the address it listens on: https://HOST/oauth/callback"`
-	MetadataURL string `toml:"client_metadata_url" help:"where authorization servers find our client metadata: https://HOST/oauth/client.json of this server, or a copy of that page"`
-}
-
-// UpstreamOAuth is about logging in to one upstream.
-type UpstreamOAuth struct {
-	ClientID     string   `toml:"client_id,omitempty" help:"who we are at the authorization server, where it does not register clients by itself"`
-	ClientSecret string   `toml:"client_secret,omitempty" secret:"all" help:"and the secret, as a reference such as ${env:NAME}"`
-	ClientKey    string   `toml:"client_key,omitempty" secret:"all" help:"or a private key to sign with (PEM, PKCS #8), as a reference"`
-	Scopes       []string `toml:"scopes,omitempty" help:"what to be allowed, instead of what the server asks for"`
-	Issuer       string   `toml:"issuer,omitempty" help:"the only authorization server to log in at"`
-	Grant        string   `toml:"grant,omitempty" help:"code (a person agrees in a browser), device, or credentials (nobody is asked: client_id and its secret or key are enough)"`
-	RedirectPort int      `toml:"redirect_port,omitempty" help:"port the browser comes back to when luanette upstream login is used; any when 0"`
-}
-
-func (u *UpstreamOAuth) settings() upstream.OAuth {
-	if u == nil {
-		return upstream.OAuth{}
-	}
-	return upstream.OAuth{
-		ClientID: u.ClientID, ClientSecret: u.ClientSecret, ClientKey: u.ClientKey,
-		Scopes: u.Scopes, Issuer: u.Issuer, Grant: u.Grant, RedirectPort: u.RedirectPort,
-	}
-}
-
-// hidden is what of it may be shown.
-func (u *UpstreamOAuth) hidden() *UpstreamOAuth {
-	if u == nil {
-		return nil
-	}
-	shown := *u
-	shown.ClientSecret, shown.ClientKey = secret.Shown(u.ClientSecret), secret.Shown(u.ClientKey)
-	return &shown
-}
-
-func (u *UpstreamOAuth) check(name string) error {
-	if u == nil {
-		return nil
-	}
-	grants := []string{"", oauth.GrantCode, oauth.GrantDevice, oauth.GrantCredentials}
-	switch {
-	case !slices.Contains(grants, u.Grant):
-		return fault.New(fault.Config, "upstreams.%s.oauth.grant: %q is unknown", name, u.Grant).WithHint("use code, device or credentials")
-	case u.Grant == oauth.GrantCredentials && (u.ClientID == "" || u.ClientSecret == "" && u.ClientKey == ""):
-		return fault.New(fault.Config, "upstreams.%s.oauth: credentials takes client_id, and client_secret or client_key", name)
-	}
-	return nil
-}
-
 // logins is the room of logins in the connection manager's words.
 type logins struct {
 	*oauth.Logins
 	options oauth.Options
 }
 
-func openLogins(ctx context.Context, store *db.DB, config *Loaded, secrets secret.Finder, log *slog.Logger) (*logins, error) {
+func openLogins(ctx context.Context, store *db.DB, config *config.Loaded, secrets secret.Finder, log *slog.Logger) (*logins, error) {
 	options := oauth.Options{
-		Key:          func() (secret.Text, error) { return config.oauthKey(secrets) },
+		Key:          func() (secret.Text, error) { return config.OAuthKey(secrets) },
 		Resolve:      secrets.Find,
 		MetadataURL:  config.OAuth.MetadataURL,
 		AllowedHosts: config.MCP.AllowedHosts,
@@ -96,41 +37,6 @@ func openLogins(ctx context.Context, store *db.DB, config *Loaded, secrets secre
 		return nil, err
 	}
 	return &logins{room, options}, nil
-}
-
-// oauthKey is what tokens are encrypted with: configured, or of a file that only
-// its owner may read, made when it is first needed.
-func (l *Loaded) oauthKey(secrets secret.Finder) (secret.Text, error) {
-	if l.OAuth.Key != "" {
-		return secrets.Find(l.OAuth.Key)
-	}
-	if own, err := l.ownDatabase(secrets); err != nil {
-		return secret.Text{}, err
-	} else if !own {
-		return secret.Text{}, fault.New(fault.Config, "oauth.key is not set, and nodes that share a database have to share it").
-			WithHint("make one with `openssl rand -hex 32` and give it to every node, as oauth.key = \"${env:LUANETTE_OAUTH_SECRET}\"")
-	}
-	path := filepath.Join(l.Data, "oauth.key")
-	made := make([]byte, 32)
-	_, _ = rand.Read(made) // never fails
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		_, err = file.WriteString(hex.EncodeToString(made) + "\n")
-		if err = errors.Join(err, file.Close()); err != nil {
-			return secret.Text{}, fault.Wrap(fault.Config, err, "write %s", path)
-		}
-	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return secret.Text{}, fault.Wrap(fault.Config, err, "make %s", path)
-	}
-	if info, err := os.Stat(path); err == nil && !privateFile(info) {
-		return secret.Text{}, fault.New(fault.Config, "others may read %s", path).WithHint("chmod 600 %s", path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return secret.Text{}, fault.Wrap(fault.Config, err, "read %s", path)
-	}
-	return secret.New(strings.TrimSpace(string(text))), nil
 }
 
 func serverOf(spec upstream.Spec) oauth.Server {
@@ -188,12 +94,12 @@ func (l *logins) status(ctx context.Context, spec upstream.Spec) (oauth.Status, 
 }
 
 // loginRoutes are those of the HTTP door for logins.
-func (h *House) loginRoutes() []principal.Route {
-	return login.Routes(loginOffice{h}, netguard.Browsers{Origins: h.config.MCP.AllowedOrigins})
+func (srv *Server) loginRoutes() []principal.Route {
+	return login.Routes(loginOffice{srv}, netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins})
 }
 
 // loginOffice is what that door needs.
-type loginOffice struct{ house *House }
+type loginOffice struct{ house *Server }
 
 func (o loginOffice) spec(name string) (upstream.Spec, error) {
 	s, ok := o.house.upstreams.manager.Status(name)
@@ -261,11 +167,11 @@ func (o loginOffice) Document() any {
 }
 
 // redirectURL is where browsers come back to.
-func (h *House) redirectURL() string {
-	if h.config.OAuth.RedirectURL != "" {
-		return h.config.OAuth.RedirectURL
+func (srv *Server) redirectURL() string {
+	if srv.config.OAuth.RedirectURL != "" {
+		return srv.config.OAuth.RedirectURL
 	}
-	return h.address() + login.CallbackPath
+	return srv.address() + login.CallbackPath
 }
 
 // loginAt is where a person can begin a login to a server that wants one.
@@ -282,37 +188,37 @@ func (u *upstreams) loginAt(s upstream.Status) string {
 
 // watchLogins connects servers for which somebody has logged in elsewhere: with
 // the command line, or on another node.
-func (h *House) watchLogins(ctx context.Context) {
-	look := h.lookForLogins()
-	h.work.Go(func() { // it may have been just before a server began to wait
-		sub := h.bus.Subscribe(event.Options{Types: []string{"upstream.needs_auth"}, Mode: event.Latest})
+func (srv *Server) watchLogins(ctx context.Context) {
+	look := srv.lookForLogins()
+	srv.work.Go(func() { // it may have been just before a server began to wait
+		sub := srv.bus.Subscribe(event.Options{Types: []string{"upstream.needs_auth"}, Mode: event.Latest})
 		defer sub.Close()
 		for range sub.All(ctx) {
 			_ = look(ctx) // who heeds the others does it again
 		}
 	})
-	h.heed(ctx, oauth.Topic, look)
+	srv.heed(ctx, oauth.Topic, look)
 }
 
 // lookForLogins has servers tried again for which there is another login than when
 // it last looked.
-func (h *House) lookForLogins() func(context.Context) error {
+func (srv *Server) lookForLogins() func(context.Context) error {
 	var looking sync.Mutex
 	seen := map[string]int64{}
 	return func(ctx context.Context) error {
 		looking.Lock()
 		defer looking.Unlock()
-		for _, s := range h.upstreams.manager.List() {
+		for _, s := range srv.upstreams.manager.List() {
 			if s.State != upstream.StateNeedsAuth {
 				continue
 			}
-			st, err := h.logins.status(ctx, s.Desired)
+			st, err := srv.logins.status(ctx, s.Desired)
 			if err != nil {
 				return err
 			}
 			if st.LoggedIn && st.Version != seen[s.Name] {
 				seen[s.Name] = st.Version
-				h.upstreams.manager.Retry(s.Name)
+				srv.upstreams.manager.Retry(s.Name)
 			}
 		}
 		return nil

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/config"
 )
 
 // block is a part of a message in the words of the Anthropic Messages API.
@@ -62,7 +64,7 @@ func (a *actor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // turns: what it leaves in one call it finds in the next, also after a mistake.
 func TestAModelUsesASession(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, Sources{})
+	url, _ := start(t, config.Sources{})
 	client := connect(t, url)
 	session := ""
 	eval := func(code string) func(string) (string, any) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
@@ -13,7 +14,7 @@ import (
 
 // BuildMusic makes a house that has the music backend and nothing else, for a
 // process of its own.
-func BuildMusic(ctx context.Context, config *Loaded, options Options) (*House, error) {
+func BuildMusic(ctx context.Context, config *config.Loaded, options Options) (*Server, error) {
 	tel, err := telemetry.Setup(ctx, telemetry.Options{
 		Service: hootenanny.Space, Version: options.Version, Endpoint: config.Telemetry.OTLPEndpoint,
 		LogLevel: logLevel(config.Log.Level), LogFormat: config.Log.Format, Stderr: options.Stderr,
@@ -21,40 +22,40 @@ func BuildMusic(ctx context.Context, config *Loaded, options Options) (*House, e
 	if err != nil {
 		return nil, err
 	}
-	h := &House{
+	srv := &Server{
 		config: config, options: options, telemetry: tel, log: tel.Logger(),
 		bus: event.New(event.BusOptions{}), started: time.Now(), stop: func() {},
 	}
 	if addr, err := net.ResolveTCPAddr("tcp", config.Listen); err == nil { // where the server in front serves what we keep
-		h.listening.Store(baseOf(addr))
+		srv.listening.Store(baseOf(addr))
 	}
-	if err := h.furnishMusic(ctx); err != nil {
-		return nil, errors.Join(err, h.Close(ctx))
+	if err := srv.furnishMusic(ctx); err != nil {
+		return nil, errors.Join(err, srv.Close(ctx))
 	}
-	return h, nil
+	return srv, nil
 }
 
-func (h *House) furnishMusic(ctx context.Context) error {
-	if err := h.openStore(ctx); err != nil {
+func (srv *Server) furnishMusic(ctx context.Context) error {
+	if err := srv.openStore(ctx); err != nil {
 		return err
 	}
-	kept, err := h.openContents(ctx)
+	kept, err := srv.openContents(ctx)
 	if err != nil {
 		return err
 	}
-	h.contents = kept
-	if h.hoot, err = h.musicBackend(ctx); err != nil {
+	srv.contents = kept
+	if srv.hoot, err = srv.musicBackend(ctx); err != nil {
 		return err
 	}
-	if err := h.openJobs(ctx); err != nil {
+	if err := srv.openJobs(ctx); err != nil {
 		return err
 	}
-	h.hoot.SetJobs(musicJobs{h.jobs})
+	srv.hoot.SetJobs(musicJobs{srv.jobs})
 	return nil
 }
 
 // ServeMusic serves the music tools over ZeroMQ until ctx ends, then closes the
 // house.
-func (h *House) ServeMusic(ctx context.Context, listen, broadcast string) error {
-	return h.ServeBackend(ctx, Backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: h.hoot.Tools()})
+func (srv *Server) ServeMusic(ctx context.Context, listen, broadcast string) error {
+	return srv.ServeBackend(ctx, Backend{Name: hootenanny.Space, Listen: listen, Broadcast: broadcast, Source: srv.hoot.Tools()})
 }

@@ -180,7 +180,7 @@ type musician interface {
 
 // musicians asks the music backend that plays now: an upstream of its name may
 // come and go.
-type musicians struct{ house *House }
+type musicians struct{ house *Server }
 
 func (m musicians) now() musician {
 	if m.house.musicElsewhere() {
@@ -218,7 +218,7 @@ func (m musicians) PutContent(ctx context.Context, r io.Reader, mime string) (ho
 // a script and to the tools it calls.
 type musicContents struct {
 	contentStore
-	house *House
+	house *Server
 }
 
 func (m musicContents) Put(ctx context.Context, r io.Reader, mime string) (host.Content, error) {

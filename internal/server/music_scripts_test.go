@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -26,7 +27,7 @@ import (
 // and fail where they are meant to.
 func TestDocumentsScriptsRun(t *testing.T) {
 	t.Parallel()
-	archive, err := txtar.ParseFile(filepath.Join("..", "script", "testdata", "document.txtar"))
+	archive, err := txtar.ParseFile(filepath.Join("..", "scripting", "script", "testdata", "document.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +85,10 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 	if err := os.WriteFile(path, []byte("[hoot.services]\nbeatthis = \""+model.URL+"\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sources := Sources{File: path, Flags: map[string]string{"data": t.TempDir()}}
-	build := func() *House {
+	sources := config.Sources{File: path, Flags: map[string]string{"data": t.TempDir()}}
+	build := func() *Server {
 		t.Helper()
-		loaded, err := Load(sources)
+		loaded, err := config.Load(sources)
 		if err != nil {
 			t.Fatal(err)
 		}

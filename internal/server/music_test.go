@@ -22,6 +22,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/music/audio"
 	"github.com/luanette/luanette/internal/music/hootenanny"
@@ -32,9 +33,9 @@ import (
 // music is the music tools as somebody calls them, in process or over ZeroMQ.
 type music struct {
 	source  tool.Source
-	url     string // of the server in front
-	house   *House // which that is
-	folder  string // whose files may be uploaded
+	url     string  // of the server in front
+	house   *Server // which that is
+	folder  string  // whose files may be uploaded
 	models  *models
 	schemas map[string]*jsonschema.Schema
 
@@ -76,7 +77,7 @@ func TestMusic(t *testing.T) {
 }
 
 // settings is a configuration with a folder to read and the stand-in models.
-func settings(t *testing.T, m *music, more string) Sources {
+func settings(t *testing.T, m *music, more string) config.Sources {
 	t.Helper()
 	m.folder, m.models = t.TempDir(), newModels(t)
 	text := fmt.Sprintf("[scripts]\nread = [%q]\n[hoot.services]\n", m.folder)
@@ -88,7 +89,7 @@ func settings(t *testing.T, m *music, more string) Sources {
 	if err := os.WriteFile(path, []byte(text+more), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Sources{File: path}
+	return config.Sources{File: path}
 }
 
 func inProcess(t *testing.T) *music {
@@ -102,7 +103,7 @@ func overZeroMQ(t *testing.T) *music {
 	m := &music{called: map[string]bool{}}
 	sources := settings(t, m, "")
 	sources.Flags = map[string]string{"data": t.TempDir(), "hoot.url": "http://front.test"}
-	loaded, err := Load(sources)
+	loaded, err := config.Load(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func overZeroMQ(t *testing.T) *music {
 	if err := os.WriteFile(front, fmt.Appendf(nil, "[upstreams.hootenanny]\nurl = \"zmq+%s\"\n", <-stderr.url), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.url, m.house = start(t, Sources{File: front})
+	m.url, m.house = start(t, config.Sources{File: front})
 	m.house.upstreams.allTried(t.Context(), clocktest.Timeout)
 	m.house.catalog.Refresh(t.Context())
 	m.source = m.house.catalog

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
@@ -68,7 +69,7 @@ func (v keyholder) call(name, args string) string {
 func TestKeysAreNarrowed(t *testing.T) {
 	t.Parallel()
 	one, two := stranger(t, nil), stranger(t, nil)
-	config := write(t, `
+	file := write(t, `
 [mcp]
 mode = "direct"
 [upstreams.one]
@@ -88,7 +89,7 @@ namespaces = ["one"]
 env = "OTHER"
 scopes = ["mcp"]
 `)
-	url, house := start(t, Sources{File: config, Env: Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
+	url, house := start(t, config.Sources{File: file, Env: config.Environment{"ROOT": "root-token", "SMALL": "small-token", "OTHER": "other-token"}})
 	house.upstreams.allTried(t.Context(), patience)
 	house.catalog.Refresh(t.Context())
 	root, small, other := keyholder{t, url, "root-token"}, keyholder{t, url, "small-token"}, keyholder{t, url, "other-token"}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"os"
 	"slices"
 	"time"
 
@@ -25,51 +24,42 @@ const leaveTime = 2 * time.Second
 const talkTopic = "talk"
 
 // isShared tells whether several machines may use the database.
-func (h *House) isShared() bool { return h.store != nil && h.store.Kind() == db.Postgres }
-
-// nodeName is what this machine is called among others.
-func (c *Config) nodeName() string {
-	if c.Node != "" {
-		return c.Node
-	}
-	name, _ := os.Hostname() // an empty one is called something
-	return name
-}
+func (srv *Server) isShared() bool { return srv.store != nil && srv.store.Kind() == db.Postgres }
 
 // joinNodes makes the house one of those that share the database. One that is only
 // passing, on a file of its own, is none.
-func (h *House) joinNodes(ctx context.Context) (err error) {
-	if !h.options.Jobs && !h.isShared() {
+func (srv *Server) joinNodes(ctx context.Context) (err error) {
+	if !srv.options.Jobs && !srv.isShared() {
 		return nil
 	}
-	options := node.Options{Name: h.config.nodeName(), Version: h.options.Version, Load: h.load, Events: h.bus, Log: h.log}
-	if h.isShared() {
+	options := node.Options{Name: srv.config.NodeName(), Version: srv.options.Version, Load: srv.load, Events: srv.bus, Log: srv.log}
+	if srv.isShared() {
 		options.Silence = nodeSilence
-		options.Only = h.options.Jobs && h.config.Node != "" // it was chosen
+		options.Only = srv.options.Jobs && srv.config.Node != "" // it was chosen
 	}
-	if h.node, err = node.Join(ctx, h.store, options); err != nil || !h.isShared() {
+	if srv.node, err = node.Join(ctx, srv.store, options); err != nil || !srv.isShared() {
 		return err
 	}
-	if h.book, err = guestbook.Open(ctx, h.store, time.Duration(h.config.MCP.SessionIdle)); err != nil {
+	if srv.book, err = guestbook.Open(ctx, srv.store, time.Duration(srv.config.MCP.SessionIdle)); err != nil {
 		return err
 	}
-	h.visits = visits{h.book}
-	h.errands, err = remotecall.Open(ctx, h.store, remotecall.Options{Self: h.nodeID(), Alive: h.isAlive, Log: h.log})
+	srv.visits = visits{srv.book}
+	srv.errands, err = remotecall.Open(ctx, srv.store, remotecall.Options{Self: srv.nodeID(), Alive: srv.isAlive, Log: srv.log})
 	return err
 }
 
 // isAlive tells whether a node is among those that share the database.
-func (h *House) isAlive(ctx context.Context, id string) (bool, error) {
-	list, err := node.List(ctx, h.store)
+func (srv *Server) isAlive(ctx context.Context, id string) (bool, error) {
+	list, err := node.List(ctx, srv.store)
 	return slices.ContainsFunc(list, func(i node.Info) bool { return i.ID == id && i.State != "silent" }), err
 }
 
 // couriers carry clients' messages to the nodes they are about.
-func (h *House) couriers() hub.Nodes {
-	if h.errands == nil {
+func (srv *Server) couriers() hub.Nodes {
+	if srv.errands == nil {
 		return nil // not a typed nil
 	}
-	return h.errands
+	return srv.errands
 }
 
 // visits is the book of clients' sessions as the hub sees it.
@@ -85,101 +75,101 @@ func (v visits) Find(ctx context.Context, id string) (hub.SessionState, bool, er
 }
 
 // nodeID is this house among those that share the database; "" when it is alone.
-func (h *House) nodeID() string {
-	if h.node == nil {
+func (srv *Server) nodeID() string {
+	if srv.node == nil {
 		return ""
 	}
-	return h.node.ID
+	return srv.node.ID
 }
 
 // jobNode is the same for jobs. A file's jobs are one process's at a time.
-func (h *House) jobNode() string {
-	if !h.isShared() {
+func (srv *Server) jobNode() string {
+	if !srv.isShared() {
 		return ""
 	}
-	return h.nodeID()
+	return srv.nodeID()
 }
 
 // liveAsNode begins to live among the others: to be heard of, to hear, and to go on
-// with what dead ones leave.
-func (h *House) liveAsNode(ctx context.Context) {
-	if h.node == nil {
+// WithLive what dead ones leave.
+func (srv *Server) liveAsNode(ctx context.Context) {
+	if srv.node == nil {
 		return
 	}
 	var estates []node.Estate
-	if h.talk != nil {
-		estates = append(estates, h.talk)
-		h.hear(ctx, talkTopic, h.talk.Receive)
+	if srv.talk != nil {
+		estates = append(estates, srv.talk)
+		srv.hear(ctx, talkTopic, srv.talk.Receive)
 	}
-	if h.jobs != nil && h.jobNode() != "" {
-		estates = append(estates, h.jobs)
+	if srv.jobs != nil && srv.jobNode() != "" {
+		estates = append(estates, srv.jobs)
 	}
-	if h.isShared() {
-		estates = append(estates, h.scripts.sessions)
-		h.hear(ctx, script.Topic, func(string) {
-			if err := h.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
-				h.log.WarnContext(ctx, "scripts of other nodes not taken over", "error", err)
+	if srv.isShared() {
+		estates = append(estates, srv.scripts.sessions)
+		srv.hear(ctx, script.Topic, func(string) {
+			if err := srv.scripts.published.Reload(ctx); err != nil && ctx.Err() == nil {
+				srv.log.WarnContext(ctx, "scripts of other nodes not taken over", "error", err)
 			}
 		})
-		h.work.Go(func() { h.book.Tidy(ctx) })
-		h.work.Go(func() { h.errands.Serve(ctx, h.hub.HandleRemote) })
-		h.node.Watches(h.hud.HasReaders)
-		h.heard.begun = make(chan struct{})
-		h.work.Go(func() { h.relayEvents(ctx) })
-		h.hear(ctx, eventTopic, func(word string) { h.heardEvents(ctx, word) })
+		srv.work.Go(func() { srv.book.Tidy(ctx) })
+		srv.work.Go(func() { srv.errands.Serve(ctx, srv.hub.HandleRemote) })
+		srv.node.Watches(srv.hud.HasReaders)
+		srv.heard.begun = make(chan struct{})
+		srv.work.Go(func() { srv.relayEvents(ctx) })
+		srv.hear(ctx, eventTopic, func(word string) { srv.heardEvents(ctx, word) })
 	}
-	h.node.Run(ctx, estates...)
+	srv.node.Run(ctx, estates...)
 }
 
 // tell is a way to say something to all nodes that hear a topic.
-func (h *House) tell(topic string) func(context.Context, string) {
-	if !h.isShared() {
+func (srv *Server) tell(topic string) func(context.Context, string) {
+	if !srv.isShared() {
 		return nil
 	}
 	return func(ctx context.Context, word string) {
-		if err := h.store.Notify(ctx, topic, word); err != nil {
-			h.log.WarnContext(ctx, "other nodes not told", "topic", topic, "error", err)
+		if err := srv.store.Notify(ctx, topic, word); err != nil {
+			srv.log.WarnContext(ctx, "other nodes not told", "topic", topic, "error", err)
 		}
 	}
 }
 
 // hear has f called with what nodes say on a topic, or "" when something may have
 // been missed.
-func (h *House) hear(ctx context.Context, topic string, f func(word string)) {
-	if !h.isShared() {
+func (srv *Server) hear(ctx context.Context, topic string, f func(word string)) {
+	if !srv.isShared() {
 		return
 	}
-	h.work.Go(func() {
-		_ = h.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the house
+	srv.work.Go(func() {
+		_ = srv.store.Listen(ctx, topic, func(news db.Notification) { f(news.Payload) }) // it ends with the house
 	})
 }
 
 // nodeListens tells the others where we are.
-func (h *House) nodeListens(address string) {
-	if h.node != nil {
-		h.node.Listening(address)
+func (srv *Server) nodeListens(address string) {
+	if srv.node != nil {
+		srv.node.Listening(address)
 	}
 }
 
 // nodeDrains tells the others that we are about to go.
-func (h *House) nodeDrains(ctx context.Context) {
-	if h.node == nil {
+func (srv *Server) nodeDrains(ctx context.Context) {
+	if srv.node == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
-	if err := h.node.Drain(ctx); err != nil {
-		h.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)
+	if err := srv.node.Drain(ctx); err != nil {
+		srv.log.WarnContext(ctx, "other nodes not told that this one leaves", "error", err)
 	}
 }
 
 // nodeWatches tells the others that somebody here looks on, so that they tell all
 // that happens.
-func (h *House) nodeWatches(ctx context.Context) {
-	if h.node == nil || !h.isShared() {
+func (srv *Server) nodeWatches(ctx context.Context) {
+	if srv.node == nil || !srv.isShared() {
 		return
 	}
-	if err := h.node.Announce(ctx); err != nil && ctx.Err() == nil {
-		h.log.WarnContext(ctx, "other nodes not told that somebody looks on", "error", err)
+	if err := srv.node.Announce(ctx); err != nil && ctx.Err() == nil {
+		srv.log.WarnContext(ctx, "other nodes not told that somebody looks on", "error", err)
 	}
 }

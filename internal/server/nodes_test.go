@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -68,7 +69,7 @@ func ofNode(node, kind string) func(told) bool {
 func TestNodesShareWhatHappens(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	behind, _ := start(t, Sources{})
+	behind, _ := start(t, config.Sources{})
 	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
 	r := readEvents(t, a.url, "")
 	for !b.house.node.Watched() { // b hears that somebody looks on at a
@@ -116,7 +117,7 @@ func TestNodesShareWhatHappens(t *testing.T) {
 
 // waitFor waits for an event of a house, or a moment: another process may have made
 // it.
-func waitFor(t *testing.T, h *House, types string) {
+func waitFor(t *testing.T, h *Server, types string) {
 	t.Helper()
 	sub := h.bus.Subscribe(event.Options{Types: []string{types}})
 	defer sub.Close()
@@ -231,10 +232,10 @@ func TestMissedEventsAreCounted(t *testing.T) {
 func TestNodesHearWhatIsDecided(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	behind, _ := start(t, Sources{})
-	config := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
+	behind, _ := start(t, config.Sources{})
+	text := "[upstreams.far]\nurl = \"" + behind + "/mcp\"\ntrust = \"pin\"\n"
 	seldom := func(o *Options) { o.unasked = time.Hour }
-	a, b := nodeOn(t, database, "a", config, seldom), nodeOn(t, database, "b", config, seldom)
+	a, b := nodeOn(t, database, "a", text, seldom), nodeOn(t, database, "b", text, seldom)
 	a.await("far", "connected")
 	b.await("far", "connected")
 	a.api(http.StatusOK, "POST", "/pins/approve", `{"upstream": "far", "flagged": true}`)

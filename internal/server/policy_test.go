@@ -14,6 +14,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
@@ -59,7 +60,7 @@ func (s *stand) heard() string {
 // secret, mail, which may have it, and web, which may not.
 type town struct {
 	*mcpClient
-	house     *House
+	house     *Server
 	crm, web  *stand
 	mail      *stand
 	folder    string
@@ -90,7 +91,7 @@ func newTown(t *testing.T, more string) *town {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url, house := start(t, Sources{File: file, Env: Environment{"HOME": w.folder}})
+	url, house := start(t, config.Sources{File: file, Env: config.Environment{"HOME": w.folder}})
 	house.upstreams.allTried(t.Context(), time.Minute)
 	house.catalog.Refresh(t.Context())
 	w.mcpClient, w.house = connect(t, url), house
@@ -119,7 +120,7 @@ func (w *town) lua(code string) string {
 const readCard = "local c = mcp.crm.get_customer{}.card\n"
 
 // What was read from a labelled namespace reaches no other, whatever a script does
-// with it; each attempt is two runs, for what one leaves the next may find.
+// WithLive it; each attempt is two runs, for what one leaves the next may find.
 func TestLabelsCannotBeLaundered(t *testing.T) {
 	t.Parallel()
 	attempts := map[string][2]string{

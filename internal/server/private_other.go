@@ -4,9 +4,6 @@ package server
 
 import "io/fs"
 
-// privateFile leaves it to the folder's access list.
-func privateFile(fs.FileInfo) bool { return true }
-
 // ownersFolder leaves it to the folder's access list.
 func ownersFolder(fs.FileInfo) bool { return true }
 

@@ -17,8 +17,8 @@ const probeTime = 2 * time.Second
 // ready tells load balancers whether to send requests here: 200 once everything
 // is in place and the database answers, else 503 with the reason. It says no from
 // the moment the process is told to stop, while all that comes is still served.
-func (h *House) ready(w http.ResponseWriter, r *http.Request) {
-	if why := h.notReady(r.Context()); why != "" {
+func (srv *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if why := srv.notReady(r.Context()); why != "" {
 		w.Header().Set("Retry-After", "1")
 		httpjson.JSON(w, http.StatusServiceUnavailable, map[string]any{"ready": false, "reason": why})
 		return
@@ -28,14 +28,14 @@ func (h *House) ready(w http.ResponseWriter, r *http.Request) {
 
 // notReady is why nothing should be sent here now, or "". Tables are up to date by
 // the time there is a door to ask at.
-func (h *House) notReady(ctx context.Context) string {
-	if h.leaving.Load() {
+func (srv *Server) notReady(ctx context.Context) string {
+	if srv.leaving.Load() {
 		return "draining"
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	var one int
-	err := h.store.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
+	err := srv.store.Read(ctx, func(tx *db.Tx) error { return tx.QueryRow(ctx, "SELECT 1").Scan(&one) })
 	if err != nil {
 		return "the database does not answer: " + string(fault.CodeOf(err))
 	}
@@ -44,11 +44,11 @@ func (h *House) notReady(ctx context.Context) string {
 
 // linger goes on serving for a while after the process was told to stop, so that
 // load balancers see that it is not ready before anybody is turned away.
-func (h *House) linger(ctx context.Context) {
-	h.leaving.Store(true)
-	h.nodeDrains(ctx)
-	if wait := time.Duration(h.config.Linger); wait > 0 {
-		h.log.InfoContext(ctx, "leaving: not ready, and serving what still comes", "for", wait)
+func (srv *Server) linger(ctx context.Context) {
+	srv.leaving.Store(true)
+	srv.nodeDrains(ctx)
+	if wait := time.Duration(srv.config.Linger); wait > 0 {
+		srv.log.InfoContext(ctx, "leaving: not ready, and serving what still comes", "for", wait)
 		time.Sleep(wait)
 	}
 }
@@ -56,20 +56,20 @@ func (h *House) linger(ctx context.Context) {
 // drain lets calls and turns under way finish, ends the streams of clients, which
 // would stay open as long as the clients want, and takes nothing new. Jobs are not
 // waited for: they go on where they are, here after the restart or on another node.
-func (h *House) drain(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(h.config.Drain))
+func (srv *Server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.config.Drain))
 	defer cancel()
 	var all sync.WaitGroup
-	if h.talk != nil {
+	if srv.talk != nil {
 		all.Go(func() {
-			if left := h.talk.Drain(ctx); left > 0 {
-				h.log.WarnContext(ctx, "messages are left to be answered later", "count", left)
+			if left := srv.talk.Drain(ctx); left > 0 {
+				srv.log.WarnContext(ctx, "messages are left to be answered later", "count", left)
 			}
 		})
 	}
 	all.Go(func() {
-		if err := h.hub.Close(ctx); err != nil {
-			h.log.WarnContext(ctx, "calls were cut short", "error", err)
+		if err := srv.hub.Close(ctx); err != nil {
+			srv.log.WarnContext(ctx, "calls were cut short", "error", err)
 		}
 	})
 	all.Wait()

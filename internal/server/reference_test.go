@@ -7,6 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -23,16 +24,16 @@ func TestDatabaseByReference(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := Environment{"HOME": t.TempDir(), "WHERE": tt.database}
+			env := config.Environment{"HOME": t.TempDir(), "WHERE": tt.database}
 			file := write(t, `database = "${env:WHERE}"`)
-			_, house := start(t, Sources{File: file, Env: env, Flags: map[string]string{"node": "west"}})
+			_, house := start(t, config.Sources{File: file, Env: env, Flags: map[string]string{"node": "west"}})
 			if house.isShared() != tt.shared {
 				t.Errorf("shared: %v", !tt.shared)
 			}
-			if _, err := house.config.oauthKey(house.secrets); (err == nil) == tt.shared {
+			if _, err := house.config.OAuthKey(house.secrets); (err == nil) == tt.shared {
 				t.Errorf("a key of its own: %v", err)
 			}
-			beside, err := Load(Sources{File: file, Env: env, Flags: map[string]string{"data": t.TempDir()}})
+			beside, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"data": t.TempDir()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,14 +63,14 @@ func TestDatabaseByReference(t *testing.T) {
 // What is referred to and is not there is named, in every command.
 func TestDatabaseByWrongReference(t *testing.T) {
 	t.Parallel()
-	config, err := Load(Sources{File: write(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})
+	loaded, err := config.Load(config.Sources{File: write(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKeys(t.Context(), config, Environment{}); fault.CodeOf(err) != fault.Config {
+	if _, err := OpenKeys(t.Context(), loaded, config.Environment{}); fault.CodeOf(err) != fault.Config {
 		t.Errorf("keys: %v", err)
 	}
-	if _, err := Nodes(t.Context(), config, Environment{}); fault.CodeOf(err) != fault.Config {
+	if _, err := Nodes(t.Context(), loaded, config.Environment{}); fault.CodeOf(err) != fault.Config {
 		t.Errorf("nodes: %v", err)
 	}
 }

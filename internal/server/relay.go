@@ -43,8 +43,8 @@ func isNoise(kind string) bool {
 
 // relayEvents tells the other nodes what happens here until ctx ends, some at a
 // time. Nobody waits for it: of what is too much they are told the count.
-func (h *House) relayEvents(ctx context.Context) {
-	sub := h.bus.Subscribe(event.Options{Buffer: 16 * relayBatch, Wants: h.tellsOf})
+func (srv *Server) relayEvents(ctx context.Context) {
+	sub := srv.bus.Subscribe(event.Options{Buffer: 16 * relayBatch, Wants: srv.tellsOf})
 	defer sub.Close()
 	for {
 		first, err := sub.Next(ctx)
@@ -55,44 +55,44 @@ func (h *House) relayEvents(ctx context.Context) {
 		case <-time.After(relayTime):
 		case <-ctx.Done(): // the last of it
 		}
-		batch := h.gather(nil, first)
+		batch := srv.gather(nil, first)
 		for e, ok := sub.Poll(); ok; e, ok = sub.Poll() {
-			if batch = h.gather(batch, e); len(batch) == relayBatch {
-				h.tellEvents(ctx, batch)
+			if batch = srv.gather(batch, e); len(batch) == relayBatch {
+				srv.tellEvents(ctx, batch)
 				batch = nil
 			}
 		}
-		h.tellEvents(ctx, batch)
+		srv.tellEvents(ctx, batch)
 	}
 }
 
 // tellEvents says a batch. It counts once it was said: whoever is told the number
 // before has not missed the batch.
-func (h *House) tellEvents(ctx context.Context, batch []relayedEvent) {
+func (srv *Server) tellEvents(ctx context.Context, batch []relayedEvent) {
 	if len(batch) == 0 {
 		return
 	}
-	h.tellNodes(ctx, relayed{Before: h.heard.own.Load(), Events: batch})
-	h.heard.own.Add(uint64(len(batch)))
+	srv.tellNodes(ctx, relayed{Before: srv.heard.own.Load(), Events: batch})
+	srv.heard.own.Add(uint64(len(batch)))
 }
 
 // tellNodes says something about events to all nodes.
-func (h *House) tellNodes(ctx context.Context, said relayed) {
-	said.Node, said.ID = h.node.Name(), h.node.ID
+func (srv *Server) tellNodes(ctx context.Context, said relayed) {
+	said.Node, said.ID = srv.node.Name(), srv.node.ID
 	text, err := json.Marshal(said)
 	if err == nil {
-		err = h.store.Notify(ctx, eventTopic, string(text))
+		err = srv.store.Notify(ctx, eventTopic, string(text))
 	}
 	if err != nil {
-		h.log.DebugContext(ctx, "events not told to other nodes", "error", err)
+		srv.log.DebugContext(ctx, "events not told to other nodes", "error", err)
 	}
 }
 
 // tellsOf says whether other nodes are told of events of a type.
-func (h *House) tellsOf(kind string) bool { return !isNoise(kind) || h.node.Watched() }
+func (srv *Server) tellsOf(kind string) bool { return !isNoise(kind) || srv.node.Watched() }
 
 // gather adds an event to those that are told.
-func (h *House) gather(batch []relayedEvent, e event.Event) []relayedEvent {
+func (srv *Server) gather(batch []relayedEvent, e event.Event) []relayedEvent {
 	data, err := json.Marshal(e.Data)
 	if err != nil {
 		return batch
@@ -107,33 +107,33 @@ func (h *House) gather(batch []relayedEvent, e event.Event) []relayedEvent {
 // heardEvents publishes what another node told: once, though it may be told twice,
 // and with a word on what was told and not heard. An empty word says that something
 // may have been. It is not called twice at once.
-func (h *House) heardEvents(ctx context.Context, word string) {
+func (srv *Server) heardEvents(ctx context.Context, word string) {
 	if word == "" {
-		again := h.heard.tuned.Swap(true)
+		again := srv.heard.tuned.Swap(true)
 		if !again {
-			close(h.heard.begun)
+			close(srv.heard.begun)
 		}
-		h.heard.doubt(again)
-		patience := cmp.Or(h.heard.patience, numberTime)
-		h.work.Go(func() { h.askNumbers(ctx, again, patience) })
+		srv.heard.doubt(again)
+		patience := cmp.Or(srv.heard.patience, numberTime)
+		srv.work.Go(func() { srv.askNumbers(ctx, again, patience) })
 		return
 	}
 	var told relayed
-	if json.Unmarshal([]byte(word), &told) != nil || told.ID == h.node.ID {
+	if json.Unmarshal([]byte(word), &told) != nil || told.ID == srv.node.ID {
 		return
 	}
 	if told.Ask {
-		h.work.Go(func() { h.tellNodes(ctx, relayed{Before: h.heard.own.Load(), To: told.ID}) })
+		srv.work.Go(func() { srv.tellNodes(ctx, relayed{Before: srv.heard.own.Load(), To: told.ID}) })
 		return
 	}
-	if told.To != "" && told.To != h.node.ID {
+	if told.To != "" && told.To != srv.node.ID {
 		return
 	}
-	if missing := h.heard.count(&told); missing > 0 {
-		h.bus.Relay(told.Node, missed(missing))
+	if missing := srv.heard.count(&told); missing > 0 {
+		srv.bus.Relay(told.Node, missed(missing))
 	}
 	for _, e := range told.Events {
-		h.bus.Relay(told.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data})
+		srv.bus.Relay(told.Node, event.Remote{Type: e.Type, Key: e.Key, Data: e.Data})
 	}
 }
 
@@ -143,14 +143,14 @@ const tuneTime = 2 * time.Second
 // hearBeforeOpening waits until what other nodes tell arrives, so that who looks on
 // from the first moment misses nothing. Where that takes too long they are told, later,
 // that they may have.
-func (h *House) hearBeforeOpening(ctx context.Context) {
-	if h.heard.begun == nil {
+func (srv *Server) hearBeforeOpening(ctx context.Context) {
+	if srv.heard.begun == nil {
 		return
 	}
 	select {
-	case <-h.heard.begun:
+	case <-srv.heard.begun:
 	case <-time.After(tuneTime):
-		h.heard.tuned.Store(true)
+		srv.heard.tuned.Store(true)
 	case <-ctx.Done():
 	}
 }
@@ -160,8 +160,8 @@ const numberTime = 2 * time.Second
 
 // askNumbers asks all nodes how many events they told. Of those that should have
 // been heard and do not answer nobody can tell how many were missed.
-func (h *House) askNumbers(ctx context.Context, again bool, patience time.Duration) {
-	h.tellNodes(ctx, relayed{Ask: true})
+func (srv *Server) askNumbers(ctx context.Context, again bool, patience time.Duration) {
+	srv.tellNodes(ctx, relayed{Ask: true})
 	if !again { // nobody looked on yet
 		return
 	}
@@ -170,8 +170,8 @@ func (h *House) askNumbers(ctx context.Context, again bool, patience time.Durati
 	case <-ctx.Done():
 		return
 	}
-	for _, name := range h.heard.silent() {
-		h.bus.Relay(name, missed(0))
+	for _, name := range srv.heard.silent() {
+		srv.bus.Relay(name, missed(0))
 	}
 }
 

@@ -79,7 +79,7 @@ func TestANodeThatWasSilentIsStillKnown(t *testing.T) {
 func TestDoorsOpenBeforeOthersAreHeard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var h House
+		var h Server
 		h.heard.begun = make(chan struct{})
 		h.hearBeforeOpening(t.Context())
 		again := h.heard.tuned.Swap(true) // as when others are heard at last

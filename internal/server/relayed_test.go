@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
@@ -13,7 +14,7 @@ import (
 // A call at /mcp/{namespace} is counted, told and traced like one at /mcp.
 func TestRelayedCallsAreSeen(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, Sources{File: write(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
+	url, house := start(t, config.Sources{File: write(t, "[upstreams.far]\nurl = \""+stranger(t, nil)+"\"\n[[policy]]\ntool = \"far.secret\"\ndo = \"deny\"\n")})
 	house.upstreams.Await(t.Context(), "far")
 	heard := house.bus.Subscribe(event.Options{Types: []string{"tool.call_ended"}})
 	defer heard.Close()

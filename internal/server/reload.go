@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // settle is how long a file must be left alone before it is read: editors save
@@ -21,89 +23,89 @@ const settle = 150 * time.Millisecond
 // takes effect at once, the upstreams above all: only what changed reconnects, and
 // what people removed comes back. For the rest it is told that a restart is needed.
 // A mistake in a file is logged and everything stays as it was.
-func (h *House) Reload(ctx context.Context) { h.reread(ctx, true) }
+func (srv *Server) Reload(ctx context.Context) { srv.reread(ctx, true) }
 
 // reread is Reload when a file has changed: of what people removed only that comes
 // back whose settings are others now.
-func (h *House) reread(ctx context.Context, restore bool) {
-	h.reloading.Lock()
-	defer h.reloading.Unlock()
-	if err := h.reload(ctx, restore); err != nil {
-		h.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
+func (srv *Server) reread(ctx context.Context, restore bool) {
+	srv.reloading.Lock()
+	defer srv.reloading.Unlock()
+	if err := srv.reload(ctx, restore); err != nil {
+		srv.log.ErrorContext(ctx, "configuration not reloaded", "error", err)
 		return
 	}
-	h.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(h.upstreams.Namespaces()))
-	if waiting := h.restartNeeded(); len(waiting) > 0 {
-		h.log.WarnContext(ctx, "restart needed for settings that changed", "settings", waiting)
+	srv.log.InfoContext(ctx, "configuration reloaded", "upstreams", len(srv.upstreams.Namespaces()))
+	if waiting := srv.restartNeeded(); len(waiting) > 0 {
+		srv.log.WarnContext(ctx, "restart needed for settings that changed", "settings", waiting)
 	}
 }
 
-func (h *House) reload(ctx context.Context, restore bool) error {
-	fresh, err := loadFrom(h.configFile(), h.config.sources)
+func (srv *Server) reload(ctx context.Context, restore bool) error {
+	fresh, err := srv.config.Reread(srv.options.Env)
 	if err != nil {
 		return err
 	}
-	h.watching.want(fresh.watched()) // before they are read: what is wrong with them will be mended there
-	h.did(ctx, "config.reload", fresh.File, nil)
-	specs, _, err := fresh.specs(h.options.Env)
+	srv.watching.want(fresh.WatchedFiles()) // before they are read: what is wrong with them will be mended there
+	srv.did(ctx, "config.reload", fresh.File, nil)
+	specs, _, err := fresh.UpstreamSpecs(srv.options.Env)
 	if err != nil {
 		return err
 	}
-	anew := h.upstreams.edited(specs)
-	if err := h.adopt(ctx, fresh); err != nil {
+	anew := srv.upstreams.edited(specs)
+	if err := srv.adopt(ctx, fresh); err != nil {
 		return err
 	}
 	if restore {
-		anew = slices.Sorted(mapKeys(h.upstreams.removed()))
+		anew = slices.Sorted(maps.Keys(srv.upstreams.removed()))
 	}
-	return h.upstreams.unremove(ctx, anew)
+	return srv.upstreams.unremove(ctx, anew)
 }
 
 // adopt makes what can be changed while we run that of a configuration.
-func (h *House) adopt(ctx context.Context, config *Loaded) error {
-	specs, warnings, err := config.specs(h.options.Env)
+func (srv *Server) adopt(ctx context.Context, config *config.Loaded) error {
+	specs, warnings, err := config.UpstreamSpecs(srv.options.Env)
 	if err != nil {
 		return err
 	}
 	for _, warning := range warnings {
-		h.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
+		srv.log.WarnContext(ctx, "upstreams of the configuration", "warning", warning)
 	}
-	settings := config.policySettings()
-	if !reflect.DeepEqual(*h.policy.Settings(), settings) {
+	settings := config.PolicySettings()
+	if !reflect.DeepEqual(*srv.policy.Settings(), settings) {
 		text, _ := json.Marshal(settings) // texts and lists always encode
-		h.did(ctx, "policy.change", config.File, text)
+		srv.did(ctx, "policy.change", config.File, text)
 	}
-	before := h.now()
-	h.current.Store(h.config.with(config))
-	h.policy.Set(settings) // before there is anything it is about
-	h.approvals.SetPolicy(h.approvalPolicy(&config.Config))
-	h.trust.Set(config.trustSettings())
-	if err := h.upstreams.configure(specs, config.places(), config.rules()); err != nil {
+	before := srv.now()
+	srv.current.Store(srv.config.WithLive(config))
+	srv.policy.Set(settings) // before there is anything it is about
+	srv.approvals.SetPolicy(srv.approvalPolicy(&config.Config))
+	srv.trust.Set(config.PinSettings())
+	if err := srv.upstreams.configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
 		return err
 	}
-	h.tune(before)
-	h.catalog.Refresh(ctx)
-	h.tellChanges(config)
+	srv.tune(before)
+	srv.catalog.Refresh(ctx)
+	srv.publishChanges(config)
 	return nil
 }
 
-// configFile is the file that was read at the start, or the person's own when
-// that was made since then, or "".
-func (h *House) configFile() string {
-	if h.config.File != "" {
-		return h.config.File
+// publishChanges publishes an event for each setting that differs from those
+// announced before. The first configuration is no change.
+func (srv *Server) publishChanges(now *config.Loaded) {
+	before := srv.told
+	srv.told = now
+	if before == nil {
+		return
 	}
-	own := ownFile(h.options.Env)
-	if _, err := os.Stat(own); err != nil {
-		return ""
+	for _, change := range config.Changes(srv.config, before, now) {
+		srv.bus.Publish(change)
 	}
-	return own
 }
 
 // watchConfig reloads when the configuration file or what it imports changes.
-func (h *House) watchConfig(ctx context.Context) func(context.Context) {
-	files := h.config.watched()
-	if own := ownFile(h.options.Env); h.config.File == "" && filepath.IsAbs(own) {
+func (srv *Server) watchConfig(ctx context.Context) func(context.Context) {
+	files := srv.config.WatchedFiles()
+	if own := config.UserFile(srv.options.Env); srv.config.File == "" && filepath.IsAbs(own) {
 		if err := os.MkdirAll(filepath.Dir(own), 0o700); err == nil {
 			files[own] = true // it may be made while we run
 		}
@@ -111,18 +113,18 @@ func (h *House) watchConfig(ctx context.Context) func(context.Context) {
 	if len(files) == 0 {
 		return nil
 	}
-	watcher := h.newWatcher(ctx)
+	watcher := srv.newWatcher(ctx)
 	if watcher == nil {
 		return nil
 	}
-	h.watching.follow(files, func(folder string) {
+	srv.watching.follow(files, func(folder string) {
 		if err := watcher.Add(folder); err != nil {
-			h.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
+			srv.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
 		}
 	})
 	return func(ctx context.Context) {
 		defer watcher.Close()
-		h.onRest(ctx, watcher, h.watching.has, func(ctx context.Context) { h.reread(ctx, false) })
+		srv.onRest(ctx, watcher, srv.watching.has, func(ctx context.Context) { srv.reread(ctx, false) })
 	}
 }
 
@@ -166,10 +168,10 @@ func (w *watchlist) has(file string) bool {
 	return w.files[file]
 }
 
-func (h *House) newWatcher(ctx context.Context) *fsnotify.Watcher {
+func (srv *Server) newWatcher(ctx context.Context) *fsnotify.Watcher {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		h.log.WarnContext(ctx, "files are not watched", "error", err)
+		srv.log.WarnContext(ctx, "files are not watched", "error", err)
 		return nil
 	}
 	return watcher
@@ -178,45 +180,27 @@ func (h *House) newWatcher(ctx context.Context) *fsnotify.Watcher {
 // watch begins to watch folders and returns what calls changed, until its context
 // ends, once the files in them that matter have come to rest; nil when there is
 // nothing to watch. Folders are watched, because editors replace files.
-func (h *House) watch(ctx context.Context, folders []string, matters func(path string) bool, changed func(context.Context)) func(context.Context) {
+func (srv *Server) watch(ctx context.Context, folders []string, matters func(path string) bool, changed func(context.Context)) func(context.Context) {
 	if len(folders) == 0 {
 		return nil
 	}
-	watcher := h.newWatcher(ctx)
+	watcher := srv.newWatcher(ctx)
 	if watcher == nil {
 		return nil
 	}
 	for _, folder := range folders {
 		if err := watcher.Add(folder); err != nil {
-			h.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
+			srv.log.WarnContext(ctx, "files are not watched", "folder", folder, "error", err)
 		}
 	}
 	return func(ctx context.Context) {
 		defer watcher.Close()
-		h.onRest(ctx, watcher, matters, changed)
+		srv.onRest(ctx, watcher, matters, changed)
 	}
-}
-
-// watched are the files that make up the configuration, by their full paths.
-func (l *Loaded) watched() map[string]bool {
-	paths := make([]string, 0, 1+len(l.MCP.Import))
-	if l.File != "" {
-		paths = append(paths, l.File)
-	}
-	for _, path := range l.MCP.Import {
-		paths = append(paths, l.beside(path))
-	}
-	files := map[string]bool{}
-	for _, path := range paths {
-		if full, err := filepath.Abs(path); err == nil {
-			files[full] = true
-		}
-	}
-	return files
 }
 
 // onRest calls changed when files that matter have been left alone for a while.
-func (h *House) onRest(ctx context.Context, watcher *fsnotify.Watcher, matters func(string) bool, changed func(context.Context)) {
+func (srv *Server) onRest(ctx context.Context, watcher *fsnotify.Watcher, matters func(string) bool, changed func(context.Context)) {
 	quiet := time.NewTimer(settle)
 	quiet.Stop()
 	defer quiet.Stop()
@@ -229,7 +213,7 @@ func (h *House) onRest(ctx context.Context, watcher *fsnotify.Watcher, matters f
 				quiet.Reset(settle)
 			}
 		case err := <-watcher.Errors:
-			h.log.WarnContext(ctx, "watching files", "error", err)
+			srv.log.WarnContext(ctx, "watching files", "error", err)
 		case <-quiet.C:
 			changed(ctx)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,13 +14,14 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/cluster/node"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/backup"
 	"github.com/luanette/luanette/internal/store/db"
 )
 
 // RestoreOptions are the choices of a restore.
 type RestoreOptions struct {
-	Env      Environment
+	Env      config.Environment
 	Replace  bool // what is in the data folder already is put aside
 	Progress backup.Progress
 }
@@ -35,8 +37,8 @@ type Restored struct {
 // Restore makes an empty database and the data folder what a backup holds,
 // whichever kind of database that was made of. Both change in one step, when all of
 // the backup has been read and found sound.
-func Restore(ctx context.Context, config *Loaded, r io.Reader, o RestoreOptions) (restored Restored, err error) {
-	place, err := config.placeToRestore(o.Env)
+func Restore(ctx context.Context, config *config.Loaded, r io.Reader, o RestoreOptions) (restored Restored, err error) {
+	place, err := placeToRestore(config, o.Env)
 	if err != nil {
 		return restored, err
 	}
@@ -65,7 +67,7 @@ func Restore(ctx context.Context, config *Loaded, r io.Reader, o RestoreOptions)
 	defer func() { err = errors.Join(err, leave()) }()
 	err = db.FillEmpty(ctx, place.addressIn(fresh), func(f *db.Filling) error {
 		to := &restoring{f: f, fresh: fresh, header: in.Header, known: known, stored: map[string]bool{}}
-		to.inDatabase, to.contents = config.contentsPlace(place.kind, fresh)
+		to.inDatabase, to.contents = config.ContentLocation(place.kind, fresh)
 		err := to.run(ctx, in)
 		restored.Damaged = to.damaged
 		if err == nil && place.kind != db.SQLite { // or the database is emptied again
@@ -91,8 +93,8 @@ type place struct {
 	inDatabase bool // contents are, and files of them can be had again
 }
 
-func (l *Loaded) placeToRestore(env Environment) (p place, err error) {
-	if p.address, err = l.databaseAddress(l.finder(env)); err != nil {
+func placeToRestore(l *config.Loaded, env config.Environment) (p place, err error) {
+	if p.address, err = l.DatabaseURL(l.SecretFinder(env)); err != nil {
 		return p, err
 	}
 	if p.kind, err = db.KindOf(p.address); err != nil {
@@ -101,9 +103,9 @@ func (l *Loaded) placeToRestore(env Environment) (p place, err error) {
 	if p.data, err = filepath.Abs(l.Data); err != nil {
 		return p, err
 	}
-	p.inDatabase, _ = l.contentsPlace(p.kind, p.data)
-	if file := db.PathOf(p.address); p.kind == db.SQLite && file != filepath.Join(p.data, databaseName) {
-		return p, fault.New(fault.Config, "the database %s is not %s in the data folder", file, databaseName).
+	p.inDatabase, _ = l.ContentLocation(p.kind, p.data)
+	if file := db.PathOf(p.address); p.kind == db.SQLite && file != filepath.Join(p.data, config.DatabaseFile) {
+		return p, fault.New(fault.Config, "the database %s is not %s in the data folder", file, config.DatabaseFile).
 			WithHint("restore into a data folder without --database, then move the file")
 	}
 	return p, nil
@@ -112,7 +114,7 @@ func (l *Loaded) placeToRestore(env Environment) (p place, err error) {
 // addressIn is that of the database, which as a file is in the fresh folder.
 func (p place) addressIn(fresh string) string {
 	if p.kind == db.SQLite {
-		return "sqlite:" + filepath.Join(fresh, databaseName)
+		return "sqlite:" + filepath.Join(fresh, config.DatabaseFile)
 	}
 	return p.address
 }
@@ -122,7 +124,7 @@ func (p place) addressIn(fresh string) string {
 func (p place) unused(ctx context.Context, replace bool) (release func() error, err error) {
 	release = func() error { return nil }
 	files, err := backup.Files(p.data, func(name string, isFolder bool) bool {
-		return p.kind != db.SQLite && isPassing(name, isFolder) || p.inDatabase && name == contentsName
+		return p.kind != db.SQLite && isPassing(name, isFolder) || p.inDatabase && name == config.ContentsFolder
 	})
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
 		return release, nil
@@ -130,7 +132,7 @@ func (p place) unused(ctx context.Context, replace bool) (release func() error, 
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "look into the data folder")
 	}
-	if file := filepath.Join(p.data, databaseName); p.kind == db.SQLite && slices.ContainsFunc(files, func(f backup.Source) bool { return f.From == file }) {
+	if file := filepath.Join(p.data, config.DatabaseFile); p.kind == db.SQLite && slices.ContainsFunc(files, func(f backup.Source) bool { return f.From == file }) {
 		if release, err = claimed(ctx, file); err != nil {
 			return nil, err
 		}
@@ -211,7 +213,7 @@ func (p place) swap(fresh string) (aside string, err error) {
 
 // notNewer refuses a backup whose tables this program does not know.
 func notNewer(h backup.Header, known map[string]fs.FS) error {
-	for _, set := range slices.Sorted(mapKeys(h.Schema)) {
+	for _, set := range slices.Sorted(maps.Keys(h.Schema)) {
 		newest := int64(0)
 		if files := known[set]; files != nil {
 			var err error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/cluster/remotecall"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/jobs/job"
 	guestbook "github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -97,7 +98,7 @@ func (r *restoring) settle(ctx context.Context) error {
 
 // file takes a content, or another file of the data folder.
 func (r *restoring) file(ctx context.Context, name string, size int64, from io.Reader) error {
-	shelf, isContent := strings.CutPrefix(name, contentsName+"/objects/")
+	shelf, isContent := strings.CutPrefix(name, config.ContentsFolder+"/objects/")
 	if ref, err := cas.Parse(strings.Replace(shelf, "/", "", 1)); isContent && err == nil {
 		if !r.inDatabase {
 			return r.keep(ctx, ref.String(), from)
@@ -221,17 +222,17 @@ func knownSets(ctx context.Context) (sets map[string]fs.FS, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	env := Environment{"HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}
+	env := config.Environment{"HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}
 	none := filepath.Join(folder, "none.toml")
 	if err := os.WriteFile(none, nil, 0o600); err != nil {
 		return nil, err
 	}
-	config, err := Load(Sources{File: none, Env: env, Flags: map[string]string{"data": filepath.Join(folder, "data"), "log.level": "error"}})
+	loaded, err := config.Load(config.Sources{File: none, Env: env, Flags: map[string]string{"data": filepath.Join(folder, "data"), "log.level": "error"}})
 	if err != nil {
 		return nil, err
 	}
-	config.Blobs = blobsInDatabase
-	house, err := Build(ctx, config, Options{Version: "schema", Stderr: io.Discard, Env: env, Jobs: true})
+	loaded.Blobs = config.BlobsInDatabase
+	house, err := Build(ctx, loaded, Options{Version: "schema", Stderr: io.Discard, Env: env, Jobs: true})
 	if err != nil {
 		return nil, err
 	}

@@ -33,15 +33,15 @@ func (s scriptResults) List(ctx context.Context, owner string) ([]host.StoredRes
 
 // fieldsOf are the names of the fields a tool's results have, by its own word or
 // by what was seen of them.
-func (h *House) fieldsOf(ctx context.Context, ref tool.Ref) []string {
-	info, ok := h.catalog.Find(ctx, ref)
+func (srv *Server) fieldsOf(ctx context.Context, ref tool.Ref) []string {
+	info, ok := srv.catalog.Find(ctx, ref)
 	if !ok {
 		return nil
 	}
 	if info.Output != nil {
 		return results.FieldNames(info.Output)
 	}
-	learned, ok := h.results.Learned(ref)
+	learned, ok := srv.results.Learned(ref)
 	if !ok {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
@@ -35,90 +36,90 @@ type scripts struct {
 
 // openScripts makes the runner over all tools, the store of scripts, what is
 // published of it, and the sessions.
-func (h *House) openScripts(ctx context.Context) error {
-	kept, err := h.openContents(ctx)
+func (srv *Server) openScripts(ctx context.Context) error {
+	kept, err := srv.openContents(ctx)
 	if err != nil {
 		return err
 	}
-	h.contents = kept
-	if err := h.makeTempFolder(); err != nil {
+	srv.contents = kept
+	if err := srv.makeTempFolder(); err != nil {
 		return err
 	}
-	javascript, err := h.openJavaScript()
+	javascript, err := srv.openJavaScript()
 	if err != nil {
 		return err
 	}
-	runner, err := h.newRunner(javascript) //nolint:contextcheck // its functions get the context of their run
+	runner, err := srv.newRunner(javascript) //nolint:contextcheck // its functions get the context of their run
 	if err != nil {
 		return err
 	}
 	store := kept.store
-	published, err := script.OpenPublished(ctx, h.store, runner, store, script.PublishedOptions{
-		Reserved: h.reserved, Shared: h.isShared(), Changed: h.catalog.Refresh, Events: h.bus, Log: h.log,
+	published, err := script.OpenPublished(ctx, srv.store, runner, store, script.PublishedOptions{
+		Reserved: srv.reserved, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Events: srv.bus, Log: srv.log,
 	})
 	if err != nil {
 		return err
 	}
-	sessionOptions := h.config.Sessions.options()
-	sessionOptions.Events, sessionOptions.Node = h.bus, h.jobNode()
-	sessions, err := script.OpenSessions(ctx, h.store, runner, sessionOptions)
+	sessionOptions := srv.config.Sessions.SessionOptions()
+	sessionOptions.Events, sessionOptions.Node = srv.bus, srv.jobNode()
+	sessions, err := script.OpenSessions(ctx, srv.store, runner, sessionOptions)
 	if err != nil {
 		return err
 	}
-	dir := h.config.Scripts.Folder
+	dir := srv.config.Scripts.Folder
 	if dir == "" {
-		dir = filepath.Join(h.config.Data, "scripts")
+		dir = filepath.Join(srv.config.Data, "scripts")
 	}
-	h.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), h.log), dir}
+	srv.scripts = &scripts{javascript, runner, store, published, sessions, script.NewFolder(dir, published, builtin.Keeper(runner, store), srv.log), dir}
 	return nil
 }
 
 // newRunner makes what runs scripts, with all they may reach.
-func (h *House) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, error) {
-	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: h.config.Scripts.HTTPHosts})
+func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runner, error) {
+	web, err := webmodule.NewClient(webmodule.ClientOptions{Hosts: srv.config.Scripts.HTTPHosts})
 	if err != nil {
 		return nil, fault.Wrap(fault.Config, err, "scripts.http_hosts")
 	}
 	return script.NewRunner(script.Options{
-		Tools: h.catalog, Upstreams: scriptUpstreams{h.upstreams, builtin.AllowHosts(h.config.MCP.AllowedHosts)},
-		Results: scriptResults{h.results}, Fields: h.fieldsOf,
-		Events: h.bus, Log: h.log,
-		Tracer: h.telemetry.Tracer("script"), Meter: h.telemetry.Meter("script"),
-		JavaScript: javascript, Language: h.scriptLanguage,
-		Contents: musicContents{h.contents, h}, TempDir: h.tempFolder(), Clock: clock.Real(), Commands: h.scriptPrograms(),
-		HTTP: web, GetWrites: h.config.Scripts.HTTPGet == "write",
-		Getenv: h.scriptVariable, Approvals: h.approvals, CurrentPrincipal: h.standing(), Flow: standingFlow{h.policy, h.ring},
-		Files: host.FilesOptions{Read: h.config.Scripts.Read, Write: h.config.Scripts.Write},
+		Tools: srv.catalog, Upstreams: scriptUpstreams{srv.upstreams, builtin.AllowHosts(srv.config.MCP.AllowedHosts)},
+		Results: scriptResults{srv.results}, Fields: srv.fieldsOf,
+		Events: srv.bus, Log: srv.log,
+		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
+		JavaScript: javascript, Language: srv.scriptLanguage,
+		Contents: musicContents{srv.contents, srv}, TempDir: srv.tempFolder(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
+		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
+		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.standing(), Flow: standingFlow{srv.policy, srv.ring},
+		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},
 		Limits: script.Limits{
-			Time: time.Duration(h.config.Scripts.Timeout), Memory: int64(h.config.Scripts.MemoryMB) << 20,
-			Calls: int64(h.config.Scripts.Calls),
+			Time: time.Duration(srv.config.Scripts.Timeout), Memory: int64(srv.config.Scripts.MemoryMB) << 20,
+			Calls: int64(srv.config.Scripts.Calls),
 		},
 	}), nil
 }
 
 // reserved tells whether one of our own tools has that name.
-func (h *House) reserved(name string) bool { return h.own != nil && h.own.Has(name) }
+func (srv *Server) reserved(name string) bool { return srv.own != nil && srv.own.Has(name) }
 
 // scriptVariable is os.getenv of scripts: the variables the configuration lists.
-func (h *House) scriptVariable(name string) (string, bool) {
-	if !slices.Contains(h.config.Scripts.Env, name) {
+func (srv *Server) scriptVariable(name string) (string, bool) {
+	if !slices.Contains(srv.config.Scripts.Env, name) {
 		return "", false
 	}
-	return h.options.Env.Lookup(name)
+	return srv.options.Env.Lookup(name)
 }
 
 // scriptPrograms is what scripts may start. It runs in the first folder they may
 // write, with the variables they may see and no others but where programs are.
-func (h *House) scriptPrograms() host.Commands {
+func (srv *Server) scriptPrograms() host.Commands {
 	o := workspace.CommandOptions{
-		Allow: h.config.Scripts.Commands, Timeout: time.Duration(h.config.Scripts.Timeout),
+		Allow: srv.config.Scripts.Commands, Timeout: time.Duration(srv.config.Scripts.Timeout),
 		Dir: os.TempDir(),
 	}
-	if folders := h.config.Scripts.Write; len(folders) > 0 {
+	if folders := srv.config.Scripts.Write; len(folders) > 0 {
 		o.Dir = folders[0]
 	}
-	for _, name := range append([]string{"PATH", "HOME", "LANG"}, h.config.Scripts.Env...) {
-		if value, ok := h.options.Env.Lookup(name); ok {
+	for _, name := range append([]string{"PATH", "HOME", "LANG"}, srv.config.Scripts.Env...) {
+		if value, ok := srv.options.Env.Lookup(name); ok {
 			o.Env = append(o.Env, name+"="+value)
 		}
 	}
@@ -128,35 +129,35 @@ func (h *House) scriptPrograms() host.Commands {
 // startScripts publishes the scripts folder and runs startup.lua, which may add
 // upstreams that are commands, since it is the owner's own. The hooks and handlers
 // it leaves go on in the background.
-func (h *House) startScripts(ctx, background context.Context) {
-	if err := h.scripts.folder.Sync(ctx); err != nil {
-		h.log.WarnContext(ctx, "scripts folder", "error", err)
+func (srv *Server) startScripts(ctx, background context.Context) {
+	if err := srv.scripts.folder.Sync(ctx); err != nil {
+		srv.log.WarnContext(ctx, "scripts folder", "error", err)
 	}
-	path := h.config.Scripts.Startup
+	path := srv.config.Scripts.Startup
 	if path == "" {
-		path = filepath.Join(configFolder(h.options.Env), "startup.lua")
+		path = filepath.Join(config.UserFolder(srv.options.Env), "startup.lua")
 	}
-	if source, err := os.ReadFile(path); err == nil && h.options.Jobs {
-		h.did(ctx, "startup.run", path, source)
+	if source, err := os.ReadFile(path); err == nil && srv.options.Jobs {
+		srv.did(ctx, "startup.run", path, source)
 	}
-	resident := h.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{h.upstreams, nil}})
-	h.setHooks(ctx, resident.Hooks(script.HookOptions{
-		Time: time.Duration(h.config.Scripts.HookTime), Strict: h.config.Scripts.HookFails == "refuse",
+	resident := srv.scripts.runner.Startup(ctx, path, ownersUpstreams{scriptUpstreams{srv.upstreams, nil}})
+	srv.setHooks(ctx, resident.Hooks(script.HookOptions{
+		Time: time.Duration(srv.config.Scripts.HookTime), Strict: srv.config.Scripts.HookFails == "refuse",
 	}))
 	if resident.Listens() {
-		h.work.Go(func() { resident.Listen(background) })
+		srv.work.Go(func() { resident.Listen(background) })
 	}
 }
 
 // watchScripts publishes the folder anew when a file in it changes.
-func (h *House) watchScripts(ctx context.Context) func(context.Context) {
-	if err := os.MkdirAll(h.scripts.dir, 0o755); err != nil {
-		h.log.WarnContext(ctx, "scripts folder", "error", err)
+func (srv *Server) watchScripts(ctx context.Context) func(context.Context) {
+	if err := os.MkdirAll(srv.scripts.dir, 0o755); err != nil {
+		srv.log.WarnContext(ctx, "scripts folder", "error", err)
 		return nil
 	}
-	return h.watch(ctx, []string{h.scripts.dir}, func(path string) bool { return script.LanguageOf(path) != "" }, func(ctx context.Context) {
-		if err := h.scripts.folder.Sync(ctx); err != nil {
-			h.log.WarnContext(ctx, "scripts folder", "error", err)
+	return srv.watch(ctx, []string{srv.scripts.dir}, func(path string) bool { return script.LanguageOf(path) != "" }, func(ctx context.Context) {
+		if err := srv.scripts.folder.Sync(ctx); err != nil {
+			srv.log.WarnContext(ctx, "scripts folder", "error", err)
 		}
 	})
 }

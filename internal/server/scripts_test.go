@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/observe/telemetry"
@@ -146,7 +147,7 @@ func TestOneTraceFromTheClientThroughAScriptToTwoServers(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
 	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", sink)+"/mcp\"\n[upstreams.right]\nurl = \""+neighbour(t, "right", sink)+"/mcp\"\n")
-	url, house := start(t, Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	url, house := start(t, config.Sources{File: file, Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	house.upstreams.tried(t.Context(), "left")
 	house.upstreams.tried(t.Context(), "right")
 	house.catalog.Refresh(t.Context())
@@ -238,7 +239,7 @@ func awaitSpanOf(t *testing.T, sink *otlptest.Sink, service, name string) (found
 func TestAToolsProgressIsNotItsScripts(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.left]\nurl = \""+neighbour(t, "left", otlptest.Start(t))+"/mcp\"\n")
-	url, house := start(t, Sources{File: file})
+	url, house := start(t, config.Sources{File: file})
 	house.upstreams.tried(t.Context(), "left")
 	house.catalog.Refresh(t.Context())
 	text := connect(t, url).call("lua_eval", map[string]string{"code": `progress(0.5, "half") return mcp.left.echo{text = "x"}`})
@@ -251,8 +252,8 @@ func TestScriptsStartOnlyProgramsThatAreAllowed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file := write(t, "[scripts]\ncommands = [\"pwd\", \"env\"]\nwrite = ["+strconv.Quote(folder)+"]\nenv = [\"SHOWN\"]\n")
-	env := Environment{"SHOWN": "yes", "SECRET": "no", "PATH": os.Getenv("PATH")}
-	url, _ := start(t, Sources{File: file, Env: env})
+	env := config.Environment{"SHOWN": "yes", "SECRET": "no", "PATH": os.Getenv("PATH")}
+	url, _ := start(t, config.Sources{File: file, Env: env})
 	client := connect(t, url)
 	if got := client.eval(`return run_command("pwd").stdout`, nil); got != strconv.Quote(folder+"\n") {
 		t.Errorf("programs run in %s, want %s", got, folder)

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/luanette/luanette/internal/base/fault"
 )
 
 // How long each step of leaving may take once what is under way has finished, or
@@ -24,27 +22,27 @@ const (
 
 // Serve listens and answers until ctx ends, then lets requests under way finish
 // and closes the house.
-func (h *House) Serve(ctx context.Context) error {
-	if err := h.checkDoors(ctx, h.config.Listen); err != nil {
-		return errors.Join(err, h.Close(ctx))
+func (srv *Server) Serve(ctx context.Context) error {
+	if err := srv.checkDoors(ctx, srv.config.Listen); err != nil {
+		return errors.Join(err, srv.Close(ctx))
 	}
-	h.hearBeforeOpening(ctx)
-	listener, err := h.listen(ctx)
+	srv.hearBeforeOpening(ctx)
+	listener, err := srv.listen(ctx)
 	if err != nil {
-		return errors.Join(err, h.Close(ctx))
+		return errors.Join(err, srv.Close(ctx))
 	}
-	backend, stopBridge, err := h.startBridge(ctx)
+	backend, stopBridge, err := srv.startBridge(ctx)
 	if err != nil {
 		_ = listener.Close() // nobody was let in yet
-		return errors.Join(err, h.Close(ctx))
+		return errors.Join(err, srv.Close(ctx))
 	}
-	h.listening.Store(h.config.scheme() + strings.TrimPrefix(baseOf(listener.Addr()), "http"))
-	h.nodeListens(baseOf(listener.Addr()))
-	h.greet(ctx, listener.Addr(), backend)
+	srv.listening.Store(srv.config.Scheme() + strings.TrimPrefix(baseOf(listener.Addr()), "http"))
+	srv.nodeListens(baseOf(listener.Addr()))
+	srv.greet(ctx, listener.Addr(), backend)
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	door := usualPatience.door(requests, h.handler(), h.config.TLSCert != "")
+	door := usualPatience.door(requests, srv.handler(), srv.config.TLSCert != "")
 	failed := make(chan error, 1)
 	go func() { failed <- door.Serve(listener) }()
 
@@ -52,26 +50,26 @@ func (h *House) Serve(ctx context.Context) error {
 	case err = <-failed: // the listener died under us
 		stopBridge()
 	case <-ctx.Done():
-		h.linger(ctx)
+		srv.linger(ctx)
 		var leaving sync.WaitGroup
 		leaving.Go(stopBridge)
-		h.drain(ctx)
+		srv.drain(ctx)
 		leaving.Wait()
 		endRequests()
 		err = shut(ctx, door)
 		<-failed
 	}
-	return errors.Join(err, h.Close(ctx))
+	return errors.Join(err, srv.Close(ctx))
 }
 
 // ServeStdio answers one MCP client on in and out until it hangs up or ctx ends,
 // then closes the house.
-func (h *House) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := h.hub.ServeStdio(ctx, in, out)
+func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := srv.hub.ServeStdio(ctx, in, out)
 	if ctx.Err() != nil {
 		err = nil // told to stop
 	}
-	return errors.Join(err, h.Close(ctx))
+	return errors.Join(err, srv.Close(ctx))
 }
 
 // shut ends the connections.
@@ -85,47 +83,30 @@ func shut(ctx context.Context, d door) error {
 }
 
 // greet tells people what is reachable where.
-func (h *House) greet(ctx context.Context, addr net.Addr, backend string) {
-	base := h.config.scheme() + "://" + addr.String()
-	fmt.Fprintf(h.options.Stderr, "luanette %s is listening on %s\n", h.options.Version, base)
+func (srv *Server) greet(ctx context.Context, addr net.Addr, backend string) {
+	base := srv.config.Scheme() + "://" + addr.String()
+	fmt.Fprintf(srv.options.Stderr, "luanette %s is listening on %s\n", srv.options.Version, base)
 	for _, line := range [][2]string{
 		{"page", base + "/"},
 		{"MCP", base + "/mcp"},
 		{"health", base + "/health"},
 		{"ZeroMQ", backend},
-		{"data", h.config.Data},
-		{"config", orNone(h.config.File)},
-		{"keys", h.keysNeeded(ctx)},
+		{"data", srv.config.Data},
+		{"config", orNone(srv.config.File)},
+		{"keys", srv.keysNeeded(ctx)},
 	} {
 		if line[1] != "" {
-			fmt.Fprintf(h.options.Stderr, "  %-8s %s\n", line[0], line[1])
+			fmt.Fprintf(srv.options.Stderr, "  %-8s %s\n", line[0], line[1])
 		}
 	}
 }
 
 // keysNeeded tells people whether the doors are shut.
-func (h *House) keysNeeded(ctx context.Context) string {
-	if shut, err := h.gate.KeyRequired(ctx); err == nil && !shut {
+func (srv *Server) keysNeeded(ctx context.Context) string {
+	if shut, err := srv.gate.KeyRequired(ctx); err == nil && !shut {
 		return "none needed: everything is open to this machine; `luanette key create NAME` makes one"
 	}
 	return "needed; `luanette key list` shows them"
-}
-
-// Address is where somebody on this machine reaches a server of this configuration.
-func (c *Config) Address() string {
-	host, port, err := net.SplitHostPort(c.Listen)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return c.scheme() + "://" + net.JoinHostPort("localhost", port)
-	}
-	return c.scheme() + "://" + c.Listen
-}
-
-// scheme is how addresses of ours begin.
-func (c *Config) scheme() string {
-	if c.TLSCert != "" {
-		return "https"
-	}
-	return "http"
 }
 
 func orNone(text string) string {
@@ -133,9 +114,4 @@ func orNone(text string) string {
 		return "none; `luanette config show` prints the defaults"
 	}
 	return text
-}
-
-func listenFault(err error, address string) error {
-	return fault.Wrap(fault.Config, err, "listen on %s", address).
-		WithHint("choose another address with --listen, for example --listen 127.0.0.1:0 for any free port")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/jobs/job"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
@@ -67,7 +68,7 @@ var furnished = sync.OnceValues(func() (file []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	path := filepath.Join(folder, databaseName)
+	path := filepath.Join(folder, config.DatabaseFile)
 	d, err := db.Open(context.Background(), "sqlite:"+path, db.Options{})
 	if err == nil {
 		err = errors.Join(job.CreateTables(context.Background(), d), d.Close())
@@ -79,7 +80,7 @@ var furnished = sync.OnceValues(func() (file []byte, err error) {
 })
 
 // furnish puts such a file where a house will have its own, if it will.
-func furnish(t testing.TB, c *Loaded) {
+func furnish(t testing.TB, c *config.Loaded) {
 	t.Helper()
 	path, own := strings.CutPrefix(c.Database, "sqlite:"+c.Data)
 	if !own {
@@ -96,7 +97,7 @@ func furnish(t testing.TB, c *Loaded) {
 
 // start serves a house until the test ends, and returns where it is. Its options may be
 // changed before it is built.
-func start(t testing.TB, sources Sources, change ...func(*Options)) (url string, house *House) {
+func start(t testing.TB, sources config.Sources, change ...func(*Options)) (url string, house *Server) {
 	t.Helper()
 	if sources.Flags == nil {
 		sources.Flags = map[string]string{}
@@ -106,10 +107,10 @@ func start(t testing.TB, sources Sources, change ...func(*Options)) (url string,
 	if sources.Flags["scripts.cache"] == "" {
 		sources.Flags["scripts.cache"] = jstest.Cache()
 	}
-	loaded, err := Load(sources)
+	loaded, err := config.Load(sources)
 	if err == nil && loaded.Origins["scripts.code_timeout"] == "" { // no time that a busy machine may need
 		sources.Flags["scripts.code_timeout"] = "30s"
-		loaded, err = Load(sources)
+		loaded, err = config.Load(sources)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +164,7 @@ func get(t *testing.T, url string, header http.Header) (int, []byte) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, Sources{})
+	url, _ := start(t, config.Sources{})
 	status, body := get(t, url+"/health", nil)
 	var health struct {
 		Status  string
@@ -189,7 +190,7 @@ func TestHealth(t *testing.T) {
 func TestARequestsSpanReachesTheCollector(t *testing.T) {
 	t.Parallel()
 	sink := otlptest.Start(t)
-	url, _ := start(t, Sources{Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
+	url, _ := start(t, config.Sources{Flags: map[string]string{"telemetry.otlp_endpoint": sink.HTTP}})
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	get(t, url+"/health", http.Header{"Traceparent": {"00-" + trace + "-00f067aa0ba902b7-01"}})
 	span := sink.AwaitSpan(t, "GET /health")
@@ -200,7 +201,7 @@ func TestARequestsSpanReachesTheCollector(t *testing.T) {
 
 func TestADeadCollectorHurtsNobody(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, Sources{Flags: map[string]string{"telemetry.otlp_endpoint": "http://127.0.0.1:1"}})
+	url, _ := start(t, config.Sources{Flags: map[string]string{"telemetry.otlp_endpoint": "http://127.0.0.1:1"}})
 	for range 20 {
 		if status, _ := get(t, url+"/health", nil); status != http.StatusOK {
 			t.Fatalf("status %d", status)
@@ -211,7 +212,7 @@ func TestADeadCollectorHurtsNobody(t *testing.T) {
 func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.b]\nurl = \"http://127.0.0.1:1/b\"\n")
-	_, house := start(t, Sources{File: file})
+	_, house := start(t, config.Sources{File: file})
 	before, _ := house.upstreams.manager.Status("a")
 	rewrite(t, file, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\n[upstreams.c]\nurl = \"http://127.0.0.1:1/c\"\n")
 	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "a c" })
@@ -230,7 +231,7 @@ func TestReloadConnectsOnlyWhatChanged(t *testing.T) {
 func TestAConfiguredUpstreamComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	file := write(t, "[upstreams.a]\nurl = \"http://127.0.0.1:1/a\"\nexpose = \"all\"\n")
-	_, house := start(t, Sources{File: file})
+	_, house := start(t, config.Sources{File: file})
 	before, _ := house.upstreams.manager.Status("a")
 	if removed, err := house.upstreams.Remove(t.Context(), "a"); !removed || err != nil {
 		t.Fatalf("Remove = %v, %v", removed, err)
@@ -257,12 +258,12 @@ env = { TOKEN = "${env:A_TOKEN}", OTHER = "${NOT_SET}" }
 url = "${BASE}/mcp"
 headers = { X-Key = "${A_TOKEN}" }
 `)
-	loaded, err := Load(Sources{File: file})
+	loaded, err := config.Load(config.Sources{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := Environment{"HOME": "/home/ann", "A_TOKEN": "s3cret", "BASE": "https://example.org"}
-	specs, warnings, err := loaded.specs(env)
+	env := config.Environment{"HOME": "/home/ann", "A_TOKEN": "s3cret", "BASE": "https://example.org"}
+	specs, warnings, err := loaded.UpstreamSpecs(env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func TestAnImportIsReadAgain(t *testing.T) {
 	file := write(t, "[mcp]\nimport = [\"servers.json\"]\n")
 	servers := filepath.Join(filepath.Dir(file), "servers.json")
 	rewrite(t, servers, `{"mcpServers": {}}`)
-	_, house := start(t, Sources{File: file})
+	_, house := start(t, config.Sources{File: file})
 	rewrite(t, servers, `{"mcpServers": {
 		"good": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": "${NOT_SET}"}}, // a comment
 		"none": {},
@@ -303,7 +304,7 @@ func TestAnImportIsReadAgain(t *testing.T) {
 func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	t.Parallel()
 	file := write(t, "")
-	_, house := start(t, Sources{File: file})
+	_, house := start(t, config.Sources{File: file})
 	elsewhere := t.TempDir()
 	servers := filepath.Join(elsewhere, "servers.json")
 	rewrite(t, file, "[mcp]\nimport = ["+strconv.Quote(servers)+"]\n")
@@ -327,9 +328,9 @@ func TestAServerThatIsNotThere(t *testing.T) {
 // Whoever starts without a file and then adds an upstream need not restart.
 func TestAFileThatComesLaterIsRead(t *testing.T) {
 	t.Parallel()
-	env := Environment{"HOME": t.TempDir()}
-	_, house := start(t, Sources{Env: env})
-	if _, err := AddUpstream(Sources{Env: env}, "late", UpstreamConfig{URL: "http://127.0.0.1:1/mcp"}); err != nil {
+	env := config.Environment{"HOME": t.TempDir()}
+	_, house := start(t, config.Sources{Env: env})
+	if _, err := config.AddUpstream(config.Sources{Env: env}, "late", config.Upstream{URL: "http://127.0.0.1:1/mcp"}); err != nil {
 		t.Fatal(err)
 	}
 	clocktest.Await(t, func() bool { return strings.Join(house.upstreams.Namespaces(), " ") == "late" })

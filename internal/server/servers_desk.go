@@ -9,6 +9,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
@@ -17,7 +18,7 @@ import (
 
 // serverRoom is the upstreams as the door for administrators knows them.
 type serverRoom struct {
-	house  *House
+	house  *Server
 	policy builtin.Policy
 }
 
@@ -67,7 +68,7 @@ func orEmpty(list []string) []string { return append([]string{}, list...) }
 func sortedKeys(m map[string]string) []string { return orEmpty(slices.Sorted(maps.Keys(m))) }
 
 func exposeOf(names []string) adminapi.Expose {
-	if slices.Contains(names, exposeAll) {
+	if slices.Contains(names, config.ExposeAll) {
 		return adminapi.Expose{All: true}
 	}
 	return adminapi.Expose{Names: names}
@@ -167,7 +168,7 @@ func (r serverRoom) changed(ctx context.Context, name string, s upstreamstore.Se
 	if want.Expose != nil {
 		s.Expose = want.Expose.Names
 		if want.Expose.All {
-			s.Expose = []string{exposeAll}
+			s.Expose = []string{config.ExposeAll}
 		}
 	}
 	if want.TimeoutMS != nil {

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/luanette/luanette/internal/config"
 )
 
 // hasty serves a house to clients for whom there is little patience, and returns
 // where.
 func hasty(t *testing.T, patience tardy) (address string) {
 	t.Helper()
-	_, house := start(t, Sources{})
+	_, house := start(t, config.Sources{})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +120,7 @@ func TestSlowClientsAreLeft(t *testing.T) {
 // What is too large is refused before it is read whole.
 func TestTooLargeRequestsAreRefused(t *testing.T) {
 	t.Parallel()
-	url, _ := start(t, Sources{})
+	url, _ := start(t, config.Sources{})
 	address := strings.TrimPrefix(url, "http://")
 	for name, tt := range map[string]struct{ request, want string }{
 		"headers": {"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Large: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "431"},

@@ -24,19 +24,19 @@ const (
 
 // toll lets a call go on once its principal has room for it and something left of
 // the day's budget.
-func (h *House) toll(ctx context.Context, ref tool.Ref) (over func(), err error) {
+func (srv *Server) toll(ctx context.Context, ref tool.Ref) (over func(), err error) {
 	who := principal.Of(ctx)
 	if who.Limits == (principal.Limits{}) {
 		return func() {}, nil
 	}
-	places := h.tolls.of(who)
+	places := srv.tolls.of(who)
 	if err := places.Acquire(ctx, ""); err != nil {
 		if ctx.Err() == nil {
 			err = principal.Exceeded{What: "tool calls", Of: who.Title(), Most: who.Limits.Concurrent, After: time.Second}.Fault()
 		}
 		return nil, fault.Wrap(fault.CodeOf(err), err, "call %s", ref)
 	}
-	if err := h.ring.Spend(ctx, who); err != nil {
+	if err := srv.ring.Spend(ctx, who); err != nil {
 		places.Release()
 		return nil, err
 	}

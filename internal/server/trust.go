@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
@@ -19,57 +18,30 @@ import (
 )
 
 // openTrust puts the guard between the upstreams and whoever uses their tools.
-func (h *House) openTrust(ctx context.Context, manager *upstream.Manager) (err error) {
-	h.trust, err = pin.New(ctx, h.store, manager, pin.Options{
-		Settings: h.config.trustSettings(), Own: h.ownNames,
+func (srv *Server) openTrust(ctx context.Context, manager *upstream.Manager) (err error) {
+	srv.trust, err = pin.New(ctx, srv.store, manager, pin.Options{
+		Settings: srv.config.PinSettings(), Own: srv.ownNames,
 		Target: func(namespace string) string {
 			status, _ := manager.Status(namespace)
 			return status.Target
 		},
-		Events: h.bus, Log: h.log,
+		Events: srv.bus, Log: srv.log,
 	})
 	return err
 }
 
 // ownNames are the names nobody else's tool may have.
-func (h *House) ownNames() (names []string) {
-	if h.own == nil { // no tool is offered yet
+func (srv *Server) ownNames() (names []string) {
+	if srv.own == nil { // no tool is offered yet
 		return nil
 	}
-	for _, source := range []tool.Source{h.own, h.scripts.published} {
+	for _, source := range []tool.Source{srv.own, srv.scripts.published} {
 		tools, _ := source.Tools(context.Background()) // from memory
 		for i := range tools {
 			names = append(names, tools[i].Name)
 		}
 	}
 	return names
-}
-
-// trustSettings are what the configuration says of whom to trust.
-func (c *Config) trustSettings() pin.Settings {
-	s := pin.Settings{Default: pin.Mode(c.Trust), Modes: map[string]pin.Mode{}, Owned: map[string]bool{}}
-	for name, u := range c.Upstreams {
-		s.Owned[name] = true
-		if u.Trust != "" {
-			s.Modes[name] = pin.Mode(u.Trust)
-		}
-	}
-	return s
-}
-
-func (c *Config) checkTrust() error {
-	wrong := func(key, mode string) error {
-		return fault.New(fault.Config, "%s: %q is not a way to trust", key, mode).WithHint("use open or pin")
-	}
-	if !slices.Contains(pin.Modes(), pin.Mode(c.Trust)) {
-		return wrong("trust", c.Trust)
-	}
-	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
-		if mode := c.Upstreams[name].Trust; mode != "" && !slices.Contains(pin.Modes(), pin.Mode(mode)) {
-			return wrong("upstreams."+name+".trust", mode)
-		}
-	}
-	return nil
 }
 
 // withheld tells of what an upstream offers and nobody sees.
@@ -174,27 +146,27 @@ func (p trustedPeer) Describe(ctx context.Context) (capabilities, serverInfo, in
 }
 
 // admin makes the door for those who run the house.
-func (h *House) admin() *adminapi.Server {
+func (srv *Server) admin() *adminapi.Server {
 	return adminapi.New(adminapi.Options{
-		Pins: pinRoom{h}, Policy: h.explainPolicy, Audit: h.auditStore,
-		Upstreams: serverRoom{h, builtin.AllowHosts(h.config.MCP.AllowedHosts)}, Nodes: h.nodes,
-		Browsers: netguard.Browsers{Origins: h.config.MCP.AllowedOrigins},
+		Pins: pinRoom{srv}, Policy: srv.explainPolicy, Audit: srv.auditStore,
+		Upstreams: serverRoom{srv, builtin.AllowHosts(srv.config.MCP.AllowedHosts)}, Nodes: srv.nodes,
+		Browsers: netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins},
 	})
 }
 
 // watchPins heeds what other processes decide.
-func (h *House) watchPins(ctx context.Context) {
-	h.heed(ctx, pin.Topic, func(ctx context.Context) error {
-		changed, err := h.trust.Poll(ctx)
+func (srv *Server) watchPins(ctx context.Context) {
+	srv.heed(ctx, pin.Topic, func(ctx context.Context) error {
+		changed, err := srv.trust.Poll(ctx)
 		if changed {
-			h.catalog.Refresh(ctx)
+			srv.catalog.Refresh(ctx)
 		}
 		return err
 	})
 }
 
 // pinRoom shows what a decision changes as soon as it is made.
-type pinRoom struct{ house *House }
+type pinRoom struct{ house *Server }
 
 func (r pinRoom) List(upstream string, states ...pin.State) []*pin.Pin {
 	return r.house.trust.List(upstream, states...)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/luanette/luanette/internal/config"
 )
 
 // bodiless are routes that take no JSON of ours, with the reason.
@@ -21,7 +23,7 @@ var placeholder = regexp.MustCompile(`\{[^}]*\}`)
 // standard defines, at /mcp, is another matter: there it is ignored.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, Sources{})
+	url, house := start(t, config.Sources{})
 	walked := 0
 	for _, route := range house.routes() {
 		method, path, ok := strings.Cut(route.Pattern, " ")

@@ -12,6 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
@@ -45,7 +46,7 @@ type upstreams struct {
 }
 
 func exposure(spec upstream.Spec) catalog.Exposure {
-	if slices.Contains(spec.Expose, exposeAll) {
+	if slices.Contains(spec.Expose, config.ExposeAll) {
 		return catalog.Exposure{All: true, Prefixes: spec.Prefixes}
 	}
 	return catalog.Exposure{Names: spec.Expose, Prefixes: spec.Prefixes}

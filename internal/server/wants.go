@@ -39,14 +39,14 @@ type wants struct {
 }
 
 // openWants reads what people want.
-func (h *House) openWants(ctx context.Context) (err error) {
-	u := h.upstreams
-	u.lasting = h.options.Jobs
+func (srv *Server) openWants(ctx context.Context) (err error) {
+	u := srv.upstreams
+	u.lasting = srv.options.Jobs
 	box := secret.Box{
-		Key:          sync.OnceValues(func() (secret.Text, error) { return h.config.oauthKey(h.secrets) }),
+		Key:          sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }),
 		RecoveryHint: "add the upstream again with `luanette upstream add`",
 	}
-	if u.store, err = upstreamstore.Open(ctx, h.store, box); err != nil {
+	if u.store, err = upstreamstore.Open(ctx, srv.store, box); err != nil {
 		return err
 	}
 	u.wishes, err = u.readWishes(ctx)
@@ -274,10 +274,10 @@ func (u *upstreams) hearWishes(ctx context.Context) error {
 
 // watchWishes hears of what people want on other nodes, and in other processes that
 // use the same file, until ctx ends.
-func (h *House) watchWishes(ctx context.Context) {
-	u := h.upstreams
+func (srv *Server) watchWishes(ctx context.Context) {
+	u := srv.upstreams
 	last := [2]int64{-1} // what was read at the start is read once more: it may be another by now
-	h.heed(ctx, upstreamstore.Topic, func(ctx context.Context) error {
+	srv.heed(ctx, upstreamstore.Topic, func(ctx context.Context) error {
 		stamp, err := u.store.Stamp(ctx)
 		if err != nil || stamp == last {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 	"github.com/luanette/luanette/internal/ui/adminapi"
@@ -22,18 +22,18 @@ import (
 type far struct {
 	t     *testing.T
 	url   string
-	house *House
+	house *Server
 }
 
 // nodeOn starts a node on a database, with what else its configuration says.
-func nodeOn(t *testing.T, database, name, config string, change ...func(*Options)) far {
+func nodeOn(t *testing.T, database, name, text string, change ...func(*Options)) far {
 	t.Helper()
-	sources := Sources{
+	sources := config.Sources{
 		Flags: map[string]string{"database": database, "node": name},
-		Env:   Environment{"LUANETTE_OAUTH_KEY": "a key that is long enough for all"},
+		Env:   config.Environment{"LUANETTE_OAUTH_KEY": "a key that is long enough for all"},
 	}
-	if config != "" {
-		sources.File = write(t, config)
+	if text != "" {
+		sources.File = write(t, text)
 	}
 	url, house := start(t, sources, change...)
 	return far{t, url, house}
@@ -75,8 +75,8 @@ func (f far) await(name, state string) adminapi.Upstream {
 func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	one, _ := start(t, Sources{})
-	other, _ := start(t, Sources{})
+	one, _ := start(t, config.Sources{})
+	other, _ := start(t, config.Sources{})
 	a, b := nodeOn(t, database, "a", ""), nodeOn(t, database, "b", "")
 	a.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"X-Mine": "hush-hush"}}`)
 	seen := b.await("docs", "connected")
@@ -125,9 +125,9 @@ func awaitEndpoint(f far, name, endpoint string) {
 func TestRemovedAndYetConfigured(t *testing.T) {
 	t.Parallel()
 	database := dbtest.Postgres(t)
-	one, _ := start(t, Sources{})
-	config := "log.level = \"warn\"\n\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
-	a, b := nodeOn(t, database, "a", config), nodeOn(t, database, "b", config)
+	one, _ := start(t, config.Sources{})
+	text := "log.level = \"warn\"\n\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
+	a, b := nodeOn(t, database, "a", text), nodeOn(t, database, "b", text)
 	if at := a.await("far", "connected").ConfiguredAt; !strings.HasSuffix(at, ".toml:3") {
 		t.Errorf("configured at %s", at)
 	}
@@ -144,7 +144,7 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 			t.Errorf("shown as %+v", got)
 		}
 	}
-	late := nodeOn(t, database, "late", config)
+	late := nodeOn(t, database, "late", text)
 	late.await("far", stateRemoved)
 	b.api(http.StatusOK, "POST", "/upstreams/far/restore", "")
 	a.await("far", "connected")
@@ -167,9 +167,9 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 // An entry that is edited counts again.
 func TestAnEditedEntryComesBack(t *testing.T) {
 	t.Parallel()
-	one, _ := start(t, Sources{})
+	one, _ := start(t, config.Sources{})
 	file := write(t, "[upstreams.far]\nurl = \""+one+"/mcp\"\n[upstreams.near]\nurl = \""+one+"/mcp\"\n")
-	url, house := start(t, Sources{File: file})
+	url, house := start(t, config.Sources{File: file})
 	n := far{t, url, house}
 	for _, name := range []string{"far", "near"} {
 		n.await(name, "connected")
@@ -191,15 +191,15 @@ func TestAnEditedEntryComesBack(t *testing.T) {
 // encrypted; what startup.lua adds is its own.
 func TestUpstreamsOutliveTheServer(t *testing.T) {
 	t.Parallel()
-	one, _ := start(t, Sources{})
+	one, _ := start(t, config.Sources{})
 	folder := t.TempDir()
 	database := "sqlite:" + filepath.Join(folder, "test.db")
-	config := "[scripts]\nstartup = " + quoted(filepath.Join(folder, "startup.lua")) + "\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
+	text := "[scripts]\nstartup = " + quoted(filepath.Join(folder, "startup.lua")) + "\n[upstreams.far]\nurl = \"" + one + "/mcp\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "startup.lua"), []byte("tools.mcp_add('local', '"+one+"/mcp')"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("before", func(t *testing.T) {
-		n := nodeOn(t, database, "", config)
+		n := nodeOn(t, database, "", text)
 		n.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+one+`/mcp", "headers": {"Authorization": "hush-hush"}}`)
 		n.api(http.StatusOK, "DELETE", "/upstreams/far", "")
 		n.await("docs", "connected")
@@ -217,7 +217,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 		}
 	}
 	t.Run("after", func(t *testing.T) {
-		n := nodeOn(t, database, "", config)
+		n := nodeOn(t, database, "", text)
 		if got := n.await("docs", "connected"); fmt.Sprint(got.Settings.Headers) != "[Authorization]" {
 			t.Errorf("it came back as %+v", got.Settings)
 		}
@@ -228,7 +228,7 @@ func TestUpstreamsOutliveTheServer(t *testing.T) {
 
 func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
 	t.Parallel()
-	url, house := start(t, Sources{})
+	url, house := start(t, config.Sources{})
 	n := far{t, url, house}
 	for body, status := range map[string]int{
 		`{"namespace": "x", "url": "https://example.org/mcp"}`:                     http.StatusForbidden,
@@ -249,17 +249,5 @@ func TestUpstreamsOfTheAPIAreChecked(t *testing.T) {
 	n.api(http.StatusNotFound, "DELETE", "/upstreams/nobody", ``)
 	if list := n.api(http.StatusOK, "GET", "/upstreams", ""); len(list["upstreams"].([]any)) != 0 {
 		t.Errorf("something came of it: %v", list)
-	}
-}
-
-func TestWhereUpstreamsAreConfigured(t *testing.T) {
-	t.Parallel()
-	got := upstreamLines("listen = \"x\"\nupstreams.a.url = \"u\"\n\n[upstreams]\nb = {url = \"u\"}\n[ upstreams . \"c\" ] # see\nurl = \"u\"\n[upstreams.c.env]\nX = \"1\"\n")
-	if want := map[string]int{"a": 2, "b": 5, "c": 6}; !maps.Equal(got, want) {
-		t.Errorf("lines %v, want %v", got, want)
-	}
-	got = serverLines("{\n  \"mcpServers\": {\n    \"git\": {\"command\": \"x\"},\n    \"web\" : {\n      \"env\": {\"A\": \"b\"}}}}")
-	if got["git"] != 3 || got["web"] != 4 {
-		t.Errorf("lines %v", got)
 	}
 }

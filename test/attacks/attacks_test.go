@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // TestAttackSSRF asks for places that a model has no business with, though every
@@ -54,7 +54,7 @@ func TestAttackRedirect(t *testing.T) {
 // a client, a script in either language, and the chat's registry of servers.
 func TestAttackCommand(t *testing.T) {
 	t.Parallel()
-	h, end := serve(t, `keys.root = { env = "ROOT", scopes = ["admin"] }`, server.Environment{"ROOT": "root-token"})
+	h, end := serve(t, `keys.root = { env = "ROOT", scopes = ["admin"] }`, config.Environment{"ROOT": "root-token"})
 	key := map[string]string{"Authorization": "Bearer root-token"}
 	mark := filepath.Join(t.TempDir(), "started")
 	spec := map[string]any{"namespace": "x", "url": "http://127.0.0.1:1/", "command": "touch", "args": []string{mark}, "transport": "stdio"}
@@ -83,7 +83,7 @@ func TestAttackCommand(t *testing.T) {
 func TestAttackTokenPassthrough(t *testing.T) {
 	t.Parallel()
 	n := newToolServer(t)
-	h, _ := serve(t, "[upstreams.n]\nurl = \""+n.URL+"/mcp\"\nexpose = \"all\"\n", server.Environment{"ENGINE_API_KEY": "clients-own-token"})
+	h, _ := serve(t, "[upstreams.n]\nurl = \""+n.URL+"/mcp\"\nexpose = \"all\"\n", config.Environment{"ENGINE_API_KEY": "clients-own-token"})
 	mine := map[string]string{
 		"Authorization": "Bearer clients-own-token", "Cookie": "session=clients-own-cookie", "X-Api-Key": "clients-own-header", "Proxy-Authorization": "Basic clients-own-proxy",
 	}
@@ -99,7 +99,7 @@ func TestAttackHandleHijack(t *testing.T) {
 	h, _ := serve(t, `
 keys.ann = { env = "ANN", scopes = ["mcp"] }
 keys.bob = { env = "BOB", scopes = ["mcp"] }
-`, server.Environment{"ANN": "ann-token", "BOB": "bob-token"})
+`, config.Environment{"ANN": "ann-token", "BOB": "bob-token"})
 	ann, bob := map[string]string{"Authorization": "Bearer ann-token"}, map[string]string{"Authorization": "Bearer bob-token"}
 	opened := h.call("session_create", map[string]any{}, ann)
 	id := sessionID(opened)
@@ -126,7 +126,7 @@ func TestAttackFileByReference(t *testing.T) {
 	if err := os.WriteFile(file, []byte("s3cret-of-the-owner"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, _ := serve(t, "", server.Environment{"TOKEN": "s3cret-of-the-owner"})
+	h, _ := serve(t, "", config.Environment{"TOKEN": "s3cret-of-the-owner"})
 	h.call("mcp_connect", map[string]any{"namespace": "n", "url": n.URL + "/mcp", "headers": map[string]string{"X-A": "${file:" + file + "}", "X-B": "${env:TOKEN}"}}, nil)
 	h.await("mcp_status", map[string]any{"namespace": "n"}, `"state":"connected"`)
 	if seen := n.headers(); seen == "" || strings.Contains(seen, "s3cret") {

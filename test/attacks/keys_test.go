@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // careless is a tool server that reads requests as many do: keys in any letters, and
@@ -104,7 +104,7 @@ scopes = ["mcp"]
 env = "NARROW"
 scopes = ["mcp"]
 tools = ["probe.look", "script_*", "lua_*"]
-`, server.Environment{"ROOT": "root-token", "PLAIN": "plain-token", "NARROW": "narrow-token"})
+`, config.Environment{"ROOT": "root-token", "PLAIN": "plain-token", "NARROW": "narrow-token"})
 	h.awaitAs(bearing("root-token"), "mcp_status", map[string]any{"namespace": "probe"}, `"connected"`)
 	return h, c
 }

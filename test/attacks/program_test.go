@@ -21,6 +21,7 @@ import (
 
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/scripting/js/jstest"
 	"github.com/luanette/luanette/internal/server"
 )
@@ -90,15 +91,15 @@ func TestMain(m *testing.M) {
 }
 
 // serve starts the program with a configuration. What it returns ends it early.
-func serve(t *testing.T, config string, env server.Environment) (h *program, end func()) {
+func serve(t *testing.T, text string, env config.Environment) (h *program, end func()) {
 	t.Helper()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "luanette.toml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h = &program{t: t, data: filepath.Join(folder, "data"), log: &log{at: make(chan string, 1), more: make(chan struct{})}}
-	loaded, err := server.Load(server.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache(), "scripts.code_timeout": "1m"}})
+	loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"listen": "127.0.0.1:0", "data": h.data, "log.level": "debug", "scripts.cache": jstest.Cache(), "scripts.code_timeout": "1m"}})
 	if err != nil {
 		t.Fatal(err)
 	}

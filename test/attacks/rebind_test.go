@@ -13,7 +13,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
 	"github.com/luanette/luanette/internal/base/netguard/netguardtest"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/config"
 )
 
 // names are all that this program can look up.
@@ -22,8 +22,8 @@ var names = netguardtest.InterceptDNS()
 var owner = map[string]string{"Authorization": "Bearer owners-token"}
 
 // withKey is a configuration in which the owner has a key.
-func withKey(config string) (string, server.Environment) {
-	return "keys.owner = { env = \"OWNER\", scopes = [\"admin\"] }\n" + config, server.Environment{"OWNER": "owners-token"}
+func withKey(text string) (string, config.Environment) {
+	return "keys.owner = { env = \"OWNER\", scopes = [\"admin\"] }\n" + text, config.Environment{"OWNER": "owners-token"}
 }
 
 // TestAttackDNSRebinding has a name that passes every check lead into a private
@@ -31,9 +31,9 @@ func withKey(config string) (string, server.Environment) {
 func TestAttackDNSRebinding(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
-		config string // with %[1]s for the name and port
-		use    func(h *program, at string) (told string)
-		tells  string // where it is refused
+		text  string // with %[1]s for the name and port
+		use   func(h *program, at string) (told string)
+		tells string // where it is refused
 	}{
 		"mcp_connect": {`mcp.allowed_hosts = ["*"]`, func(h *program, at string) string {
 			return h.call("mcp_connect", map[string]any{"namespace": "n", "url": "https://" + at + "/mcp", "wait_ms": 0}, owner)
@@ -71,8 +71,8 @@ func TestAttackDNSRebinding(t *testing.T) {
 			t.Parallel()
 			inside := netguardtest.NewPrivateServer(t)
 			at := inside.At(names.Add(func() netip.Addr { return inside.Addr }))
-			config, env := withKey(strings.ReplaceAll(way.config, "%[1]s", at))
-			h, _ := serve(t, config, env)
+			text, env := withKey(strings.ReplaceAll(way.text, "%[1]s", at))
+			h, _ := serve(t, text, env)
 			h.log.note(way.use(h, at))
 			h.log.await(t, way.tells)
 			if seen := inside.Requests(); seen != "" {
@@ -100,8 +100,8 @@ func TestAttackDNSRebindingOfLogins(t *testing.T) {
 			site := oauthtest.New(t, http.NotFoundHandler())
 			site.Secret = "robots-own-secret"
 			lead(site, "https://"+inside.At(names.Add(func() netip.Addr { return inside.Addr })))
-			config, env := withKey(fmt.Sprintf("[upstreams.robot]\nurl = %q\noauth = { grant = \"credentials\", client_id = \"robot\", client_secret = \"robots-own-secret\" }\n", site.URL()))
-			h, _ := serve(t, config, env)
+			text, env := withKey(fmt.Sprintf("[upstreams.robot]\nurl = %q\noauth = { grant = \"credentials\", client_id = \"robot\", client_secret = \"robots-own-secret\" }\n", site.URL()))
+			h, _ := serve(t, text, env)
 			h.awaitAs(owner, "mcp_status", map[string]any{"namespace": "robot"}, "not of the public internet")
 			if seen := inside.Requests(); seen != "" {
 				t.Errorf("%s was reached: %s", inside.Addr, seen)
@@ -149,8 +149,8 @@ func TestAttackRedirectInside(t *testing.T) {
 	for _, to := range []string{"http://" + inside.At(name) + "/", "http://" + inside.At(inside.Addr.String()) + "/"} {
 		for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 			trap := newRedirect(t, to, status)
-			config, env := withKey(fmt.Sprintf("scripts.http_hosts = [%q, \"127.0.0.1\"]\nchat.base_url = %q\nchat.provider = \"openai\"\nchat.model = \"m\"\nchat.key = \"models-own-key\"\n", name, trap))
-			h, _ := serve(t, config, env)
+			settings, env := withKey(fmt.Sprintf("scripts.http_hosts = [%q, \"127.0.0.1\"]\nchat.base_url = %q\nchat.provider = \"openai\"\nchat.model = \"m\"\nchat.key = \"models-own-key\"\n", name, trap))
+			h, _ := serve(t, settings, env)
 			for _, code := range []string{`http.get(%q)`, `http.post(%q, "x")`} {
 				text := h.call("lua_eval", map[string]any{"code": "return " + fmt.Sprintf(code, trap)}, owner)
 				if !strings.Contains(text, "not a public address") && !strings.Contains(text, "may not reach") {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/luanette/luanette/internal/access/oauth/oauthtest"
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/observe/telemetry/otlptest"
-	"github.com/luanette/luanette/internal/server"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
 
@@ -67,7 +67,7 @@ func serveSecrets(t *testing.T, database string, sink *otlptest.Sink) (h *progra
 	if err := os.WriteFile(file, []byte(planted("file")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := server.Environment{
+	env := config.Environment{
 		"HEADER": planted("env"), "BEARER": planted("bearer"), "MODEL": planted("model"), "HOOK": planted("webhook"),
 		"OAUTH": planted("oauth-key-which-is-long"), "CLIENT": planted("client-secret"), "ENGINE_API_KEY": planted("api-key"),
 		"CHILD": planted("child-env"), "PATH": os.Getenv("PATH"),

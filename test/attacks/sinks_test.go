@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/server"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
@@ -115,7 +116,7 @@ func files(t *testing.T, folder string) string {
 // tables of the database in it.
 func unpackedBackup(t *testing.T, h *program, database string) string {
 	t.Helper()
-	loaded, err := server.Load(server.Sources{Flags: map[string]string{"data": h.data, "database": database}})
+	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": h.data, "database": database}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func unpackedBackup(t *testing.T, h *program, database string) string {
 		t.Fatal(err)
 	}
 	folder := filepath.Join(t.TempDir(), "restored")
-	place, err := server.Load(server.Sources{Flags: map[string]string{"data": folder}})
+	place, err := config.Load(config.Sources{Flags: map[string]string{"data": folder}})
 	if err != nil {
 		t.Fatal(err)
 	}

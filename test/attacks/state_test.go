@@ -9,9 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/luanette/luanette/internal/config"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/luanette/luanette/internal/server"
 )
 
 // newAsker is a tool server that asks for a name, and counts how often it was told.
@@ -81,10 +80,10 @@ func question(t *testing.T, text string) (state string, retry func(state string)
 func TestAttackRequestState(t *testing.T) {
 	t.Parallel()
 	asker, told := newAsker(t)
-	config := "mcp.mode = \"direct\"\nkeys.ann = { env = \"ANN\", scopes = [\"mcp\"] }\nkeys.bob = { env = \"BOB\", scopes = [\"mcp\"] }\n[upstreams.asker]\nurl = \"" + asker + "\"\nexpose = \"all\"\n"
-	env := server.Environment{"ANN": "ann-token", "BOB": "bob-token"}
+	text := "mcp.mode = \"direct\"\nkeys.ann = { env = \"ANN\", scopes = [\"mcp\"] }\nkeys.bob = { env = \"BOB\", scopes = [\"mcp\"] }\n[upstreams.asker]\nurl = \"" + asker + "\"\nexpose = \"all\"\n"
+	env := config.Environment{"ANN": "ann-token", "BOB": "bob-token"}
 	ann, bob := map[string]string{"Authorization": "Bearer ann-token"}, map[string]string{"Authorization": "Bearer bob-token"}
-	h, _ := serve(t, config, env)
+	h, _ := serve(t, text, env)
 	h.awaitAs(ann, "mcp_status", map[string]any{"namespace": "asker"}, `"state":"connected"`)
 	state, retry := question(t, h.round(ann, "fun", ""))
 
@@ -104,7 +103,7 @@ func TestAttackRequestState(t *testing.T) {
 	}
 	refused("bob", h.round(bob, "fun", retry(state)))
 	refused("other arguments", h.round(ann, "profit", retry(state)))
-	other, _ := serve(t, config, env)
+	other, _ := serve(t, text, env)
 	other.awaitAs(ann, "mcp_status", map[string]any{"namespace": "asker"}, `"state":"connected"`)
 	refused("another server", other.round(ann, "fun", retry(state)))
 	if n := told(); n != 0 {

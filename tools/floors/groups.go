@@ -12,7 +12,7 @@ type Group struct {
 var Groups = []Group{
 	{"client", "server config ui builtin chat jobs access scripting music mcp zmq tools cluster store observe core base"},
 	{"server", "config ui builtin chat jobs access scripting music mcp zmq tools cluster store observe core base"},
-	{"config", "chat access scripting mcp tools store core base"},
+	{"config", "builtin chat access scripting mcp tools store core base"},
 	{"ui", "builtin access music mcp cluster store observe core base"},
 	{"builtin", "jobs access scripting music tools store core base"},
 	{"chat", "store core base"},

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // AddUpstream writes an upstream into the configuration file, which is made when
 // there is none, and returns the file's path. What else is in the file, comments
 // included, stays as it is.
-func AddUpstream(sources Sources, name string, entry UpstreamConfig) (file string, err error) {
+func AddUpstream(sources Sources, name string, entry Upstream) (file string, err error) {
 	if _, _, err := entry.spec(name, sources.Env); err != nil {
 		return "", err
 	}
@@ -25,7 +25,7 @@ func AddUpstream(sources Sources, name string, entry UpstreamConfig) (file strin
 		return "", err
 	}
 	if file == "" {
-		file = ownFile(sources.Env)
+		file = UserFile(sources.Env)
 	}
 	if taken, err := hasUpstream(file, name); err != nil {
 		return "", err

@@ -1,4 +1,6 @@
-package server
+// Package config reads, checks, shows and edits the configuration: luanette.toml, the
+// environment and flags, in ascending order of strength.
+package config
 
 import (
 	"bytes"
@@ -6,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,72 +31,72 @@ import (
 // dots as underscores) and some by flags; later ones win. What is tagged live takes
 // effect when the file changes; everything else at the next start: see reload.go.
 type Config struct {
-	Listen    string                    `toml:"listen" help:"address the HTTP server listens on"`
-	Data      string                    `toml:"data" help:"folder for everything that is kept"`
-	Database  string                    `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
-	Blobs     string                    `toml:"blobs" help:"where contents are kept: folder (in the data folder), database, or the path of a folder that all servers share; empty is database with Postgres and else folder"`
-	Node      string                    `toml:"node" help:"what this process is called among several on one Postgres, where no living one may have the name; the machine's name when empty"`
-	Drain     Duration                  `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
-	Linger    Duration                  `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
-	GCPercent int                       `toml:"gc_percent" live:"yes" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
-	Log       LogConfig                 `toml:"log"`
-	Telemetry TelemetryConfig           `toml:"telemetry"`
-	HUD       HUDConfig                 `toml:"hud"`
-	MCP       MCPConfig                 `toml:"mcp"`
-	Scripts   ScriptsConfig             `toml:"scripts"`
-	Jobs      JobsConfig                `toml:"jobs"`
-	Bridge    BridgeConfig              `toml:"bridge"`
-	Hoot      HootConfig                `toml:"hoot"`
-	Chat      ChatConfig                `toml:"chat"`
-	OAuth     OAuthConfig               `toml:"oauth"`
-	Keys      map[string]KeyConfig      `toml:"keys"`
-	Upstreams map[string]UpstreamConfig `toml:"upstreams" live:"yes"`
+	Listen    string              `toml:"listen" help:"address the HTTP server listens on"`
+	Data      string              `toml:"data" help:"folder for everything that is kept"`
+	Database  string              `toml:"database" help:"where the store is: sqlite:PATH, or postgres://USER:PASSWORD@HOST/DATABASE, which several servers may share" secret:"url"`
+	Blobs     string              `toml:"blobs" help:"where contents are kept: folder (in the data folder), database, or the path of a folder that all servers share; empty is database with Postgres and else folder"`
+	Node      string              `toml:"node" help:"what this process is called among several on one Postgres, where no living one may have the name; the machine's name when empty"`
+	Drain     Duration            `toml:"drain" help:"how long calls and chat turns under way may take to finish when the server is told to stop; jobs go on later"`
+	Linger    Duration            `toml:"linger" help:"how long a server that is told to stop goes on serving while /ready says no, for load balancers that look now and then"`
+	GCPercent int                 `toml:"gc_percent" live:"yes" help:"how much garbage may pile up before it is collected, in percent of what is held; GOGC and GOMEMLIMIT stand over it"`
+	Log       Log                 `toml:"log"`
+	Telemetry Telemetry           `toml:"telemetry"`
+	HUD       HUD                 `toml:"hud"`
+	MCP       MCP                 `toml:"mcp"`
+	Scripts   Scripts             `toml:"scripts"`
+	Jobs      Jobs                `toml:"jobs"`
+	Bridge    Bridge              `toml:"bridge"`
+	Hoot      Hoot                `toml:"hoot"`
+	Chat      ChatSettings        `toml:"chat"`
+	OAuth     OAuth               `toml:"oauth"`
+	Keys      map[string]Key      `toml:"keys"`
+	Upstreams map[string]Upstream `toml:"upstreams" live:"yes"`
 
-	Sessions      SessionsConfig    `toml:"sessions"`
+	Sessions      Sessions          `toml:"sessions"`
 	Approve       string            `toml:"approve" live:"yes" help:"what scripts do only after a person said yes: never (nothing), writes, or all; docs/approvals.md"`
 	ApproveExpire Duration          `toml:"approve_expire" help:"how long a question stands before no answer is a no"`
 	Approvals     map[string]string `toml:"approvals" live:"yes"`
 
 	ReadOnly bool                `toml:"read_only" live:"yes" help:"let nobody call a tool that may change something; docs/policy.md"`
 	Readers  []string            `toml:"read_only_tools" live:"yes" help:"tools known to change nothing, as namespace.tool or namespace.*; of namespaces named here, what tools say of themselves does not count"`
-	Policy   []PolicyConfig      `toml:"policy" live:"yes"`
+	Policy   []PolicyRule        `toml:"policy" live:"yes"`
 	Accepts  map[string][]string `toml:"accepts" live:"yes"`
-	Audit    AuditConfig         `toml:"audit"`
+	Audit    Audit               `toml:"audit"`
 
 	Trust string `toml:"trust" live:"yes" help:"how far tool servers are trusted that do not say: open uses their tools as they come, pin holds each definition until somebody approved it; docs/trust.md"`
 
-	TLSCert        string                  `toml:"tls_cert" help:"certificate to serve HTTPS with, and those that vouch for it, as PEM; read again when it changes"`
-	TLSKey         string                  `toml:"tls_key" help:"the certificate's private key, as PEM"`
-	MaxConnections int                     `toml:"max_connections" help:"how many connections may be open; more wait"`
-	Issuers        map[string]IssuerConfig `toml:"issuers"`
+	TLSCert        string            `toml:"tls_cert" help:"certificate to serve HTTPS with, and those that vouch for it, as PEM; read again when it changes"`
+	TLSKey         string            `toml:"tls_key" help:"the certificate's private key, as PEM"`
+	MaxConnections int               `toml:"max_connections" help:"how many connections may be open; more wait"`
+	Issuers        map[string]Issuer `toml:"issuers"`
 }
 
-// BridgeConfig is about serving our tools to front ends over ZeroMQ.
-type BridgeConfig struct {
+// Bridge is about serving our tools to front ends over ZeroMQ.
+type Bridge struct {
 	Listen    string `toml:"listen" help:"where front ends connect to over ZeroMQ, such as tcp://127.0.0.1:5570; empty serves none"`
 	Broadcast string `toml:"broadcast" help:"where they hear what happens; empty means the port after listen"`
 }
 
-// LogConfig says how the program tells what it does. Logs go to standard error.
-type LogConfig struct {
+// Log says how the program tells what it does. Logs go to standard error.
+type Log struct {
 	Level  string `toml:"level" live:"yes" help:"debug, info, warn or error"`
 	Format string `toml:"format" help:"text for people, json for programs"`
 }
 
-// TelemetryConfig adds to the standard OTEL_* variables.
-type TelemetryConfig struct {
+// Telemetry adds to the standard OTEL_* variables.
+type Telemetry struct {
 	OTLPEndpoint string `toml:"otlp_endpoint" help:"collector to send traces, metrics and logs to (host:port or URL); empty sends nothing"`
 	Environment  string `toml:"environment" alias:"ENVIRONMENT" help:"where this runs, such as production; told with everything that is sent to the collector"`
 }
 
-// HUDConfig says how much is remembered for those who come to look.
-type HUDConfig struct {
+// HUD says how much is remembered for those who come to look.
+type HUD struct {
 	RecentEvents int `toml:"recent_events" help:"how many events are kept for pages that are opened later"`
 	RecentTraces int `toml:"recent_traces" help:"how many traces are kept in memory; 0 keeps none"`
 }
 
-// MCPConfig is about the MCP server and the servers behind it.
-type MCPConfig struct {
+// MCP is about the MCP server and the servers behind it.
+type MCP struct {
 	Import         []string `toml:"import" live:"yes" help:"mcpServers files of other clients to import, such as .mcp.json"`
 	AllowedOrigins []string `toml:"allowed_origins" help:"web origins allowed to reach the server beside its own"`
 	AllowedHosts   []string `toml:"allowed_hosts" help:"hosts mcp_connect may reach beside loopback; * allows every public host; localhost, where others can reach this server, loopback"`
@@ -104,8 +107,8 @@ type MCPConfig struct {
 	ResultKB       int      `toml:"result_kb" help:"how much of a result of call_tool or of code a model is shown, in KiB; bigger ones are kept under a handle"`
 }
 
-// ScriptsConfig says what scripts may do and how much of it.
-type ScriptsConfig struct {
+// Scripts says what scripts may do and how much of it.
+type Scripts struct {
 	Folder    string   `toml:"folder" help:"folder whose *.lua, *.js and *.ts files are published as tools; scripts in the data folder when empty"`
 	Startup   string   `toml:"startup" help:"script to run at start; startup.lua beside the configuration file's usual place when empty"`
 	Cache     string   `toml:"cache" help:"folder for what the JavaScript engine compiles at its first start, which several data folders of one person may share; one in the data folder when empty"`
@@ -126,10 +129,10 @@ type ScriptsConfig struct {
 	HTTPGet   string   `toml:"http_get" help:"what a GET request counts as: read, which previews make, or write, which they only plan and which approve = writes asks about"`
 }
 
-// UpstreamConfig is one tool server to connect to: a URL, or a command to run.
+// Upstream is one tool server to connect to: a URL, or a command to run.
 // Where it is, how it is started and what it is sent may name variables of our
 // own environment, as ${VAR} or ${VAR:-default}.
-type UpstreamConfig struct {
+type Upstream struct {
 	URL       string            `toml:"url,omitempty" help:"address of a running server, which without a path is tried as given, then with /mcp; or zmq+tcp://HOST:PORT of a backend"`
 	Command   string            `toml:"command,omitempty" help:"program to start and speak to over its standard input and output"`
 	Args      []string          `toml:"args,omitempty" help:"the program's arguments"`
@@ -172,10 +175,10 @@ func defaults(env Environment) Config {
 		Data:      dataFolder(env),
 		Drain:     Duration(10 * time.Second),
 		GCPercent: DefaultGCPercent,
-		Log:       LogConfig{Level: "info", Format: "text"},
-		HUD:       HUDConfig{RecentEvents: 4096, RecentTraces: 200},
-		MCP:       MCPConfig{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
-		Scripts: ScriptsConfig{
+		Log:       Log{Level: "info", Format: "text"},
+		HUD:       HUD{RecentEvents: 4096, RecentTraces: 200},
+		MCP:       MCP{SessionIdle: Duration(30 * time.Minute), Mode: builtin.ModeAuto, CodeThreshold: builtin.DefaultThreshold, ResultKB: builtin.DefaultShown >> 10},
+		Scripts: Scripts{
 			Timeout: Duration(30 * time.Second), MemoryMB: 128, Calls: 1000,
 			CodeTime: Duration(5 * time.Second), CodeMB: 64, CodeCalls: 100, ChatCalls: 10,
 			HookTime: Duration(100 * time.Millisecond), HookFails: "pass", HTTPGet: "read",
@@ -230,6 +233,18 @@ func Load(sources Sources) (*Loaded, error) {
 		return nil, err
 	}
 	return loadFrom(path, sources)
+}
+
+// Reread reads the configuration again from the file that was read before, or from
+// the user's own file if it was created since.
+func (l *Loaded) Reread(env Environment) (*Loaded, error) {
+	path := l.File
+	if own := UserFile(env); path == "" {
+		if _, err := os.Stat(own); err == nil {
+			path = own
+		}
+	}
+	return loadFrom(path, l.sources)
 }
 
 // loadFrom is Load with the file at path; "" is none.
@@ -353,14 +368,14 @@ func (l *Loaded) readEnvironment(env Environment) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(mapKeys(env)) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if !strings.HasPrefix(name, "LUANETTE_") || strings.HasPrefix(name, testVariables) || name == configVariable || name == keyVariable {
 			continue
 		}
 		s, ok := byVariable[name]
 		if !ok {
 			f := fault.New(fault.Config, "environment: unknown variable %s", name)
-			if near := suggest.Names(name, slices.Sorted(mapKeys(byVariable)), 1); len(near) > 0 {
+			if near := suggest.Names(name, slices.Sorted(maps.Keys(byVariable)), 1); len(near) > 0 {
 				return f.WithHint("did you mean %s? `luanette config show` lists them all", near[0])
 			}
 			return f.WithHint("`luanette config show` lists the known ones")
@@ -466,7 +481,7 @@ func (c *Config) checkUpstreams() error {
 // checkPrefixes refuses prefixes that lead nowhere, or to two upstreams.
 func (c *Config) checkPrefixes() error {
 	leads := map[string]string{}
-	for _, name := range slices.Sorted(mapKeys(c.Upstreams)) {
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		for _, prefix := range c.Upstreams[name].Prefixes {
 			if other, twice := leads[prefix]; twice || prefix == "" {
 				return fault.New(fault.Config, "upstreams.%s.prefixes: %q leads to %s already", name, prefix, cmp.Or(other, "everywhere")).
@@ -493,7 +508,7 @@ func configFile(sources Sources) (string, error) {
 	if named := sources.Env[configVariable]; named != "" {
 		return named, nil
 	}
-	for _, path := range []string{"luanette.toml", ownFile(sources.Env)} {
+	for _, path := range []string{"luanette.toml", UserFile(sources.Env)} {
 		_, err := os.Stat(path)
 		if err == nil {
 			return path, nil
@@ -505,10 +520,10 @@ func configFile(sources Sources) (string, error) {
 	return "", nil
 }
 
-// ownFile is where a person's own configuration is looked for, and made.
-func ownFile(env Environment) string { return filepath.Join(configFolder(env), "luanette.toml") }
+// UserFile is where a person's own configuration is looked for, and made.
+func UserFile(env Environment) string { return filepath.Join(UserFolder(env), "luanette.toml") }
 
-func configFolder(env Environment) string {
+func UserFolder(env Environment) string {
 	if dir := env["XDG_CONFIG_HOME"]; dir != "" {
 		return filepath.Join(dir, "luanette")
 	}
@@ -524,3 +539,8 @@ func dataFolder(env Environment) string {
 	}
 	return "luanette-data"
 }
+
+// DefaultGCPercent is how much garbage may pile up, in percent of what is held. A
+// server holds little and makes much that is short-lived: collecting it four times
+// less often costs some megabytes and saves a tenth of its processor time.
+const DefaultGCPercent = 400

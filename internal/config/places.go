@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// places tells where the configuration has its upstreams, as file:line, or only the
+// UpstreamPlaces tells where the configuration has its upstreams, as file:line, or only the
 // file where the line cannot be told.
-func (l *Loaded) places() map[string]string {
+func (l *Loaded) UpstreamPlaces() map[string]string {
 	found := map[string]string{}
 	for _, path := range l.MCP.Import {
 		path = l.beside(path)

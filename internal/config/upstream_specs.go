@@ -1,7 +1,8 @@
-package server
+package config
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,11 +13,11 @@ import (
 	"github.com/luanette/luanette/internal/tools/overlay"
 )
 
-// specs are the upstreams the configuration wants: its own tables, and those of
+// UpstreamSpecs are the upstreams the configuration wants: its own tables, and those of
 // the mcpServers files it imports. Where a name is in both, its own table wins.
 // Warnings are for the log: they stop nobody.
-func (l *Loaded) specs(env Environment) (specs []upstream.Spec, warnings []string, err error) {
-	for _, name := range slices.Sorted(mapKeys(l.Upstreams)) {
+func (l *Loaded) UpstreamSpecs(env Environment) (specs []upstream.Spec, warnings []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
 		u := l.Upstreams[name]
 		if u.Enabled != nil && !*u.Enabled {
 			continue
@@ -75,7 +76,7 @@ func importServers(path string, env Environment) ([]upstream.Spec, []string, err
 
 // spec is the upstream in the connection manager's words, its variables filled in
 // from env.
-func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, warnings []string, err error) {
+func (u Upstream) spec(name string, env Environment) (spec upstream.Spec, warnings []string, err error) {
 	expose, err := exposeList(u.Expose)
 	if err != nil {
 		return spec, nil, fault.Wrap(fault.Config, err, "upstreams.%s.expose", name).
@@ -96,12 +97,12 @@ func (u UpstreamConfig) spec(name string, env Environment) (spec upstream.Spec, 
 }
 
 // rule is how the upstream's tools are arranged.
-func (u UpstreamConfig) rule() overlay.Rule {
+func (u Upstream) rule() overlay.Rule {
 	return overlay.Rule{Priority: u.Priority, Tools: u.Ranks, Aliases: u.Aliases}
 }
 
-// rules are those of all upstreams that have any, by namespace.
-func (l *Loaded) rules() map[string]overlay.Rule {
+// OverlayRules are those of all upstreams that have any, by namespace.
+func (l *Loaded) OverlayRules() map[string]overlay.Rule {
 	rules := map[string]overlay.Rule{}
 	for name, u := range l.Upstreams {
 		rules[name] = u.rule()
@@ -109,8 +110,8 @@ func (l *Loaded) rules() map[string]overlay.Rule {
 	return rules
 }
 
-// exposeAll is how a spec says that all its tools are exposed.
-const exposeAll = "*"
+// ExposeAll is how a spec says that all its tools are exposed.
+const ExposeAll = "*"
 
 // exposeList reads "none", "all" or a list of names.
 func exposeList(value any) ([]string, error) {
@@ -122,7 +123,7 @@ func exposeList(value any) ([]string, error) {
 		case "none", "":
 			return nil, nil
 		case "all":
-			return []string{exposeAll}, nil
+			return []string{ExposeAll}, nil
 		}
 		return nil, fmt.Errorf("%q is neither none nor all", v)
 	case []string:

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ One table per tool server, ` + "`[upstreams.NAME]`" + `; NAME is its namespace i
 | key | type | meaning |
 |---|---|---|
 `)
-	upstream := reflect.TypeFor[UpstreamConfig]()
+	upstream := reflect.TypeFor[Upstream]()
 	for i := range upstream.NumField() {
 		field := upstream.Field(i)
 		name, _, _ := strings.Cut(field.Tag.Get("toml"), ",")
@@ -124,7 +124,7 @@ func TestUpstreamsPage(t *testing.T) {
 			t.Errorf("%s\n%v", text, err)
 			continue
 		}
-		specs, warnings, err := loaded.specs(env)
+		specs, warnings, err := loaded.UpstreamSpecs(env)
 		if err != nil || len(warnings) > 0 {
 			t.Errorf("%s\n%v %q", text, err, warnings)
 		}
@@ -132,22 +132,6 @@ func TestUpstreamsPage(t *testing.T) {
 			t.Errorf("imported %v", specs)
 		}
 	}
-}
-
-// fenced are the blocks of a page that are marked as being of a language.
-func fenced(page, language string) (blocks []string) {
-	inside := false
-	for line := range strings.Lines(page) {
-		switch mark := strings.TrimSpace(line); {
-		case mark == "```"+language:
-			blocks, inside = append(blocks, ""), true
-		case mark == "```":
-			inside = false
-		case inside:
-			blocks[len(blocks)-1] += line
-		}
-	}
-	return blocks
 }
 
 // TestPagesOfSettings holds pages that show settings to what the program understands.
@@ -168,7 +152,7 @@ func TestPagesOfSettings(t *testing.T) {
 				t.Errorf("%s.md: %s\n%v", name, text, err)
 				continue
 			}
-			if _, warnings, err := loaded.specs(Environment{}); err != nil || len(warnings) > 0 {
+			if _, warnings, err := loaded.UpstreamSpecs(Environment{}); err != nil || len(warnings) > 0 {
 				t.Errorf("%s.md: %s\n%v %q", name, text, err, warnings)
 			}
 		}

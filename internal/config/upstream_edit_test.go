@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"os"
@@ -13,11 +13,11 @@ func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 	t.Parallel()
 	const original = "# my server\nlisten = \"127.0.0.1:1\"\n\n[upstreams.old]\nurl = \"http://127.0.0.1:2\" # keep\n"
 	sources := Sources{File: write(t, original)}
-	entry := UpstreamConfig{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: "all"}
+	entry := Upstream{Command: "npx", Args: []string{"-y", "server"}, Env: map[string]string{"TOKEN": "x"}, Expose: "all"}
 	if _, err := AddUpstream(sources, "files", entry); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := AddUpstream(sources, "docs", UpstreamConfig{URL: "https://example.org/mcp", Headers: map[string]string{"A": "b"}}); err != nil {
+	if _, err := AddUpstream(sources, "docs", Upstream{URL: "https://example.org/mcp", Headers: map[string]string{"A": "b"}}); err != nil {
 		t.Fatal(err)
 	}
 	loaded, err := Load(sources)
@@ -53,7 +53,7 @@ func TestUpstreamsAreAddedAndRemovedInPlace(t *testing.T) {
 func TestANamedFileIsMade(t *testing.T) {
 	t.Parallel()
 	sources := Sources{File: filepath.Join(t.TempDir(), "new", "luanette.toml")}
-	entry := UpstreamConfig{URL: "http://127.0.0.1:2", Expose: []string{"a", "b"}}
+	entry := Upstream{URL: "http://127.0.0.1:2", Expose: []string{"a", "b"}}
 	if file, err := AddUpstream(sources, "docs", entry); err != nil || file != sources.File {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -61,7 +61,7 @@ func TestANamedFileIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	specs, _, err := loaded.specs(nil)
+	specs, _, err := loaded.UpstreamSpecs(nil)
 	if err != nil || len(specs) != 1 || strings.Join(specs[0].Expose, " ") != "a b" {
 		t.Errorf("specs = %v, %v", specs, err)
 	}

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"time"
@@ -7,8 +7,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// SessionsConfig is about environments that persist between runs.
-type SessionsConfig struct {
+// Sessions is about environments that persist between runs.
+type Sessions struct {
 	Idle     Duration `toml:"idle" help:"how long a session is kept that nobody uses"`
 	Limit    int      `toml:"limit" help:"how many sessions one user may have"`
 	Timeout  Duration `toml:"timeout" help:"how long one turn may take; 0 is as long as scripts.timeout says"`
@@ -17,11 +17,11 @@ type SessionsConfig struct {
 	ReadyMB  int      `toml:"ready_mb" help:"about how much memory holds states ready for their next turn, in MiB"`
 }
 
-func defaultSessions() SessionsConfig {
-	return SessionsConfig{Idle: Duration(7 * 24 * time.Hour), Limit: 100, StateMB: 32, ReadyMB: 64}
+func defaultSessions() Sessions {
+	return Sessions{Idle: Duration(7 * 24 * time.Hour), Limit: 100, StateMB: 32, ReadyMB: 64}
 }
 
-func (c SessionsConfig) check() error {
+func (c Sessions) check() error {
 	switch {
 	case c.Idle <= 0:
 		return fault.New(fault.Config, "sessions.idle: a session must be kept for some time").WithHint("such as 168h")
@@ -33,8 +33,8 @@ func (c SessionsConfig) check() error {
 	return nil
 }
 
-// options is the same in the room's words.
-func (c SessionsConfig) options() script.SessionOptions {
+// SessionOptions is the same in the room's words.
+func (c Sessions) SessionOptions() script.SessionOptions {
 	return script.SessionOptions{
 		Idle: time.Duration(c.Idle), Limit: c.Limit,
 		Turn:  script.Limits{Time: time.Duration(c.Timeout), Memory: int64(c.MemoryMB) << 20},

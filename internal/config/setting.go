@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"fmt"
@@ -118,7 +118,7 @@ func settingKeys() []string {
 }
 
 func upstreamKeys() []string {
-	t := reflect.TypeFor[UpstreamConfig]()
+	t := reflect.TypeFor[Upstream]()
 	keys := make([]string, t.NumField())
 	for i := range keys {
 		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("toml"), ",")

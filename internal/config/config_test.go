@@ -1,7 +1,6 @@
-package server
+package config
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,16 +8,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 )
-
-// write puts a luanette.toml into a folder of the test's own.
-func write(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "luanette.toml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 func TestLaterSourcesWin(t *testing.T) {
 	t.Parallel()
@@ -144,17 +133,5 @@ env = { TOKEN = "hunter2" }
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not show %q:\n%s", want, &out)
 		}
-	}
-}
-
-// rewrite changes a file as an editor does: a new one takes its place.
-func rewrite(t *testing.T, path, text string) {
-	t.Helper()
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package config
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// finder looks up what the configuration refers to. Files are beside it.
-func (l *Loaded) finder(env Environment) secret.Finder {
+// SecretFinder looks up what the configuration refers to. Files are beside it.
+func (l *Loaded) SecretFinder(env Environment) secret.Finder {
 	folder := ""
 	if l.File != "" {
 		folder = filepath.Dir(l.File)
@@ -28,17 +28,18 @@ func (l *Loaded) finder(env Environment) secret.Finder {
 	}
 }
 
-// openDatabase opens what the configuration names, which may refer to a password.
-func openDatabase(ctx context.Context, config *Loaded, secrets secret.Finder) (*db.DB, error) {
-	url, err := config.databaseAddress(secrets)
+// OpenDatabase opens the database that the configuration names. Its URL may refer to
+// a password.
+func (l *Loaded) OpenDatabase(ctx context.Context, secrets secret.Finder) (*db.DB, error) {
+	url, err := l.DatabaseURL(secrets)
 	if err != nil {
 		return nil, err
 	}
 	return db.Open(ctx, url, db.Options{})
 }
 
-// databaseAddress is where the database is, with what it refers to.
-func (l *Loaded) databaseAddress(secrets secret.Finder) (string, error) {
+// DatabaseURL is where the database is, with what it refers to.
+func (l *Loaded) DatabaseURL(secrets secret.Finder) (string, error) {
 	url, err := secrets.Find(l.Database)
 	if err != nil {
 		return "", fault.Wrap(fault.Config, err, "database").WithHint("%s", fault.HintOf(err))
@@ -46,9 +47,9 @@ func (l *Loaded) databaseAddress(secrets secret.Finder) (string, error) {
 	return url.Reveal(), nil
 }
 
-// Retention is where everything is kept, for people: the data folder, and the database
+// DataLocation is where everything is kept, for people: the data folder, and the database
 // where that is elsewhere.
-func (l *Loaded) Kept() string {
+func (l *Loaded) DataLocation() string {
 	if strings.HasPrefix(l.Database, "sqlite:") {
 		return l.Data
 	}
@@ -57,7 +58,7 @@ func (l *Loaded) Kept() string {
 
 // ownDatabase tells that nobody but this machine uses the database.
 func (l *Loaded) ownDatabase(secrets secret.Finder) (bool, error) {
-	address, err := l.databaseAddress(secrets)
+	address, err := l.DatabaseURL(secrets)
 	if err != nil {
 		return false, err
 	}

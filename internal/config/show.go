@@ -1,8 +1,9 @@
-package server
+package config
 
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (l *Loaded) Show(w io.Writer) error {
 	} else {
 		out.WriteString("# file: none\n")
 	}
-	if names := l.restartNeeded(); len(names) > 0 {
+	if names := l.RestartNeeded(); len(names) > 0 {
 		fmt.Fprintf(&out, "# restart needed for: %s\n", strings.Join(names, ", "))
 	}
 	section := ""
@@ -74,7 +75,7 @@ func (l *Loaded) Show(w io.Writer) error {
 	if err := l.showPolicy(&out); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(mapKeys(l.Upstreams)) {
+	for _, name := range slices.Sorted(maps.Keys(l.Upstreams)) {
 		text, err := toml.Marshal(l.Upstreams[name].hidden())
 		if err != nil {
 			return err
@@ -138,7 +139,7 @@ func hidePassword(text string) string {
 
 // hidden is the upstream as it may be shown: environment values and headers are
 // where people put their tokens, and so are passwords and query strings of URLs.
-func (u UpstreamConfig) hidden() UpstreamConfig {
+func (u Upstream) hidden() Upstream {
 	u.URL = hideQuery(hidePassword(u.URL))
 	u.Args = redact.Args(u.Args)
 	u.Env = hideValues(u.Env)

@@ -1,0 +1,24 @@
+package config
+
+import (
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Audit is about the log of who did what.
+type Audit struct {
+	Enabled bool     `toml:"enabled" help:"keep a log of who called what; docs/audit.md"`
+	Keep    Duration `toml:"keep" help:"how long its entries are kept; 0 is for ever"`
+}
+
+func defaultAudit() Audit {
+	return Audit{Enabled: true, Keep: Duration(30 * 24 * time.Hour)}
+}
+
+func (c Audit) check() error {
+	if c.Keep < 0 {
+		return fault.New(fault.Config, "audit.keep: entries cannot be kept for less than no time").WithHint("such as 720h, or 0 for ever")
+	}
+	return nil
+}

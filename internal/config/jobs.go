@@ -1,0 +1,30 @@
+package config
+
+import (
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+)
+
+// Jobs is about scripts that run in the background.
+type Jobs struct {
+	Workers      int      `toml:"workers" help:"how many jobs run at once"`
+	Timeout      Duration `toml:"timeout" help:"how long one run of a job may take; 0 is as long as scripts.timeout says"`
+	KeepComplete Duration `toml:"keep_complete" help:"how long a complete job is kept after its end"`
+	KeepFailed   Duration `toml:"keep_failed" help:"how long a failed or cancelled job is kept after its end"`
+}
+
+func defaultJobs() Jobs {
+	return Jobs{Workers: 16, KeepComplete: Duration(5 * time.Minute), KeepFailed: Duration(30 * time.Minute)}
+}
+
+func (c Jobs) check() error {
+	switch {
+	case c.Workers < 1:
+		return fault.New(fault.Config, "jobs.workers: %d is too few", c.Workers).WithHint("give 1 or more")
+	case c.Timeout < 0 || c.KeepComplete <= 0 || c.KeepFailed <= 0:
+		return fault.New(fault.Config, "jobs: timeout, keep_complete and keep_failed are lengths of time above zero").
+			WithHint("such as 5m or 720h")
+	}
+	return nil
+}

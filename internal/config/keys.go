@@ -1,0 +1,80 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+)
+
+// Key is a key that opens the doors.
+type Key struct {
+	Hash       string   `toml:"hash" help:"sha256: and the hash of the key; the key itself need not be kept"`
+	Env        string   `toml:"env" help:"or the variable that holds the key"`
+	Scopes     []string `toml:"scopes" help:"what it opens: chat, mcp, read, org (what concerns one organisation) or admin (everything)"`
+	Org        string   `toml:"org" help:"the only organisation it is for"`
+	User       string   `toml:"user" help:"the only person it is for"`
+	Namespaces []string `toml:"namespaces" help:"the only namespaces it sees; * stands for any letters"`
+	Tools      []string `toml:"tools" help:"the only tools it sees, as namespace.tool, or the name of one of ours; * stands for any letters"`
+	Rate       int      `toml:"rate" help:"how many requests a minute it may make"`
+	Concurrent int      `toml:"concurrent" help:"how many tool calls may run for it at a time"`
+	Budget     int      `toml:"budget" help:"how many tool calls a day it may make"`
+	Expires    string   `toml:"expires" help:"when it ends, such as 2027-01-31"`
+}
+
+// FixedKeys are those of the configuration, and ENGINE_API_KEY, which opens
+// everything.
+func (c *Config) FixedKeys(env Environment) (keys []apikey.Key, err error) {
+	if token := env["ENGINE_API_KEY"]; token != "" {
+		keys = append(keys, apikey.Key{Name: "ENGINE_API_KEY", Hash: apikey.HashOf(token), Fixed: true, Rights: apikey.Rights{Scopes: []principal.Scope{principal.Admin}}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
+		key, err := c.Keys[name].read(name, env)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// read makes a key of what the configuration says of it.
+func (c Key) read(name string, env Environment) (key apikey.Key, err error) {
+	bad := func(format string, args ...any) (apikey.Key, error) {
+		return key, fault.New(fault.Config, "keys."+name+": "+format, args...)
+	}
+	key = apikey.Key{Name: name, Fixed: true, Rights: apikey.Rights{
+		Org: c.Org, User: c.User, Namespaces: c.Namespaces, Tools: c.Tools,
+		Limits: principal.Limits{Rate: c.Rate, Concurrent: c.Concurrent, Budget: c.Budget},
+	}}
+	switch {
+	case c.Hash != "" && c.Env != "" || c.Hash == "" && c.Env == "":
+		return bad("it takes either hash or env")
+	case c.Hash != "":
+		if key.Hash, err = apikey.ParseHash(c.Hash); err != nil {
+			return key, fault.Wrap(fault.Config, err, "keys.%s", name)
+		}
+	default:
+		token := env[c.Env]
+		if token == "" {
+			return key, fault.New(fault.Config, "keys.%s: the variable %s is not set", name, c.Env).
+				WithHint("set it to the key, or give the key's hash instead of env")
+		}
+		key.Hash = apikey.HashOf(token)
+	}
+	for _, scope := range c.Scopes {
+		key.Scopes = append(key.Scopes, principal.Scope(scope))
+	}
+	if c.Expires != "" {
+		if key.Expires, err = time.Parse(time.DateOnly, c.Expires); err != nil {
+			return bad("expires must look like 2027-01-31, not %q", c.Expires)
+		}
+	}
+	if err := key.Check(); err != nil {
+		return key, fault.Wrap(fault.Config, err, "keys.%s", name).WithHint("%s", fault.HintOf(err))
+	}
+	return key, nil
+}

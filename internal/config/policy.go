@@ -1,0 +1,84 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+)
+
+// PolicyRule is one rule: what holds for some keys and some tools. The first
+// that fits counts.
+type PolicyRule struct {
+	Key    string `toml:"key,omitempty" help:"name of the keys it is about, * for any letters; anybody when left away"`
+	Tool   string `toml:"tool" help:"what it is about: namespace.tool, one of our tools, or a function of scripts such as http.request; * for any letters"`
+	Do     string `toml:"do" help:"allow, deny, approve (a person must say yes first) or read_only (allow what changes nothing)"`
+	Reason string `toml:"reason,omitempty" help:"told to whom it refuses"`
+}
+
+// PolicySettings are the policy as the configuration has it.
+func (c *Config) PolicySettings() policy.Settings {
+	s := policy.Settings{ReadOnly: c.ReadOnly, Readers: c.Readers, Labels: map[string][]string{}, Accepts: maps.Clone(c.Accepts)}
+	if s.Accepts == nil {
+		s.Accepts = map[string][]string{}
+	}
+	for _, r := range c.Policy {
+		s.Rules = append(s.Rules, policy.Rule{Key: r.Key, Tool: r.Tool, Do: policy.Verdict(r.Do), Reason: r.Reason})
+	}
+	for name, u := range c.Upstreams {
+		if len(u.Labels) > 0 {
+			s.Labels[name] = u.Labels
+		}
+		if len(u.Accepts) > 0 {
+			s.Accepts[name] = append(slices.Clone(s.Accepts[name]), u.Accepts...)
+		}
+	}
+	return s
+}
+
+func (c *Config) checkPolicy() error {
+	for i, r := range c.Policy {
+		switch {
+		case r.Tool == "":
+			return fault.New(fault.Config, "policy %d: tool is missing", i+1).WithHint(`write tool = "namespace.tool", or "*" for all`)
+		case !slices.Contains(policy.Verdicts(), policy.Verdict(r.Do)):
+			return fault.New(fault.Config, "policy %d: do: %q is none", i+1, r.Do).WithHint("use allow, deny, approve or read_only")
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(c.Accepts)) {
+		if _, known := c.Upstreams[place]; known || slices.Contains(policy.Sinks, place) {
+			continue
+		}
+		f := fault.New(fault.Config, "accepts.%s: there is no such place", place)
+		if near := suggest.Names(place, append(slices.Sorted(maps.Keys(c.Upstreams)), policy.Sinks...), 1); len(near) > 0 {
+			return f.WithHint("did you mean %s?", near[0])
+		}
+		return f.WithHint("an upstream's namespace, or one of %s", strings.Join(policy.Sinks, ", "))
+	}
+	return nil
+}
+
+// showPolicy writes the rules.
+func (c *Config) showPolicy(out *strings.Builder) error {
+	for _, r := range c.Policy {
+		text, err := toml.Marshal(r)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\n[[policy]]\n%s", text)
+	}
+	if len(c.Accepts) > 0 {
+		text, err := toml.Marshal(c.Accepts)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\n[accepts]\n%s", text)
+	}
+	return nil
+}
