@@ -38,7 +38,7 @@ type header struct {
 	kind Kind
 	mark uint8 // epoch of the last mark walk that reached the object
 	// flags of a table cache, one bit per metamethod, that the table (used as
-	// a metatable) does not define it. See metamethod.go.
+	// a metatable) does not define it. See vm_metamethod.go.
 	flags uint8
 	bits  uint8 // bitShared and friends
 }
