@@ -3,64 +3,62 @@ package upstream
 import (
 	"context"
 	"errors"
-	"math"
 	"sync/atomic"
 	"time"
-
-	"github.com/luanette/luanette/internal/base/cancel"
-	"github.com/luanette/luanette/internal/base/clock"
 )
 
-// Why patience ends.
+// Causes of a call's context when the server took too long.
 var (
 	errNoProgress = errors.New("no answer and no progress in time")
-	errMaxTime    = errors.New("not done in time, for all its progress")
+	errMaxTime    = errors.New("not finished within the maximum time, despite progress")
 )
 
-// patience is how long a call may take: so long without a sign of progress, and
-// so long at all. Waiting for the caller's own answer does not count as silence. It is
-// the call's context as well, which ends when patience does, or with the caller's.
-type patience struct {
-	cancel.Context
-	vigil   *clock.Vigil
-	wait    clock.Wait
-	limit   time.Duration // without a sign of progress
-	end     time.Time     // of all patience
-	stirred atomic.Bool   // there was such a sign, or a rest
+// callTimeout bounds a call: limit without progress, and until end in total.
+type callTimeout struct {
+	cancel   context.CancelCauseFunc
+	detach   func() bool // stops watching the caller's context
+	timer    *time.Timer
+	limit    time.Duration
+	end      time.Time
+	extended atomic.Bool // there was progress, or a question to the caller
 }
 
-// newPatience begins a call's; the caller stops it.
-func newPatience(ctx context.Context, v *clock.Vigil, limit, total time.Duration) *patience {
-	p := &patience{vigil: v, limit: limit, end: time.Now().Add(total)}
-	p.Begin(ctx)
-	v.Begin(&p.wait, p, limit)
-	return p
+// startCallTimeout returns the context of a call. It ends with parent, with the
+// timeout, or by cancel, but not when the call succeeds: the HTTP transport may
+// still be reading the end of the response then. The caller calls stop.
+func startCallTimeout(parent context.Context, limit, total time.Duration) (context.Context, *callTimeout) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
+	t := &callTimeout{cancel: cancel, limit: limit, end: time.Now().Add(total)}
+	t.detach = context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })
+	t.timer = time.AfterFunc(limit, t.expire)
+	return ctx, t
 }
 
-// Overdue ends what took too long.
-func (p *patience) Overdue() {
-	if p.stirred.Load() && !time.Now().Before(p.end) {
-		p.Cancel(errMaxTime)
+func (t *callTimeout) expire() {
+	if t.extended.Load() && !time.Now().Before(t.end) {
+		t.cancel(errMaxTime)
 	} else {
-		p.Cancel(errNoProgress)
+		t.cancel(errNoProgress)
 	}
 }
 
-// stop is told that the call is over, and ends what still goes on for it.
-func (p *patience) stop() {
-	p.vigil.End(&p.wait)
-	p.End()
+// stop releases the timer and the caller's context. It cancels the context of a
+// call that failed, so that nothing keeps running for it.
+func (t *callTimeout) stop(failed bool) {
+	t.timer.Stop()
+	t.detach()
+	if failed {
+		t.cancel(context.Canceled)
+	}
 }
 
-// touch is told of every sign of progress.
-func (p *patience) touch() { p.last(p.limit) }
+// extend restarts the limit, after progress or after the caller's reply.
+func (t *callTimeout) extend() { t.reset(t.limit) }
 
-// pause lets silence be until resume.
-func (p *patience) pause()  { p.last(math.MaxInt64) }
-func (p *patience) resume() { p.last(p.limit) }
+// pause lets only the total time count, while the caller is asked.
+func (t *callTimeout) pause() { t.reset(time.Until(t.end)) }
 
-// last has patience end after so long, and not later than at its end.
-func (p *patience) last(silence time.Duration) {
-	p.stirred.Store(true)
-	p.vigil.Move(&p.wait, min(silence, time.Until(p.end)))
+func (t *callTimeout) reset(limit time.Duration) {
+	t.extended.Store(true)
+	t.timer.Reset(min(limit, time.Until(t.end)))
 }

@@ -8,42 +8,40 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// connection keeps one upstream connected. A single goroutine connects, tends the
-// connection and connects again; everybody else reads what it has published, and
-// may wake it. A keeper belongs to one generation of its spec: when the spec
-// changes so that the connection does, another keeper takes over, and whatever
-// the old one still finds out reaches nobody.
+// connection keeps one upstream connected. One goroutine, run, connects, monitors
+// the session and reconnects. Others read the state that it publishes and may wake
+// it. A connection belongs to one generation of its spec: a spec that requires
+// another connection gets a new one, and the old one publishes nothing any more.
 type connection struct {
 	opts         *Options
 	name         string
 	generation   uint64
 	log          *slog.Logger
 	life         *lifetime
-	wake         chan struct{} // somebody needs the server now
-	checkNow     chan struct{} // it may be gone
-	toolsChanged chan struct{} // its tools may have changed
-	retry        chan struct{} // there are other credentials
-	stopped      chan struct{} // closed when nothing of it is left
+	wake         chan struct{} // a caller needs the server now
+	checkNow     chan struct{} // the server may be down
+	toolsChanged chan struct{} // the server's tools may have changed
+	retry        chan struct{} // there are new credentials
+	stopped      chan struct{} // closed when everything of it has ended
 
 	mu           sync.Mutex
 	spec         Spec
-	retired      bool
+	retired      bool // stop was called
 	state        State
 	since        time.Time
 	attempt      int  // failures in a row
-	backoffStep  int  // failures since somebody last was in a hurry; decides the delay
-	lastStartOK  bool // it came up when last tried, or is known from then
+	backoffStep  int  // failures since a caller last woke it; decides the delay
+	lastStartOK  bool // the last attempt succeeded, or is known to have from the cache
 	err          error
 	challenge    string
 	next         time.Time
 	session      *session
-	loggedReason string        // why it is away, as last logged
+	loggedReason string        // the last logged reason of a failure
 	stateChanged chan struct{} // closed and replaced with every change of state
 	detected     detection
 	cached       record
@@ -53,13 +51,13 @@ type connection struct {
 	stats        Stats
 	lastUsed     time.Time
 	watchers     map[int]func(method string, params json.RawMessage)
-	subscribers  map[string]int // resources followed, with how many follow them
-	logLevel     string         // log level asked for, "" for none
+	subscribers  map[string]int // number of subscribers by resource
+	logLevel     string         // the requested log level, "" for none
 
-	refreshing sync.Mutex // one list at a time
+	refreshing sync.Mutex // one refresh at a time
 }
 
-// newConnection makes a keeper that knows nothing yet. run starts it.
+// newConnection makes a connection without a session. run starts it.
 func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 	return &connection{
 		opts: opts, name: spec.Name, spec: spec, generation: generation,
@@ -79,34 +77,12 @@ func newConnection(opts *Options, spec Spec, generation uint64) *connection {
 	}
 }
 
-// loadCache takes up what the cache knows of the server, unless the generation
-// before has told already. A lazy server that is known may sleep; one nothing is
-// cached of has to introduce itself first.
-func (c *connection) loadCache() {
-	known, found := c.opts.loadRecord(c.currentSpec())
-	list := known.tools(c.name)
-	c.update(func() {
-		if found = found && c.cached.Server == ""; found {
-			c.cached, c.detected, c.tools, c.stale, c.lastStartOK = known, known.Verdict, list, true, true
-			if known.Verdict.Way.Transport == HTTP {
-				c.detected.Era = wire.Unknown // asking costs little, and servers learn
-			}
-		}
-		if c.spec.lazy() && c.cached.Server != "" {
-			c.state = StateAsleep
-		}
-	})
-	if found && len(list.tools) > 0 {
-		names, _, _ := diff(nil, list.tools)
-		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(names), Added: names})
-	}
-}
-
-// run keeps the upstream until its life ends, but not before after is closed.
-func (c *connection) run(ctx context.Context, after <-chan struct{}) {
+// run keeps the upstream connected until ctx ends. It begins when previous is
+// closed.
+func (c *connection) run(ctx context.Context, previous <-chan struct{}) {
 	defer close(c.stopped)
 	c.loadCache()
-	<-after
+	<-previous
 	for ctx.Err() == nil {
 		if c.asleep() && !c.waitForUse(ctx) {
 			return
@@ -126,7 +102,7 @@ func (c *connection) run(ctx context.Context, after <-chan struct{}) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errIdle), c.unwanted():
+		case errors.Is(err, errIdle), c.unused():
 			c.setAsleep()
 		default:
 			c.waitToReconnect(ctx, err, served)
@@ -134,49 +110,7 @@ func (c *connection) run(ctx context.Context, after <-chan struct{}) {
 	}
 }
 
-// setLastError keeps why an attempt or a connection ended, if it was not on purpose.
-func (c *connection) setLastError(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err = err; errors.Is(err, errIdle) {
-		c.err = nil
-	}
-}
-
-// asleep tells whether the server is not to run just now.
-func (c *connection) asleep() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state == StateAsleep
-}
-
-// unwanted tells that nobody waits any more for a lazy server that does not come up.
-func (c *connection) unwanted() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spec.lazy() && c.cached.Server != "" && time.Since(c.lastUsed) > c.opts.ConnectTimeout
-}
-
-// waitForUse waits until somebody needs the server.
-func (c *connection) waitForUse(ctx context.Context) bool {
-	c.publish(Asleep{Upstream: c.name})
-	select {
-	case <-c.wake:
-		c.update(func() { c.state, c.since, c.lastStartOK = StateConnecting, time.Now(), true })
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (c *connection) setAsleep() {
-	c.update(func() {
-		drain(c.wake) // whoever still needs the server sees the change and wakes us again
-		c.state, c.since, c.attempt, c.backoffStep = StateAsleep, time.Now(), 0, 0
-	})
-}
-
-// connect makes one attempt, up to a list of tools.
+// connect makes one attempt, which includes the list of tools.
 func (c *connection) connect(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	spec, known, first := c.spec, c.detected, c.attempt == 0
@@ -184,26 +118,26 @@ func (c *connection) connect(ctx context.Context) (*session, error) {
 	if first {
 		c.publish(Connecting{Upstream: spec.Name, Target: spec.Target()})
 	}
-	o := connectAttempt{opts: c.opts, spec: spec, note: c.notifyWatchers, hooks: c.hooks()}
-	s, found, err := o.open(ctx, known)
+	a := connectAttempt{opts: c.opts, spec: spec, notify: c.notifyWatchers, hooks: c.hooks()}
+	s, detected, err := a.open(ctx, known)
 	if err != nil {
 		return nil, err
 	}
-	drain(c.checkNow) // of an earlier connection
-	s.openSubscription(ctx, o.hooks)
-	list, err := c.listTools(ctx, s)
+	drain(c.checkNow) // a request of an earlier session
+	s.openSubscription(ctx, a.hooks)
+	tools, err := c.listTools(ctx, s)
 	if err != nil {
 		s.close()
 		return nil, err
 	}
-	c.setSession(s, found, list)
+	c.setSession(s, detected, tools)
 	c.restoreSubscriptions(ctx, s)
 	return s, nil
 }
 
-// hooks is what we hear of a connection. Chatter is heard only so much of.
+// hooks publish what a transport reports, at limited rates.
 func (c *connection) hooks() Hooks {
-	lines, garbage, news := rateLimit{perSecond: 100}, rateLimit{perSecond: 10}, rateLimit{perSecond: 1000}
+	lines, garbage, broadcasts := rateLimit{perSecond: 100}, rateLimit{perSecond: 10}, rateLimit{perSecond: 1000}
 	return Hooks{
 		CheckHealth: func() { signal(c.checkNow) },
 		Relist:      func() { signal(c.toolsChanged) },
@@ -220,15 +154,15 @@ func (c *connection) hooks() Hooks {
 			}
 		},
 		Broadcast: func(kind string, data json.RawMessage) {
-			if news.allow(time.Now()) {
+			if broadcasts.allow(time.Now()) {
 				c.publish(newBroadcast(c.name, kind, data))
 			}
 		},
 	}
 }
 
-// listTools lists the server's tools. One that has none is still a server; of one
-// that refuses to list them we keep those we know.
+// listTools lists the server's tools. A server without tools has an empty list. If
+// the server refuses to list them, the known tools stay.
 func (c *connection) listTools(ctx context.Context, s *session) (*toolList, error) {
 	list, err := s.listTools(ctx, c.name, c.opts.ConnectTimeout)
 	var refused *wire.Error
@@ -245,25 +179,25 @@ func (c *connection) listTools(ctx context.Context, s *session) (*toolList, erro
 	return list, nil
 }
 
-// setSession makes a session the one that serves.
-func (c *connection) setSession(s *session, found detection, list *toolList) {
-	c.setTools(list, func() bool {
+// setSession makes s the session that calls use.
+func (c *connection) setSession(s *session, detected detection, tools *toolList) {
+	c.setTools(tools, func() bool {
 		drain(c.wake)
-		c.session, c.detected = s, found
+		c.session, c.detected = s, detected
 		c.state, c.since, c.err, c.next = StateConnected, time.Now(), nil, time.Time{}
 		c.lastUsed, c.lastStartOK, c.loggedReason = time.Now(), true, ""
 		return true
 	})
-	c.publish(Connected{Upstream: c.name, ToolCount: len(list.tools), Era: s.era.String(), Revision: s.revision})
-	c.log.Info("connected", "era", s.era.String(), "tools", len(list.tools), "transport", s.endpoint.Transport)
+	c.publish(Connected{Upstream: c.name, ToolCount: len(tools.tools), Era: s.era.String(), Revision: s.revision})
+	c.log.Info("connected", "era", s.era.String(), "tools", len(tools.tools), "transport", s.endpoint.Transport)
 }
 
-// clearSession ends the service of a session: nobody is given it any more.
+// clearSession makes sure that no further call uses s.
 func (c *connection) clearSession(s *session) {
 	c.mu.Lock()
-	serves := c.session == s
+	current := c.session == s
 	c.mu.Unlock()
-	if !serves {
+	if !current {
 		return
 	}
 	c.update(func() {
@@ -272,7 +206,7 @@ func (c *connection) clearSession(s *session) {
 	})
 }
 
-// failSession ends a session that a caller found broken.
+// failSession ends a session that a caller found unusable.
 func (c *connection) failSession(s *session, err error) {
 	c.clearSession(s)
 	select {
@@ -281,15 +215,15 @@ func (c *connection) failSession(s *session, err error) {
 	}
 }
 
-// waitToReconnect says how an attempt or a connection ended and waits until the next
-// attempt is due, or somebody needs the server. A connection that served makes
-// the counting of failures begin anew; one that broke at once does not.
+// waitToReconnect reports why an attempt or a session ended, and waits until the
+// next attempt is due or a caller needs the server. A session that served calls
+// resets the backoff; one that failed at once does not.
 func (c *connection) waitToReconnect(ctx context.Context, err error, served bool) {
 	challenge, auth := isAuthError(err)
 	var delay time.Duration
 	attempt, level := 0, slog.LevelDebug
 	c.update(func() {
-		if c.loggedReason != err.Error() { // the same over and over is no news
+		if c.loggedReason != err.Error() { // the same reason again is logged at debug level
 			c.loggedReason, level = err.Error(), slog.LevelInfo
 		}
 		if served {
@@ -305,7 +239,7 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, served bool
 		}
 		c.next = time.Now().Add(delay)
 	})
-	c.log.Log(ctx, level, "away", "attempt", attempt, "retry_in", delay, "error", err)
+	c.log.Log(ctx, level, "disconnected", "attempt", attempt, "retry_in", delay, "error", err)
 	if auth {
 		c.publish(NeedsAuth{Upstream: c.name, Error: err.Error(), Challenge: challenge, Hint: fault.HintOf(c.needsAuthError(err, challenge))})
 	} else {
@@ -314,43 +248,16 @@ func (c *connection) waitToReconnect(ctx context.Context, err error, served bool
 	c.sleepUntilRetry(ctx, delay, minDelay(attempt), auth)
 }
 
-// minDelay is the shortest rest after so many failures in a row: callers in a hurry
-// must not turn attempts into a busy loop, nor into a storm of processes.
-func minDelay(attempt int) time.Duration {
-	return min(time.Duration(attempt)*20*time.Millisecond, 500*time.Millisecond)
-}
-
-// sleepUntilRetry waits for delay, or, past least, until somebody wakes us: then the delays
-// begin anew with the shortest. Credentials that are wanting make us deaf to that.
-func (c *connection) sleepUntilRetry(ctx context.Context, delay, least time.Duration, deaf bool) {
-	if clock.Real().Sleep(ctx, min(least, delay)) != nil {
-		return
-	}
-	wake := c.wake
-	if deaf {
-		wake = nil
-	}
-	timer := time.NewTimer(max(delay-least, 0))
-	defer timer.Stop()
-	select {
-	case <-wake:
-		c.update(func() { c.backoffStep = 0 })
-	case <-c.retry:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// update alters what others see, and tells those who wait for it.
-func (c *connection) update(alter func()) {
+// update changes the state under the lock and notifies those who wait for it.
+func (c *connection) update(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	alter()
+	change()
 	close(c.stateChanged)
 	c.stateChanged = make(chan struct{})
 }
 
-// publish tells the house, unless another generation has taken over.
+// publish publishes an event, unless a newer generation has replaced c.
 func (c *connection) publish(p event.Payload) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -359,7 +266,7 @@ func (c *connection) publish(p event.Payload) {
 	}
 }
 
-// stop makes the keeper end. It returns at once; done tells when it has.
+// stop ends the connection. It returns at once; stopped is closed when it has ended.
 func (c *connection) stop() {
 	c.mu.Lock()
 	c.retired = true
@@ -369,17 +276,17 @@ func (c *connection) stop() {
 
 var errRemoved = errors.New("upstream was removed")
 
-// signal sets a flag that is a channel of one.
-func signal(flag chan struct{}) {
-	select {
-	case flag <- struct{}{}:
-	default:
+// setLastError stores why an attempt or a session ended, unless it was idle.
+func (c *connection) setLastError(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err = err; errors.Is(err, errIdle) {
+		c.err = nil
 	}
 }
 
-func drain(flag chan struct{}) {
-	select {
-	case <-flag:
-	default:
-	}
+func (c *connection) currentSpec() Spec {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spec
 }

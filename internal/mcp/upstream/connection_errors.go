@@ -10,45 +10,45 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// callError gives an error the shape in which it leaves the room. Errors the
-// server sent stay in the chain as they came.
-func (c *connection) callError(ctx context.Context, err error, what string) error {
+// callError makes the error that a caller sees, as a fault. An error that the
+// server sent stays in the chain unchanged. about is the tool, or empty.
+func (c *connection) callError(ctx context.Context, err error, about string) error {
 	spec := c.currentSpec()
-	doing := spec.Name
-	if what != "" {
-		doing += "." + what
+	subject := spec.Name
+	if about != "" {
+		subject += "." + about
 	}
 	var answered *wire.Error
 	var status *statusError
 	var own *fault.Error
 	switch {
 	case errors.As(err, &answered):
-		return fault.Wrap(fault.Upstream, answered, "%s", doing)
+		return fault.Wrap(fault.Upstream, answered, "%s", subject)
 	case errors.Is(err, wire.ErrTooLarge):
-		return fault.Wrap(fault.Limit, err, "%s", doing).
+		return fault.Wrap(fault.Limit, err, "%s", subject).
 			WithHint("ask for less, for example for a page or a range; an answer may have %d bytes", c.opts.MaxMessage)
 	case errors.Is(err, errNoProgress):
-		return fault.Wrap(fault.Timeout, err, "%s", doing).
+		return fault.Wrap(fault.Timeout, err, "%s", subject).
 			WithHint("the limit is %v without progress; raise the timeout of upstream %s if the tool needs longer", spec.timeout(), spec.Name)
 	case errors.Is(err, errMaxTime):
-		return fault.Wrap(fault.Timeout, err, "%s", doing).WithHint("the limit is %v in all", spec.maxTime())
+		return fault.Wrap(fault.Timeout, err, "%s", subject).WithHint("the limit is %v in total", spec.maxTime())
 	case ctx.Err() != nil:
-		return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "%s", doing)
+		return fault.Wrap(fault.CodeOf(ctx.Err()), context.Cause(ctx), "%s", subject)
 	case errors.As(err, &status) && status.auth():
 		return c.needsAuthError(err, status.Challenge)
 	case errors.As(err, &own):
 		return err
 	case errors.As(err, &status) && status.Code < 500:
-		return fault.Wrap(fault.Upstream, err, "%s", doing)
+		return fault.Wrap(fault.Upstream, err, "%s", subject)
 	case errors.Is(err, ErrNotSent):
-		return fault.Wrap(fault.Unavailable, err, "%s", doing).WithHint("nothing has happened; the call can be made again")
+		return fault.Wrap(fault.Unavailable, err, "%s", subject).WithHint("the call had no effect and can be repeated")
 	}
-	return fault.Wrap(fault.Unavailable, err, "%s: the connection was lost while the call ran, its outcome is unknown", doing).
-		WithHint("find out whether it took effect before making the call again")
+	return fault.Wrap(fault.Unavailable, err, "%s: the connection was lost during the call, its outcome is unknown", subject).
+		WithHint("find out whether it took effect before you repeat it")
 }
 
-// unreachableError says that the server cannot be reached, why, and when we try again, to
-// somebody who has waited for it since then.
+// unreachableError says why the server cannot be reached and when the next attempt
+// is, to a caller that has waited since then.
 func (c *connection) unreachableError(since time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,21 +59,21 @@ func (c *connection) unreachableError(since time.Time) error {
 	if cause == nil {
 		cause = errors.New("still connecting")
 	}
-	next := "a try is under way"
+	next := "an attempt is in progress"
 	if in := time.Until(c.next); in > 0 {
-		next = fmt.Sprintf("the next try is in %v", in.Round(time.Millisecond))
+		next = fmt.Sprintf("the next attempt is in %v", in.Round(time.Millisecond))
 	}
 	waited := time.Since(since).Round(10 * time.Millisecond)
-	return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s is away, waited %v for it", c.spec.Name, waited).
+	return fault.Wrap(fault.Unavailable, textOnly{cause}, "upstream %s is not connected, waited %v", c.spec.Name, waited).
 		WithHint("%s; call again, or look at its status", next).
 		WithDetails(map[string]any{"upstream": c.spec.Name, "state": c.state, "attempt": c.attempt, "next_try": c.next})
 }
 
-// needsAuthError says that the server wants credentials.
+// needsAuthError says that the server requires credentials.
 func (c *connection) needsAuthError(err error, challenge string) error {
-	f, cured := loginFix(err)
-	if !cured {
-		f = fault.Wrap(fault.NeedsAuth, textOnly{err}, "upstream %s wants credentials", c.name).
+	f, ok := loginFix(err)
+	if !ok {
+		f = fault.Wrap(fault.NeedsAuth, textOnly{err}, "upstream %s requires credentials", c.name).
 			WithHint("set a bearer token or headers for upstream %s", c.name)
 	}
 	if challenge != "" {
@@ -86,15 +86,15 @@ func (c *connection) needsAuthError(err error, challenge string) error {
 // look like the answer to a call.
 type textOnly struct{ err error }
 
-func (p textOnly) Error() string {
-	if p.err == nil {
-		return "no reason known"
+func (e textOnly) Error() string {
+	if e.err == nil {
+		return "reason unknown"
 	}
-	return p.err.Error()
+	return e.err.Error()
 }
 
-// isAuthError tells whether err means that credentials are wanting, and what the
-// server said of them.
+// isAuthError reports whether err means that credentials are missing, with the
+// server's challenge.
 func isAuthError(err error) (challenge string, yes bool) {
 	var status *statusError
 	if errors.As(err, &status) && status.auth() {

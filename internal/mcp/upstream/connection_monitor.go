@@ -10,12 +10,12 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// errIdle ends a lazy server nobody has called for a while.
+// errIdle ends the session of a lazy server that has not been called for a while.
 var errIdle = errors.New("idle")
 
-// monitor watches over a connection until it is of no more use, and says why. It
-// checks the server's health when it was silent for long or is in doubt, and
-// lists its tools again when it says that they changed.
+// monitor watches a session until it ends or is unusable, and returns the reason.
+// It checks the server's health when the server has been silent for long or may be
+// down, and lists its tools again when they have changed.
 func (c *connection) monitor(ctx context.Context, s *session) error {
 	health := time.NewTimer(c.nextHealthCheck(s))
 	defer health.Stop()
@@ -48,7 +48,7 @@ func (c *connection) monitor(ctx context.Context, s *session) error {
 			relist = nil
 			began := time.Now()
 			err = c.refreshAfterNotification(ctx, s)
-			// Whoever changes a long list without end gets a tenth of our attention.
+			// A server that changes a long list all the time takes a tenth of our time at most.
 			debounce = max(c.opts.Debounce, 10*time.Since(began))
 		}
 		if err != nil {
@@ -57,46 +57,29 @@ func (c *connection) monitor(ctx context.Context, s *session) error {
 	}
 }
 
-// nextHealthCheck is when to look at the server again unless something happens.
+// nextHealthCheck is the time until the server's health or idleness is checked,
+// unless it sends something before.
 func (c *connection) nextHealthCheck(s *session) time.Duration {
-	look := s.healthInterval() - s.sinceLastReceived()
+	next := s.healthInterval() - s.sinceLastReceived()
 	if spec := c.currentSpec(); spec.lazy() && spec.Idle > 0 {
-		look = min(look, spec.Idle-c.sinceLastUse())
+		next = min(next, spec.Idle-c.sinceLastUse())
 	}
-	return max(look, 10*time.Millisecond)
+	return max(next, 10*time.Millisecond)
 }
 
-// isIdle tells whether the server may go to sleep.
-func (c *connection) isIdle(s *session) bool {
-	spec := c.currentSpec()
-	return spec.lazy() && spec.Idle > 0 && s.activeCalls() == 0 && c.sinceLastUse() >= spec.Idle
-}
-
-func (c *connection) sinceLastUse() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Since(c.lastUsed)
-}
-
-func (c *connection) currentSpec() Spec {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.spec
-}
-
-// checkHealth asks for a sign of life. A server that owes answers to callers may be
-// too busy to give one: those calls have their own limits, so it is left alone.
+// checkHealth sends a health check. A timeout does not count while calls are
+// active: the server may be too busy to answer, and calls have their own timeouts.
 func (c *connection) checkHealth(ctx context.Context, s *session) error {
 	err := s.checkHealth(ctx, c.opts.HealthTimeout)
-	excused := ctx.Err() != nil || errors.Is(err, errNoProgress) && s.activeCalls() > 0
-	if err != nil && !excused {
+	busy := errors.Is(err, errNoProgress) && s.activeCalls() > 0
+	if err != nil && ctx.Err() == nil && !busy {
 		return fmt.Errorf("health check: %w", err)
 	}
 	return nil
 }
 
-// refreshAfterNotification fetches the tools after a notification. A server that cannot list them
-// just now keeps the old ones.
+// refreshAfterNotification fetches the tools. If the server refuses to list them
+// now, the known tools stay.
 func (c *connection) refreshAfterNotification(ctx context.Context, s *session) error {
 	err := c.refresh(ctx, s)
 	var refused *wire.Error
@@ -106,7 +89,7 @@ func (c *connection) refreshAfterNotification(ctx context.Context, s *session) e
 	return nil
 }
 
-// refresh fetches the tools of a session and installs them, if it still serves.
+// refresh fetches the tools of a session, and uses them if it is still current.
 func (c *connection) refresh(ctx context.Context, s *session) error {
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
@@ -118,9 +101,9 @@ func (c *connection) refresh(ctx context.Context, s *session) error {
 	return nil
 }
 
-// setTools makes list the one we serve, tells the house what changed, and keeps it
-// for the next start. It does nothing of that when commit, which may alter the
-// state with it, says that the list comes too late.
+// setTools makes list the current one, publishes what changed, and stores it in
+// the cache. It does nothing if commit, which is called under the lock and may
+// change the state as well, returns false.
 func (c *connection) setTools(list *toolList, commit func() bool) {
 	var old *toolList
 	c.update(func() {
@@ -138,32 +121,12 @@ func (c *connection) setTools(list *toolList, commit func() bool) {
 	}
 	if list.droppedCount > 0 {
 		c.publish(Dropped{Upstream: c.name, Reasons: list.dropped, Count: list.droppedCount})
-		c.log.Warn("definitions not usable", "count", list.droppedCount, "first", list.dropped[0])
+		c.log.Warn("unusable tool definitions", "count", list.droppedCount, "first", list.dropped[0])
 	}
 	c.saveCache()
 }
 
-// saveCache keeps what is known of the server for the next start.
-func (c *connection) saveCache() {
-	c.mu.Lock()
-	s, retired := c.session, c.retired
-	if s == nil || retired {
-		c.mu.Unlock()
-		return
-	}
-	c.cached = record{
-		Server: identity(c.spec), Verdict: c.detected, Revision: s.revision,
-		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
-		Tools: definitions(c.tools.tools),
-	}
-	known := c.cached
-	c.mu.Unlock()
-	if err := c.opts.saveRecord(c.name, known); err != nil {
-		c.log.Warn("not cached", "error", err)
-	}
-}
-
-// notifyWatchers takes what a server says that belongs to no call.
+// notifyWatchers takes notifications of the server that belong to no call.
 func (c *connection) notifyWatchers(method string, params json.RawMessage) {
 	if method == wire.NoteToolsChanged {
 		signal(c.toolsChanged)
@@ -179,7 +142,8 @@ func (c *connection) notifyWatchers(method string, params json.RawMessage) {
 	}
 }
 
-// restoreSubscriptions sets up in a new session what callers had asked of the old one.
+// restoreSubscriptions sets the log level and the resource subscriptions of the
+// last session in a new one.
 func (c *connection) restoreSubscriptions(ctx context.Context, s *session) {
 	c.mu.Lock()
 	level := c.logLevel
@@ -189,9 +153,9 @@ func (c *connection) restoreSubscriptions(ctx context.Context, s *session) {
 	}
 	c.mu.Unlock()
 	if level != "" {
-		_, _ = s.perform(ctx, levelRequest(level, c.opts.HealthTimeout))
+		_, _ = s.request(ctx, levelRequest(level, c.opts.HealthTimeout))
 	}
 	for _, uri := range uris {
-		_, _ = s.perform(ctx, followRequest(wire.MethodSubscribe, uri, c.opts.HealthTimeout))
+		_, _ = s.request(ctx, subscribeRequest(uri, c.opts.HealthTimeout))
 	}
 }

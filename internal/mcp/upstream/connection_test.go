@@ -165,7 +165,7 @@ func TestCallToWhatIsAwaySaysSo(t *testing.T) {
 		if took := time.Since(began); took != upstream.DefaultWait {
 			t.Errorf("waited %v", took)
 		}
-		if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "power cut") || !strings.Contains(fault.HintOf(err), "try is") {
+		if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "power cut") || !strings.Contains(fault.HintOf(err), "attempt is") {
 			t.Errorf("error = %v, hint %q", err, fault.HintOf(err))
 		}
 		infos, _ := s.Tools(t.Context())

@@ -217,7 +217,7 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 func goroutines() int {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	return bytes.Count(stacks, []byte("luanette/internal/upstream."))
+	return bytes.Count(stacks, []byte("luanette/internal/mcp/upstream."))
 }
 
 func TestServerThatDiesMidResponse(t *testing.T) {

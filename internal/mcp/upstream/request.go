@@ -2,96 +2,87 @@ package upstream
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// draft is a request to be written: with its id, and with the _meta that it has on
-// this hop. A link that can writes it straight into what it sends.
-type draft struct {
-	*request
-	session *session
-	id      wire.ID
-	params  json.RawMessage // of this round
+// request is a request to a server, before a session gives it an id and _meta.
+type request struct {
+	method    string
+	params    json.RawMessage // _meta in them is ignored
+	meta      json.RawMessage // the caller's _meta, or nil
+	trace     traceContext
+	label     *spanLabel   // nil if it is not known yet
+	about     string       // the tool, prompt or resource, if known
+	caller    *tool.Caller // may be nil
+	headers   []Header
+	timeout   time.Duration // without progress
+	maxTime   time.Duration // in total; zero means timeout
+	handshake bool          // its result is returned unchanged, and it is never cancelled
+
+	failed bool // the result of the tool has isError set
 }
 
-// outgoing is the draft for links that take it as a message.
-func (d *draft) outgoing() Outgoing {
-	params := d.appendParams(make([]byte, 0, len(d.params)+len(d.meta)+512))
-	out := Outgoing{Message: wire.Request(d.id, d.method, params), About: d.about}
-	d.eachHeader(func(name, value string) bool {
-		out.Headers = append(out.Headers, Header{name, value})
-		return true
-	})
+// outgoing encodes the request with its id and with the _meta of this hop. params
+// are those of this round.
+func (s *session) outgoing(r *request, id wire.ID, params json.RawMessage) Outgoing {
+	bare := wire.Request(id, r.method, nil)
+	text := bare.Append(make([]byte, 0, encodedSize(r, params)))
+	text = append(text[:len(text)-1], `,"params":`...)
+	start := len(text)
+	text = s.appendParams(text, r, id, params)
+	end := len(text)
+	rawjson.Flatten(text[start:end])
+	text = append(text, '}')
+	out := Outgoing{Message: wire.Request(id, r.method, text[start:end:end]), Encoded: text, About: r.about}
+	if s.endpoint.usesHeaders() {
+		out.Headers = append(r.trace.headers(r.meta), r.headers...)
+	}
 	return out
 }
 
-// size is about how long it will be.
-func (d *draft) size() int {
-	size := len(d.params) + len(d.meta)
-	if d.caller != nil {
-		size += len(d.caller.Capabilities)
+// encodedSize is an upper estimate for most requests.
+func encodedSize(r *request, params json.RawMessage) int {
+	size := len(params) + len(r.meta) + 512
+	if r.caller != nil {
+		size += len(r.caller.Capabilities)
 	}
 	return size
 }
 
-// append writes the message.
-func (d *draft) append(out []byte) []byte {
-	bare := wire.Request(d.id, d.method, nil)
-	out = bare.Append(out)
-	out = append(out[:len(out)-1], `,"params":`...)
-	start := len(out)
-	out = append(d.appendParams(out), '}')
-	rawjson.Flatten(out[start:])
-	return out
-}
-
-// appendParams writes the params with the _meta of this hop: of what the caller said
-// that which concerns the server, and what we say.
-func (d *draft) appendParams(out []byte) []byte {
-	out = rawjson.AppendMembers(out, d.params, func(key []byte) bool { return string(key) == "_meta" })
+// appendParams writes params with _meta: the caller's keys that concern the
+// server, and our own.
+func (s *session) appendParams(out []byte, r *request, id wire.ID, params json.RawMessage) []byte {
+	out = rawjson.AppendMembers(out, params, func(key []byte) bool { return string(key) == "_meta" })
 	bare := len(out)
 	out = rawjson.AppendKey(out, "_meta")
 	start := len(out)
-	out = rawjson.AppendMembers(out, d.meta, func(key []byte) bool {
-		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key) || d.trace.says(key)
+	out = rawjson.AppendMembers(out, r.meta, func(key []byte) bool {
+		return string(key) == wire.MetaProgressToken || wire.IsProtocol(key) || r.trace.replaces(key)
 	})
-	out = d.trace.append(out)
-	if d.caller != nil {
-		out = append(rawjson.AppendKey(out, wire.MetaProgressToken), d.id...)
+	out = r.trace.append(out)
+	if r.caller != nil {
+		out = append(rawjson.AppendKey(out, wire.MetaProgressToken), id...)
 	}
-	if d.session.era == wire.Modern {
-		out = d.appendProtocol(out)
+	if s.era == wire.Modern {
+		out = s.appendProtocol(out, r)
 	}
-	if len(out) == start+1 { // nothing but a brace
+	if len(out) == start+1 { // only the opening brace
 		return append(out[:bare], '}')
 	}
 	return append(out, "}}"...)
 }
 
-// appendProtocol writes what every modern request says.
-func (d *draft) appendProtocol(out []byte) []byte {
-	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), d.session.revision)
-	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), d.session.opts.clientInfo...)
-	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), capabilitiesOf(d.caller)...)
-	if d.caller != nil && d.caller.Log != nil {
-		out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaLogLevel), d.session.logLevel())
+// appendProtocol writes the _meta keys that every modern request has.
+func (s *session) appendProtocol(out []byte, r *request) []byte {
+	out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaRevision), s.revision)
+	out = append(rawjson.AppendKey(out, wire.MetaClientInfo), s.opts.clientInfo...)
+	out = append(rawjson.AppendKey(out, wire.MetaClientCapabilities), capabilitiesOf(r.caller)...)
+	if r.caller != nil && r.caller.Log != nil {
+		out = rawjson.AppendText(rawjson.AppendKey(out, wire.MetaLogLevel), s.logLevel())
 	}
 	return out
-}
-
-// eachHeader goes through the headers that the request has besides those of its link.
-func (d *draft) eachHeader(yield func(name, value string) bool) bool {
-	for name, value := range d.trace.headers(d.meta) {
-		if !yield(name, value) {
-			return false
-		}
-	}
-	for _, h := range d.headers {
-		if !yield(h.Name, h.Value) {
-			return false
-		}
-	}
-	return true
 }

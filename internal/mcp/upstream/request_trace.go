@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 	"strconv"
 
@@ -18,32 +17,32 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
-// spanLabel is what the spans of a request are called, and say.
+// spanLabel is the name and the attributes of a request's spans.
 type spanLabel struct {
 	name       string
 	attributes []attribute.KeyValue
 }
 
-// spanLabel is that of requests of a method, about what if that is not empty.
-func (c *connection) spanLabel(method, what string) *spanLabel {
+// newSpanLabel makes the label of a method's requests; about may be empty.
+func newSpanLabel(upstream, method, about string) *spanLabel {
 	label := &spanLabel{name: method, attributes: append(make([]attribute.KeyValue, 0, 4),
-		attribute.String("mcp.method.name", method), attribute.String("luanette.upstream", c.name))}
-	if what != "" {
-		label.name += " " + what
-		label.attributes = target(label.attributes, method, what)
+		attribute.String("mcp.method.name", method), attribute.String("luanette.upstream", upstream))}
+	if about != "" {
+		label.name += " " + about
+		label.attributes = appendSubject(label.attributes, method, about)
 	}
-	label.attributes = slices.Clip(label.attributes) // many spans may have them
+	label.attributes = slices.Clip(label.attributes) // spans share them
 	return label
 }
 
-// startSpan begins the client span of a request, which is to tell the server of it; nil
-// where nobody traces.
+// startSpan starts the client span of a request, whose context the request passes
+// to the server. The span is nil without a tracer.
 func (c *connection) startSpan(ctx context.Context, r *request) (context.Context, trace.Span) {
 	if c.opts.Tracer == nil {
 		return ctx, nil
 	}
 	if r.label == nil {
-		r.label = c.spanLabel(r.method, r.about)
+		r.label = newSpanLabel(c.name, r.method, r.about)
 	}
 	ctx, span := telemetry.Start(ctx, c.opts.Tracer, trace.SpanKindClient, r.label.name, r.label.attributes)
 	if c.opts.Propagator != nil {
@@ -67,15 +66,15 @@ func (r *request) endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// target adds what a request is about.
-func target(attributes []attribute.KeyValue, method, what string) []attribute.KeyValue {
+// appendSubject adds the tool, prompt or resource that a request is about.
+func appendSubject(attributes []attribute.KeyValue, method, about string) []attribute.KeyValue {
 	switch method {
 	case wire.MethodToolsCall:
-		return append(attributes, attribute.String("gen_ai.tool.name", what), attribute.String("gen_ai.operation.name", "execute_tool"))
+		return append(attributes, attribute.String("gen_ai.tool.name", about), attribute.String("gen_ai.operation.name", "execute_tool"))
 	case wire.MethodPromptsGet:
-		return append(attributes, attribute.String("gen_ai.prompt.name", what))
+		return append(attributes, attribute.String("gen_ai.prompt.name", about))
 	case wire.MethodResourcesRead:
-		return append(attributes, attribute.String("mcp.resource.uri", what))
+		return append(attributes, attribute.String("mcp.resource.uri", about))
 	}
 	return attributes
 }
@@ -88,13 +87,13 @@ func errorType(err error) string {
 	return string(fault.CodeOf(err))
 }
 
-// traceContext is what a request tells the server of the trace it belongs to. It has
-// the shape of OpenTelemetry's TextMapCarrier.
+// traceContext is the trace context that a request carries. It implements
+// OpenTelemetry's TextMapCarrier.
 type traceContext [len(traceKeys)]string
 
 var traceKeys = [...]string{wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage}
 
-// Get is the text under key, or "".
+// Get returns the value of a key, or "".
 func (c *traceContext) Get(key string) string {
 	if i := slices.Index(traceKeys[:], key); i >= 0 {
 		return c[i]
@@ -102,21 +101,22 @@ func (c *traceContext) Get(key string) string {
 	return ""
 }
 
-// Set puts text under key. Other keys than those of W3C are none of MCP's.
+// Set stores the value of a key. Keys other than W3C's are ignored, because MCP
+// does not carry them.
 func (c *traceContext) Set(key, text string) {
 	if i := slices.Index(traceKeys[:], key); i >= 0 {
 		c[i] = text
 	}
 }
 
-// Keys lists what is there.
+// Keys lists the keys that have a value.
 func (c *traceContext) Keys() []string {
 	return slices.DeleteFunc(slices.Clone(traceKeys[:]), func(key string) bool { return c.Get(key) == "" })
 }
 
-// says tells whether the caller's own text under a key is replaced: ours is part of
-// the same trace, and the one does not fit the other.
-func (c *traceContext) says(key []byte) bool {
+// replaces reports whether the caller's value of a key is left out, because there
+// is a span of ours.
+func (c *traceContext) replaces(key []byte) bool {
 	switch string(key) {
 	case wire.MetaTraceParent, wire.MetaTraceState, wire.MetaBaggage:
 		return c[0] != ""
@@ -134,18 +134,17 @@ func (c *traceContext) append(out []byte) []byte {
 	return out
 }
 
-// headers says it in headers too, for servers that look there; without a trace of ours
-// what the caller's meta tells.
-func (c *traceContext) headers(meta json.RawMessage) iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		for i, key := range traceKeys {
-			text := c[i]
-			if c[0] == "" && !rawjson.Lacks(meta, key) {
-				text, _ = rawjson.GetText(meta, key)
-			}
-			if text != "" && wire.EncodeHeader(text) == text && !yield(key, text) {
-				return
-			}
+// headers returns it as HTTP headers as well, for servers that look there. Without
+// a span of ours they carry the caller's trace context.
+func (c *traceContext) headers(meta json.RawMessage) (list []Header) {
+	for i, key := range traceKeys {
+		text := c[i]
+		if c[0] == "" && !rawjson.Lacks(meta, key) {
+			text, _ = rawjson.GetText(meta, key)
+		}
+		if text != "" && wire.EncodeHeader(text) == text {
+			list = append(list, Header{key, text})
 		}
 	}
+	return list
 }

@@ -8,22 +8,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/rawjson"
-	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// newSession is a server that has been greeted: requests in, answers out, and what
-// the server wants in between brought to whoever made the call.
+// session is a connection to a server after the handshake. It matches what the
+// server sends to the pending calls and their callers.
 type session struct {
 	opts      *Options
 	transport Transport
 	endpoint  endpoint
-	notify    func(method string, params json.RawMessage) // what belongs to no call
+	notify    func(method string, params json.RawMessage) // takes notifications that belong to no call
 	life      *lifetime
-	// failed takes why a caller found the session to be of no more use.
-	failed chan error
+	failed    chan error // takes the reason when a caller finds that the session is unusable
 
 	era          wire.Era
 	revision     string
@@ -31,113 +28,31 @@ type session struct {
 	serverInfo   json.RawMessage
 	instructions json.RawMessage
 
-	ids          atomic.Int64
-	lastReceived atomic.Int64 // when the server last said something, in Unix nanoseconds
-	logLevelSet  atomic.Pointer[string]
-	// answeredCaller tells that a caller got an answer.
-	answeredCaller atomic.Bool
+	ids            atomic.Int64
+	lastReceived   atomic.Int64 // Unix nanoseconds of the last message from the server
+	logLevelSet    atomic.Pointer[string]
+	answeredCaller atomic.Bool // at least one call of a caller was answered
 
-	vigil clock.Vigil // over its calls
-
-	questionSlots chan struct{} // one for each request of the server under way
+	questionSlots chan struct{} // bounds the server's requests in progress
 
 	mu            sync.Mutex
-	acked         func() // what to do when a subscription is acknowledged
-	flights       map[wire.ID]*flight
-	questions     map[wire.ID]context.CancelFunc // requests of the server we are answering
-	subscriptions map[string]bool                // resources to listen for, modern only
-	resubscribe   context.CancelCauseFunc        // ends the subscription that is open; nil when none is
+	acked         func() // called when the server acknowledges a subscription
+	pending       map[wire.ID]*pendingCall
+	questions     map[wire.ID]context.CancelFunc // the server's requests in progress
+	subscriptions map[string]bool                // subscribed resources, modern only
+	resubscribe   context.CancelCauseFunc        // ends the open subscription; nil if there is none
 }
 
-// request is one thing to ask of the server.
-type request struct {
-	method    string
-	params    json.RawMessage // their _meta does not count
-	meta      json.RawMessage // the caller's, or nil
-	trace     traceContext
-	label     *spanLabel   // of its spans; nil where it is not known yet
-	about     string       // the tool, prompt or resource, where it is known
-	caller    *tool.Caller // may be nil
-	headers   []Header
-	timeout   time.Duration // readUntil a sign of progress
-	maxTime   time.Duration // at all; zero means timeout
-	handshake bool          // belongs to the handshake: kept whole, and never cancelled
-
-	failed bool // the tool that was called said so in its result
+// newSession prepares a session before its handshake.
+func newSession(opts *Options, e endpoint, notify func(string, json.RawMessage)) *session {
+	return &session{
+		opts: opts, endpoint: e, notify: notify, life: newLifetime(), failed: make(chan error, 1),
+		questionSlots: make(chan struct{}, maxQuestions), acked: func() {},
+		pending: map[wire.ID]*pendingCall{}, questions: map[wire.ID]context.CancelFunc{}, subscriptions: map[string]bool{},
+	}
 }
 
-// maxRounds is how often a modern server may ask back within one call.
-const maxRounds = 16
-
-// do sends a request and waits for its result, answering what a modern server
-// questions back by asking the caller and sending the request again.
-//
-//nolint:contextcheck // patience is ctx, and ends with it
-func (s *session) do(ctx context.Context, r *request) (json.RawMessage, error) {
-	p := newPatience(ctx, &s.vigil, r.timeout, max(r.maxTime, r.timeout))
-	defer p.stop()
-	params := r.params
-	for range maxRounds {
-		result, err := s.exchange(p, r, params)
-		if err != nil {
-			return nil, err
-		}
-		if rawjson.Lacks(result, "resultType") && !r.handshake { // as all results of the older era do
-			return wire.StripProtocol(result), nil
-		}
-		switch kind, _ := rawjson.GetText(result, "resultType"); kind {
-		case wire.ResultInputRequired:
-			if params, err = s.provideInput(p, r, result); err != nil {
-				return nil, err
-			}
-		case wire.ResultTask:
-			return nil, errors.New("server answered with a task, which was not asked for")
-		default:
-			if r.handshake {
-				return result, nil
-			}
-			return wire.ToLegacy(result), nil
-		}
-	}
-	return nil, errors.New("server keeps asking for more input")
-}
-
-// exchange is one request and its response.
-func (s *session) exchange(ctx *patience, r *request, params json.RawMessage) (json.RawMessage, error) {
-	id := wire.IntID(s.ids.Add(1))
-	f := &flight{draft: draft{request: r, session: s, id: id, params: params}, clock: ctx, last: -1}
-	s.depart(id, f)
-	defer s.land(id, f)
-
-	answer, err := s.carry(ctx, &f.draft)
-	if err != nil {
-		if ctx.Err() != nil && !errors.Is(err, ErrNotSent) && !r.handshake {
-			s.cancelRequest(id)
-		}
-		return nil, err
-	}
-	s.lastReceived.Store(time.Now().UnixNano())
-	if r.caller != nil {
-		s.answeredCaller.Store(true)
-	}
-	if answer.Error != nil {
-		return nil, answer.Error
-	}
-	if !rawjson.IsObject(answer.Result) {
-		return nil, errors.New("result is not an object: " + excerpt(answer.Result))
-	}
-	return answer.Result, nil
-}
-
-// carry sends what is drafted and waits for its answer.
-func (s *session) carry(ctx context.Context, d *draft) (wire.Message, error) {
-	if link, ok := s.transport.(*httpTransport); ok {
-		return link.carry(ctx, d)
-	}
-	return s.transport.Call(ctx, d.outgoing())
-}
-
-// logLevel is from which level on the server is to tell what it logs.
+// logLevel is the lowest level of log messages that the server should send.
 func (s *session) logLevel() string {
 	if set := s.logLevelSet.Load(); set != nil {
 		return *set
@@ -145,28 +60,14 @@ func (s *session) logLevel() string {
 	return "info"
 }
 
-// cancelRequest tells the server that nobody waits for that answer any more, where
-// hanging up does not tell it already.
-func (s *session) cancelRequest(id wire.ID) {
-	if h, ok := s.transport.(interface{ CancelsOnDisconnect() bool }); ok && h.CancelsOnDisconnect() {
-		return
-	}
-	params := json.RawMessage(`{"requestId":` + string(id) + `,"reason":"the caller gave up"}`)
-	s.life.run(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		_ = s.transport.Send(ctx, wire.Notification(wire.NoteCancelled, params)) // a lost one costs the server only work
-	})
-}
-
-// checkHealth asks the server for a sign of life. A server that refuses to give one is
-// alive.
-func (s *session) checkHealth(ctx context.Context, limit time.Duration) error {
+// checkHealth sends a request that every server answers. An error response counts
+// as healthy.
+func (s *session) checkHealth(ctx context.Context, timeout time.Duration) error {
 	method := wire.MethodPing
 	if s.era == wire.Modern {
 		method = wire.MethodDiscover
 	}
-	_, err := s.do(ctx, &request{method: method, params: json.RawMessage(`{}`), timeout: limit})
+	_, err := s.request(ctx, &request{method: method, params: json.RawMessage(`{}`), timeout: timeout})
 	var answered *wire.Error
 	var status *statusError
 	if errors.As(err, &answered) || errors.As(err, &status) && !status.auth() && status.Code < 500 {
@@ -175,34 +76,34 @@ func (s *session) checkHealth(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// healthInterval is how long the server may be silent until its health is checked.
+// healthInterval is how long the server may be silent before its health is checked.
 func (s *session) healthInterval() time.Duration {
-	if l, ok := s.transport.(interface{ HealthInterval() time.Duration }); ok {
-		return min(l.HealthInterval(), s.opts.HealthInterval)
+	if t, ok := s.transport.(interface{ HealthInterval() time.Duration }); ok {
+		return min(t.HealthInterval(), s.opts.HealthInterval)
 	}
 	return s.opts.HealthInterval
 }
 
-// sinceLastReceived is how long the server has said nothing.
+// sinceLastReceived is how long the server has been silent.
 func (s *session) sinceLastReceived() time.Duration {
 	return time.Since(time.Unix(0, s.lastReceived.Load()))
 }
 
-// activeCalls is how many requests are under way for callers.
+// activeCalls is the number of pending calls that have a caller.
 func (s *session) activeCalls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for _, f := range s.flights {
-		if f.caller != nil {
+	for _, p := range s.pending {
+		if p.caller != nil {
 			n++
 		}
 	}
 	return n
 }
 
-// hasCapability tells whether the server declared a capability, as in "tools" or
-// "tools.listChanged".
+// hasCapability reports whether the server declared a capability, such as "tools"
+// or "tools", "listChanged".
 func (s *session) hasCapability(name string, sub ...string) bool {
 	value, ok := rawjson.Get(s.capabilities, name)
 	for _, key := range sub {
@@ -219,27 +120,4 @@ func (s *session) close() {
 	s.life.end(errClosed)
 	s.transport.Close()
 	s.life.wait()
-	s.vigil.Rest()
-}
-
-// ground gives up every request under way: its link is gone.
-func (s *session) ground(why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.flights {
-		f.clock.Cancel(why)
-	}
-}
-
-func (s *session) depart(id wire.ID, f *flight) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flights[id] = f
-}
-
-func (s *session) land(id wire.ID, f *flight) {
-	s.mu.Lock()
-	delete(s.flights, id)
-	s.mu.Unlock()
-	f.land()
 }

@@ -11,40 +11,41 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// detected is what was found out about a server, so that it need not be found out
-// again: how to reach it and what it speaks.
+// detection is how a server was reached and which era it speaks. It is stored, so
+// that the next connection need not detect it again.
 type detection struct {
-	Way endpoint `json:"way"`
-	Era wire.Era `json:"era"`
+	Endpoint endpoint `json:"way"`
+	Era      wire.Era `json:"era"`
 }
 
-// connectAttempt is one attempt to reach the server of a spec.
+// connectAttempt is one attempt to connect to the server of a spec.
 type connectAttempt struct {
-	opts  *Options
-	spec  Spec
-	hooks Hooks // Received is set per session
-	note  func(method string, params json.RawMessage)
+	opts   *Options
+	spec   Spec
+	hooks  Hooks // Received is set per session
+	notify func(method string, params json.RawMessage)
 }
 
-// open reaches the server: the way that worked last time first, then the others.
-// Only one that is there but speaks otherwise makes us try the next way.
-func (o *connectAttempt) open(ctx context.Context, known detection) (*session, detection, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.opts.ConnectTimeout,
-		fmt.Errorf("no connection within %v", o.opts.ConnectTimeout))
+// open connects to the server: first at the endpoint that worked last time, then
+// at the others. It tries the next endpoint only if something answered at this one
+// that is not an MCP server of that kind.
+func (a *connectAttempt) open(ctx context.Context, known detection) (*session, detection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.opts.ConnectTimeout,
+		fmt.Errorf("no connection within %v", a.opts.ConnectTimeout))
 	defer cancel()
-	ways := endpoints(o.spec)
-	if i := slices.Index(ways, known.Way); i > 0 {
-		ways = append([]endpoint{known.Way}, slices.Delete(slices.Clone(ways), i, i+1)...)
+	list := endpoints(a.spec)
+	if i := slices.Index(list, known.Endpoint); i > 0 {
+		list = append([]endpoint{known.Endpoint}, slices.Delete(slices.Clone(list), i, i+1)...)
 	}
 	var first error
-	for _, way := range ways {
+	for _, e := range list {
 		era := wire.Unknown
-		if way == known.Way {
+		if e == known.Endpoint {
 			era = known.Era
 		}
-		s, err := o.handshake(ctx, way, era)
+		s, err := a.handshake(ctx, e, era)
 		if err == nil {
-			return s, detection{way, s.era}, nil
+			return s, detection{e, s.era}, nil
 		}
 		if _, auth := isAuthError(err); first == nil || auth {
 			first = err
@@ -56,8 +57,8 @@ func (o *connectAttempt) open(ctx context.Context, known detection) (*session, d
 	return nil, detection{}, first
 }
 
-// tryNextEndpoint tells whether something answered, but not as a server at this
-// postURL and by this transport would.
+// tryNextEndpoint reports whether something answered, but not like an MCP server
+// with this transport.
 func tryNextEndpoint(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -66,19 +67,20 @@ func tryNextEndpoint(err error) bool {
 	return !errors.Is(err, ErrNotSent)
 }
 
-// handshake opens a link and agrees on an era.
-func (o *connectAttempt) handshake(ctx context.Context, way endpoint, known wire.Era) (*session, error) {
+// handshake opens a session and agrees on an era. If the known era no longer
+// works, it detects the era again.
+func (a *connectAttempt) handshake(ctx context.Context, e endpoint, known wire.Era) (*session, error) {
 	era := known
-	switch o.spec.Protocol {
+	switch a.spec.Protocol {
 	case ProtocolLegacy:
 		era = wire.Legacy
 	case ProtocolModern:
 		era = wire.Modern
 	}
-	if way.legacyOnly() {
+	if e.legacyOnly() {
 		era = wire.Legacy
 	}
-	s, err := o.newSession(ctx, way)
+	s, err := a.dial(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -88,25 +90,26 @@ func (o *connectAttempt) handshake(ctx context.Context, way endpoint, known wire
 	case wire.Legacy:
 		err = s.initialize(ctx)
 	default:
-		return o.detectEra(ctx, way, s)
+		return a.detectEra(ctx, e, s)
 	}
 	if err == nil {
 		return s, nil
 	}
 	s.close()
 	var answered *wire.Error
-	if known != wire.Unknown && o.spec.Protocol != ProtocolLegacy && o.spec.Protocol != ProtocolModern && !way.legacyOnly() && errors.As(err, &answered) {
-		return o.handshake(ctx, way, wire.Unknown) // it has changed its mind since the last time
+	pinned := a.spec.Protocol == ProtocolLegacy || a.spec.Protocol == ProtocolModern || e.legacyOnly()
+	if known != wire.Unknown && !pinned && errors.As(err, &answered) {
+		return a.handshake(ctx, e, wire.Unknown)
 	}
 	return nil, err
 }
 
-// detectEra finds out the era: it asks in the modern way, and greets in the legacy
-// endpoint when that is refused, ignored or fatal. A process that did not survive the
-// question, or fell silent over it, is started anew.
-func (o *connectAttempt) detectEra(ctx context.Context, way endpoint, s *session) (*session, error) {
-	asked, cancel := context.WithTimeoutCause(ctx, o.opts.ProbeTimeout, errNoHandshake)
-	err := s.discover(asked)
+// detectEra tries the modern handshake, and the legacy one if the modern one is
+// refused, ignored or ends the process. A process that ended or stopped answering
+// because of the modern handshake is started again.
+func (a *connectAttempt) detectEra(ctx context.Context, e endpoint, s *session) (*session, error) {
+	modern, cancel := context.WithTimeoutCause(ctx, a.opts.ProbeTimeout, errNoHandshake)
+	err := s.discover(modern)
 	cancel()
 	switch {
 	case err == nil:
@@ -117,20 +120,20 @@ func (o *connectAttempt) detectEra(ctx context.Context, way endpoint, s *session
 	}
 	s.era, s.revision = wire.Legacy, ""
 	s.transport.SetRevision("")
-	second, cancel := ctx, context.CancelFunc(func() {})
+	legacy, cancel := ctx, context.CancelFunc(func() {})
 	if errors.Is(err, errNoHandshake) {
-		second, cancel = context.WithTimeoutCause(ctx, 2*o.opts.ProbeTimeout, errNoHandshake)
+		legacy, cancel = context.WithTimeoutCause(ctx, 2*a.opts.ProbeTimeout, errNoHandshake)
 	}
-	err = s.initialize(second)
+	err = s.initialize(legacy)
 	cancel()
 	if err == nil {
 		return s, nil
 	}
 	s.close()
-	if way.Transport == HTTP || ctx.Err() != nil {
+	if e.Transport == HTTP || ctx.Err() != nil {
 		return nil, err
 	}
-	if s, err = o.newSession(ctx, way); err != nil {
+	if s, err = a.dial(ctx, e); err != nil {
 		return nil, err
 	}
 	if err := s.initialize(ctx); err != nil {
@@ -140,9 +143,9 @@ func (o *connectAttempt) detectEra(ctx context.Context, way endpoint, s *session
 	return s, nil
 }
 
-var errNoHandshake = errors.New("no answer to the greeting")
+var errNoHandshake = errors.New("no answer to the handshake")
 
-// noOtherEraHelps tells whether a greeting in another era cannot do better.
+// noOtherEraHelps reports whether a handshake in the other era would fail too.
 func noOtherEraHelps(err error) bool {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -152,91 +155,87 @@ func noOtherEraHelps(err error) bool {
 	return errors.Is(err, ErrNotSent) && !errors.As(err, &answered) && !errors.Is(err, errProcess)
 }
 
-// newSession dials and prepares a session that has not greeted yet.
-func (o *connectAttempt) newSession(ctx context.Context, way endpoint) (*session, error) {
-	s := &session{
-		opts: o.opts, endpoint: way, notify: o.note, life: newLifetime(), failed: make(chan error, 1),
-		questionSlots: make(chan struct{}, maxQuestions), acked: func() {},
-		flights: map[wire.ID]*flight{}, questions: map[wire.ID]context.CancelFunc{}, subscriptions: map[string]bool{},
-	}
-	linked := make(chan struct{})
-	hooks := o.hooks
+// dial opens a transport and a session over it, before the handshake.
+func (a *connectAttempt) dial(ctx context.Context, e endpoint) (*session, error) {
+	s := newSession(a.opts, e, a.notify)
+	ready := make(chan struct{})
+	hooks := a.hooks
 	hooks.Received = func(call wire.ID, m wire.Message) {
-		<-linked // a server may talk before we know that we are connected
+		<-ready // a server may send messages before dial returns
 		s.handleMessage(call, m)
 	}
-	link, err := o.opts.dial(ctx, o.spec, way, hooks)
+	transport, err := a.opts.dial(ctx, a.spec, e, hooks)
 	if err != nil {
 		s.life.end(err)
-		close(linked)
+		close(ready)
 		return nil, err
 	}
-	s.transport = link
-	close(linked)
+	s.transport = transport
+	close(ready)
 	s.life.run(func(context.Context) {
-		<-link.Done()
-		s.ground(link.Err())
+		<-transport.Done()
+		s.failPending(transport.Err())
 	})
 	return s, nil
 }
 
-// discover greets in the modern way.
+// discover performs the modern handshake.
 func (s *session) discover(ctx context.Context) error {
 	s.era, s.revision = wire.Modern, wire.NewestModern
 	s.transport.SetRevision(s.revision)
-	greeting := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTimeout, handshake: true}
-	result, err := s.do(ctx, greeting)
+	handshake := &request{method: wire.MethodDiscover, params: json.RawMessage(`{}`), timeout: s.opts.ConnectTimeout, handshake: true}
+	result, err := s.request(ctx, handshake)
 	var refused *wire.Error
-	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && names(refused.Data, "supported", s.revision) {
-		result, err = s.do(ctx, greeting) // it refuses what it says it supports: perhaps only once
+	if errors.As(err, &refused) && refused.Code == wire.CodeUnsupportedRevision && listContains(refused.Data, "supported", s.revision) {
+		result, err = s.request(ctx, handshake) // it refused a revision that it lists as supported: try once more
 	}
 	if err != nil {
 		return err
 	}
-	if !names(result, "supportedVersions", s.revision) {
+	if !listContains(result, "supportedVersions", s.revision) {
 		return wire.Errorf(wire.CodeUnsupportedRevision, "server does not speak %s", s.revision)
 	}
 	s.setServerInfo(result)
 	return nil
 }
 
-// names tells whether the list under key has text in it.
-func names(object json.RawMessage, key, text string) bool {
+// listContains reports whether the list under key contains text.
+func listContains(object json.RawMessage, key, text string) bool {
 	raw, _ := rawjson.Get(object, key)
 	items, _ := rawjson.Items(raw)
 	return slices.ContainsFunc(items, func(item json.RawMessage) bool { t, ok := rawjson.Text(item); return ok && t == text })
 }
 
-// initialize greets in the legacy way and opens the session.
+// initialize performs the legacy handshake.
 func (s *session) initialize(ctx context.Context) error {
 	s.era = wire.Legacy
 	params := json.RawMessage(`{"protocolVersion":"` + wire.NewestLegacy + `","capabilities":` + allCapabilities + `}`)
 	params = rawjson.Set(params, "clientInfo", s.opts.clientInfo)
-	result, err := s.do(ctx, &request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTimeout, handshake: true})
+	result, err := s.request(ctx, &request{method: wire.MethodInitialize, params: params, timeout: s.opts.ConnectTimeout, handshake: true})
 	if err != nil {
 		return err
 	}
 	s.revision, _ = rawjson.GetText(result, "protocolVersion")
 	if wire.EraOf(s.revision) != wire.Legacy {
-		return fmt.Errorf("server wants revision %q, which we do not speak", excerpt([]byte(s.revision)))
+		return fmt.Errorf("server wants revision %q, which is not supported", excerpt([]byte(s.revision)))
 	}
 	s.setServerInfo(result)
 	s.transport.SetRevision(s.revision)
 	if err := s.transport.Send(ctx, wire.Notification(wire.NoteInitialized, nil)); err != nil {
-		return fmt.Errorf("say that we are initialized: %w", err)
+		return fmt.Errorf("send %s: %w", wire.NoteInitialized, err)
 	}
-	if l, ok := s.transport.(interface{ Listen(context.Context) }); ok {
-		l.Listen(ctx)
+	if t, ok := s.transport.(interface{ Listen(context.Context) }); ok {
+		t.Listen(ctx)
 	}
 	return nil
 }
 
-// setServerInfo keeps what a server says of itself.
-func (s *session) setServerInfo(greeting json.RawMessage) {
-	s.capabilities, _ = rawjson.Get(greeting, "capabilities")
-	s.instructions, _ = rawjson.Get(greeting, "instructions")
-	if s.serverInfo, _ = rawjson.Get(greeting, "serverInfo"); s.serverInfo == nil {
-		s.serverInfo, _ = rawjson.Get(wire.Meta(greeting), wire.MetaServerInfo)
+// setServerInfo stores what the server says about itself in its handshake.
+func (s *session) setServerInfo(result json.RawMessage) {
+	s.capabilities, _ = rawjson.Get(result, "capabilities")
+	s.instructions, _ = rawjson.Get(result, "instructions")
+	if s.serverInfo, _ = rawjson.Get(result, "serverInfo"); s.serverInfo == nil {
+		s.serverInfo, _ = rawjson.Get(wire.Meta(result), wire.MetaServerInfo)
 	}
 }
 

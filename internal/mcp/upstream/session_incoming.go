@@ -11,15 +11,16 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// handleMessage takes what the server says besides answers. It never blocks: it runs on
-// the goroutine that reads the stream.
+// handleMessage takes requests and notifications of the server. call is the id of
+// the request on whose stream the message came, or empty. It must not block,
+// because it runs on the goroutine that reads the stream.
 func (s *session) handleMessage(call wire.ID, m wire.Message) {
 	s.lastReceived.Store(time.Now().UnixNano())
 	if m.IsRequest() {
 		select {
 		case s.questionSlots <- struct{}{}:
 		default:
-			return // a server that asks without end is not answered without end
+			return // too many questions at once: this one is not answered
 		}
 		s.life.run(func(ctx context.Context) {
 			defer func() { <-s.questionSlots }()
@@ -30,23 +31,18 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 	switch m.Method {
 	case wire.NoteProgress:
 		token, _ := rawjson.Get(m.Params, wire.MetaProgressToken)
-		if f := s.flight(wire.ID(token)); f != nil {
-			f.progress(m.Params)
+		if p := s.pendingCall(wire.ID(token)); p != nil {
+			p.handleProgress(m.Params)
 		}
 	case wire.NoteMessage:
-		if f, _ := s.flightOf(call, func(c *tool.Caller) bool { return c.Log != nil }); f != nil {
-			f.log(m.Params)
+		if p, _ := s.callFor(call, func(c *tool.Caller) bool { return c.Log != nil }); p != nil {
+			p.handleLog(m.Params)
 			return
 		}
 		s.notify(m.Method, m.Params)
 	case wire.NoteCancelled:
 		id, _ := rawjson.Get(m.Params, "requestId")
-		s.mu.Lock()
-		cancel := s.questions[wire.ID(id)]
-		s.mu.Unlock()
-		if cancel != nil {
-			cancel()
-		}
+		s.cancelQuestion(wire.ID(id))
 	case wire.NoteListenAcknowledged:
 		s.mu.Lock()
 		acked := s.acked
@@ -57,58 +53,69 @@ func (s *session) handleMessage(call wire.ID, m wire.Message) {
 	}
 }
 
-func (s *session) flight(id wire.ID) *flight {
+func (s *session) pendingCall(id wire.ID) *pendingCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.flights[id]
+	return s.pending[id]
 }
 
-// flightOf finds the call a message of the server belongs to: the one on whose
-// stream it came, or, where that is unknown, the only one whose caller can deal
-// with it. Of several it picks none: count says how many there were.
-func (s *session) flightOf(call wire.ID, can func(*tool.Caller) bool) (f *flight, count int) {
+// callFor finds the call that a message of the server belongs to: the one on whose
+// stream it came, or, if that is unknown, the only one whose caller can handle it.
+// If there are several it returns none of them; count is their number.
+func (s *session) callFor(id wire.ID, canHandle func(*tool.Caller) bool) (p *pendingCall, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if call != "" {
-		if f := s.flights[call]; f != nil && f.caller != nil && can(f.caller) {
-			return f, 1
+	if id != "" {
+		if p := s.pending[id]; p != nil && p.caller != nil && canHandle(p.caller) {
+			return p, 1
 		}
 		return nil, 0
 	}
-	for _, candidate := range s.flights {
-		if candidate.caller != nil && can(candidate.caller) {
-			f = candidate
+	for _, candidate := range s.pending {
+		if candidate.caller != nil && canHandle(candidate.caller) {
+			p = candidate
 			count++
 		}
 	}
 	if count != 1 {
 		return nil, count
 	}
-	return f, 1
+	return p, 1
 }
 
-// answerQuestion deals with a request of the server and responds to it.
+// answerQuestion handles a request of the server and sends the response.
 func (s *session) answerQuestion(ctx context.Context, call wire.ID, m wire.Message) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.mu.Lock()
 	s.questions[m.ID] = cancel
 	s.mu.Unlock()
-	result, err := s.askForServer(ctx, call, m)
+	result, err := s.reply(ctx, call, m)
 	s.mu.Lock()
 	delete(s.questions, m.ID)
 	s.mu.Unlock()
 	if ctx.Err() != nil || errors.Is(err, errCallOver) {
-		return // the server took it back, is gone, or hears that the call is cancelled
+		return // the server cancelled it, the session ended, or the server knows that the call is over
 	}
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	if err := s.transport.Send(ctx, wire.Answer(m.ID, result, err)); err != nil {
-		s.opts.Log.DebugContext(ctx, "answer to a server was lost", "method", m.Method, "error", err)
+		s.opts.Log.DebugContext(ctx, "response to a server was not sent", "method", m.Method, "error", err)
 	}
 }
 
-func (s *session) askForServer(ctx context.Context, call wire.ID, m wire.Message) (json.RawMessage, error) {
+func (s *session) cancelQuestion(id wire.ID) {
+	s.mu.Lock()
+	cancel := s.questions[id]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// reply is the result of a request of the server, which the caller of the call
+// that it belongs to gives.
+func (s *session) reply(ctx context.Context, call wire.ID, m wire.Message) (json.RawMessage, error) {
 	switch m.Method {
 	case wire.MethodPing:
 		return nil, nil
@@ -116,21 +123,17 @@ func (s *session) askForServer(ctx context.Context, call wire.ID, m wire.Message
 	default:
 		return nil, wire.Errorf(wire.CodeMethodNotFound, "no method %q", m.Method)
 	}
-	f, count := s.flightOf(call, func(c *tool.Caller) bool { return canAnswer(c, m.Method) })
+	p, count := s.callFor(call, func(c *tool.Caller) bool { return canAnswer(c, m.Method) })
 	switch {
 	case count > 1:
-		return nil, wire.Errorf(wire.CodeInternal, "%s: %d calls are under way and nothing says which one asks", m.Method, count)
-	case f == nil:
+		return nil, wire.Errorf(wire.CodeInternal, "%s: %d calls are in progress, and the request does not say to which it belongs", m.Method, count)
+	case p == nil:
 		return declineQuestion(m.Method)
 	}
-	replies, err := f.ask(ctx, []tool.Question{{Method: m.Method, Params: wire.StripProtocol(m.Params)}})
-	if err != nil {
-		return nil, err
-	}
-	return replies[0], nil
+	return p.ask(ctx, tool.Question{Method: m.Method, Params: wire.StripProtocol(m.Params)})
 }
 
-// declineQuestion is what the protocol lets a client say that cannot help.
+// declineQuestion is the protocol's response of a client that cannot answer.
 func declineQuestion(method string) (json.RawMessage, error) {
 	switch method {
 	case wire.MethodRoots:
@@ -138,5 +141,5 @@ func declineQuestion(method string) (json.RawMessage, error) {
 	case wire.MethodElicit:
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
-	return nil, wire.Errorf(-1, "nobody who could be asked takes part in this call")
+	return nil, wire.Errorf(-1, "the caller of this call cannot be asked")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// capabilityOf is the client capability a question of the server needs.
+// capabilityOf is the client capability that a question of the server requires.
 func capabilityOf(method string) string {
 	switch method {
 	case wire.MethodElicit:
@@ -27,8 +27,8 @@ func capabilityOf(method string) string {
 	return ""
 }
 
-// canAnswer tells whether a caller can be asked that. One that declares nothing
-// but has a way to be asked, as a script has, can be asked everything.
+// canAnswer reports whether the caller can be asked that. A caller that declares
+// no capabilities but has Ask, such as a script, can be asked everything.
 func canAnswer(c *tool.Caller, method string) bool {
 	if c == nil || c.Ask == nil {
 		return false
@@ -40,13 +40,13 @@ func canAnswer(c *tool.Caller, method string) bool {
 	return ok && rawjson.IsObject(value)
 }
 
-// allCapabilities is what we relay.
+// allCapabilities are those that we relay.
 const allCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
 
 var noneDeclared, allDeclared = json.RawMessage(`{}`), json.RawMessage(allCapabilities)
 
-// capabilitiesOf is what a modern request declares: what its caller can do of
-// what we relay.
+// capabilitiesOf is what a modern request declares: the caller's capabilities as
+// far as we relay them.
 func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	switch {
 	case c == nil || c.Ask == nil:
@@ -59,24 +59,14 @@ func capabilitiesOf(c *tool.Caller) json.RawMessage {
 	})
 }
 
-// errCallOver is why nobody answers a question any more.
-var errCallOver = errors.New("the call it belongs to is over")
+// errCallOver is why a question is no longer answered.
+var errCallOver = errors.New("the call that the question belongs to is over")
 
-// ask asks the caller of a request. The request's patience rests while the caller
-// thinks; asking ends with the request.
-//
-//nolint:contextcheck // f.clock is the request's: its end ends the asking as well
-func (f *flight) ask(ctx context.Context, questions []tool.Question) ([]json.RawMessage, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(f.clock, func() { cancel(context.Cause(f.clock)) })
-	defer stop()
-	f.clock.pause()
-	defer f.clock.resume()
-	replies, err := f.caller.Ask(ctx, questions)
-	if f.clock.Err() != nil {
-		return nil, fmt.Errorf("%w: %w", errCallOver, context.Cause(f.clock))
-	}
+// askCaller asks the caller of a request. Meanwhile its timeout is paused.
+func askCaller(ctx context.Context, caller *tool.Caller, timeout *callTimeout, questions []tool.Question) ([]json.RawMessage, error) {
+	timeout.pause()
+	defer timeout.extend()
+	replies, err := caller.Ask(ctx, questions)
 	if err != nil {
 		return nil, fmt.Errorf("ask the caller: %w", err)
 	}
@@ -86,9 +76,9 @@ func (f *flight) ask(ctx context.Context, questions []tool.Question) ([]json.Raw
 	return replies, nil
 }
 
-// provideInput answers a modern result that asks for input: it returns the params of
-// the retry. A server that asks for nothing only wants us to come again later.
-func (s *session) provideInput(ctx *patience, r *request, result json.RawMessage) (json.RawMessage, error) {
+// provideInput answers a modern result that asks for input: it returns the params
+// of the retry. A server that asks no question wants the request again later.
+func (s *session) provideInput(ctx context.Context, timeout *callTimeout, r *request, result json.RawMessage) (json.RawMessage, error) {
 	questions, err := inputRequests(result)
 	if err != nil {
 		return nil, err
@@ -102,12 +92,12 @@ func (s *session) provideInput(ctx *patience, r *request, result json.RawMessage
 	}
 	for _, q := range questions {
 		if !canAnswer(r.caller, q.Method) {
-			return nil, fmt.Errorf("server needs %s of the caller, which cannot give it", q.Method)
+			return nil, fmt.Errorf("server needs %s, which the caller does not support", q.Method)
 		}
 	}
-	replies, err := (&flight{draft: draft{request: r}, clock: ctx}).ask(ctx, questions)
+	replies, err := askCaller(ctx, r.caller, timeout, questions)
 	if err != nil {
-		return nil, err
+		return nil, orCause(ctx, err)
 	}
 	responses := json.RawMessage(`{}`)
 	for i, q := range questions {
@@ -116,7 +106,7 @@ func (s *session) provideInput(ctx *patience, r *request, result json.RawMessage
 	return rawjson.Set(params, "inputResponses", responses), nil
 }
 
-// maxQuestions is how much a server may want to know at once.
+// maxQuestions is how many questions a server may ask at once.
 const maxQuestions = 64
 
 // inputRequests reads the questions of a result in their order.
@@ -126,7 +116,7 @@ func inputRequests(result json.RawMessage) ([]tool.Question, error) {
 		return nil, nil
 	}
 	if !rawjson.IsObject(raw) {
-		return nil, errors.New("server asks for input in a way nobody understands")
+		return nil, errors.New("inputRequests of the result is not an object")
 	}
 	var questions []tool.Question
 	rawjson.Each(raw, func(key string, value json.RawMessage) bool {
@@ -137,7 +127,7 @@ func inputRequests(result json.RawMessage) ([]tool.Question, error) {
 		return len(questions) <= maxQuestions
 	})
 	if len(questions) > maxQuestions {
-		return nil, errors.New("server asks too many questions at once")
+		return nil, fmt.Errorf("server asks more than %d questions at once", maxQuestions)
 	}
 	return questions, nil
 }

@@ -240,7 +240,7 @@ func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
 	<-other
 	other = call(&tool.Caller{Ask: able.Ask}, "-")
 	inFlight(1)
-	if got := <-call(&tool.Caller{Ask: able.Ask}, "2"); !strings.Contains(got, "nothing says which") {
+	if got := <-call(&tool.Caller{Ask: able.Ask}, "2"); !strings.Contains(got, "does not say to which") {
 		t.Errorf("two able callers heard %q", got)
 	}
 	<-other

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 
@@ -8,83 +9,109 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// flight is a request under way, as far as the server talks about it before it
-// answers. What it says reaches the caller in order, and all of it before the
-// answer does.
-type flight struct {
-	draft
-	clock *patience // which is the request's context
+// pendingCall is a request that awaits its response. The server's progress
+// notifications, log messages and questions reach the caller through it, in order
+// and before the response does.
+type pendingCall struct {
+	caller  *tool.Caller // may be nil
+	timeout *callTimeout
 
-	mu     sync.Mutex
-	last   float64
-	landed bool
-	queue  chan func()   // to the caller; made when there is something to tell it
-	told   chan struct{} // closed when the queue is empty for good
+	mu        sync.Mutex
+	progress  float64 // the last one reported
+	finished  bool
+	questions []context.CancelCauseFunc
+	queue     chan func()   // notifications for the caller; created by the first
+	delivered chan struct{} // closed when the queue is closed and empty
 }
 
-// flightQueue is how much the caller may lag behind; what comes beyond is lost,
-// since nobody may hold up the server's stream.
-const flightQueue = 256
+// notificationQueue is how many notifications may wait for the caller. Further
+// ones are dropped, because a slow caller must not block the server's stream.
+const notificationQueue = 256
 
-// progress passes on a notification, if it goes forward.
-func (f *flight) progress(params json.RawMessage) {
-	p, ok := parseProgress(params)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !ok || f.landed || p.Progress <= f.last {
+// handleProgress passes a progress notification on if the progress increases.
+func (p *pendingCall) handleProgress(params json.RawMessage) {
+	report, ok := parseProgress(params)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ok || p.finished || report.Progress <= p.progress {
 		return
 	}
-	f.last = p.Progress
-	f.clock.touch()
-	if f.caller != nil && f.caller.Progress != nil {
-		f.tell(func() { f.caller.Progress(p) })
+	p.progress = report.Progress
+	p.timeout.extend()
+	if p.caller != nil && p.caller.Progress != nil {
+		p.notify(func() { p.caller.Progress(report) })
 	}
 }
 
-// log passes on a log message.
-func (f *flight) log(params json.RawMessage) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.landed || f.caller == nil || f.caller.Log == nil {
+// handleLog passes a log message on.
+func (p *pendingCall) handleLog(params json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished || p.caller == nil || p.caller.Log == nil {
 		return
 	}
 	entry := tool.Log{}
 	entry.Level, _ = rawjson.GetText(params, "level")
 	entry.Logger, _ = rawjson.GetText(params, "logger")
 	entry.Data, _ = rawjson.Get(params, "data")
-	f.tell(func() { f.caller.Log(entry) })
+	p.notify(func() { p.caller.Log(entry) })
 }
 
-// tell queues; f.mu is held. Most calls are answered before there is anything to
-// tell, so the queue and who empties it are made by the first that has.
-func (f *flight) tell(what func()) {
-	if f.queue == nil {
-		queue, told := make(chan func(), flightQueue), make(chan struct{})
-		f.queue, f.told = queue, told
+// notify queues a notification for the caller; p.mu is held. Most calls have
+// none, so the first one starts the goroutine that delivers them.
+func (p *pendingCall) notify(deliver func()) {
+	if p.queue == nil {
+		queue, delivered := make(chan func(), notificationQueue), make(chan struct{})
+		p.queue, p.delivered = queue, delivered
 		go func() {
-			defer close(told)
-			for tell := range queue {
-				tell()
+			defer close(delivered)
+			for deliver := range queue {
+				deliver()
 			}
 		}()
 	}
 	select {
-	case f.queue <- what:
+	case p.queue <- deliver:
 	default:
 	}
 }
 
-// land ends the talking and waits until the caller has heard all of it.
-func (f *flight) land() {
-	f.mu.Lock()
-	f.landed = true
-	told := f.told
-	if f.queue != nil {
-		close(f.queue)
+// ask asks the caller a question of the server. It ends when the call does.
+func (p *pendingCall) ask(ctx context.Context, question tool.Question) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.mu.Lock()
+	p.questions = append(p.questions, cancel)
+	finished := p.finished
+	p.mu.Unlock()
+	if finished {
+		return nil, errCallOver
 	}
-	f.mu.Unlock()
-	if told != nil {
-		<-told
+	replies, err := askCaller(ctx, p.caller, p.timeout, []tool.Question{question})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return replies[0], nil
+}
+
+// finish ends the questions and waits until the caller has received all
+// notifications.
+func (p *pendingCall) finish() {
+	p.mu.Lock()
+	p.finished = true
+	for _, cancel := range p.questions {
+		cancel(errCallOver)
+	}
+	delivered := p.delivered
+	if p.queue != nil {
+		close(p.queue)
+	}
+	p.mu.Unlock()
+	if delivered != nil {
+		<-delivered
 	}
 }
 

@@ -14,18 +14,18 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// openSubscription keeps a modern server's subscription open: it is opened again when the
-// server or the network ends it, and when other resources are to be followed. It
-// returns when the subscription is acknowledged, or after a short while.
+// openSubscription subscribes to a modern server's notifications and keeps the
+// subscription open. It returns when the server has acknowledged it, or after
+// listenTimeout.
 func (s *session) openSubscription(ctx context.Context, hooks Hooks) {
 	if s.era != wire.Modern {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	s.mu.Lock()
 	s.acked = func() {
-		if ctx.Err() != nil { // not the first time: something may have happened in between
+		if ctx.Err() != nil { // not the first time: notifications may have been lost in between
 			hooks.Relist()
 		}
 		cancel()
@@ -37,6 +37,8 @@ func (s *session) openSubscription(ctx context.Context, hooks Hooks) {
 	}
 }
 
+// keepSubscription opens the subscription again whenever it ends, until ctx ends
+// or the server refuses it.
 func (s *session) keepSubscription(ctx context.Context, hooks Hooks) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		began := time.Now()
@@ -57,11 +59,11 @@ func (s *session) keepSubscription(ctx context.Context, hooks Hooks) {
 	}
 }
 
-// errResubscribe ends a subscription that lacks a resource.
-var errResubscribe = errors.New("other resources to follow")
+// errResubscribe ends a subscription whose list of resources has changed.
+var errResubscribe = errors.New("subscribed resources have changed")
 
-// subscribe holds one subscription until it ends; while there is nothing to
-// subscribe to it only waits for that.
+// subscribe opens one subscription and returns when it ends. While there is
+// nothing to subscribe to, it waits for that.
 func (s *session) subscribe(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +74,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	}
 	id := wire.IntID(s.ids.Add(1))
 	params := rawjson.Set(json.RawMessage(`{}`), "notifications", notifications)
-	answer, err := s.carry(ctx, &draft{request: &request{method: wire.MethodListen}, session: s, id: id, params: params})
+	answer, err := s.transport.Call(ctx, s.outgoing(&request{method: wire.MethodListen}, id, params))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		s.cancelRequest(id)
@@ -85,13 +87,13 @@ func (s *session) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// subscriptionFilter is what to subscribe to, nil for nothing. refocus, unless nil, is called
-// when that changes.
-func (s *session) subscriptionFilter(refocus context.CancelCauseFunc) json.RawMessage {
+// subscriptionFilter is what to subscribe to, nil for nothing. resubscribe, unless
+// nil, is called when that changes.
+func (s *session) subscriptionFilter(resubscribe context.CancelCauseFunc) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if refocus != nil {
-		s.resubscribe = refocus
+	if resubscribe != nil {
+		s.resubscribe = resubscribe
 	}
 	var notifications json.RawMessage
 	for _, name := range [3]string{"tools", "prompts", "resources"} {
@@ -112,7 +114,7 @@ func (s *session) subscriptionFilter(refocus context.CancelCauseFunc) json.RawMe
 	return notifications
 }
 
-// setResourceSubscription adds or removes a resource whose changes are wanted.
+// setResourceSubscription subscribes to the changes of a resource, or ends that.
 func (s *session) setResourceSubscription(uri string, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

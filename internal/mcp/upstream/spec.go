@@ -257,7 +257,12 @@ func (s Spec) clone() Spec {
 	return s
 }
 
-// permits tells whether a tool of that name may exist for us.
+// restricts reports whether the spec hides any tools.
+func (s Spec) restricts() bool {
+	return len(s.AllowedTools)+len(s.DisabledTools) > 0 || s.ReadOnly
+}
+
+// permits reports whether the spec allows a tool of that name.
 func (s Spec) permits(name string) bool {
 	if slices.Contains(s.DisabledTools, name) {
 		return false

@@ -13,11 +13,11 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// record is what is kept of a server over restarts. It holds nothing of the
-// spec that could be a secret; Server tells whether it still is the same one.
+// record is what is stored of a server between runs. It contains nothing of the
+// spec that could be a secret; Server identifies the server that it is about.
 type record struct {
 	Server       string            `json:"server"`
-	Verdict      detection         `json:"verdict"`
+	Detected     detection         `json:"verdict"`
 	Revision     string            `json:"revision,omitempty"`
 	ServerInfo   json.RawMessage   `json:"server_info,omitempty"`
 	Capabilities json.RawMessage   `json:"capabilities,omitempty"`
@@ -25,7 +25,49 @@ type record struct {
 	Tools        []json.RawMessage `json:"tools"`
 }
 
-// identity names the server a spec means, without its credentials.
+// loadCache uses the stored record of the server, unless the previous generation
+// has passed on a newer one. A lazy server with a record need not be started yet.
+func (c *connection) loadCache() {
+	stored, found := c.opts.loadRecord(c.currentSpec())
+	tools := stored.tools(c.name)
+	c.update(func() {
+		if found = found && c.cached.Server == ""; found {
+			c.cached, c.detected, c.tools, c.stale, c.lastStartOK = stored, stored.Detected, tools, true, true
+			if stored.Detected.Endpoint.Transport == HTTP {
+				c.detected.Era = wire.Unknown // detecting it again is cheap, and the server may have been upgraded
+			}
+		}
+		if c.spec.lazy() && c.cached.Server != "" {
+			c.state = StateAsleep
+		}
+	})
+	if found && len(tools.tools) > 0 {
+		names, _, _ := diff(nil, tools.tools)
+		c.publish(ToolsRefreshed{Upstream: c.name, ToolCount: len(names), Added: names})
+	}
+}
+
+// saveCache stores what is known of the server.
+func (c *connection) saveCache() {
+	c.mu.Lock()
+	s, retired := c.session, c.retired
+	if s == nil || retired {
+		c.mu.Unlock()
+		return
+	}
+	c.cached = record{
+		Server: identity(c.spec), Detected: c.detected, Revision: s.revision,
+		ServerInfo: s.serverInfo, Capabilities: s.capabilities, Instructions: s.instructions,
+		Tools: definitions(c.tools.tools),
+	}
+	r := c.cached
+	c.mu.Unlock()
+	if err := c.opts.saveRecord(c.name, r); err != nil {
+		c.log.Warn("not cached", "error", err)
+	}
+}
+
+// identity identifies the server of a spec, without its credentials.
 func identity(s Spec) string {
 	raw, err := json.Marshal([]any{s.URL, s.Command, s.Args, s.Cwd, s.transport(), protocolOf(s)})
 	if err != nil {
@@ -35,7 +77,7 @@ func identity(s Spec) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// loadRecord reads what is known of a spec's server; ok is false when nothing is.
+// loadRecord reads the record of a spec's server; ok is false if there is none.
 func (o *Options) loadRecord(spec Spec) (r record, ok bool) {
 	if o.CacheDir == "" {
 		return r, false
@@ -47,21 +89,21 @@ func (o *Options) loadRecord(spec Spec) (r record, ok bool) {
 	if err := json.Unmarshal(data, &r); err != nil || r.Server != identity(spec) {
 		return record{}, false
 	}
-	r.Verdict.Way = endpointByDigest(spec, r.Verdict.Way)
+	r.Detected.Endpoint = endpointByDigest(spec, r.Detected.Endpoint)
 	return r, true
 }
 
-// endpointByDigest finds the way that is kept by the digest of its address.
-func endpointByDigest(spec Spec, kept endpoint) endpoint {
-	for _, way := range endpoints(spec) {
-		if way.Transport == kept.Transport && digest(way.URL) == kept.URL {
-			return way
+// endpointByDigest finds the endpoint whose URL is stored as a digest.
+func endpointByDigest(spec Spec, stored endpoint) endpoint {
+	for _, e := range endpoints(spec) {
+		if e.Transport == stored.Transport && digest(e.URL) == stored.URL {
+			return e
 		}
 	}
 	return endpoint{}
 }
 
-// digest stands for an address, in which there may be secrets.
+// digest stands for a URL, which may contain secrets.
 func digest(address string) string {
 	if address == "" {
 		return ""
@@ -70,15 +112,15 @@ func digest(address string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// saveRecord keeps r, replacing the file as a whole.
+// saveRecord writes the record to a new file, which then replaces the old one.
 func (o *Options) saveRecord(name string, r record) error {
 	if o.CacheDir == "" {
 		return nil
 	}
-	r.Verdict.Way.URL = digest(r.Verdict.Way.URL)
+	r.Detected.Endpoint.URL = digest(r.Detected.Endpoint.URL)
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false) // definitions stay as they were written
+	encoder.SetEscapeHTML(false) // definitions stay as the server wrote them
 	if err := encoder.Encode(r); err != nil {
 		return fmt.Errorf("cache upstream %s: %w", name, err)
 	}
@@ -97,7 +139,7 @@ func (o *Options) saveRecord(name string, r record) error {
 		err = os.Rename(file.Name(), o.recordPath(name))
 	}
 	if err != nil {
-		_ = os.Remove(file.Name()) // err says more
+		_ = os.Remove(file.Name()) // err is the one to report
 		return fmt.Errorf("cache upstream %s: %w", name, err)
 	}
 	return nil
@@ -107,12 +149,12 @@ func (o *Options) recordPath(name string) string {
 	return filepath.Join(o.CacheDir, "upstream-"+name+".json")
 }
 
-// visibleTools reads the definitions of a record again, through the same checks.
+// tools reads the stored definitions with the same checks as a server's list.
 func (r record) tools(name string) *toolList {
 	l := &toolList{headers: map[string][]wire.HeaderParam{}}
 	seen := map[string]bool{}
 	for _, definition := range r.Tools {
-		l.add(name, definition, seen, r.Verdict.Era)
+		l.add(name, definition, seen, r.Detected.Era)
 	}
 	l.sort()
 	return l

@@ -54,7 +54,7 @@ func (s *session) listTools(ctx context.Context, name string, timeout time.Durat
 		if cursor != nil {
 			params = rawjson.Set(params, "cursor", cursor)
 		}
-		result, err := s.do(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
+		result, err := s.request(ctx, &request{method: wire.MethodToolsList, params: params, timeout: timeout})
 		if err != nil {
 			return nil, fmt.Errorf("list tools: %w", err)
 		}

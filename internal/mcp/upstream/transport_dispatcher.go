@@ -6,90 +6,91 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// dispatcher matches responses to requests for links on which all responses
-// come by one stream. Its owner feeds it what arrives and ends it.
+// dispatcher matches responses to requests for transports on which all responses
+// come over one stream. Its owner passes every message to receive, and calls fail
+// when the stream ends.
 type dispatcher struct {
 	hooks Hooks
 	done  chan struct{}
 
 	mu      sync.Mutex
-	waiting map[wire.ID]chan reply
+	waiting map[wire.ID]chan response
 	err     error
 }
 
-// reply is how a call ended.
-type reply struct {
+// response is how a call ended.
+type response struct {
 	message wire.Message
 	err     error
 }
 
 func newDispatcher(hooks Hooks) *dispatcher {
-	return &dispatcher{hooks: hooks, done: make(chan struct{}), waiting: map[wire.ID]chan reply{}}
+	return &dispatcher{hooks: hooks, done: make(chan struct{}), waiting: map[wire.ID]chan response{}}
 }
 
-// expect announces a request. The caller forgets it in the end.
-func (b *dispatcher) expect(id wire.ID) (<-chan reply, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err != nil {
-		return nil, notSent(b.err)
+// expect registers a request before it is sent. The caller calls forget.
+func (d *dispatcher) expect(id wire.ID) (<-chan response, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return nil, notSent(d.err)
 	}
-	answer := make(chan reply, 1)
-	b.waiting[id] = answer
+	answer := make(chan response, 1)
+	d.waiting[id] = answer
 	return answer, nil
 }
 
-func (b *dispatcher) forget(id wire.ID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.waiting, id)
+func (d *dispatcher) forget(id wire.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, id)
 }
 
-// receive takes one message off the stream.
-func (b *dispatcher) receive(data []byte) {
+// receive takes one message of the stream.
+func (d *dispatcher) receive(data []byte) {
 	m, err := parse(data)
 	switch {
 	case err != nil:
-		b.hooks.Garbage(excerpt(data))
+		d.hooks.Garbage(excerpt(data))
 	case m.IsResponse() && m.ID == wire.NullID:
-		b.hooks.Garbage(excerpt(data)) // it could not read something, and cannot say what
+		d.hooks.Garbage(excerpt(data)) // the server could not parse one of our messages, and does not say which
 	case m.IsResponse():
-		b.resolve(m.ID, reply{message: m})
+		d.resolve(m.ID, response{message: m})
 	default:
-		b.hooks.Received("", m)
+		d.hooks.Received("", m)
 	}
 }
 
-// resolve ends the call of that id; one nobody waits for any more is dropped.
-func (b *dispatcher) resolve(id wire.ID, r reply) {
-	b.mu.Lock()
-	answer := b.waiting[id]
-	delete(b.waiting, id)
-	b.mu.Unlock()
+// resolve ends the call of that id, if it is still waiting.
+func (d *dispatcher) resolve(id wire.ID, r response) {
+	d.mu.Lock()
+	answer := d.waiting[id]
+	delete(d.waiting, id)
+	d.mu.Unlock()
 	if answer != nil {
 		answer <- r
 	}
 }
 
-// failSession ends the link; the first reason stays.
-func (b *dispatcher) fail(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err == nil {
-		b.err = err
-		close(b.done)
+// fail ends the transport; the first reason stays.
+func (d *dispatcher) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err == nil {
+		d.err = err
+		close(d.done)
 	}
 }
 
-// Done implements Link.
-func (b *dispatcher) Done() <-chan struct{} { return b.done }
+// Done implements Transport.
+func (d *dispatcher) Done() <-chan struct{} { return d.done }
 
-// Err implements Link.
-func (b *dispatcher) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
+// Err implements Transport.
+func (d *dispatcher) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
 }
 
-// SetRevision implements Link: such links have no header to say it in.
-func (b *dispatcher) SetRevision(string) {}
+// SetRevision implements Transport: there is no header that carries it.
+func (d *dispatcher) SetRevision(string) {}

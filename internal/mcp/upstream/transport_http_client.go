@@ -1,27 +1,29 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// httpClient is HTTP to one server, with its credentials, and connections of its own.
+// httpClient sends HTTP requests to one server, with its credentials, over
+// connections of its own.
 type httpClient struct {
-	url     *url.URL
-	headers http.Header
-	http    *http.Client
-	vigil   clock.Vigil  // over those who may not want to wait any more
-	direct  *direct      // nil where there is none
-	login   *tokenSource // nil: credentials, if any, are among the headers
+	url    *url.URL
+	header http.Header // of every request
+	http   *http.Client
+	login  *tokenSource // nil: credentials, if any, are in the header
 }
 
 func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
@@ -32,18 +34,20 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 	}
 	u, err := url.Parse(spec.URL)
 	if err != nil {
-		return nil, errors.New("url is not one")
+		return nil, errors.New("url is not valid") // the parse error would quote secrets in it
 	}
 	if o.AllowURL != nil {
 		if err := o.AllowURL(u); err != nil {
 			return nil, fmt.Errorf("connect to %s: %w", u.Host, err)
 		}
 	}
-	headers, err := o.headers(spec)
+	header, err := o.header(spec)
 	if err != nil {
 		return nil, err
 	}
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: o.DialControl}
+	// There is no ResponseHeaderTimeout: a call may take as long as its own timeout
+	// allows before the server sends the first byte.
 	transport := &http.Transport{
 		Proxy:                  o.Proxy,
 		DialContext:            dialer.DialContext,
@@ -51,44 +55,23 @@ func (o *Options) newHTTPClient(spec Spec) (*httpClient, error) {
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        90 * time.Second,
-		DisableCompression:     true,
+		DisableCompression:     true, // most servers are close by, and results are passed on uncompressed
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-	c := &httpClient{
-		url: u, headers: headers, login: o.tokenSource(spec, u, headers),
+	return &httpClient{
+		url: u, header: header, login: o.tokenSource(spec, u, header),
 		http: &http.Client{Transport: transport, CheckRedirect: o.checkRedirect},
-	}
-	if preface, ok := c.preface(); ok && u.Scheme == "http" && !o.proxied(u) {
-		c.direct = &direct{address: hostPort(u), preface: preface, dial: dialer.DialContext}
-	}
-	return c, nil
+	}, nil
 }
 
-// proxied tells whether requests to u go through another server.
-func (o *Options) proxied(u *url.URL) bool {
-	if o.Proxy == nil {
-		return false
-	}
-	via, err := o.Proxy(&http.Request{URL: u})
-	return via != nil || err != nil
-}
-
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
-}
-
-func (o *Options) headers(spec Spec) (http.Header, error) {
-	headers := http.Header{"User-Agent": {o.ClientName + "/" + o.ClientVersion}}
+func (o *Options) header(spec Spec) (http.Header, error) {
+	header := http.Header{"User-Agent": {o.ClientName + "/" + o.ClientVersion}}
 	for name, value := range spec.Headers {
 		found, err := o.reveal(spec, value)
 		if err != nil {
 			return nil, fault.Wrap(fault.NeedsAuth, err, "header %s of %s", name, spec.Name).WithHint("%s", fault.HintOf(err))
 		}
-		headers.Set(name, found)
+		header.Set(name, found)
 	}
 	if spec.BearerEnv != "" {
 		token, ok := o.Getenv(spec.BearerEnv)
@@ -96,13 +79,13 @@ func (o *Options) headers(spec Spec) (http.Header, error) {
 			return nil, fault.New(fault.NeedsAuth, "environment variable %s is not set", spec.BearerEnv).
 				WithHint("set %s to the bearer token of %s", spec.BearerEnv, spec.Name)
 		}
-		headers.Set("Authorization", "Bearer "+token)
+		header.Set("Authorization", "Bearer "+token)
 	}
-	return headers, nil
+	return header, nil
 }
 
-// reveal is text with the secrets it refers to. Only the owner's specs refer to
-// any: a model must not have files read to it.
+// reveal replaces references to secrets in text. Only Trusted specs may refer to
+// secrets: a model must not be able to read files this way.
 func (o *Options) reveal(spec Spec, text string) (string, error) {
 	if o.Secret == nil || !spec.Trusted || !secret.IsReference(text) {
 		return text, nil
@@ -111,8 +94,9 @@ func (o *Options) reveal(spec Spec, text string) (string, error) {
 	return found.Reveal(), err
 }
 
-// checkRedirect follows only what keeps method and host: credentials must not
-// travel, and a POST that becomes a GET has lost its message.
+// checkRedirect follows only redirects that keep the method and the host:
+// credentials must not reach another host, and a POST that becomes a GET has lost
+// its message.
 func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -128,85 +112,108 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// do sends a dispatch. Its errors tell whether the server can have seen it, and name
-// no more of the URL than its host.
-func (c *httpClient) do(ctx context.Context, d *dispatch) (response, error) {
-	if c.login == nil {
-		return c.once(ctx, d)
-	}
-	var err error
-	if d.token, err = c.login.token(ctx); err != nil {
-		return response{}, notSent(err)
-	}
-	for renewals := 0; ; renewals++ {
-		r, err := c.once(ctx, d)
-		var status *statusError
-		if renewals == maxRenewals || !errors.As(err, &status) || !status.auth() {
-			return r, err
-		}
-		if d.token, err = c.login.renew(ctx, d.token, status); err != nil {
-			return response{}, notSent(err)
-		}
-	}
-}
-
-// maxRenewals is how often one dispatch may find other credentials.
+// maxRenewals is how often one request may be repeated with another token.
 const maxRenewals = 2
 
-// once sends the dispatch with what it bears.
-func (c *httpClient) once(ctx context.Context, d *dispatch) (response, error) {
-	r, err := c.send(ctx, d)
+// do sends a request with credentials. Errors wrap ErrNotSent if the server cannot
+// have acted on it, and contain no more of the URL than its host. header becomes
+// part of the request.
+func (c *httpClient) do(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
+	token := ""
+	if c.login != nil {
+		var err error
+		if token, err = c.login.token(ctx); err != nil {
+			return nil, notSent(err)
+		}
+	}
+	for renewals := 0; ; renewals++ {
+		request, err := newHTTPRequest(ctx, method, to, header, body)
+		if err != nil {
+			return nil, notSent(err)
+		}
+		if token != "" {
+			header.Set("Authorization", "Bearer "+token)
+		}
+		r, err := c.http.Do(request)
+		if err != nil {
+			return nil, c.sendError(ctx, request, err)
+		}
+		if r.StatusCode != http.StatusUnauthorized && r.StatusCode != http.StatusForbidden {
+			return r, nil
+		}
+		start, _ := readStart(r)
+		r.Body.Close()
+		refused := newStatusError(r, start)
+		if c.login == nil || renewals == maxRenewals {
+			return nil, notSent(refused)
+		}
+		if token, err = c.login.renew(ctx, token, refused); err != nil {
+			return nil, notSent(err)
+		}
+	}
+}
+
+// newHTTPRequest is http.NewRequestWithContext for a URL that is parsed already.
+func newHTTPRequest(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Request, error) {
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "", reader)
 	if err != nil {
-		if ctx.Err() != nil {
-			return response{}, context.Cause(ctx)
-		}
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err
-		}
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			return response{}, notSent(err)
-		}
-		return response{}, fmt.Errorf("%s %s: %w", d.method, d.to.Host, err)
+		return nil, err
 	}
-	if r.code == http.StatusUnauthorized || r.code == http.StatusForbidden {
-		defer r.close()
-		body, _ := r.start()
-		return response{}, notSent(r.fault(body))
-	}
-	return r, nil
+	request.URL, request.Host, request.Header = to, to.Host, header
+	return request, nil
 }
 
-// send makes one round trip, which is nearly always all there is to do; a redirect
-// takes the long way from the start.
-func (c *httpClient) send(ctx context.Context, d *dispatch) (response, error) {
-	r, err := c.roundTrip(ctx, d)
-	if err != nil || r.code < 300 || r.code > 399 || r.others.Get("Location") == "" {
-		return r, err
+func (c *httpClient) sendError(ctx context.Context, request *http.Request, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	r.close()
-	return c.tethered(ctx, d, c.http.Do)
-}
-
-func (c *httpClient) roundTrip(ctx context.Context, d *dispatch) (response, error) {
-	if d.to == c.url && c.direct.suits(d) {
-		return c.direct.roundTrip(ctx, d)
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
 	}
-	return c.tethered(ctx, d, c.http.Transport.RoundTrip)
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return notSent(err)
+	}
+	return fmt.Errorf("%s %s: %w", request.Method, request.URL.Host, err)
 }
 
-func (c *httpClient) close() {
-	c.http.CloseIdleConnections()
-	c.direct.close()
+// openStream sends a GET request for a stream of events.
+func (c *httpClient) openStream(ctx context.Context, header http.Header) (io.ReadCloser, error) {
+	header.Set("Accept", wire.ContentEvent)
+	r, err := c.do(ctx, http.MethodGet, c.url, header, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.StatusCode != http.StatusOK || mediaType(r) != wire.ContentEvent {
+		r.Body.Close()
+		return nil, newStatusError(r, nil)
+	}
+	return r.Body, nil
 }
 
-// statusError is an HTTP status that is no answer.
+func (c *httpClient) close() { c.http.CloseIdleConnections() }
+
+// statusError is an HTTP status that is not an answer.
 type statusError struct {
 	Code      int
 	Status    string
 	Challenge string // WWW-Authenticate
 	Body      string
+}
+
+// newStatusError takes the response and the beginning of its body.
+func newStatusError(r *http.Response, body []byte) *statusError {
+	return &statusError{
+		Code:      r.StatusCode,
+		Status:    r.Status,
+		Challenge: clean(strings.Join(r.Header.Values("WWW-Authenticate"), ", ")),
+		Body:      excerpt(body),
+	}
 }
 
 func (e *statusError) Error() string {
@@ -217,9 +224,43 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// auth tells whether the server wants credentials.
+// auth reports whether the server requires credentials.
 func (e *statusError) auth() bool {
 	return e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden
+}
+
+func mediaType(r *http.Response) string { return wire.MediaType(r.Header.Get("Content-Type")) }
+
+// maxExact is the largest announced body for which memory is allocated at once.
+const maxExact = 64 << 10
+
+// readBody reads a body of up to limit bytes.
+func readBody(r *http.Response, limit int) ([]byte, error) {
+	if size := r.ContentLength; size > 0 && size <= maxExact && size <= int64(limit) {
+		body := make([]byte, size)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, fmt.Errorf("read answer: %w", err)
+		}
+		return body, nil
+	}
+	var buffer bytes.Buffer
+	n, err := buffer.ReadFrom(io.LimitReader(r.Body, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	if n > int64(limit) {
+		return nil, fmt.Errorf("read answer over %d bytes: %w", limit, wire.ErrTooLarge)
+	}
+	return buffer.Bytes(), nil
+}
+
+// readStart reads as much of a body as errors show.
+func readStart(r *http.Response) ([]byte, error) {
+	start, err := io.ReadAll(io.LimitReader(r.Body, maxExcerpt))
+	if err != nil {
+		err = fmt.Errorf("read answer: %w", err)
+	}
+	return start, err
 }
 
 // withPath adds /mcp to a URL without a path.

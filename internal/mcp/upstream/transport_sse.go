@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -12,8 +13,9 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// sseTransport is the HTTP+SSE transport of revision 2024-11-05: one GET stream brings
-// everything the server says, POSTs to an address it names carry what we say.
+// sseTransport is the HTTP+SSE transport of revision 2024-11-05: one GET stream
+// carries everything the server sends, and POSTs to a URL that it names carry our
+// messages.
 type sseTransport struct {
 	*dispatcher
 	client *httpClient
@@ -21,43 +23,32 @@ type sseTransport struct {
 	life   *lifetime
 }
 
-// dialSSE opens the stream and waits until the server names its address.
+// dialSSE opens the stream and waits until the server names the URL for POSTs.
 func (o *Options) dialSSE(ctx context.Context, spec Spec, hooks Hooks) (Transport, error) {
 	client, err := o.newHTTPClient(spec)
 	if err != nil {
 		return nil, notSent(err)
 	}
-	l := &sseTransport{dispatcher: newDispatcher(hooks), client: client, life: newLifetime()}
-	hangUp := context.AfterFunc(ctx, func() { l.life.end(context.Cause(ctx)) })
+	t := &sseTransport{dispatcher: newDispatcher(hooks), client: client, life: newLifetime()}
+	detach := context.AfterFunc(ctx, func() { t.life.end(context.Cause(ctx)) })
 	//nolint:contextcheck // the stream outlives ctx, which only bounds its opening
-	events, body, err := openSSE(l.life.ctx, client, o.MaxMessage)
+	body, err := client.openStream(t.life.ctx, maps.Clone(client.header))
+	var events *sse.Reader
 	if err == nil {
-		if l.post, err = postURL(client.url, events); err != nil {
+		events = sse.NewReader(body, o.MaxMessage)
+		if t.post, err = postURL(client.url, events); err != nil {
 			body.Close()
 		}
 	}
-	if !hangUp() || err != nil {
-		l.Close()
+	if !detach() || err != nil {
+		t.Close()
 		return nil, notSent(orCause(ctx, err))
 	}
-	l.life.run(func(context.Context) { l.read(events, body) })
-	return l, nil
+	t.life.run(func(context.Context) { t.read(events, body) })
+	return t, nil
 }
 
-func openSSE(ctx context.Context, client *httpClient, limit int) (*sse.Reader, io.ReadCloser, error) {
-	r, err := client.do(ctx, &dispatch{method: http.MethodGet, to: client.url, accept: wire.ContentEvent})
-	if err != nil {
-		return nil, nil, err
-	}
-	if r.code != http.StatusOK || r.media() != wire.ContentEvent {
-		r.close()
-		return nil, nil, r.fault(nil)
-	}
-	body := r.reader()
-	return sse.NewReader(body, limit), body, nil
-}
-
-// postURL reads where to post, which must be at the server we were told of.
+// postURL reads the URL for POSTs, which must be at the same server.
 func postURL(base *url.URL, events *sse.Reader) (*url.URL, error) {
 	first, err := events.Next()
 	if err != nil {
@@ -73,70 +64,76 @@ func postURL(base *url.URL, events *sse.Reader) (*url.URL, error) {
 	return to, nil
 }
 
-// Call implements Link.
-func (l *sseTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+// Call implements Transport.
+func (t *sseTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 	id := out.Message.ID
-	answer, err := l.expect(id)
+	answer, err := t.expect(id)
 	if err != nil {
 		return wire.Message{}, err
 	}
-	defer l.forget(id)
-	// Some servers answer the POST only when the call is done, so its end is not
-	// waited for; what goes wrong with it ends the call.
-	ran := l.life.run(func(life context.Context) {
-		if err := l.Send(life, out.Message); err != nil {
-			l.resolve(id, reply{err: err})
+	defer t.forget(id)
+	// Some servers answer the POST only when the call is done, so Call does not wait
+	// for that answer. If the POST fails, the call fails.
+	started := t.life.run(func(life context.Context) {
+		if err := t.send(life, out.Encoded); err != nil {
+			t.resolve(id, response{err: err})
 		}
 	})
-	if !ran {
-		return wire.Message{}, notSent(l.Err())
+	if !started {
+		return wire.Message{}, notSent(t.Err())
 	}
 	select {
 	case r := <-answer:
 		return r.message, r.err
 	case <-ctx.Done():
 		return wire.Message{}, context.Cause(ctx)
-	case <-l.done:
-		return wire.Message{}, l.Err()
+	case <-t.done:
+		return wire.Message{}, t.Err()
 	}
 }
 
-// Send implements Link.
-func (l *sseTransport) Send(ctx context.Context, m wire.Message) error {
-	r, err := l.client.do(ctx, &dispatch{method: http.MethodPost, to: l.post, body: m.Append(nil)})
+// Send implements Transport.
+func (t *sseTransport) Send(ctx context.Context, m wire.Message) error {
+	return t.send(ctx, m.Append(nil))
+}
+
+func (t *sseTransport) send(ctx context.Context, message []byte) error {
+	header := maps.Clone(t.client.header)
+	header.Set("Content-Type", wire.ContentJSON)
+	r, err := t.client.do(ctx, http.MethodPost, t.post, header, message)
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	body, _ := r.start()
+	defer r.Body.Close()
+	body, _ := readStart(r)
 	switch {
-	case r.code == http.StatusNotFound:
-		l.fail(ErrSessionLost)
+	case r.StatusCode == http.StatusNotFound:
+		t.fail(ErrSessionLost)
 		return notSent(ErrSessionLost)
-	case r.code >= 300:
-		return r.fault(body)
+	case r.StatusCode >= 300:
+		return newStatusError(r, body)
 	}
 	return nil
 }
 
-func (l *sseTransport) read(events *sse.Reader, body io.Closer) {
+func (t *sseTransport) read(events *sse.Reader, body io.Closer) {
 	defer body.Close()
 	for {
 		e, err := events.Next()
 		if err != nil {
-			l.fail(fmt.Errorf("event stream ended: %w", err))
+			t.fail(fmt.Errorf("event stream ended: %w", err))
 			return
 		}
 		if e.Name == "" || e.Name == "message" {
-			l.receive(e.Data)
+			t.receive(e.Data)
 		}
 	}
 }
 
-// Close implements Link.
-func (l *sseTransport) Close() {
-	l.fail(errClosed)
-	l.life.end(errClosed)
-	l.life.wait()
-	l.client.close()
+// Close implements Transport.
+func (t *sseTransport) Close() {
+	t.fail(errClosed)
+	t.life.end(errClosed)
+	t.life.wait()
+	t.client.close()
 }

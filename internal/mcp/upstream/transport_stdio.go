@@ -3,22 +3,27 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// stdioTransport talks to a child process, one message per line.
+// stdioTransport exchanges messages with a child process, one per line.
 type stdioTransport struct {
-	*pipe
-	child *process
-	limit int
-	grace time.Duration
+	*dispatcher
+	process *process
+	stdin   *stdioWriter
+	read    atomic.Int64 // bytes of its input that the process has read, once it has ended
+	limit   int
+	grace   time.Duration
+	wg      sync.WaitGroup
 }
 
 // dialStdio starts the process of a spec.
@@ -27,58 +32,107 @@ func (o *Options) dialStdio(spec Spec, hooks Hooks) (Transport, error) {
 	if err != nil {
 		return nil, notSent(err)
 	}
-	child, err := startProcess(spec, env)
+	p, err := startProcess(spec, env)
 	if err != nil {
 		return nil, notSent(err)
 	}
-	l := &stdioTransport{pipe: newPipe(hooks, child.stdin), child: child, limit: o.MaxMessage, grace: o.StopTimeout}
+	t := newStdioTransport(hooks, p.stdin, o.MaxMessage)
+	t.process, t.grace = p, o.StopTimeout
 	last := newStderrTail()
-	l.wg.Go(func() {
+	t.wg.Go(func() {
 		defer last.close()
-		readStderr(child.stderr, func(line string) { last.add(line); hooks.Stderr(line) })
+		readStderr(p.stderr, func(line string) { last.add(line); hooks.Stderr(line) })
 	})
-	l.wg.Go(func() { l.read(last) })
-	return l, nil
+	t.wg.Go(func() {
+		t.readMessages(p.stdout)
+		t.end(last)
+	})
+	return t, nil
 }
 
-// read takes messages until the process closes its output, which is its end for
-// us whether it still runs or not.
-func (l *stdioTransport) read(last *stderrTail) {
-	in := bufio.NewReaderSize(l.child.stdout, 64<<10)
+func newStdioTransport(hooks Hooks, stdin inputPipe, limit int) *stdioTransport {
+	t := &stdioTransport{dispatcher: newDispatcher(hooks), stdin: newStdioWriter(stdin), limit: limit}
+	t.read.Store(notWritten - 1)
+	return t
+}
+
+// Call implements Transport.
+func (t *stdioTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+	id := out.Message.ID
+	answer, err := t.expect(id)
+	if err != nil {
+		return wire.Message{}, err
+	}
+	defer t.forget(id)
+	position, err := t.stdin.write(ctx, t.done, append(out.Encoded, '\n'))
+	if err != nil && ctx.Err() != nil {
+		return wire.Message{}, err
+	}
+	// If the write failed for another reason, the process has ended or is about to.
+	select {
+	case r := <-answer:
+		return r.message, r.err
+	case <-ctx.Done():
+		return wire.Message{}, context.Cause(ctx)
+	case <-t.done:
+	}
+	select {
+	case r := <-answer: // it came just before the end
+		return r.message, r.err
+	default:
+	}
+	if position >= t.read.Load() {
+		return wire.Message{}, notSent(t.Err())
+	}
+	return wire.Message{}, t.Err()
+}
+
+// Send implements Transport.
+func (t *stdioTransport) Send(ctx context.Context, m wire.Message) error {
+	_, err := t.stdin.write(ctx, t.done, append(m.Append(nil), '\n'))
+	return err
+}
+
+// readMessages reads until the process closes its output.
+func (t *stdioTransport) readMessages(stdout io.Reader) {
+	in := bufio.NewReaderSize(stdout, 64<<10)
 	for {
-		line, err := readLine(in, l.limit)
+		line, err := readLine(in, t.limit)
 		switch {
 		case errors.Is(err, wire.ErrTooLarge):
 			if id := responseID(line); id != "" {
-				l.resolve(id, reply{err: fmt.Errorf("read answer over %d bytes: %w", l.limit, err)})
+				t.resolve(id, response{err: fmt.Errorf("read answer over %d bytes: %w", t.limit, err)})
 			} else {
-				l.hooks.Garbage(excerpt(line))
+				t.hooks.Garbage(excerpt(line))
 			}
 		case err != nil:
-			end := l.child.endReason(last)
-			if l.child.exitedWithin(0) {
-				l.settleUp(l.child.stdinReader)
-			}
-			l.fail(end)
 			return
 		case len(bytes.TrimSpace(line)) > 0:
-			l.receive(line)
+			t.receive(line)
 		}
 	}
 }
 
-// Close ends the process with all its children, by force after the grace.
-func (l *stdioTransport) Close() {
-	l.fail(errClosed)
-	l.child.stop(l.grace)
-	l.wg.Wait()
+// end ends the transport after the process has closed its output, even if the
+// process still runs.
+func (t *stdioTransport) end(last *stderrTail) {
+	reason := t.process.endReason(last)
+	if t.process.exitedWithin(0) {
+		t.read.Store(t.stdin.processEnded(t.process.stdinReader))
+	}
+	t.fail(reason)
 }
 
-// PID is the process we talk to.
-func (l *stdioTransport) PID() int { return l.child.cmd.Process.Pid }
+// Close stops the process with all its children, by force after the grace period.
+func (t *stdioTransport) Close() {
+	t.fail(errClosed)
+	t.process.stop(t.grace)
+	t.wg.Wait()
+	t.stdin.rest.Wait()
+}
 
-// readLine reads one line of up to limit bytes; it belongs to the caller. Of a
-// longer one it returns the two ends with ErrTooLarge, having skipped it all.
+// readLine reads one line of up to limit bytes, into memory of its own. A longer
+// line is skipped: readLine returns its beginning and end with ErrTooLarge.
 func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	over := false
@@ -116,9 +170,9 @@ var (
 	})
 )
 
-// responseID finds whose response an overlong line is, from its two ends: our
-// ids are numbers, and serializers write them first or last. A server that
-// tricks this harms only its own calls.
+// responseID finds the id of a response that is too long, in its beginning and
+// end: our ids are numbers, and most serializers write them first or last. A
+// server that forges this harms only its own calls.
 func responseID(ends []byte) wire.ID {
 	for _, place := range []*regexp.Regexp{idFirst(), idLast()} {
 		if found := place.FindSubmatch(ends); found != nil {

@@ -2,148 +2,137 @@ package upstream
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// pipe writes messages into a process's input, one per line, through a goroutine
-// of its own, so that a process that does not read cannot hold a caller whose
-// time is over. It knows how far the process has read when that ends.
-type pipe struct {
-	*dispatcher
-	queue chan *letter
-	wg    sync.WaitGroup
+// stdioWriter writes lines to a process's standard input. Callers write in their
+// own goroutine, one at a time. A process that does not read cannot hold up a
+// caller whose context ends: if a part of its line is written already, a
+// goroutine writes the rest, so that the stream stays valid.
+type stdioWriter struct {
+	file inputPipe
+	turn chan struct{}  // holds one element while a line is written
+	rest sync.WaitGroup // goroutines that write the rest of a line
 
-	into    *os.File
-	writing sync.Mutex // held while a letter goes in
-	wrote   int64      // bytes so far
-	over    atomic.Bool
-	read    atomic.Int64 // bytes the process has read, once it has ended
+	written int64 // bytes so far; only whoever has the turn uses it
+
+	mu          sync.Mutex
+	line        uint64 // counts begun and finished lines: odd during a write
+	interrupted bool   // the file's write deadline is in the past
+	ended       bool   // the process has ended
 }
 
-// letter is a message on its way.
-type letter struct {
-	ctx  context.Context // of whoever sends it: what nobody waits for is not sent
-	data []byte
-	from atomic.Int64 // where in the stream it begins; notYet before that
-	sent chan error   // gets one value
+// inputPipe is our end of a process's standard input, an *os.File.
+type inputPipe interface {
+	io.WriteCloser
+	SetWriteDeadline(t time.Time) error
 }
 
-const notYet = math.MaxInt64
+// notWritten is the position of a line that was never begun.
+const notWritten = math.MaxInt64
 
-// newPipe starts writing to into. The owner fails the pipe when the process has
-// ended, and then waits for wg.
-func newPipe(hooks Hooks, into *os.File) *pipe {
-	p := &pipe{dispatcher: newDispatcher(hooks), queue: make(chan *letter, 16), into: into}
-	p.read.Store(math.MaxInt64 - 1)
-	p.wg.Go(func() {
-		for {
-			select {
-			case l := <-p.queue:
-				l.sent <- p.write(l)
-			case <-p.done:
-				return
-			}
-		}
-	})
-	return p
+func newStdioWriter(file inputPipe) *stdioWriter {
+	return &stdioWriter{file: file, turn: make(chan struct{}, 1)}
 }
 
-func (p *pipe) write(l *letter) error {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	switch {
-	case p.over.Load():
-		return notSent(errProcess)
-	case l.ctx.Err() != nil:
-		return notSent(context.Cause(l.ctx))
+// write writes a line and returns its position in the stream. done ends the wait
+// for the turn. Errors wrap ErrNotSent if nothing of the line was written.
+func (w *stdioWriter) write(ctx context.Context, done <-chan struct{}, line []byte) (position int64, err error) {
+	select {
+	case w.turn <- struct{}{}:
+	case <-done:
+		return notWritten, notSent(errProcess)
+	case <-ctx.Done():
+		return notWritten, notSent(context.Cause(ctx))
 	}
-	l.from.Store(p.wrote)
-	n, err := p.into.Write(append(l.data, '\n'))
-	p.wrote += int64(n)
+	number, err := w.begin(ctx)
+	if err != nil {
+		<-w.turn
+		return notWritten, notSent(err)
+	}
+	position = w.written
+	stop := context.AfterFunc(ctx, func() { w.interrupt(number) })
+	n, err := w.file.Write(line)
+	stop()
+	w.written += int64(n)
+	if ended := w.finish(); errors.Is(err, os.ErrDeadlineExceeded) && !ended {
+		err = context.Cause(ctx)
+		if n > 0 {
+			w.rest.Go(func() { w.writeRest(line[n:]) })
+			return position, err
+		}
+	}
+	<-w.turn
 	if err != nil && n == 0 {
-		return notSent(err)
+		return notWritten, notSent(err)
 	}
-	return err
+	return position, err
 }
 
-// post queues a message.
-func (p *pipe) post(ctx context.Context, m wire.Message) (*letter, error) {
-	l := &letter{ctx: ctx, data: m.Append(nil), sent: make(chan error, 1)}
-	l.from.Store(notYet)
-	select {
-	case p.queue <- l:
-		return l, nil
-	case <-p.done:
-		return nil, notSent(p.Err())
-	case <-ctx.Done():
-		return nil, notSent(context.Cause(ctx))
-	}
+// writeRest writes the rest of a line and gives up the turn.
+func (w *stdioWriter) writeRest(line []byte) {
+	defer func() { <-w.turn }()
+	n, _ := w.file.Write(line) // if it fails, the process has ended
+	w.written += int64(n)
 }
 
-// Call implements Link.
-func (p *pipe) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
-	answer, err := p.expect(out.Message.ID)
-	if err != nil {
-		return wire.Message{}, err
+// begin returns the number of the line to write.
+func (w *stdioWriter) begin(ctx context.Context) (uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ended:
+		return 0, errProcess
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
 	}
-	defer p.forget(out.Message.ID)
-	l, err := p.post(ctx, out.Message)
-	if err != nil {
-		return wire.Message{}, err
-	}
-	select {
-	case r := <-answer:
-		return r.message, r.err
-	case <-ctx.Done():
-		return wire.Message{}, context.Cause(ctx)
-	case <-p.done:
-	}
-	select {
-	case r := <-answer: // it came just before the end
-		return r.message, r.err
-	default:
-	}
-	if l.from.Load() >= p.read.Load() {
-		return wire.Message{}, notSent(p.Err())
-	}
-	return wire.Message{}, p.Err()
+	w.line++
+	return w.line, nil
 }
 
-// Send implements Link.
-func (p *pipe) Send(ctx context.Context, m wire.Message) error {
-	l, err := p.post(ctx, m)
-	if err != nil {
-		return err
-	}
-	select {
-	case err := <-l.sent:
-		return err
-	case <-p.done:
-		return p.Err()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// interrupt ends the write of that line, unless it has finished.
+func (w *stdioWriter) interrupt(number uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == number {
+		w.stopWrite()
 	}
 }
 
-// settleUp finds out how much of its input the process had read when it ended:
-// a letter it never began to read may be sent again, whatever it does. theirs is
-// the process's own end of the pipe.
-func (p *pipe) settleUp(theirs *os.File) {
-	p.over.Store(true)
-	left := unread(theirs)
-	for !p.writing.TryLock() { // a letter is going in: make room for the rest of it
-		if p.Err() != nil {
-			return
-		}
-		left += unread(theirs)
-		time.Sleep(time.Millisecond)
+// finish undoes an interruption, unless the process has ended.
+func (w *stdioWriter) finish() (ended bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line++
+	if w.interrupted && !w.ended {
+		w.interrupted = w.file.SetWriteDeadline(time.Time{}) != nil
 	}
-	defer p.writing.Unlock()
-	p.read.Store(p.wrote - left - unread(theirs))
+	return w.ended
+}
+
+// stopWrite makes a write in progress return; w.mu is held. A file without
+// deadlines is closed.
+func (w *stdioWriter) stopWrite() {
+	w.interrupted = true
+	if w.file.SetWriteDeadline(time.Unix(1, 0)) != nil {
+		w.file.Close()
+	}
+}
+
+// processEnded ends all writes and returns how many bytes the process has read:
+// a line it never began to read can safely be sent again. stdin is the process's
+// end of the pipe.
+func (w *stdioWriter) processEnded(stdin *os.File) (read int64) {
+	w.mu.Lock()
+	w.ended = true
+	w.stopWrite()
+	w.mu.Unlock()
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
+	return w.written - unread(stdin)
 }

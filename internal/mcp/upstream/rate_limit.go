@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// rateLimit lets so many things pass per second.
+// rateLimit allows so many events per second.
 type rateLimit struct {
 	perSecond int
 
 	mu     sync.Mutex
-	second time.Time
+	second time.Time // when the current second began
 	count  int
 }
 

@@ -11,17 +11,15 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// What others see of a keeper, and what they may change without reconnecting.
-
-// status is how the upstream is just now.
+// status is the current state of the upstream.
 func (c *connection) status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st := Status{
 		Name: c.name, Target: c.spec.Target(), Generation: c.generation,
 		State: c.state, Since: c.since,
-		Transport: c.detected.Way.Transport, Revision: c.cached.Revision, ServerInfo: c.cached.ServerInfo,
-		Tools: len(c.visible()), Stale: c.stale, Dropped: slices.Clone(c.tools.dropped),
+		Transport: c.detected.Endpoint.Transport, Revision: c.cached.Revision, ServerInfo: c.cached.ServerInfo,
+		Tools: len(c.allowedTools()), Stale: c.stale, Dropped: slices.Clone(c.tools.dropped),
 		Stats: c.stats, Desired: c.spec.clone(), Mistaken: c.unknownToolNames(),
 	}
 	if c.detected.Era != 0 {
@@ -40,17 +38,15 @@ func (c *connection) status() Status {
 	return st
 }
 
-// visibleTools lists what exists for us, in the order of names.
-//
-// The slice stays the same until something changed, so that readers of many tools
-// can tell at a glance.
+// visibleTools lists the allowed tools in the order of their names. It returns the
+// same slice until something changes, so that callers can compare cheaply.
 func (c *connection) visibleTools() []tool.Info {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.view.of == c.tools && c.view.stale == c.stale {
 		return c.view.tools
 	}
-	tools := c.visible()
+	tools := c.allowedTools()
 	if c.stale {
 		tools = slices.Clone(tools)
 		for i := range tools {
@@ -61,25 +57,25 @@ func (c *connection) visibleTools() []tool.Info {
 	return tools
 }
 
-// toolView is the list as readers see it, and what it was made of.
+// toolView is the result of visibleTools, and what it was made of.
 type toolView struct {
 	of    *toolList
 	stale bool
 	tools []tool.Info
 }
 
-// visible is the list without what the spec forbids; c.mu is held.
-func (c *connection) visible() []tool.Info {
-	if len(c.spec.AllowedTools)+len(c.spec.DisabledTools) == 0 && !c.spec.ReadOnly {
+// allowedTools is the list without the tools that the spec forbids; c.mu is held.
+func (c *connection) allowedTools() []tool.Info {
+	if !c.spec.restricts() {
 		return c.tools.tools
 	}
-	var visible []tool.Info
+	var allowed []tool.Info
 	for _, info := range c.tools.tools {
 		if c.spec.permits(info.Name) && (!c.spec.ReadOnly || info.Hints.ReadOnly) {
-			visible = append(visible, info)
+			allowed = append(allowed, info)
 		}
 	}
-	return visible
+	return allowed
 }
 
 // unknownToolNames finds names in the spec that no tool has; c.mu is held.
@@ -110,12 +106,12 @@ func (c *connection) unknownToolNames() []string {
 	return found
 }
 
-// adjust takes over what of a spec matters between calls.
+// adjust replaces the spec by one that needs no new connection.
 func (c *connection) adjust(spec Spec) {
 	c.mu.Lock()
-	before := c.visible()
+	before := c.allowedTools()
 	c.spec, c.view = spec, toolView{}
-	after := c.visible()
+	after := c.allowedTools()
 	c.mu.Unlock()
 	added, removed, _ := diff(before, after)
 	if len(added)+len(removed) > 0 {
@@ -123,18 +119,19 @@ func (c *connection) adjust(spec Spec) {
 	}
 }
 
-// inheritFrom takes over from the keeper of the generation before what callers have
-// asked for, and, when the server is the same, what is known of it.
+// inheritFrom takes the statistics, subscriptions and log level of the previous
+// generation and, if the server is the same, what is known about it.
 func (c *connection) inheritFrom(old *connection) {
 	old.mu.Lock()
-	stats, follows, level := old.stats, maps.Clone(old.subscribers), old.logLevel
-	same, found, known, list, sound := old.spec.sameServer(c.currentSpec()), old.detected, old.cached, old.tools, old.lastStartOK
+	stats, subscribers, level := old.stats, maps.Clone(old.subscribers), old.logLevel
+	same := old.spec.sameServer(c.currentSpec())
+	detected, cached, tools, lastStartOK := old.detected, old.cached, old.tools, old.lastStartOK
 	old.mu.Unlock()
 	c.update(func() {
 		stats.InFlight = 0
-		c.stats, c.subscribers, c.logLevel = stats, follows, level
+		c.stats, c.subscribers, c.logLevel = stats, subscribers, level
 		if same && c.session == nil {
-			c.detected, c.cached, c.tools, c.stale, c.lastStartOK = found, known, list, true, sound
+			c.detected, c.cached, c.tools, c.stale, c.lastStartOK = detected, cached, tools, true, lastStartOK
 		}
 	})
 }

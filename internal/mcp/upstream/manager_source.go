@@ -1,0 +1,180 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+var _ tool.Source = (*Manager)(nil)
+
+// Call implements tool.Source.
+func (m *Manager) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	args := call.Args
+	if len(args) == 0 {
+		args = json.RawMessage(`{}`)
+	}
+	params := append(make([]byte, 0, len(call.Ref.Name)+len(args)+32), `{"name":`...)
+	params = append(rawjson.AppendText(params, call.Ref.Name), `,"arguments":`...)
+	params = append(append(params, args...), '}')
+	result, err := m.callTool(ctx, call, params)
+	return tool.Result{Raw: result}, err
+}
+
+// callTool calls a tool over the connection of its namespace, and over the next
+// one if the first is replaced before it has sent the call.
+func (m *Manager) callTool(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error) {
+	for {
+		c, err := m.connection(call.Ref.Space)
+		if err != nil {
+			return nil, err
+		}
+		result, err := c.callTool(ctx, call, params)
+		if !errors.Is(err, errRemoved) {
+			return result, err
+		}
+	}
+}
+
+// with is callTool for other operations.
+func (m *Manager) with(name string, do func(*connection) error) error {
+	for {
+		c, err := m.connection(name)
+		if err != nil {
+			return err
+		}
+		if err = do(c); !errors.Is(err, errRemoved) {
+			return err
+		}
+	}
+}
+
+// Tools implements tool.Source: the tools of all upstreams, sorted by namespace
+// and name. It never waits for a server; the last known tools of one that is
+// disconnected are marked as stale.
+func (m *Manager) Tools(context.Context) ([]tool.Info, error) {
+	list := m.connections()
+	parts := make([][]tool.Info, len(list))
+	for i, c := range list {
+		parts[i] = c.visibleTools()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.EqualFunc(parts, m.toolsByUpstream, sameSlice) {
+		m.toolsByUpstream, m.allTools = parts, slices.Concat(parts...)
+	}
+	return m.allTools, nil
+}
+
+// sameSlice reports whether two slices are the same, not only equal.
+func sameSlice(a, b []tool.Info) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Find returns one tool by its name at its upstream.
+func (m *Manager) Find(ref tool.Ref) (tool.Info, bool) {
+	c, err := m.connection(ref.Space)
+	if err != nil {
+		return tool.Info{}, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	info := c.find(ref.Name)
+	return info, info.Name != ""
+}
+
+// Namespaces lists the names of the upstreams, sorted.
+func (m *Manager) Namespaces() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Keys(m.running))
+}
+
+// Has reports whether there is an upstream of that name.
+func (m *Manager) Has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.running[name]
+	return ok
+}
+
+// Status returns the state of an upstream; ok is false if there is none of that
+// name.
+func (m *Manager) Status(name string) (Status, bool) {
+	c, err := m.connection(name)
+	if err != nil {
+		return Status{}, false
+	}
+	return c.status(), true
+}
+
+// List returns the state of all upstreams, sorted by name.
+func (m *Manager) List() []Status {
+	connections := m.connections()
+	list := make([]Status, len(connections))
+	for i, c := range connections {
+		list[i] = c.status()
+	}
+	return list
+}
+
+// Refresh fetches the tools of an upstream again. It waits for a server that is
+// disconnected, as a call does.
+func (m *Manager) Refresh(ctx context.Context, name string) error {
+	return m.with(name, func(c *connection) error {
+		s, err := c.waitForSession(ctx, new(time.Time))
+		if err != nil {
+			return err
+		}
+		if err := c.refresh(ctx, s); err != nil {
+			c.handleFailure(ctx, s, err)
+			return c.callError(ctx, err, "")
+		}
+		return nil
+	})
+}
+
+// Retry connects at once to a server that requires credentials, because there are
+// new ones.
+func (m *Manager) Retry(name string) {
+	if c, err := m.connection(name); err == nil {
+		signal(c.retry)
+	}
+}
+
+// Peer returns the upstream of that name with all that it can do.
+func (m *Manager) Peer(name string) (*Peer, bool) {
+	if _, err := m.connection(name); err != nil {
+		return nil, false
+	}
+	return &Peer{manager: m, name: name}, true
+}
+
+func (m *Manager) connection(name string) (*connection, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, ok := m.running[name]; ok {
+		return c, nil
+	}
+	return nil, fault.New(fault.NotFound, "no upstream %q", name).
+		WithHint("connected are: %s", strings.Join(slices.Sorted(maps.Keys(m.running)), ", "))
+}
+
+// connections lists the connections in the order of their names.
+func (m *Manager) connections() []*connection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]*connection, 0, len(m.running))
+	for _, name := range slices.Sorted(maps.Keys(m.running)) {
+		list = append(list, m.running[name])
+	}
+	return list
+}
