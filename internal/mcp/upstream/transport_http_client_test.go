@@ -163,7 +163,7 @@ func TestClientReportsBrokenResponses(t *testing.T) {
 		"nonsense\r\n\r\n": "malformed",
 		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort": "unexpected EOF",
 	} {
-		listener, err := net.Listen("tcp", netguardtest.OwnAddress())
+		listener, err := net.Listen("tcp", netguardtest.ReservedAddress())
 		if err != nil {
 			t.Fatal(err)
 		}
