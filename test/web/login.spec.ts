@@ -1,28 +1,28 @@
-// A server that wants keys, and definitions that wait for an administrator.
+// A server that requires keys, and definitions that await review.
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Page } from '@playwright/test'
-import { guard, open, shots } from './guard'
-import { House } from './house'
+import { failOnPageErrors, open, shots } from './page'
+import { Server } from './server'
 
-const behind = new House()
-let front: House
+const behind = new Server()
+let front: Server
 let admin = ''
 
-/** Makes a key and returns its token. */
-async function make(name: string, ...scopes: string[]): Promise<string> {
-  const said = await front.run('key', 'create', name, ...scopes.flatMap((s) => ['--scope', s]), '--json')
-  return (JSON.parse(said) as { token: string }).token
+/** Creates a key and returns its token. */
+async function createKey(name: string, ...scopes: string[]): Promise<string> {
+  const output = await front.run('key', 'create', name, ...scopes.flatMap((s) => ['--scope', s]), '--json')
+  return (JSON.parse(output) as { token: string }).token
 }
 
-async function enter(page: Page, key: string): Promise<void> {
+async function logIn(page: Page, key: string): Promise<void> {
   await page.getByLabel('Key').fill(key)
   await page.getByRole('button', { name: 'Log in' }).click()
 }
 
 test.beforeAll(async () => {
   const upstream = await behind.start()
-  front = new House(`[upstreams.far]\nurl = "${upstream}/mcp"\ntrust = "pin"\n`)
-  admin = await make('boss', 'read', 'mcp', 'chat', 'admin')
+  front = new Server(`[upstreams.far]\nurl = "${upstream}/mcp"\ntrust = "pin"\n`)
+  admin = await createKey('boss', 'read', 'mcp', 'chat', 'admin')
   front.key = admin
   await front.start()
 })
@@ -32,54 +32,54 @@ test.afterAll(async () => {
   await behind.remove()
 })
 
-guard(() => front)
+failOnPageErrors(() => front)
 
-test('a wrong key is refused, the right one lets in, and one leaves again', async ({ page }) => {
+test('log in with a wrong key and a right key, and log out', async ({ page }) => {
   await open(page, front, 'overview')
   await expect(page.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
   const { violations } = await new AxeBuilder({ page }).analyze()
   expect(violations.filter((v) => v.impact === 'serious' || v.impact === 'critical').map((v) => v.id)).toEqual([])
   await page.screenshot({ path: `${shots}/login.png`, fullPage: true })
-  await enter(page, 'lnt_nonsense')
+  await logIn(page, 'lnt_nonsense')
   await expect(page.getByRole('alert')).toBeVisible()
-  await enter(page, admin)
+  await logIn(page, admin)
   await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
   await expect(page.getByText('boss')).toBeVisible()
   await expect(page.getByRole('status').filter({ hasText: 'live' })).toBeVisible()
-  await page.reload() // the session is the browser's, not the page's
+  await page.reload() // the session survives a reload
   await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
-  expect(await page.evaluate(() => document.cookie)).toBe('') // which scripts cannot read
+  expect(await page.evaluate(() => document.cookie)).toBe('') // the cookie is HttpOnly
   await page.getByRole('button', { name: 'Log out' }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
   await page.reload()
   await expect(page.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
 })
 
-test('a key that is revoked ends what it had opened', async ({ page }) => {
-  const guest = await make('guest', 'read', 'mcp')
+test('revoking a key ends its sessions', async ({ page }) => {
+  const temporary = await createKey('temporary', 'read', 'mcp')
   await open(page, front, 'overview')
-  await enter(page, guest)
+  await logIn(page, temporary)
   await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
-  await front.run('key', 'revoke', 'guest')
+  await front.run('key', 'revoke', 'temporary')
   await expect(page.getByRole('heading', { level: 1, name: 'Log in' })).toBeVisible()
-  await enter(page, guest)
+  await logIn(page, temporary)
   await expect(page.getByRole('alert')).toBeVisible()
 })
 
-test('a key that may not watch is told so', async ({ page }) => {
-  const caller = await make('caller', 'mcp')
+test('a key without the scope read gets no live events', async ({ page }) => {
+  const caller = await createKey('caller', 'mcp')
   await open(page, front, 'settings')
   const refused: string[] = []
   page.on('response', (r) => { if (r.url().includes('/api/v1/events')) refused.push(r.url()) })
-  await enter(page, caller)
+  await logIn(page, caller)
   await expect(page.getByRole('status').filter({ hasText: 'not live' })).toBeVisible()
   await expect(page.getByText(/^healthy version \S+$/)).toBeVisible()
   expect(refused).toEqual([])
 })
 
-test('nothing is changed without the token of the session', async ({ page }) => {
+test('changes require the CSRF token of the session', async ({ page }) => {
   await open(page, front, 'overview')
-  await enter(page, admin)
+  await logIn(page, admin)
   await expect(page.getByRole('article', { name: 'upstream far' })).toBeVisible()
   const forged = await page.evaluate(async () => {
     const send = (headers: Record<string, string>) => fetch('/api/v1/keys', { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers }, body: '{"name":"forged"}' })
@@ -89,46 +89,46 @@ test('nothing is changed without the token of the session', async ({ page }) => 
   expect(await front.run('key', 'list')).not.toContain('forged')
 })
 
-test('a session begun anew in another tab does not lock this one out', async ({ page }) => {
+test('a new login in another tab does not break this one', async ({ page }) => {
   await open(page, front, 'settings')
-  await enter(page, admin)
+  await logIn(page, admin)
   await expect(page.getByRole('heading', { name: 'Keys' })).toBeVisible()
-  await page.evaluate(async (key) => { // as another tab would
+  await page.evaluate(async (key) => { // as another tab does
     await fetch('/api/v1/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }) })
   }, admin)
   await page.getByRole('row').filter({ hasText: 'far' }).getByRole('button', { name: 'Refresh' }).click()
-  await expect(page.getByText('far was asked again')).toBeVisible()
+  await expect(page.getByText('far: tools refreshed')).toBeVisible()
 })
 
-test('an administrator makes and revokes keys', async ({ page }) => {
+test('an administrator creates and revokes keys', async ({ page }) => {
   await open(page, front, 'settings')
-  await enter(page, admin)
+  await logIn(page, admin)
   await page.getByLabel('Name of a new key').fill('robot')
-  await page.getByRole('button', { name: 'Make a key' }).click()
+  await page.getByRole('button', { name: 'Create key' }).click()
   const token = await page.locator('.secret').innerText()
-  const asked = () => fetch(`${front.address}/api/v1/me`, { headers: { Authorization: `Bearer ${token}` } }).then((a) => a.status)
-  expect(await asked()).toBe(200)
+  const status = () => fetch(`${front.address}/api/v1/me`, { headers: { Authorization: `Bearer ${token}` } }).then((a) => a.status)
+  expect(await status()).toBe(200)
   await page.screenshot({ path: `${shots}/keys.png`, fullPage: true })
   await page.getByRole('button', { name: 'Revoke robot' }).click()
   await expect(page.getByRole('row').filter({ hasText: 'robot' })).toContainText('revoked')
-  expect(await asked()).toBe(401)
+  expect(await status()).toBe(401)
 })
 
-test('definitions are held until an administrator has approved them', async ({ page }) => {
+test('definitions await review by an administrator', async ({ page }) => {
   await open(page, front, 'approvals')
-  await enter(page, admin)
+  await logIn(page, admin)
   const card = page.getByRole('article', { name: 'definition of far.job_stats' })
-  await expect(card).toContainText('held')
+  await expect(card).toContainText('awaiting review')
   await card.getByRole('button', { name: 'Show' }).click()
   await expect(card).toContainText('inputSchema')
-  await page.screenshot({ path: `${shots}/held.png`, fullPage: true })
+  await page.screenshot({ path: `${shots}/review.png`, fullPage: true })
   await card.getByRole('button', { name: 'Approve' }).click()
   await expect(card).toHaveCount(0)
   await expect.poll(async () => JSON.stringify(await front.call('search_tools', { query: 'job_stats', namespace: 'far' }))).toContain('far.job_stats')
   await page.getByRole('button', { name: 'Approve all of far' }).click()
-  await expect(page.getByText(/\d+ approved, \d+ left/)).toBeVisible()
+  await expect(page.getByText(/\d+ approved, \d+ not approved/)).toBeVisible()
 
-  // A definition that becomes another is shown as what changed of it.
+  // A changed definition is shown as a diff.
   const publish = async (description: string) => {
     const { hash } = await behind.call('script_store', { content: `function describe() return {name = "shifty", description = "${description}"} end function main() return 1 end` })
     await behind.call('script_publish', { script_hash: hash })

@@ -1,9 +1,9 @@
 import { defineConfig } from '@playwright/test'
 
-// Debian's Chromium, one page at a time: the machine is small and the tests are quick.
+// Debian's Chromium, one page at a time.
 export default defineConfig({
   testDir: '.',
-  timeout: 180_000, // nothing takes that long; a machine may stand still for a while
+  timeout: 180_000, // far above the usual time, for slow machines
   expect: { timeout: 60_000 },
   workers: 1,
   forbidOnly: true,

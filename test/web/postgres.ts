@@ -1,10 +1,10 @@
-// A Postgres of its own, for tests with several nodes.
+// Runs a Postgres for tests with several nodes.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Where Debian has its programs; '' where it is not installed. */
+/** The folder of Debian's Postgres programs; '' if it is not installed. */
 export function programs(): string {
   const root = '/usr/lib/postgresql'
   if (!existsSync(root)) return ''
@@ -19,34 +19,34 @@ export class Postgres {
   readonly url = `postgres:///postgres?user=luanette&host=${this.folder}`
 
   async start(): Promise<void> {
-    const who = this.user()
-    if (who.uid !== undefined) chownSync(this.folder, who.uid, who.gid!)
+    const user = this.user()
+    if (user.uid !== undefined) chownSync(this.folder, user.uid, user.gid!)
     const data = join(this.folder, 'data')
-    const options = { cwd: this.folder, env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' }, ...who }
+    const options = { cwd: this.folder, env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' }, ...user }
     execFileSync(join(programs(), 'initdb'), ['-D', data, '-U', 'luanette', '-A', 'trust', '--no-sync'], { ...options, stdio: 'ignore' })
     const child = spawn(join(programs(), 'postgres'), ['-D', data, '-k', this.folder, '-c', 'listen_addresses=', '-c', 'fsync=off'], { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
     this.process = child
     await new Promise<void>((resolve, reject) => {
-      let said = ''
+      let output = ''
       child.stderr!.on('data', (text: Buffer) => {
-        said += text.toString()
-        if (said.includes('ready to accept connections')) resolve()
+        output += text.toString()
+        if (output.includes('ready to accept connections')) resolve()
       })
-      child.on('exit', () => reject(new Error(`Postgres ended: ${said}`)))
+      child.on('exit', () => reject(new Error(`Postgres exited: ${output}`)))
     })
   }
 
   async remove(): Promise<void> {
     const child = this.process
     if (child && child.exitCode === null) {
-      const gone = new Promise((resolve) => child.once('exit', resolve))
+      const exited = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGINT')
-      await gone
+      await exited
     }
     rmSync(this.folder, { recursive: true, force: true })
   }
 
-  /** It refuses to run as root. */
+  /** Postgres refuses to run as root. */
   private user(): { uid?: number; gid?: number } {
     if (process.getuid!() !== 0) return {}
     const name = ['postgres', 'nobody'].find((n) => { try { execFileSync('id', [n], { stdio: 'ignore' }); return true } catch { return false } })

@@ -1,10 +1,10 @@
-// A stand-in for an MCP server whose tools answer with everything a page can show.
+// A fake MCP server whose tools return every kind of content that the page can show.
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** A tenth of a second of silence. */
+/** 0.1 s of silence. */
 export function wav(): Buffer {
   const samples = 800
   const head = Buffer.alloc(44)
@@ -45,59 +45,59 @@ export interface Upstream {
   close: () => void
 }
 
-/** The answers of an authorization server that agrees to everything, by path; `wanted` is the token it gives. */
-function authorizes(url: URL, address: string, wanted: string, answer: ServerResponse): boolean {
-  const say = (status: number, body: object) => void answer.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+/** Handles the paths of an authorization server that grants every request; `token` is the access token it issues. */
+function authorize(url: URL, address: string, token: string, response: ServerResponse): boolean {
+  const send = (status: number, body: object) => void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
   switch (url.pathname) {
     case '/.well-known/oauth-protected-resource':
     case '/.well-known/oauth-protected-resource/mcp':
-      say(200, { resource: `${address}/mcp`, authorization_servers: [address], scopes_supported: ['look'] })
+      send(200, { resource: `${address}/mcp`, authorization_servers: [address], scopes_supported: ['look'] })
       return true
     case '/.well-known/oauth-authorization-server':
-      say(200, { issuer: address, authorization_endpoint: `${address}/authorize`, token_endpoint: `${address}/token`, registration_endpoint: `${address}/register`, response_types_supported: ['code'], grant_types_supported: ['authorization_code'], code_challenge_methods_supported: ['S256'], token_endpoint_auth_methods_supported: ['none'], authorization_response_iss_parameter_supported: true })
+      send(200, { issuer: address, authorization_endpoint: `${address}/authorize`, token_endpoint: `${address}/token`, registration_endpoint: `${address}/register`, response_types_supported: ['code'], grant_types_supported: ['authorization_code'], code_challenge_methods_supported: ['S256'], token_endpoint_auth_methods_supported: ['none'], authorization_response_iss_parameter_supported: true })
       return true
     case '/register':
-      say(201, { client_id: 'hud', redirect_uris: [], token_endpoint_auth_method: 'none' })
+      send(201, { client_id: 'hud', redirect_uris: [], token_endpoint_auth_method: 'none' })
       return true
     case '/authorize': {
       const back = new URL(url.searchParams.get('redirect_uri')!)
       back.search = new URLSearchParams({ code: 'agreed', state: url.searchParams.get('state')!, iss: address }).toString()
-      answer.writeHead(302, { Location: back.toString() }).end()
+      response.writeHead(302, { Location: back.toString() }).end()
       return true
     }
     case '/token':
-      say(200, { access_token: wanted, token_type: 'Bearer', expires_in: 3600, scope: 'look' })
+      send(200, { access_token: token, token_type: 'Bearer', expires_in: 3600, scope: 'look' })
       return true
   }
   return false
 }
 
-/** Starts it; with a token it wants people to log in first. */
+/** Starts the server. With a token it requires a login. */
 export async function upstream(token = ''): Promise<Upstream> {
-  const server = createServer((request, answer) => {
+  const server = createServer((request, response) => {
     let body = ''
     request.on('data', (data: Buffer) => (body += data.toString()))
     request.on('end', () => {
       const address = `http://${request.headers.host}`
-      if (token && authorizes(new URL(request.url!, address), address, token, answer)) return
+      if (token && authorize(new URL(request.url!, address), address, token, response)) return
       if (token && request.headers.authorization !== `Bearer ${token}`) {
-        return void answer.writeHead(401, { 'WWW-Authenticate': `Bearer resource_metadata="${address}/.well-known/oauth-protected-resource"` }).end()
+        return void response.writeHead(401, { 'WWW-Authenticate': `Bearer resource_metadata="${address}/.well-known/oauth-protected-resource"` }).end()
       }
-      if (request.method !== 'POST') return void answer.writeHead(405).end()
+      if (request.method !== 'POST') return void response.writeHead(405).end()
       const message = JSON.parse(body) as { id?: number; method: string; params?: { name?: string; protocolVersion?: string } }
-      if (message.id === undefined) return void answer.writeHead(202).end()
-      const say = (reply: object) => answer.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...reply }))
+      if (message.id === undefined) return void response.writeHead(202).end()
+      const send = (reply: object) => response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...reply }))
       switch (message.method) {
         case 'initialize':
-          return void say({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'gallery', version: '1' } } })
+          return void send({ result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'gallery', version: '1' } } })
         case 'tools/list':
-          return void say({ result: { tools: Object.keys(answers).map((name) => ({ name, description: `Answers with ${name}.`, inputSchema: { type: 'object', properties: { size: { type: 'integer', description: 'how large' }, loud: { type: 'boolean' }, kind: { enum: ['a', 'b'] }, more: { type: 'object' } } } })) } })
+          return void send({ result: { tools: Object.keys(answers).map((name) => ({ name, description: `Answers with ${name}.`, inputSchema: { type: 'object', properties: { size: { type: 'integer', description: 'how large' }, loud: { type: 'boolean' }, kind: { enum: ['a', 'b'] }, more: { type: 'object' } } } })) } })
         case 'tools/call':
-          return void say({ result: answers[message.params?.name ?? ''] ?? { isError: true, content: [] } })
+          return void send({ result: answers[message.params?.name ?? ''] ?? { isError: true, content: [] } })
         case 'ping':
-          return void say({ result: {} })
+          return void send({ result: {} })
         default:
-          return void say({ error: { code: -32601, message: 'no such method' } })
+          return void send({ error: { code: -32601, message: 'no such method' } })
       }
     })
   })

@@ -1,21 +1,21 @@
-// What people make and run: tools tried, scripts, jobs, artifacts.
+// Tools, scripts, jobs and artifacts.
 import { expect, test, type Response } from '@playwright/test'
 import { AxeBuilder } from '@axe-core/playwright'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { guard, open, shots, write } from './guard'
-import { House } from './house'
+import { failOnPageErrors, open, shots, write } from './page'
+import { Server } from './server'
 import { midi, png, upstream, wav, type Upstream } from './upstream'
 
-let front: House
+let front: Server
 let gallery: Upstream
 let vault: Upstream
 
 test.beforeAll(async () => {
   gallery = await upstream()
   vault = await upstream('let-me-in')
-  front = new House(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[upstreams.vault]\nurl = "${vault.address}/mcp"\n[scripts]\ncode_timeout = "1m"\n`)
+  front = new Server(`[upstreams.gallery]\nurl = "${gallery.address}/mcp"\n[upstreams.vault]\nurl = "${vault.address}/mcp"\n[scripts]\ncode_timeout = "1m"\n`)
   await front.start()
   await expect.poll(async () => JSON.stringify(await front.call('mcp_list_upstreams', {}))).toContain('"state":"connected"')
 })
@@ -26,7 +26,7 @@ test.afterAll(async () => {
   vault?.close()
 })
 
-guard(() => front)
+failOnPageErrors(() => front)
 
 test('the first paint is small', async ({ page }) => {
   const answers: Response[] = []
@@ -47,7 +47,7 @@ test('the first paint is small', async ({ page }) => {
   expect(compressed).toBeLessThan(150_000)
 })
 
-test('an upstream that wants a login is logged in to from the page', async ({ page, context }) => {
+test('log in to an upstream from the page', async ({ page, context }) => {
   await open(page, front, 'overview')
   const card = page.getByRole('article', { name: 'upstream vault' })
   await expect(card).toContainText('needs auth')
@@ -59,7 +59,7 @@ test('an upstream that wants a login is logged in to from the page', async ({ pa
   await expect(card.getByText('connected', { exact: true })).toBeVisible()
 })
 
-test('what a tool answers is shown as what it is', async ({ page }) => {
+test('results of tools are shown according to their type', async ({ page }) => {
   const result = page.getByRole('region', { name: 'Result' })
   const attempt = async (name: string) => {
     await open(page, front, `tools/gallery.${name}`)
@@ -82,7 +82,7 @@ test('what a tool answers is shown as what it is', async ({ page }) => {
   await expect(result).toContainText('it did not work')
 })
 
-test('a form is made of the schema, and copied as Lua, JavaScript and curl', async ({ page, context }) => {
+test('a form is generated from the schema, and copied as Lua, JavaScript and curl', async ({ page, context }) => {
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
   await open(page, front, 'tools/gallery.words')
   await page.getByLabel('size').fill('3')
@@ -90,14 +90,14 @@ test('a form is made of the schema, and copied as Lua, JavaScript and curl', asy
   await page.getByLabel('kind').selectOption('b')
   await page.getByLabel('more').fill('{"x": [1, null]}')
   const copied = async (button: string) => {
-    const said = page.evaluate(() => new Promise<void>((resolve) => { // from within, for it says so for a moment only
+    const shown = page.evaluate(() => new Promise<void>((resolve) => { // in the page, since the text is shown only briefly
       const watcher = new MutationObserver(() => {
         if ([...document.querySelectorAll('button')].some((b) => b.textContent === 'Copied')) resolve()
       })
       watcher.observe(document, { subtree: true, childList: true, characterData: true })
     }))
     await page.getByRole('button', { name: button }).click()
-    await said
+    await shown
     await expect(page.getByRole('button', { name: 'Copied' })).toHaveCount(0)
     return page.evaluate(() => navigator.clipboard.readText())
   }
@@ -107,7 +107,7 @@ test('a form is made of the schema, and copied as Lua, JavaScript and curl', asy
   const script = await copied('Copy as JavaScript')
   expect((await front.call('execute_code', { code: script, language: 'javascript' })).result).toBe('plain <b>words</b>')
   const curl = await copied('Copy as curl')
-  // Not at once: the server that answers lives in this process.
+  // Asynchronous: the upstream runs in this process.
   expect((await promisify(execFile)('sh', ['-c', `${curl} -s`])).stdout).toContain('plain <b>words</b>')
 })
 
@@ -126,7 +126,7 @@ test('the playground completes modules, functions and tools, with their docs', a
 
 test('a run shows result, output, log and trace side by side, in both languages', async ({ page }) => {
   await open(page, front, 'playground')
-  const outcome = page.getByRole('region', { name: 'Outcome' })
+  const outcome = page.getByRole('region', { name: 'Result of the run' })
   await write(page, 'print("printed") log.warn("logged") return {said = mcp.gallery.words{}}')
   await page.getByRole('button', { name: 'Run', exact: true }).click()
   await expect(outcome).toContainText('plain <b>words</b>')
@@ -184,25 +184,25 @@ test('a job is a waterfall, is replayed, and compared with another run', async (
   await page.screenshot({ path: `${shots}/job.png`, fullPage: true })
   await open(page, front, 'jobs')
   for (const id of ids) await page.getByLabel(`compare ${id}`).check()
-  await page.getByRole('link', { name: 'Compare the two' }).click()
+  await page.getByRole('link', { name: 'Compare both' }).click()
   await expect(page.locator('.diff')).toContainText('n is 1')
   await expect(page.locator('.diff')).toContainText('n is 2')
   await page.screenshot({ path: `${shots}/job-diff.png`, fullPage: true })
 })
 
-test('artifacts are found, seen, heard and followed through their family', async ({ page }) => {
-  const keep = async (content: Buffer, type: string) => {
+test('artifacts are found, previewed and linked to their relatives', async ({ page }) => {
+  const store = async (content: Buffer, type: string) => {
     const answer = await fetch(`${front.address}/cas`, { method: 'POST', headers: { 'Content-Type': type }, body: content })
     return ((await answer.json()) as { hash: string }).hash
   }
-  const make = async (hash: string, more: object) => String((await front.call('call_tool', { name: 'hootenanny.artifact_create', arguments: { cas_hash: hash, ...more } })).artifact_id)
+  const create = async (hash: string, more: object) => String((await front.call('call_tool', { name: 'hootenanny.artifact_create', arguments: { cas_hash: hash, ...more } })).artifact_id)
   await open(page, front, 'artifacts')
-  const tune = await make(await keep(midi(), 'audio/midi'), { name: 'three notes', tags: ['mood:plain'], creator: 'ada', variation_set_id: 'pair' })
-  await expect(page.getByRole('article', { name: 'artifact three notes' })).toBeVisible() // it came by itself
-  const sound = await make(await keep(wav(), 'audio/wav'), { name: 'silence', creator: 'ada', parent_id: tune, variation_set_id: 'pair' })
-  await make(await keep(Buffer.from(png, 'base64'), 'image/png'), { name: 'dot', creator: 'bob', parent_id: sound })
-  await make(await keep(Buffer.from('{"deep": {"er": 1}}'), 'application/json'), { name: 'numbers', creator: 'bob' })
-  await make(await keep(Buffer.from('<script>document.title="owned"</script>'), 'text/html'), { name: '<b>markup</b>', creator: 'eve' })
+  const tune = await create(await store(midi(), 'audio/midi'), { name: 'three notes', tags: ['mood:plain'], creator: 'ada', variation_set_id: 'pair' })
+  await expect(page.getByRole('article', { name: 'artifact three notes' })).toBeVisible() // without a reload
+  const sound = await create(await store(wav(), 'audio/wav'), { name: 'silence', creator: 'ada', parent_id: tune, variation_set_id: 'pair' })
+  await create(await store(Buffer.from(png, 'base64'), 'image/png'), { name: 'dot', creator: 'bob', parent_id: sound })
+  await create(await store(Buffer.from('{"deep": {"er": 1}}'), 'application/json'), { name: 'numbers', creator: 'bob' })
+  await create(await store(Buffer.from('<script>document.title="owned"</script>'), 'text/html'), { name: '<b>markup</b>', creator: 'eve' })
 
   await page.getByLabel('Creator').fill('ada')
   await expect(page.getByRole('article')).toHaveCount(2)
@@ -240,7 +240,7 @@ test('artifacts are found, seen, heard and followed through their family', async
   await expect(page.locator('.bad')).toBeVisible()
 })
 
-test('a job that made an artifact leads to it', async ({ page }) => {
+test('a job links to the artifact it created', async ({ page }) => {
   const { hash } = await front.call('script_store', { content: 'function main() return mcp.hootenanny.abc_to_midi{abc = "X:1\\nT:Scale\\nK:C\\nCDEF GABc|\\n"} end' })
   const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
   await front.call('job_poll', { job_ids: [id], mode: 'all', timeout_ms: 30000 })

@@ -1,51 +1,51 @@
-// The server's doors: who we are there, and how to ask without being refused.
+// Requests to the server's HTTP API, with the session and its CSRF token.
 import { signal } from '@preact/signals'
 
-/** Who the server says we are. */
+/** The user of this session. */
 export interface Me {
   id: string
   name: string
   scopes: string[]
-  open: boolean // nobody needs a key here
+  open: boolean // the server requires no key
   expires?: string
   csrf_token?: string
 }
 
-/** Undefined before we know, null when somebody has to log in. */
+/** Undefined until loaded, null if a login is required. */
 export const me = signal<Me | null | undefined>(undefined)
 
-/** Thrown when the server wants a key. */
+/** Thrown when the server requires a login. */
 export class Unauthorized extends Error {
   constructor() {
-    super('a key is needed')
+    super('login required')
   }
 }
 
-/** Asks who we are; a server that is away leaves us who we were. */
-export async function whoAmI(): Promise<Me | null | undefined> {
+/** Loads the user. If the server is unreachable, `me` stays as it is. */
+export async function loadMe(): Promise<Me | null | undefined> {
   try {
-    const answer = await fetch('/api/v1/me', { credentials: 'same-origin' })
-    if (answer.ok) me.value = (await answer.json()) as Me
-    else if (answer.status === 401) me.value = null
+    const response = await fetch('/api/v1/me', { credentials: 'same-origin' })
+    if (response.ok) me.value = (await response.json()) as Me
+    else if (response.status === 401) me.value = null
   } catch {
     return undefined
   }
   return me.value
 }
 
-/** Turns a key into a session of this browser. */
+/** Starts a session with an API key. */
 export async function login(key: string): Promise<void> {
-  const answer = await fetch('/api/v1/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }), credentials: 'same-origin' })
-  if (!answer.ok) throw await refusal(answer)
-  me.value = (await answer.json()) as Me
+  const response = await fetch('/api/v1/login', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ key }), credentials: 'same-origin' })
+  if (!response.ok) throw await errorOf(response)
+  me.value = (await response.json()) as Me
 }
 
 export async function logout(): Promise<void> {
-  await ask('/api/v1/logout', { method: 'POST' })
+  await request('/api/v1/logout', { method: 'POST' })
   me.value = null
 }
 
-/** Whether we may do what a scope allows. */
+/** Whether the user has a scope. */
 export function may(scope: string): boolean {
   return me.value?.open === true || me.value?.scopes.some((s) => s === scope || s === 'admin') === true
 }
@@ -57,45 +57,45 @@ function send(path: string, init: RequestInit): Promise<Response> {
 }
 
 /**
- * Asks the server. A session that has ended shows the login; one that was begun
- * anew in another tab has another token, so that we find out and ask again.
+ * Sends a request. An expired session shows the login page. After a new login in
+ * another tab the CSRF token differs: the request is repeated with the new one.
  */
-export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
-  let answer = await send(path, init)
-  if (answer.status === 403 && me.value?.csrf_token) {
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  let response = await send(path, init)
+  if (response.status === 403 && me.value?.csrf_token) {
     const token = me.value.csrf_token
-    if ((await whoAmI())?.csrf_token !== token && me.value) answer = await send(path, init)
+    if ((await loadMe())?.csrf_token !== token && me.value) response = await send(path, init)
   }
-  if (answer.status === 401) {
+  if (response.status === 401) {
     me.value = null
     throw new Unauthorized()
   }
-  return answer
+  return response
 }
 
-/** Gets JSON; an answer that is no success is thrown with what the server says. */
+/** Gets JSON; throws the server's error message if the response is an error. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const answer = await ask(path, { signal })
-  if (!answer.ok) throw await refusal(answer)
-  return (await answer.json()) as T
+  const response = await request(path, { signal })
+  if (!response.ok) throw await errorOf(response)
+  return (await response.json()) as T
 }
 
-/** Sends JSON and reads the answer. */
+/** Sends JSON and returns the JSON response. */
 export async function post<T>(path: string, body: unknown, method = 'POST'): Promise<T> {
-  const answer = await ask(path, { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
-  if (!answer.ok) throw await refusal(answer)
-  return (await answer.json()) as T
+  const response = await request(path, { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) })
+  if (!response.ok) throw await errorOf(response)
+  return (await response.json()) as T
 }
 
-/** Why the server did not answer, in its own words where it has some. */
-export async function refusal(answer: Response): Promise<Error> {
-  const text = await answer.text()
+/** The error of a response, with the server's message if it has one. */
+export async function errorOf(response: Response): Promise<Error> {
+  const text = await response.text()
   try {
     const body = JSON.parse(text) as { message?: string; hint?: string; error?: string | { message?: string; hint?: string } }
-    const said = typeof body.error === 'object' ? body.error : body
-    if (said.message) return new Error(said.hint ? `${said.message} (${said.hint})` : said.message)
+    const fault = typeof body.error === 'object' ? body.error : body
+    if (fault.message) return new Error(fault.hint ? `${fault.message} (${fault.hint})` : fault.message)
   } catch {
     // not JSON
   }
-  return new Error(`the server answered ${answer.status}`)
+  return new Error(`the server responded with status ${response.status}`)
 }

@@ -36,11 +36,11 @@ const pages: Page[] = [
   { path: 'settings', title: 'Settings', view: Settings },
 ]
 
-/** Where we are: the part of the address behind #/. */
-const place = signal(location.hash.slice(2))
-addEventListener('hashchange', () => (place.value = location.hash.slice(2)))
+/** The part of the URL after #/. */
+const route = signal(location.hash.slice(2))
+addEventListener('hashchange', () => (route.value = location.hash.slice(2)))
 
-async function leave(): Promise<void> {
+async function logOut(): Promise<void> {
   try {
     await logout()
   } catch (e) {
@@ -49,14 +49,14 @@ async function leave(): Promise<void> {
 }
 
 export function App() {
-  const [path, ...rest] = place.value.split('/')
+  const [path, ...rest] = route.value.split('/')
   const page = pages.find((p) => p.path === path) ?? pages[0]
   document.title = `${page.title} · Luanette`
   const menu = useRef<HTMLElement>(null)
   useEffect(() => menu.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' }), [page])
   return (
     <>
-      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to the content</a>
+      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById('content')?.focus() }}>Skip to content</a>
       <header>
         <strong class="brand">Luanette</strong>
         <nav aria-label="Pages" ref={menu}>
@@ -64,8 +64,8 @@ export function App() {
             <a key={p.path} href={`#/${p.path}`} aria-current={p === page ? 'page' : undefined}>{p.title}</a>
           ))}
         </nav>
-        {me.value && !me.value.open && <span class="soft who">{me.value.name} <button type="button" onClick={() => void leave()}>Log out</button></span>}
-        <Link />
+        {me.value && !me.value.open && <span class="soft who">{me.value.name} <button type="button" onClick={() => void logOut()}>Log out</button></span>}
+        <Connection />
       </header>
       <main id="content" tabIndex={-1}>
         <h1>{me.value === null ? 'Log in' : page.title}</h1>
@@ -76,9 +76,9 @@ export function App() {
   )
 }
 
-/** Whether the page hears what happens. */
-function Link() {
-  if (me.value && !may('read')) return <span class="link" role="status" title="The key does not have the scope read: what happens is not shown here.">not live</span>
+/** Whether the event stream is connected. */
+function Connection() {
+  if (me.value && !may('read')) return <span class="link" role="status" title="This key lacks the scope read, so live events are not shown.">not live</span>
   return (
     <span class={`link ${online.value ? 'good' : 'bad'}`} role="status">
       {online.value ? 'live' : 'offline'}{missed.value > 0 && `, ${missed.value} events missed`}

@@ -1,42 +1,42 @@
-// What happens on the server, as it happens, and the last of it.
+// The stream of the server's events, and the most recent ones.
 import { signal } from '@preact/signals'
-import { may, whoAmI } from './api'
-import { Gatherer } from './gather'
+import { loadMe, may } from './api'
+import { Batcher } from './batch'
 
 export interface ServerEvent {
   seq: number
   time: string
   type: string
   data: Record<string, unknown>
-  node?: string // where it happened, when that is another node
-  said?: { kind: 'good' | 'bad' | 'plain'; text: string } // the same in words
+  node?: string // set if another node published it
+  said?: { kind: 'good' | 'bad' | 'plain'; text: string } // a description for people
 }
 
-const kept = 2000
-/** People read no faster, and a page that is drawn ten times a second has time for their keys. */
-const beat = 100
+const maxRecent = 2000
+/** Milliseconds between two updates: often enough for reading, and leaves time for input. */
+const batchInterval = 100
 
-/** The newest events, the newest last. A page that shows them follows this. */
+/** The most recent events, newest last. */
 export const recent = signal<ServerEvent[]>([])
-/** How many events the server had to leave out because this page was too slow. */
+/** How many events the server dropped because this page was too slow. */
 export const missed = signal(0)
 export const online = signal(false)
 
 type Listener = (e: ServerEvent) => void
 const listeners = new Set<Listener>()
 
-/** Calls f for every event from now on; what it returns ends that. */
+/** Calls f for every event from now on; the returned function stops it. */
 export function listen(f: Listener): () => void {
   listeners.add(f)
   return () => listeners.delete(f)
 }
 
-const gatherer = new Gatherer<ServerEvent>(deliver, (go) => setTimeout(go, beat), kept)
+const batcher = new Batcher<ServerEvent>(deliver, (flush) => setTimeout(flush, batchInterval), maxRecent)
 let source: EventSource | undefined
 let last = 'all'
 
-/** Follows the server for as long as we may; begun again it goes on where it was. */
-export function follow(): void {
+/** Opens the event stream, after the last event received. */
+export function connect(): void {
   source?.close()
   if (!may('read')) return
   const stream = new EventSource(`/api/v1/events?after=${last}`)
@@ -44,21 +44,21 @@ export function follow(): void {
   stream.onopen = () => (online.value = true)
   stream.onerror = () => {
     online.value = false
-    if (stream.readyState !== EventSource.CLOSED) return // the browser tries again by itself
+    if (stream.readyState !== EventSource.CLOSED) return // the browser reconnects by itself
     setTimeout(async () => {
-      if (source === stream && (await whoAmI()) !== null) follow()
+      if (source === stream && (await loadMe()) !== null) connect()
     }, 1000)
   }
   stream.onmessage = (message) => {
     const e = JSON.parse(message.data as string) as ServerEvent
     last = message.lastEventId || last
     if (e.type === 'event.missed') missed.value += Number(e.data.count ?? 0)
-    gatherer.add(e)
+    batcher.add(e)
   }
 }
 
-/** Forgets what was seen: somebody else may sit down here. */
-export function leave(): void {
+/** Closes the stream and clears the events, for the next user of this browser. */
+export function disconnect(): void {
   source?.close()
   source = undefined
   last = 'all'
@@ -66,10 +66,10 @@ export function leave(): void {
   online.value = false
 }
 
-function deliver(batch: ServerEvent[], spilled: ServerEvent[]): void {
-  recent.value = recent.value.concat(batch).slice(-kept)
+function deliver(batch: ServerEvent[], dropped: ServerEvent[]): void {
+  recent.value = recent.value.concat(batch).slice(-maxRecent)
   for (const f of listeners) {
-    for (const e of spilled) f(e)
+    for (const e of dropped) f(e)
     for (const e of batch) f(e)
   }
 }

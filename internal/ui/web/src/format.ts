@@ -1,4 +1,4 @@
-// Times, sizes and durations as people read them.
+// Formats times, sizes and durations.
 
 export function duration(ms: number): string {
   if (ms < 1) return `${Math.round(ms * 1000)} µs`
@@ -27,8 +27,8 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n} ${n === 1 ? one : many}`
 }
 
-/** The line of an error that says what went wrong, without where. */
-export function why(message: string): string {
+/** The message of an error, without its stack. */
+export function firstLine(message: string): string {
   const lines = message.split('\n').filter(Boolean)
   return (lines.find((l) => l.startsWith('Error: ')) ?? lines[0] ?? '').replace(/^Error: /, '')
 }

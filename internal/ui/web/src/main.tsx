@@ -1,23 +1,23 @@
 import { render } from 'preact'
 import { effect } from '@preact/signals'
-import { me, whoAmI } from './api'
+import { loadMe, me } from './api'
 import { App } from './app'
-import { follow, leave } from './events'
+import { connect, disconnect } from './events'
 import './style.css'
 
-// What happens is followed by whoever was let in, and by nobody after.
-let inside = false
+// The event stream is open while a user is logged in.
+let loggedIn = false
 effect(() => {
-  if (me.value === undefined || inside === (me.value !== null)) return
-  inside = me.value !== null
-  if (inside) follow()
-  else leave()
+  if (me.value === undefined || loggedIn === (me.value !== null)) return
+  loggedIn = me.value !== null
+  if (loggedIn) connect()
+  else disconnect()
 })
 
-/** Asks until the server is there. */
-async function enter(): Promise<void> {
-  if ((await whoAmI()) === undefined) setTimeout(() => void enter(), 1000)
+/** Loads the user, and retries until the server is reachable. */
+async function start(): Promise<void> {
+  if ((await loadMe()) === undefined) setTimeout(() => void start(), 1000)
 }
 
-void enter()
+void start()
 render(<App />, document.getElementById('app')!)

@@ -1,6 +1,6 @@
-// The page is an MCP client like any other: what it does, it does by calling tools.
-import { ask } from './api'
-import { parseExact } from './exact'
+// The page is an MCP client: it acts by calling tools.
+import { request as send } from './api'
+import { parseExact } from './json'
 
 const revision = '2026-07-28'
 let lastID = 0
@@ -47,12 +47,12 @@ export interface Schema {
   [key: string]: unknown
 }
 
-/** A trace to be found again: what is asked with it is in it. */
+/** A new trace id; requests that carry it belong to that trace. */
 export function newTrace(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('')
 }
 
-/** Sends one request and returns its result. */
+/** Sends one JSON-RPC request and returns its result. */
 export async function request<T>(method: string, params: Record<string, unknown> = {}, signal?: AbortSignal, trace?: string): Promise<T> {
   const id = ++lastID
   const headers: Record<string, string> = {
@@ -73,12 +73,12 @@ export async function request<T>(method: string, params: Record<string, unknown>
         'io.modelcontextprotocol/protocolVersion': revision,
         'io.modelcontextprotocol/clientInfo': { name: 'luanette-hud', version: '1' },
         'io.modelcontextprotocol/clientCapabilities': {},
-        'luanette/full': true, // a person can scroll
+        'luanette/full': true, // results are not shortened
       },
     },
   })
-  const answer = await ask('/mcp', { method: 'POST', headers, body, signal })
-  const message = await readMessage(answer, id)
+  const response = await send('/mcp', { method: 'POST', headers, body, signal })
+  const message = await readMessage(response, id)
   if (message.error) throw new ToolError(message.error.message)
   return message.result as T
 }
@@ -89,13 +89,13 @@ interface Message {
   error?: { code: number; message: string }
 }
 
-async function readMessage(answer: Response, id: number): Promise<Message> {
-  const text = await answer.text()
-  if (!answer.headers.get('Content-Type')?.startsWith('text/event-stream')) {
+async function readMessage(response: Response, id: number): Promise<Message> {
+  const text = await response.text()
+  if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) {
     try {
       return parseExact<Message>(text)
     } catch {
-      throw new ToolError(`the server answered ${answer.status}: ${text.slice(0, 200)}`)
+      throw new ToolError(`the server responded with status ${response.status}: ${text.slice(0, 200)}`)
     }
   }
   for (const line of text.split('\n')) {
@@ -103,21 +103,21 @@ async function readMessage(answer: Response, id: number): Promise<Message> {
     const message = parseExact<Message>(line.slice(5))
     if (message.id === id) return message
   }
-  throw new ToolError('the server hung up before it had answered')
+  throw new ToolError('the server closed the connection before its response')
 }
 
 function headerSafe(name: string): string {
   return /^[\x21-\x7e]+$/.test(name) ? name : `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(name)))}?=`
 }
 
-/** Calls a tool and returns all of its result; a failed one is thrown. */
+/** Calls a tool and returns its whole result; throws if the tool failed. */
 export async function callRaw(name: string, args: unknown = {}, signal?: AbortSignal, trace?: string): Promise<ToolResult> {
   const result = await request<ToolResult>('tools/call', { name, arguments: args }, signal, trace)
   if (result.isError) throw new ToolError(textOf(result) || 'the tool failed', result)
   return result
 }
 
-/** Calls one of Luanette's own tools and returns what it says, as data. */
+/** Calls a tool of the server and returns its structured content. */
 export async function call<T>(name: string, args: unknown = {}, signal?: AbortSignal, trace?: string): Promise<T> {
   return (await callRaw(name, args, signal, trace)).structuredContent as T
 }

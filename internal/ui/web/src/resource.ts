@@ -1,4 +1,4 @@
-// Data of the server that a component shows and keeps fresh.
+// Data of the server that a component shows and reloads.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { listen, type ServerEvent } from './events'
 
@@ -9,15 +9,15 @@ export interface Loaded<T> {
 }
 
 /**
- * Loads with `load`, again when `deps` change, and again when an event happens
- * whose type begins with one of `on` and that `counts`, at most every 300 ms; with
- * `every`, also after so many milliseconds while the page is looked at.
+ * Loads data with `load`. It loads again when `deps` change, and when an event arrives
+ * whose type begins with one of `on` and that `matches`, at most every 300 ms. With
+ * `every` it also loads each `every` milliseconds while the page is visible.
  */
-export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = [], counts: (e: ServerEvent) => boolean = () => true, every = 0): Loaded<T> {
+export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unknown[], on: string[] = [], matches: (e: ServerEvent) => boolean = () => true, every = 0): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error }>({})
-  const [turn, setTurn] = useState(0)
+  const [version, setVersion] = useState(0)
   const timer = useRef<number>()
-  const reload = () => setTurn((n) => n + 1)
+  const reload = () => setVersion((n) => n + 1)
   useEffect(() => {
     const control = new AbortController()
     load(control.signal).then(
@@ -25,11 +25,11 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
       (error: Error) => control.signal.aborted || setState((s) => ({ data: s.data, error })),
     )
     return () => control.abort()
-  }, [...deps, turn])
+  }, [...deps, version])
   useEffect(() => {
     if (on.length === 0) return
     const stop = listen((e) => {
-      if (timer.current !== undefined || !on.some((prefix) => e.type.startsWith(prefix)) || !counts(e)) return
+      if (timer.current !== undefined || !on.some((prefix) => e.type.startsWith(prefix)) || !matches(e)) return
       timer.current = window.setTimeout(() => {
         timer.current = undefined
         reload()
@@ -43,8 +43,8 @@ export function useData<T>(load: (signal: AbortSignal) => Promise<T>, deps: unkn
   }, [on.join()])
   useEffect(() => {
     if (every === 0) return
-    const beat = setInterval(() => document.hidden || reload(), every)
-    return () => clearInterval(beat)
+    const interval = setInterval(() => document.hidden || reload(), every)
+    return () => clearInterval(interval)
   }, [every])
   return { ...state, reload }
 }

@@ -5,7 +5,7 @@ import { useData } from '../resource'
 import { ago } from '../format'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
-import { Output, type Said } from '../parts/output'
+import { Output, type OutputLine } from '../parts/output'
 import { Pins } from '../parts/pins'
 import { Plan, type Planned } from '../parts/plan'
 import { State } from '../parts/state'
@@ -23,7 +23,7 @@ interface Approval {
   expires_at: string
   decided_by?: string
   plan: Planned[]
-  output?: Said[]
+  output?: OutputLine[]
 }
 
 interface Rule {
@@ -34,7 +34,7 @@ interface Rule {
   created_at: string
 }
 
-/** What scripts want to do, and a person's word on it. */
+/** Approvals that scripts wait for, and definitions that await review. */
 export function Approvals() {
   const [state, setState] = useState('pending')
   const { data, error, reload } = useData((s) => call<{ approvals: Approval[]; remembered: Rule[] }>('approval_list', { status: state }, s), [state], ['approval.'])
@@ -47,17 +47,17 @@ export function Approvals() {
         </select>
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.approvals.length === 0 && <Hint>{state === 'pending' ? 'Nothing waits for a word. `approve = "writes"` in luanette.toml lets scripts ask before they change something.' : 'None.'}</Hint>}
-      <h2 class="hidden">Questions</h2>
+      {data?.approvals.length === 0 && <Hint>{state === 'pending' ? 'Nothing to decide. With `approve = "writes"` in luanette.toml, scripts ask before they change something.' : 'None.'}</Hint>}
+      <h2 class="hidden">Requests</h2>
       <div class="cards wider">{data?.approvals.map((a) => <Card key={a.id} approval={a} decided={reload} />)}</div>
-      {may('admin') && <><h2>Held definitions</h2><Pins /></>}
-      <h2>Remembered</h2>
-      {data?.remembered.length === 0 && <Hint>No answer holds from now on.</Hint>}
+      {may('admin') && <><h2>Definitions awaiting review</h2><Pins /></>}
+      <h2>Remembered decisions</h2>
+      {data?.remembered.length === 0 && <Hint>None.</Hint>}
       <ul class="list">
         {data?.remembered.map((r) => (
           <li key={r.id} class="row">
             <span class={r.decision === 'allow' ? 'good' : 'bad'}>{r.decision}</span> the {r.scope} <code>{r.subject}</code>
-            <button type="button" onClick={() => void attempt('approval_forget', { id: r.id }, 'forgotten').then(reload)}>Forget</button>
+            <button type="button" onClick={() => void attempt('approval_forget', { id: r.id }, 'decision forgotten').then(reload)}>Forget</button>
           </li>
         ))}
       </ul>
@@ -73,11 +73,11 @@ function Card({ approval: a, decided }: { approval: Approval; decided: () => voi
     <article class="card" aria-label={`approval of ${a.subject}`}>
       <h3><code>{a.subject}</code> <State state={a.status} /></h3>
       <p class="soft small">
-        {a.job_id ? <a href={`#/jobs/${a.job_id}`}>job {a.job_id.slice(0, 8)}</a> : a.script}{a.script_hash && <> of <a href={`#/scripts/${a.script_hash}`}>script {a.script_hash.slice(0, 12)}</a></>}, asked {ago(a.created_at)}
+        {a.job_id ? <a href={`#/jobs/${a.job_id}`}>job {a.job_id.slice(0, 8)}</a> : a.script}{a.script_hash && <> of <a href={`#/scripts/${a.script_hash}`}>script {a.script_hash.slice(0, 12)}</a></>}, requested {ago(a.created_at)}
       </p>
       <Plan steps={a.plan} />
-      {a.output && a.output.length > 0 && <details><summary class="soft">what it said before</summary><Output lines={a.output} /></details>}
-      {!a.complete && <p class="warn">The plan does not reach the script's end.</p>}
+      {a.output && a.output.length > 0 && <details><summary class="soft">output so far</summary><Output lines={a.output} /></details>}
+      {!a.complete && <p class="warn">The plan is incomplete: the preview did not reach the end of the script.</p>}
       {a.status === 'pending' ? (
         <div class="row">
           <button type="button" class="main" onClick={() => void decide('allow')}>Allow</button>
@@ -86,7 +86,7 @@ function Card({ approval: a, decided }: { approval: Approval; decided: () => voi
           <select id={`remember-${a.id}`} value={remember} onChange={(e) => setRemember(e.currentTarget.value)}>
             <option value="">nothing</option><option value="tool">this tool</option><option value="namespace">its server</option><option value="script">this script</option>
           </select>
-          <span class="soft small">no answer by {new Date(a.expires_at).toLocaleString()} is a no</span>
+          <span class="soft small">denied automatically at {new Date(a.expires_at).toLocaleString()}</span>
         </div>
       ) : a.decided_by && <p class="soft">by {a.decided_by}</p>}
     </article>

@@ -7,7 +7,7 @@ import { Copy } from '../parts/copy'
 import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
 import { Preview } from '../parts/content'
-import { Tree, type Kin } from '../parts/tree'
+import { Tree, type TreeNode } from '../parts/tree'
 
 interface Artifact {
   id: string
@@ -32,7 +32,7 @@ interface Found {
   next_cursor?: string
 }
 
-/** What was made here: found by words, tags, types and makers, and one of it whole. */
+/** Searches artifacts by text, tag, type and creator, and shows one of them. */
 export function Artifacts({ rest }: { rest: string }) {
   return rest ? <OneArtifact key={rest} id={rest} /> : <AllArtifacts />
 }
@@ -44,37 +44,37 @@ function AllArtifacts() {
   const [tags, setTags] = useState<string[]>([])
   const [type, setType] = useState('')
   const [creator, setCreator] = useState('')
-  const [cursors, setCursors] = useState<string[]>([]) // of the pages turned over so far
-  const wanted = new URLSearchParams([...tags.map((t) => ['tag', t]), ...(type ? [['tag', `type:${type}`]] : [])])
-  if (vibe) wanted.set('vibe', vibe)
-  if (creator) wanted.set('creator', creator)
-  wanted.set('limit', '48')
-  if (cursors.length > 0) wanted.set('cursor', cursors[cursors.length - 1])
-  const { data, error } = useData((s) => get<Found>(`/artifacts?${wanted}`, s), [wanted.toString()], ['artifact.'])
-  const narrow = (change: () => void) => { setCursors([]); change() }
+  const [cursors, setCursors] = useState<string[]>([]) // of the pages before the current one
+  const params = new URLSearchParams([...tags.map((t) => ['tag', t]), ...(type ? [['tag', `type:${type}`]] : [])])
+  if (vibe) params.set('vibe', vibe)
+  if (creator) params.set('creator', creator)
+  params.set('limit', '48')
+  if (cursors.length > 0) params.set('cursor', cursors[cursors.length - 1])
+  const { data, error } = useData((s) => get<Found>(`/artifacts?${params}`, s), [params.toString()], ['artifact.'])
+  const filterBy = (change: () => void) => { setCursors([]); change() }
   return (
     <>
       <div class="row filters">
         <label for="words">Search</label>
-        <input id="words" type="search" value={vibe} onInput={(e) => { const v = e.currentTarget.value; narrow(() => setVibe(v)) }} />
+        <input id="words" type="search" value={vibe} onInput={(e) => { const v = e.currentTarget.value; filterBy(() => setVibe(v)) }} />
         <label for="type">Type</label>
-        <select id="type" value={type} onChange={(e) => { const v = e.currentTarget.value; narrow(() => setType(v)) }}>
+        <select id="type" value={type} onChange={(e) => { const v = e.currentTarget.value; filterBy(() => setType(v)) }}>
           <option value="">any</option>
           {types.map((t) => <option key={t}>{t}</option>)}
         </select>
         <label for="creator">Creator</label>
-        <input id="creator" value={creator} onInput={(e) => { const v = e.currentTarget.value; narrow(() => setCreator(v)) }} />
-        {tags.map((t) => <button key={t} type="button" aria-label={`any tag instead of ${t}`} onClick={() => narrow(() => setTags(tags.filter((x) => x !== t)))}>{t} ×</button>)}
+        <input id="creator" value={creator} onInput={(e) => { const v = e.currentTarget.value; filterBy(() => setCreator(v)) }} />
+        {tags.map((t) => <button key={t} type="button" aria-label={`remove the tag filter ${t}`} onClick={() => filterBy(() => setTags(tags.filter((x) => x !== t)))}>{t} ×</button>)}
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.artifacts.length === 0 && <Hint>Nothing fits. Tools that make music and the script module `cas` keep what they make here.</Hint>}
+      {data?.artifacts.length === 0 && <Hint>No artifact matches. Music tools and the script module `cas` store their results here.</Hint>}
       <div class="cards">
         {data?.artifacts.map((a) => (
           <article class="card" key={a.id} aria-label={`artifact ${a.name || a.id}`}>
             <h3><a href={`#/artifacts/${a.id}`}>{a.name || a.id}</a> <span class="soft">{size(a.size_bytes)}</span></h3>
-            <p class="soft">{a.mime_type}, by <button type="button" class="tag" onClick={() => narrow(() => setCreator(a.creator))}>{a.creator}</button>, {ago(a.created_at)}</p>
+            <p class="soft">{a.mime_type}, by <button type="button" class="tag" onClick={() => filterBy(() => setCreator(a.creator))}>{a.creator}</button>, {ago(a.created_at)}</p>
             {a.description && <p class="prose">{a.description}</p>}
-            <div class="row">{a.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => narrow(() => setTags(tags.includes(t) ? tags : [...tags, t]))}>{t}</button>)}</div>
+            <div class="row">{a.tags.map((t) => <button key={t} type="button" class="tag" onClick={() => filterBy(() => setTags(tags.includes(t) ? tags : [...tags, t]))}>{t}</button>)}</div>
           </article>
         ))}
       </div>
@@ -100,20 +100,20 @@ function OneArtifact({ id }: { id: string }) {
       <section aria-label="Content"><Preview address={address} type={a.mime_type} bytes={a.size_bytes} name={name} /></section>
       <div class="row actions">
         <a class="button" href={address} download={fileName(name, a.mime_type)}>Download</a>
-        <Copy text={a.id}>Copy the id</Copy>
-        <Copy text={a.content_hash}>Copy the hash</Copy>
+        <Copy text={a.id}>Copy id</Copy>
+        <Copy text={a.content_hash}>Copy hash</Copy>
       </div>
       <dl class="facts">
         <dt>Type</dt><dd>{a.mime_type}, {size(a.size_bytes)}</dd>
         <dt>Creator</dt><dd>{a.creator}</dd>
-        <dt>Made</dt><dd>{new Date(a.created_at).toLocaleDateString()} {clock(a.created_at)}</dd>
+        <dt>Created</dt><dd>{new Date(a.created_at).toLocaleDateString()} {clock(a.created_at)}</dd>
         <dt>Tags</dt><dd>{a.tags.join(', ')}</dd>
         <dt>Id</dt><dd class="mono">{a.id}</dd>
         <dt>Hash</dt><dd class="mono">{a.content_hash}</dd>
       </dl>
       {a.metadata !== undefined && <><h2>Metadata</h2><Json value={a.metadata} /></>}
       {a.annotations && a.annotations.length > 0 && (
-        <><h2>Said of it</h2><ul>{a.annotations.map((n, i) => <li key={i}>{n.message} <span class="soft">{[n.vibe, n.source].filter(Boolean).join(', ')}</span></li>)}</ul></>
+        <><h2>Annotations</h2><ul>{a.annotations.map((n, i) => <li key={i}>{n.message} <span class="soft">{[n.vibe, n.source].filter(Boolean).join(', ')}</span></li>)}</ul></>
       )}
       <h2>Lineage</h2>
       <Lineage artifact={a} />
@@ -122,13 +122,13 @@ function OneArtifact({ id }: { id: string }) {
   )
 }
 
-/** What scripts and agents ask the same way. */
+/** Queries the artifact graph, with the tool that scripts and agents use. */
 async function query(text: string, variables: Record<string, string>, signal: AbortSignal): Promise<Artifact[]> {
   const found = await call<{ results: Artifact[] }>('call_tool', { name: 'hootenanny.graph_query', arguments: { query: text, variables, limit: 200 } }, signal)
   return found.results ?? []
 }
 
-function kin(a: Artifact): Kin {
+function treeNode(a: Artifact): TreeNode {
   return { id: a.id, label: a.name || a.id, href: `#/artifacts/${a.id}`, parent: a.parent_id }
 }
 
@@ -137,8 +137,8 @@ function Lineage({ artifact: a }: { artifact: Artifact }) {
   if (error) return <p class="bad">{error.message}</p>
   if (!data) return <p class="soft">…</p>
   const others = data.filter((k) => k.id !== a.id)
-  if (others.length === 0) return <Hint>It was made from nothing, and nothing was made from it.</Hint>
-  return <Tree family={[kin(a), ...others.map(kin)]} chosen={a.id} label="lineage" />
+  if (others.length === 0) return <Hint>This artifact has no ancestors and no descendants.</Hint>
+  return <Tree nodes={[treeNode(a), ...others.map(treeNode)]} chosen={a.id} label="lineage" />
 }
 
 function Variations({ artifact: a, set }: { artifact: Artifact; set: string }) {
@@ -160,10 +160,10 @@ function Variations({ artifact: a, set }: { artifact: Artifact; set: string }) {
   )
 }
 
-const endings: Record<string, string> = { 'audio/midi': 'mid', 'audio/wav': 'wav', 'audio/x-wav': 'wav', 'audio/mpeg': 'mp3', 'text/vnd.abc': 'abc', 'text/plain': 'txt', 'application/json': 'json', 'image/png': 'png', 'image/jpeg': 'jpg', 'text/x-lua': 'lua' }
+const extensions: Record<string, string> = { 'audio/midi': 'mid', 'audio/wav': 'wav', 'audio/x-wav': 'wav', 'audio/mpeg': 'mp3', 'text/vnd.abc': 'abc', 'text/plain': 'txt', 'application/json': 'json', 'image/png': 'png', 'image/jpeg': 'jpg', 'text/x-lua': 'lua' }
 
 function fileName(name: string, type: string): string {
-  const ending = endings[type.split(';')[0]]
+  const extension = extensions[type.split(';')[0]]
   const safe = name.replaceAll(/[^\p{L}\p{N}._-]+/gu, '_')
-  return ending && !safe.endsWith(`.${ending}`) ? `${safe}.${ending}` : safe
+  return extension && !safe.endsWith(`.${extension}`) ? `${safe}.${extension}` : safe
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { ask, refusal } from '../api'
+import { errorOf, request } from '../api'
 import { duration } from '../format'
 import { Hint } from '../parts/hint'
 
@@ -26,17 +26,17 @@ interface Usage {
   cost_usd: number
 }
 
-/** The conversation, which outlives a look at another page. */
+/** The conversation; it stays while the user visits other pages. */
 const turns = signal<Turn[]>([])
 const user = `hud-${crypto.randomUUID().slice(0, 8)}`
 
-/** A conversation with the agent; its tools are folded in. */
+/** A conversation with the agent; its tool calls are collapsed. */
 export function Chat() {
   const [text, setText] = useState('')
   const [busy, setBusy] = useState(false)
   const end = useRef<HTMLDivElement>(null)
   useEffect(() => end.current?.scrollIntoView({ block: 'nearest' }), [turns.value])
-  const say = async () => {
+  const send = async () => {
     const question = text.trim()
     if (!question || busy) return
     setText('')
@@ -55,14 +55,14 @@ export function Chat() {
   return (
     <div class="chat">
       <div role="log" aria-live="polite" aria-label="Conversation">
-        {turns.value.length === 0 && <Hint>Ask something. The agent can use every connected tool, and scripts. It needs a model: `chat.provider` and a key, such as `ANTHROPIC_API_KEY`.</Hint>}
+        {turns.value.length === 0 && <Hint>Ask something. The agent can use every connected tool, and scripts. It needs a model: set `chat.provider` and a key such as `ANTHROPIC_API_KEY`.</Hint>}
         {turns.value.map((t, i) => <Exchange key={i} turn={t} />)}
         <div ref={end} />
       </div>
-      <form class="row say" onSubmit={(e) => { e.preventDefault(); void say() }}>
+      <form class="row say" onSubmit={(e) => { e.preventDefault(); void send() }}>
         <label class="hidden" for="message">Message</label>
         <textarea id="message" rows={2} value={text} placeholder="Message" onInput={(e) => setText(e.currentTarget.value)}
-          onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void say() } }} />
+          onKeyDown={(e) => { if (e.key === 'Enter' && !e.shiftKey) { e.preventDefault(); void send() } }} />
         <button class="main" type="submit" disabled={busy}>Send</button>
       </form>
     </div>
@@ -79,7 +79,7 @@ function Exchange({ turn: t }: { turn: Turn }) {
       {t.status && <p class="soft busy">{t.status}</p>}
       <p class="prose">{t.answer}</p>
       {t.error && <p class="bad">{t.error}</p>}
-      {t.took !== undefined && <p class="soft small">{duration(t.took)}{t.usage && `, ${t.usage.input_tokens} tokens read, ${t.usage.output_tokens} written, $${t.usage.cost_usd.toFixed(4)}`}</p>}
+      {t.took !== undefined && <p class="soft small">{duration(t.took)}{t.usage && `, ${t.usage.input_tokens} input tokens, ${t.usage.output_tokens} output tokens, $${t.usage.cost_usd.toFixed(4)}`}</p>}
     </article>
   )
 }
@@ -95,15 +95,15 @@ interface Event {
   response?: { usage?: Usage }
 }
 
-/** Says something and follows the answer as it grows. */
+/** Sends a message and streams the answer. */
 async function stream(message: string, change: (f: (t: Turn) => Turn) => void): Promise<void> {
-  const answer = await ask('/api/v1/chat/stream', {
+  const response = await request('/api/v1/chat/stream', {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
     body: JSON.stringify({ client_id: 'hud', user_id: user, message }),
   })
-  if (!answer.ok || !answer.body) throw await refusal(answer)
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+  if (!response.ok || !response.body) throw await errorOf(response)
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
   let rest = ''
   for (;;) {
     const { done, value } = await reader.read()

@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks'
 import { call } from '../mcp'
 import { useData } from '../resource'
-import { clock, duration, why } from '../format'
+import { clock, duration, firstLine } from '../format'
 import { notify } from '../parts/notices'
 import { Bar } from '../parts/bar'
 import { Diff } from '../parts/diff'
 import { Hint } from '../parts/hint'
 import { Json } from '../parts/json'
-import { Output, type Said } from '../parts/output'
+import { Output, type OutputLine } from '../parts/output'
 import { State } from '../parts/state'
 
 export interface Job {
@@ -57,10 +57,10 @@ function AllJobs() {
         <select id="status" value={status} onChange={(e) => setStatus(e.currentTarget.value)}>
           {states.map((s) => <option key={s} value={s}>{s || 'all'}</option>)}
         </select>
-        {marked.length === 2 && <a href={`#/jobs/${marked[0]}/${marked[1]}`}>Compare the two</a>}
+        {marked.length === 2 && <a href={`#/jobs/${marked[0]}/${marked[1]}`}>Compare both</a>}
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.jobs.length === 0 && <Hint>{status ? `No job is ${status}.` : 'No jobs. `lua_execute` starts one; so does `luanette job submit FILE`.'}</Hint>}
+      {data?.jobs.length === 0 && <Hint>{status ? `No job is ${status}.` : 'No jobs yet. Start one with the tool `lua_execute`, or with `luanette job start HASH`.'}</Hint>}
       {data && data.jobs.length > 0 && <div class="scroll">
         <table class="stack jobs">
           <thead><tr><th><span class="hidden">Compare</span></th><th>Job</th><th>Status</th><th>Progress</th><th>Started</th><th class="num">Took</th><th><span class="hidden">Actions</span></th></tr></thead>
@@ -68,7 +68,7 @@ function AllJobs() {
             {data?.jobs.map((j) => (
               <tr key={j.job_id}>
                 <td><input type="checkbox" aria-label={`compare ${j.job_id}`} checked={marked.includes(j.job_id)} onChange={() => mark(j.job_id)} /></td>
-                <td><a href={`#/jobs/${j.job_id}`}>{called(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span> {j.tags.map((t) => <span key={t} class="tag at soft">{t}</span>)}</td>
+                <td><a href={`#/jobs/${j.job_id}`}>{titleOf(j)}</a> <span class="soft mono">{j.job_id.slice(0, 8)}</span> <span class="soft">{j.creator}</span> {j.tags.map((t) => <span key={t} class="tag at soft">{t}</span>)}</td>
                 <td><State state={j.status} /></td>
                 <td><Progress job={j} /></td>
                 <td>{j.started_at ? clock(j.started_at * 1000) : ''}</td>
@@ -84,8 +84,8 @@ function AllJobs() {
   )
 }
 
-/** What a job is called: by its script where it has no name. */
-function called(j: Job): string {
+/** The name of a job, or of its script. */
+function titleOf(j: Job): string {
   return j.name || (j.script_hash ? `script ${j.script_hash.slice(0, 12)}` : j.job_id)
 }
 
@@ -98,8 +98,8 @@ function took(j: Job): string {
 }
 
 function Progress({ job }: { job: Job }) {
-  if (job.error) return <span class="bad brief">{why(job.error.message)}</span>
-  if (job.status === 'waiting') return <a href="#/approvals">waits for an approval</a>
+  if (job.error) return <span class="bad brief">{firstLine(job.error.message)}</span>
+  if (job.status === 'waiting') return <a href="#/approvals">waiting for approval</a>
   if (job.status !== 'running') return <span class="soft">{job.message}</span>
   return <><progress max={1} value={job.progress} aria-label={`progress of ${job.name || job.job_id}`} /> {job.message}</>
 }
@@ -119,7 +119,7 @@ function Cancel({ id }: { id: string }) {
 function OneJob({ id }: { id: string }) {
   const job = useData((s) => call<Job>('job_status', { job_id: id }, s), [id], ['job.'])
   const journal = useData((s) => call<{ steps: Step[]; total: number }>('job_journal', { job_id: id, limit: 1000 }, s), [id], ['job.'])
-  const logs = useData((s) => call<{ lines: Said[] }>('job_logs', { job_id: id }, s), [id], ['job.'])
+  const logs = useData((s) => call<{ lines: OutputLine[] }>('job_logs', { job_id: id }, s), [id], ['job.'])
   const [replayed, setReplayed] = useState<unknown>()
   const j = job.data
   return (
@@ -129,7 +129,7 @@ function OneJob({ id }: { id: string }) {
       {j && (
         <>
           <div class="row">
-            <h2>{called(j)}</h2> <State state={j.status} /> {active(j) && <Progress job={j} />} <span class="soft">{took(j)}</span>
+            <h2>{titleOf(j)}</h2> <State state={j.status} /> {active(j) && <Progress job={j} />} <span class="soft">{took(j)}</span>
             {active(j) ? <Cancel id={id} /> : (
               <button type="button" onClick={async () => setReplayed(await call('job_replay', { job_id: id }).catch((e: Error) => ({ error: e.message })))}>Replay</button>
             )}
@@ -149,16 +149,16 @@ function OneJob({ id }: { id: string }) {
   )
 }
 
-/** The effects of a job, each from the end of the one before to its own end. */
+/** The effects of a job; each bar begins at the end of the previous effect. */
 function Timeline({ job, steps }: { job: Job; steps: Step[] }) {
-  if (steps.length === 0) return <Hint>It has done nothing to the world.</Hint>
+  if (steps.length === 0) return <Hint>This job had no effects.</Hint>
   const start = job.started_at ?? job.created_at
   const total = Math.max((job.completed_at ?? Date.now() / 1000) - start, 0.001)
   let before = start
   return (
     <div class="scroll">
       <table class="waterfall">
-        <thead><tr><th>Effect</th><th class="lane">When</th><th class="num">Took</th></tr></thead>
+        <thead><tr><th>Effect</th><th class="lane">Time</th><th class="num">Took</th></tr></thead>
         <tbody>
           {steps.map((s) => {
             const from = before
@@ -167,7 +167,7 @@ function Timeline({ job, steps }: { job: Job; steps: Step[] }) {
               <tr key={s.step}>
                 <td>
                   <details>
-                    <summary class="mono"><span class="soft">{s.step}</span> {s.call} {s.error && <span class="bad">{s.error}</span>} {!s.done && <span class="warn">under way</span>}</summary>
+                    <summary class="mono"><span class="soft">{s.step}</span> {s.call} {s.error && <span class="bad">{s.error}</span>} {!s.done && <span class="warn">running</span>}</summary>
                     <Json value={s.outcome ?? null} />
                   </details>
                 </td>
@@ -182,12 +182,12 @@ function Timeline({ job, steps }: { job: Job; steps: Step[] }) {
   )
 }
 
-/** Two runs side by side: where they went different ways. */
+/** Compares the effects, output and result of two runs. */
 function Compare({ one, other }: { one: string; other: string }) {
   const load = (id: string) => async (s: AbortSignal) => ({
     job: await call<Job>('job_status', { job_id: id }, s),
     steps: (await call<{ steps: Step[] }>('job_journal', { job_id: id, limit: 1000 }, s)).steps,
-    lines: (await call<{ lines: Said[] }>('job_logs', { job_id: id }, s)).lines,
+    lines: (await call<{ lines: OutputLine[] }>('job_logs', { job_id: id }, s)).lines,
   })
   const a = useData(load(one), [one])
   const b = useData(load(other), [other])
@@ -201,7 +201,7 @@ function Compare({ one, other }: { one: string; other: string }) {
   return (
     <>
       <p><a href="#/jobs">All jobs</a></p>
-      <p><a href={`#/jobs/${one}`}>{called(a.data.job)} {one.slice(0, 8)}</a> (−) and <a href={`#/jobs/${other}`}>{called(b.data.job)} {other.slice(0, 8)}</a> (+)</p>
+      <p><a href={`#/jobs/${one}`}>{titleOf(a.data.job)} {one.slice(0, 8)}</a> (−) and <a href={`#/jobs/${other}`}>{titleOf(b.data.job)} {other.slice(0, 8)}</a> (+)</p>
       <Diff before={text(a.data)} after={text(b.data)} />
     </>
   )

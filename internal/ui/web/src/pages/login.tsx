@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
 import { login } from '../api'
 
-/** The door of a server that wants a key. */
+/** The login page of a server that requires a key. */
 export function Login() {
   const [key, setKey] = useState('')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState('')
-  const enter = async () => {
+  const submit = async () => {
     setBusy(true)
     setError('')
     try {
@@ -17,12 +17,12 @@ export function Login() {
     setBusy(false)
   }
   return (
-    <form class="card login" onSubmit={(e) => { e.preventDefault(); void enter() }}>
+    <form class="card login" onSubmit={(e) => { e.preventDefault(); void submit() }}>
       <label for="key">Key</label>
       <input id="key" class="wide" type="password" autocomplete="current-password" required value={key} onInput={(e) => setKey(e.currentTarget.value)} />
       {error && <p class="bad" role="alert">{error}</p>}
       <div class="row actions"><button class="main" type="submit" disabled={busy}>Log in</button></div>
-      <p class="soft">`luanette key create NAME` on the server makes one. It stays on the server: this browser keeps a session of 12 hours.</p>
+      <p class="soft">Create a key with `luanette key create NAME` on the server. This browser stores a session for 12 hours, not the key.</p>
     </form>
   )
 }

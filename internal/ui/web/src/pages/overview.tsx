@@ -4,7 +4,7 @@ import { call } from '../mcp'
 import { recent, type ServerEvent } from '../events'
 import { useData } from '../resource'
 import { clock, count, duration } from '../format'
-import { inWords, worthALine } from '../words'
+import { describe, latestLines } from '../describe'
 import { Hint } from '../parts/hint'
 import { Nodes } from '../parts/nodes'
 import { Sparkline } from '../parts/sparkline'
@@ -32,10 +32,10 @@ interface Upstream {
 }
 
 export function Overview() {
-  const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), asked: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
+  const upstreams = useData(async (s) => ({ ...(await call<{ upstreams: Upstream[] }>('mcp_list_upstreams', {}, s)), loadedAt: Date.now() }), [], ['upstream.', 'tool.call_ended'], toUpstream)
   const jobs = useData((s) => call<{ total: number }>('job_list', { status: 'running', limit: 1 }, s), [], ['job.'], (e) => e.type !== 'job.progress')
   const approvals = useData((s) => call<{ approvals: unknown[] }>('approval_list', { status: 'pending' }, s), [], ['approval.'])
-  const held = useData((s) => (may('admin') ? waiting(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
+  const pins = useData((s) => (may('admin') ? awaitingReview(s) : Promise.resolve(0)), [], ['tool.held', 'tool.changed', 'pin.', 'upstream.'])
   const calls = useMemo(() => recent.value.filter((e) => e.type === 'tool.call_ended' && toUpstream(e)), [recent.value])
   const failures = calls.filter((e) => e.data.error)
   const list = upstreams.data?.upstreams
@@ -45,32 +45,32 @@ export function Overview() {
         <li><b>{perSecond(calls)}</b> calls per second</li>
         <li><b>{list ? `${list.filter((u) => u.state === 'connected').length} of ${list.length}` : '…'}</b> <a href="#/settings">upstreams</a> connected</li>
         <li><b>{jobs.data?.total ?? '…'}</b> running <a href="#/jobs">jobs</a></li>
-        <li><b class={approvals.data?.approvals.length ? 'warn' : ''}>{approvals.data?.approvals.length ?? '…'}</b> <a href="#/approvals">approvals</a> waiting</li>
-        {(held.data ?? 0) > 0 && <li><b class="warn">{held.data}</b> <a href="#/approvals">definitions</a> held</li>}
+        <li><b class={approvals.data?.approvals.length ? 'warn' : ''}>{approvals.data?.approvals.length ?? '…'}</b> <a href="#/approvals">approvals</a> pending</li>
+        {(pins.data ?? 0) > 0 && <li><b class="warn">{pins.data}</b> <a href="#/approvals">definitions</a> awaiting review</li>}
         <li><b class={failures.length ? 'bad' : ''}>{failures.length}</b> recent errors</li>
       </ul>
       <Nodes />
       <h2>Upstreams</h2>
       {upstreams.error && <p class="bad">{upstreams.error.message}</p>}
-      {list?.length === 0 && <Hint>None yet. `luanette upstream add NAME URL` adds one, and so does the page Settings.</Hint>}
+      {list?.length === 0 && <Hint>No upstreams yet. Add one on the Settings page, or with `luanette upstream add NAME URL`.</Hint>}
       <div class="cards">
-        {list?.map((u) => <Card key={u.namespace} upstream={u} asked={upstreams.data!.asked} calls={calls.filter((e) => spaceOf(e) === u.namespace)} />)}
+        {list?.map((u) => <Card key={u.namespace} upstream={u} loadedAt={upstreams.data!.loadedAt} calls={calls.filter((e) => namespaceOf(e) === u.namespace)} />)}
       </div>
       <h2>Recent errors</h2>
       {failures.length === 0 ? <Hint>None.</Hint> : <Lines events={failures.slice(-8).reverse()} />}
-      <h2>Latest</h2>
+      <h2>Recent events</h2>
       <Feed />
     </>
   )
 }
 
-/** How many definitions wait for somebody to look at them. */
-async function waiting(signal: AbortSignal): Promise<number> {
+/** The number of definitions that await review. */
+async function awaitingReview(signal: AbortSignal): Promise<number> {
   const [held, changed] = await Promise.all(['held', 'changed'].map((state) => get<{ total: number }>(`/api/v1/pins?state=${state}`, signal)))
   return held.total + changed.total
 }
 
-/** Our own tools are left out: this page calls them, and would watch itself for ever. */
+/** Whether a call went to an upstream. This page calls the server's own tools itself, so these do not count. */
 function toUpstream(e: ServerEvent): boolean {
   return e.data.namespace !== ''
 }
@@ -82,11 +82,11 @@ function perSecond(calls: ServerEvent[]): string {
   return (n / 10).toFixed(1)
 }
 
-function spaceOf(e: ServerEvent): string {
+function namespaceOf(e: ServerEvent): string {
   return String(e.data.namespace)
 }
 
-/** The time until something, second by second. */
+/** The time until a moment, updated every second. */
 function Until({ time }: { time: number }) {
   const [now, setNow] = useState(Date.now())
   useEffect(() => {
@@ -96,7 +96,7 @@ function Until({ time }: { time: number }) {
   return <>{time > now ? `in ${duration(time - now)}` : 'now'}</>
 }
 
-function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number; calls: ServerEvent[] }) {
+function Card({ upstream: u, loadedAt, calls }: { upstream: Upstream; loadedAt: number; calls: ServerEvent[] }) {
   const good = u.state === 'connected'
   const times = calls.slice(-40).map((e) => Number(e.data.duration_ms ?? 0))
   return (
@@ -104,26 +104,26 @@ function Card({ upstream: u, asked, calls }: { upstream: Upstream; asked: number
       <h3>{u.namespace} <State state={u.state} /></h3>
       <div class="soft mono oneline" title={u.endpoint}>{u.endpoint}</div>
       <dl>
-        <dt>tools</dt><dd>{u.tool_count}{u.stale && ' last known'}</dd>
-        <dt title="of the node that this page is at, since it started">calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} under way`}</dd>
-        {u.p50_ms !== undefined && <><dt>latency</dt><dd>half within {duration(u.p50_ms)}</dd></>}
+        <dt>tools</dt><dd>{u.tool_count}{u.stale && ' (last known)'}</dd>
+        <dt title="on the node that serves this page, since it started">calls</dt><dd>{u.call_count}, {u.error_count > 0 ? <span class="bad">{count(u.error_count, 'error')}</span> : 'no errors'}{u.in_flight > 0 && `, ${u.in_flight} in flight`}</dd>
+        {u.p50_ms !== undefined && <><dt>p50</dt><dd>{duration(u.p50_ms)}</dd></>}
         {u.last_tool && <><dt>last tool</dt><dd>{u.last_tool}</dd></>}
-        {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={asked + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
-        {u.refusing_ms !== undefined && <><dt>refusing</dt><dd class="warn">calls, for {duration(u.refusing_ms)}</dd></>}
+        {!good && u.next_try_ms !== undefined && <><dt>next try</dt><dd><Until time={loadedAt + u.next_try_ms} />, after {count(u.attempt ?? 0, 'attempt')}</dd></>}
+        {u.refusing_ms !== undefined && <><dt>circuit</dt><dd class="warn">open, refuses calls for {duration(u.refusing_ms)}</dd></>}
       </dl>
       {!good && u.error && <p class="bad small">{u.error}</p>}
       {!good && u.hint && <Hint>{u.hint}</Hint>}
       {u.warnings?.map((w) => <p key={w} class="warn small">{w}</p>)}
       {u.login && <UpstreamLogin name={u.namespace} address={u.login} />}
-      {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, ${duration(times[times.length - 1])} at last`} />}
+      {times.length > 1 && <Sparkline values={times} label={`latency of the last ${times.length} calls, most recent ${duration(times[times.length - 1])}`} />}
     </article>
   )
 }
 
-/** The last things that happened, in words. */
+/** The most recent events. */
 function Feed() {
-  const last = worthALine(recent.value, 15)
-  return last.length === 0 ? <Hint>Nothing has happened yet.</Hint> : <Lines events={last} />
+  const last = latestLines(recent.value, 15)
+  return last.length === 0 ? <Hint>No events yet.</Hint> : <Lines events={last} />
 }
 
 function Lines({ events }: { events: ServerEvent[] }) {
@@ -131,12 +131,12 @@ function Lines({ events }: { events: ServerEvent[] }) {
     <table class="feed">
       <tbody>
         {events.map((e) => {
-          const said = inWords(e)
+          const line = describe(e)
           return (
             <tr key={e.seq}>
               <td class="soft num">{clock(e.time)}</td>
-              <td class="soft">{e.type}{e.node && <span class="tag at" title="the node where it happened">{e.node}</span>}</td>
-              <td class={said.kind}>{said.href ? <a href={said.href}>{said.text}</a> : said.text}</td>
+              <td class="soft">{e.type}{e.node && <span class="tag at" title="the node that published it">{e.node}</span>}</td>
+              <td class={line.kind}>{line.href ? <a href={line.href}>{line.text}</a> : line.text}</td>
             </tr>
           )
         })}

@@ -7,18 +7,18 @@ import { duration } from '../format'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import { Json } from '../parts/json'
-import { Output, type Said } from '../parts/output'
+import { Output, type OutputLine } from '../parts/output'
 import { Plan, type Planned } from '../parts/plan'
 import { Waterfall, type Trace } from '../parts/waterfall'
 import type { Language } from '../parts/editor'
 
 const Editor = lazy(() => import('../parts/editor'))
 
-interface Ran {
+interface Run {
   kind: 'run' | 'preview'
   error?: string
   result?: unknown
-  output?: Said[]
+  output?: OutputLine[]
   plan?: Planned[]
   certain?: boolean
   status?: string
@@ -27,20 +27,20 @@ interface Ran {
   trace: string
 }
 
-/** What came of running something. */
-type Answer = Omit<Ran, 'kind' | 'took' | 'trace'>
+/** The result of a run or a preview. */
+type Answer = Omit<Run, 'kind' | 'took' | 'trace'>
 
 const first: Record<Language, string> = {
-  lua: '-- Ctrl+Enter runs it. Every tool is mcp.<server>.<tool>{...}.\nprint("hello")\nreturn { servers = mcp.namespaces() }\n',
-  javascript: '// Ctrl+Enter runs it. Every tool is await mcp.<server>.<tool>({...}).\nconsole.log("hello")\nreturn { now: new Date() }\n',
+  lua: '-- Press Ctrl+Enter to run. Tools are mcp.<namespace>.<tool>{...}.\nprint("hello")\nreturn { namespaces = mcp.namespaces() }\n',
+  javascript: '// Press Ctrl+Enter to run. Tools are await mcp.<namespace>.<tool>({...}).\nconsole.log("hello")\nreturn { now: new Date() }\n',
 }
 
 export function Playground({ rest }: { rest: string }) {
   const [language, setLanguage] = useState<Language>('lua')
   const [code, setCode] = useState(first.lua)
   const [session, setSession] = useState<string>()
-  const [keeping, setKeeping] = useState(false) // a session is wanted; it takes a moment to be there
-  const [ran, setRan] = useState<Ran>()
+  const [keeping, setKeeping] = useState(false) // the user wants a session; creating it takes a moment
+  const [ran, setRan] = useState<Run>()
   const [busy, setBusy] = useState<AbortController>()
   const [variables, setVariables] = useState<Record<string, string>>({})
   const [parent, setParent] = useState<string>()
@@ -52,32 +52,32 @@ export function Playground({ rest }: { rest: string }) {
       setLanguage(s.tags.some((t) => t === 'type:javascript' || t === 'type:typescript') ? 'javascript' : 'lua')
     }, (e: Error) => notify('bad', e.message))
   }, [rest])
-  const speak = (to: Language) => {
+  const changeLanguage = (to: Language) => {
     if (code === first[language]) setCode(first[to])
     setLanguage(to)
     setSession(undefined)
     setKeeping(false)
     setVariables({})
   }
-  const during = async (kind: Ran['kind'], work: (signal: AbortSignal, trace: string) => Promise<Answer>) => {
+  const execute = async (kind: Run['kind'], action: (signal: AbortSignal, trace: string) => Promise<Answer>) => {
     const control = new AbortController()
     const began = Date.now()
     const trace = newTrace()
     setBusy(control)
     try {
-      setRan({ kind, ...(await work(control.signal, trace)), took: Date.now() - began, trace })
+      setRan({ kind, ...(await action(control.signal, trace)), took: Date.now() - began, trace })
     } catch (e) {
-      const said = e instanceof ToolError ? (e.result?.structuredContent as { output?: Said[] } | undefined)?.output : undefined
-      setRan({ kind, error: (e as Error).message, output: said, took: Date.now() - began, trace })
+      const output = e instanceof ToolError ? (e.result?.structuredContent as { output?: OutputLine[] } | undefined)?.output : undefined
+      setRan({ kind, error: (e as Error).message, output, took: Date.now() - began, trace })
     }
     setBusy(undefined)
   }
-  const run = () => during('run', async (signal, trace) => {
-    const answer = await execute(language, code, session, signal, trace)
+  const run = () => execute('run', async (signal, trace) => {
+    const answer = await evaluate(language, code, session, signal, trace)
     if (session) setVariables(await globals(language, session))
     return answer
   })
-  const preview = () => during('preview', (signal, trace) => call<Answer>('lua_preview', { code, session_id: session }, signal, trace))
+  const preview = () => execute('preview', (signal, trace) => call<Answer>('lua_preview', { code, session_id: session }, signal, trace))
   const save = async (publish: boolean) => {
     try {
       const stored = await call<{ hash: string; warnings?: string[] }>('script_store', { content: code, parent })
@@ -94,7 +94,7 @@ export function Playground({ rest }: { rest: string }) {
   }
   const keep = async (on: boolean) => {
     setKeeping(on)
-    setBusy(new AbortController()) // what is run next must run in it
+    setBusy(new AbortController()) // disables Run until the session exists
     setVariables({})
     try {
       if (session) await call('session_close', { session_id: session })
@@ -110,7 +110,7 @@ export function Playground({ rest }: { rest: string }) {
       <section aria-label="Editor">
         <div class="row">
           <label for="language">Language</label>
-          <select id="language" value={language} onChange={(e) => speak(e.currentTarget.value as Language)}>
+          <select id="language" value={language} onChange={(e) => changeLanguage(e.currentTarget.value as Language)}>
             <option value="lua">Lua</option><option value="javascript">JavaScript</option>
           </select>
           <label><input type="checkbox" checked={keeping} onChange={(e) => void keep(e.currentTarget.checked)} /> keep variables</label>
@@ -134,22 +134,22 @@ export function Playground({ rest }: { rest: string }) {
           </>
         )}
       </section>
-      <section aria-label="Outcome" aria-live="polite">{ran ? <Outcome ran={ran} /> : <Hint>Nothing was run yet. Run does it for real; Preview shows what it would change.</Hint>}</section>
+      <section aria-label="Result of the run" aria-live="polite">{ran ? <Outcome ran={ran} /> : <Hint>No run yet. Run executes the script; Preview shows what it would change.</Hint>}</section>
     </div>
   )
 }
 
-function Outcome({ ran }: { ran: Ran }) {
+function Outcome({ ran }: { ran: Run }) {
   return (
     <>
       <p class="soft ran">{ran.kind === 'run' ? 'Ran' : 'Previewed'} in {duration(ran.took)}</p>
       {ran.error && <pre class="bad">{typeof ran.error === 'string' ? ran.error : (ran.error as { message: string }).message}</pre>}
-      {ran.status === 'pending_approval' && <p class="warn">It waits for <a href="#/approvals">an approval</a>.</p>}
+      {ran.status === 'pending_approval' && <p class="warn">It is waiting for <a href="#/approvals">approval</a>.</p>}
       {ran.plan && (
         <>
           <h2>Plan</h2>
           <Plan steps={ran.plan} />
-          {ran.complete === false && <p class="warn">The plan does not reach the script's end.</p>}
+          {ran.complete === false && <p class="warn">The plan is incomplete: the preview did not reach the end of the script.</p>}
         </>
       )}
       {ran.result !== undefined && ran.status !== 'pending_approval' && <><h2>Result</h2><Json value={ran.result} /></>}
@@ -157,23 +157,23 @@ function Outcome({ ran }: { ran: Ran }) {
       <Output lines={(ran.output ?? []).filter((l) => l.stream !== 'log')} />
       {ran.output?.some((l) => l.stream === 'log') && <><h2>Log</h2><Output lines={ran.output.filter((l) => l.stream === 'log')} /></>}
       <h2>Trace</h2>
-      <Traced id={ran.trace} />
+      <RunTrace id={ran.trace} />
     </>
   )
 }
 
-/** The trace of a run, as soon as the server has all of it. */
-function Traced({ id }: { id: string }) {
-  const { data, error } = useData((s) => patiently(() => get<Trace>(`/api/v1/traces/${id}`, s)), [id])
+/** The trace of a run. */
+function RunTrace({ id }: { id: string }) {
+  const { data, error } = useData((s) => retry(() => get<Trace>(`/api/v1/traces/${id}`, s)), [id])
   if (error) return <p class="soft">{error.message}</p>
-  return data ? <><Waterfall trace={data} /><p><a href={`#/traces/${id}`}>The trace alone</a></p></> : <p class="soft">…</p>
+  return data ? <><Waterfall trace={data} /><p><a href={`#/traces/${id}`}>Open trace</a></p></> : <p class="soft">…</p>
 }
 
-/** Spans are kept when they end, which may be a moment after the answer. */
-async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+/** Retries: the server stores a span when it ends, which may be after the response. */
+async function retry<T>(load: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
     try {
-      return await ask()
+      return await load()
     } catch (e) {
       if (tries === 5) throw e
       await new Promise((resolve) => setTimeout(resolve, 100 << tries))
@@ -181,20 +181,20 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-async function execute(language: Language, code: string, session: string | undefined, signal?: AbortSignal, trace?: string): Promise<Answer> {
+async function evaluate(language: Language, code: string, session: string | undefined, signal?: AbortSignal, trace?: string): Promise<Answer> {
   if (language === 'lua') return call('lua_eval', { code, session_id: session }, signal, trace)
   const answer = await call<{ result?: unknown; logs: { level: string; message: string }[] }>('execute_code', { code, language, session_id: session }, signal, trace)
   return { result: answer.result, output: (answer.logs ?? []).map((l) => ({ stream: l.level === 'error' ? 'stderr' : 'stdout', text: l.message })) }
 }
 
-const names: Record<Language, string> = {
+const listGlobals: Record<Language, string> = {
   lua: 'local all = {} for name, value in pairs(_G) do if type(name) == "string" then local text = repr(value):sub(1, 80) all[name] = type(value) ~= "function" and utf8.len(text) and text or type(value) end end return all',
   javascript: 'return Object.fromEntries(Object.keys(globalThis).map(k => [k, typeof globalThis[k] === "function" ? "function" : String(JSON.stringify(globalThis[k])).slice(0, 80)]))',
 }
 
-/** The variables of a session that a fresh one does not have. */
+/** The variables of a session that a new session does not have. */
 async function globals(language: Language, session: string): Promise<Record<string, string>> {
-  const ask = async (id?: string) => ((await execute(language, names[language], id)).result ?? {}) as Record<string, string>
-  const [fresh, now] = await Promise.all([ask(), ask(session)])
+  const load = async (id?: string) => ((await evaluate(language, listGlobals[language], id)).result ?? {}) as Record<string, string>
+  const [fresh, now] = await Promise.all([load(), load(session)])
   return Object.fromEntries(Object.entries(now).filter(([k]) => !(k in fresh)).sort())
 }

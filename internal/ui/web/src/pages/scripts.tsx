@@ -5,7 +5,7 @@ import { ago } from '../format'
 import { Hint } from '../parts/hint'
 import { notify } from '../parts/notices'
 import { Diff } from '../parts/diff'
-import { Tree, type Kin } from '../parts/tree'
+import { Tree, type TreeNode } from '../parts/tree'
 
 interface Script {
   hash: string
@@ -17,7 +17,7 @@ interface Script {
   created_at: string
 }
 
-interface Whole extends Script {
+interface ScriptDetail extends Script {
   content: string
   ancestors: string[]
   children: string[]
@@ -36,11 +36,11 @@ function AllScripts() {
       <div class="row filters">
         <label for="vibe">Search</label>
         <input id="vibe" type="search" value={vibe} onInput={(e) => setVibe(e.currentTarget.value)} />
-        {tag && <button type="button" onClick={() => setTag('')} aria-label={`any tag instead of ${tag}`}>{tag} ×</button>}
+        {tag && <button type="button" onClick={() => setTag('')} aria-label={`remove the tag filter ${tag}`}>{tag} ×</button>}
         <span class="soft" role="status">{data && `${data.scripts.length} of ${data.total}`}</span>
       </div>
       {error && <p class="bad">{error.message}</p>}
-      {data?.scripts.length === 0 && <Hint>{vibe || tag ? 'No script fits.' : 'No scripts. The playground saves one, and so does `luanette script store FILE`.'}</Hint>}
+      {data?.scripts.length === 0 && <Hint>{vibe || tag ? 'No script matches.' : 'No scripts yet. Save one in the playground, or with `luanette script store FILE`.'}</Hint>}
       <div class="cards">
         {data?.scripts.map((s) => (
           <article class="card" key={s.hash}>
@@ -63,12 +63,12 @@ interface Version {
 }
 
 function OneScript({ hash }: { hash: string }) {
-  const { data: s, error } = useData((signal) => call<Whole>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.'])
-  // A script that was never published has no history, which is no failure.
+  const { data: s, error } = useData((signal) => call<ScriptDetail>('script_get', { script_hash: hash }, signal), [hash], ['script.', 'artifact.'])
+  // A script that was never published has no history; that is not an error.
   const history = useData((signal) => (s?.name ? call<{ versions: Version[] }>('script_history', { name: s.name }, signal).catch(() => undefined) : Promise.resolve(undefined)), [s?.name], ['script.'])
   const [against, setAgainst] = useState('')
-  const other = useData((signal) => (against ? call<Whole>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
-  const family = useData((signal) => (s ? kin(s, signal) : Promise.resolve([])), [s?.hash], ['script.', 'artifact.'])
+  const other = useData((signal) => (against ? call<ScriptDetail>('script_get', { script_hash: against }, signal) : Promise.resolve(undefined)), [against])
+  const family = useData((signal) => (s ? relatives(s, signal) : Promise.resolve([])), [s?.hash], ['script.', 'artifact.'])
   if (error) return <><p><a href="#/scripts">All scripts</a></p><p class="bad">{error.message}</p></>
   if (!s) return <p class="soft">…</p>
   const versions = history.data?.versions ?? []
@@ -104,7 +104,7 @@ function OneScript({ hash }: { hash: string }) {
       <div class="row">
         <label for="against">Compare with</label>
         <select id="against" value={against} onChange={(e) => setAgainst(e.currentTarget.value)}>
-          <option value="">nothing</option>
+          <option value="">none</option>
           {[...choices].map(([h, label]) => <option key={h} value={h}>{label}</option>)}
         </select>
       </div>
@@ -113,37 +113,34 @@ function OneScript({ hash }: { hash: string }) {
   )
 }
 
-/** How many of a script's line are asked for their children. */
-const asked = 12
+/** The number of ancestors and children whose own children are loaded. */
+const maxRelatives = 12
 
-/**
- * The family of a script: what it was made from, what else was made from those, what
- * was made from it, and from that.
- */
-async function kin(s: Whole, signal: AbortSignal): Promise<Script[]> {
+/** The relatives of a script: its ancestors, their children, its children and their children. */
+async function relatives(s: ScriptDetail, signal: AbortSignal): Promise<Script[]> {
   const known = new Map<string, Script>([[s.hash, s]])
   const childrenOf = async (hashes: string[]) => {
     const found = await Promise.all(hashes.map((parent) => call<{ scripts: Script[] }>('script_search', { parent, limit: 20 }, signal)))
     for (const { scripts } of found) for (const one of scripts) if (!known.has(one.hash)) known.set(one.hash, one)
   }
-  const line = s.ancestors.slice(0, asked)
-  if (line.length > 0) { // the oldest is nobody's child here
-    const oldest = await call<Whole>('script_get', { script_hash: line[line.length - 1] }, signal)
+  const ancestors = s.ancestors.slice(0, maxRelatives)
+  if (ancestors.length > 0) { // the oldest is not a child of any loaded script
+    const oldest = await call<ScriptDetail>('script_get', { script_hash: ancestors[ancestors.length - 1] }, signal)
     known.set(oldest.hash, oldest)
   }
-  await childrenOf([...line, s.hash])
-  await childrenOf(s.children.slice(0, asked))
+  await childrenOf([...ancestors, s.hash])
+  await childrenOf(s.children.slice(0, maxRelatives))
   return [...known.values()]
 }
 
-/** From what it was made, what else was, and what was made from it. */
-function Lineage({ script: s, family }: { script: Whole; family?: Script[] }) {
-  if (s.ancestors.length + s.children.length === 0) return <Hint>It was made from nothing, and nothing was made from it.</Hint>
+/** The graph of a script's ancestors and descendants. */
+function Lineage({ script: s, family }: { script: ScriptDetail; family?: Script[] }) {
+  if (s.ancestors.length + s.children.length === 0) return <Hint>This script has no ancestors and no descendants.</Hint>
   if (!family || family.length < 2) return <p class="soft">…</p>
   const names = family.map((k) => k.name)
   const label = (k: Script) => (!k.name ? k.hash.slice(0, 12) : names.indexOf(k.name) === names.lastIndexOf(k.name) ? k.name : `${k.name} ${k.hash.slice(0, 6)}`)
-  const list = family.map((k): Kin => ({ id: k.hash, label: label(k), href: `#/scripts/${k.hash}`, parent: k.parent, about: k.description }))
-  return <Tree family={list} chosen={s.hash} label="lineage" />
+  const list = family.map((k): TreeNode => ({ id: k.hash, label: label(k), href: `#/scripts/${k.hash}`, parent: k.parent, about: k.description }))
+  return <Tree nodes={list} chosen={s.hash} label="lineage" />
 }
 
 export function Publish({ script }: { script: { hash: string; name?: string } }) {

@@ -20,7 +20,7 @@ export function Settings() {
   return (
     <>
       <h2>Health</h2>
-      <Healthy />
+      <HealthStatus />
       <Nodes />
       <h2>Upstreams</h2>
       <Upstreams />
@@ -31,7 +31,7 @@ export function Settings() {
   )
 }
 
-function Healthy() {
+function HealthStatus() {
   const { data: h, error } = useData((s) => get<Health>('/health', s), [], ['upstream.', 'config.'], undefined, 10_000)
   if (error) return <p class="bad">{error.message}</p>
   if (!h) return <p class="soft">…</p>
@@ -44,7 +44,7 @@ function Healthy() {
       {h.sessions && `, ${count(h.sessions.connected, 'client')} connected`}
       {h.upstreams && `, ${upstreams.filter((u) => u.state === 'connected').length} of ${count(upstreams.length, 'upstream')} connected`}
     </p>
-    {h.restart_needed && <p class="warn" role="status">Restart needed for what was changed: {h.restart_needed.map((key) => <code key={key}>{key} </code>)}</p>}
+    {h.restart_needed && <p class="warn" role="status">These changed settings need a restart: {h.restart_needed.map((key) => <code key={key}>{key} </code>)}</p>}
     </>
   )
 }

@@ -26,39 +26,39 @@ interface Definition {
   learned_output_schema?: Schema
 }
 
-/** Search over all tools, and one of them to try. */
+/** Searches all tools, and tries one of them. */
 export function Tools({ rest }: { rest: string }) {
   const [query, setQuery] = useState('')
   const found = useData((s) => call<{ tools: Found[]; total: number }>('search_tools', { query, limit: 100 }, s), [query], ['catalog.', 'upstream.tools_refreshed'])
   return (
     <div class={rest ? 'split tools chosen' : 'split tools'}>
       <section class="menu" aria-label="Search">
-        <label for="search">Search by name or by what a tool does</label>
+        <label for="search">Search by name or description</label>
         <input id="search" type="search" class="wide" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
         {found.error && <p class="bad">{found.error.message}</p>}
-        <p class="soft" role="status">{found.data && (found.data.total > found.data.tools.length ? `${found.data.tools.length} of ${found.data.total}; a word finds the others` : count(found.data.total, 'tool'))}</p>
-        {found.data?.tools.length === 0 && <Hint>{query ? 'No tool fits. Other words may find it.' : 'No tools yet. The page Settings connects a server that has some.'}</Hint>}
+        <p class="soft" role="status">{found.data && (found.data.total > found.data.tools.length ? `${found.data.tools.length} of ${found.data.total}; search to find more` : count(found.data.total, 'tool'))}</p>
+        {found.data?.tools.length === 0 && <Hint>{query ? 'No tool matches. Try other words.' : 'No tools yet. Add an upstream on the Settings page.'}</Hint>}
         <ul class="list">
           {found.data?.tools.map((t) => (
             <li key={t.name}>
               <a href={`#/tools/${encodeURIComponent(t.name)}`} aria-current={t.name === rest ? 'true' : undefined}>{t.name}</a>
-              {t.read_only && <span class="tag at soft">reads</span>}
-              {t.stale && <span class="tag at warn">away</span>}
+              {t.read_only && <span class="tag at soft">read-only</span>}
+              {t.stale && <span class="tag at warn">disconnected</span>}
               <div class="soft brief">{t.description}</div>
             </li>
           ))}
         </ul>
       </section>
-      <section aria-label="Tool">{rest ? <><p class="back"><a href="#/tools">All tools</a></p><One key={rest} name={rest} /></> : <Hint>Choose a tool to see its arguments and to try it.</Hint>}</section>
+      <section aria-label="Tool">{rest ? <><p class="back"><a href="#/tools">All tools</a></p><OneTool key={rest} name={rest} /></> : <Hint>Select a tool to see its arguments and to try it.</Hint>}</section>
     </div>
   )
 }
 
-function One({ name }: { name: string }) {
+function OneTool({ name }: { name: string }) {
   const { data, error } = useData((s) => call<{ tools: Definition[] }>('get_tool_definitions', { names: [name] }, s), [name])
   const tool = data?.tools[0]
   if (error) return <p class="bad">{error.message}</p>
-  if (data && !tool) return <p class="bad">There is no tool {name}.</p>
+  if (data && !tool) return <p class="bad">There is no tool named {name}.</p>
   return tool ? <Try tool={tool} /> : <p class="soft">…</p>
 }
 
@@ -103,7 +103,7 @@ function Try({ tool }: { tool: Definition }) {
       <details><summary>Schemas</summary>
         <h3>Arguments</h3><Json value={tool.input_schema} />
         {tool.output_schema && <><h3>Result</h3><Json value={tool.output_schema} /></>}
-        {tool.learned_output_schema && <><h3>Result, as seen so far</h3><Json value={tool.learned_output_schema} /></>}
+        {tool.learned_output_schema && <><h3>Result, learned from calls</h3><Json value={tool.learned_output_schema} /></>}
       </details>
     </>
   )
@@ -123,8 +123,8 @@ function luaValue(v: unknown): string {
 }
 
 function asJavaScript(tool: Definition, values: Values): string {
-  const [space, ...name] = tool.name.split('.')
-  const path = [space, name.join('.')].map((part) => (word.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`)).join('')
+  const [namespace, ...name] = tool.name.split('.')
+  const path = [namespace, name.join('.')].map((part) => (word.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`)).join('')
   return `return await mcp${path}(${JSON.stringify(values)})`
 }
 

@@ -11,22 +11,22 @@ export function Traces({ rest }: { rest: string }) {
 }
 
 function AllTraces() {
-  const [words, setWords] = useState('')
+  const [query, setQuery] = useState('')
   const [all, setAll] = useState(false)
   const { data, error } = useData((s) => get<{ traces: Trace[] }>('/api/v1/traces?limit=200', s), [], ['tool.', 'job.', 'chat.'])
   if (error) return <p class="bad">{error.message}</p>
-  const list = data?.traces.filter((t) => (all || !ours(t)) && [t.name, ...(t.tools ?? [])].some((text) => text.toLowerCase().includes(words.toLowerCase())))
+  const list = data?.traces.filter((t) => (all || !isPolling(t)) && [t.name, ...(t.tools ?? [])].some((text) => text.toLowerCase().includes(query.toLowerCase())))
   return (
     <>
       <div class="row filters">
         <label for="words">Find</label>
-        <input id="words" type="search" value={words} onInput={(e) => setWords(e.currentTarget.value)} />
-        <label><input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} /> also what this page asks</label>
+        <input id="words" type="search" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
+        <label><input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} /> include requests of this page</label>
         <span class="soft" role="status">{list && `${list.length} of ${data!.traces.length}`}</span>
       </div>
-      {list?.length === 0 && <Hint>No such request was traced yet. Call a tool, and it will be here.</Hint>}
+      {list?.length === 0 && <Hint>No traces yet. Call a tool to record one.</Hint>}
       <table class="stack">
-        <thead><tr><th>Time</th><th>Request</th><th>Tools it called</th><th class="num">Took</th><th class="num">Spans</th></tr></thead>
+        <thead><tr><th>Time</th><th>Request</th><th>Tools called</th><th class="num">Took</th><th class="num">Spans</th></tr></thead>
         <tbody>
           {list?.map((t) => (
             <tr key={t.trace_id}>
@@ -43,11 +43,11 @@ function AllTraces() {
   )
 }
 
-/** What dashboards ask again and again to be fresh, which would hide everything else. */
-const questions = new Set(['mcp_list_upstreams', 'job_list', 'job_status', 'job_journal', 'job_logs', 'approval_list', 'search_tools', 'get_tool_definitions', 'script_search', 'script_get', 'script_history'])
+/** The tools that dashboards poll. Their traces are hidden unless the user asks for them. */
+const polled = new Set(['mcp_list_upstreams', 'job_list', 'job_status', 'job_journal', 'job_logs', 'approval_list', 'search_tools', 'get_tool_definitions', 'script_search', 'script_get', 'script_history'])
 
-function ours(t: Trace): boolean {
-  return t.span_count <= 2 && !t.failed && questions.has(t.name.replace('tools/call ', ''))
+function isPolling(t: Trace): boolean {
+  return t.span_count <= 2 && !t.failed && polled.has(t.name.replace('tools/call ', ''))
 }
 
 function OneTrace({ id }: { id: string }) {

@@ -1,6 +1,6 @@
-// The configuration that holds: each key with its value, and who said so.
+// The effective configuration: each key with its value and where it was set.
 import { useState } from 'preact/hooks'
-import { ask, refusal } from '../api'
+import { errorOf, request } from '../api'
 import { useData } from '../resource'
 import { Hint } from './hint'
 
@@ -14,27 +14,27 @@ interface Line {
 
 export function Config() {
   const { data, error } = useData(async (signal) => {
-    const answer = await ask('/api/v1/config', { signal })
-    if (!answer.ok) throw await refusal(answer)
-    return answer.text()
+    const response = await request('/api/v1/config', { signal })
+    if (!response.ok) throw await errorOf(response)
+    return response.text()
   }, [], ['config.'])
-  const [words, setWords] = useState('')
-  const [given, setGiven] = useState(true)
+  const [query, setQuery] = useState('')
+  const [onlySet, setOnlySet] = useState(true)
   if (error) return <p class="bad">{error.message}</p>
   if (data === undefined) return <p class="soft">…</p>
   const all = read(data)
-  const shown = all.filter((l) => (!given || l.from !== 'default' || words) && `${l.section}.${l.key} ${l.help}`.toLowerCase().includes(words.toLowerCase()))
+  const shown = all.filter((l) => (!onlySet || l.from !== 'default' || query) && `${l.section}.${l.key} ${l.help}`.toLowerCase().includes(query.toLowerCase()))
   const sections = [...new Set(shown.map((l) => l.section))]
   return (
     <>
-      <Hint>As `luanette config show` prints it, without secrets. To change it, edit `luanette.toml`: the server notices.</Hint>
+      <Hint>The same as `luanette config show`, without secrets. To change it, edit `luanette.toml`; the server reloads the file.</Hint>
       <div class="row filters">
         <label for="config-words">Find</label>
-        <input id="config-words" type="search" value={words} onInput={(e) => setWords(e.currentTarget.value)} />
-        <label><input type="checkbox" checked={given} onChange={(e) => setGiven(e.currentTarget.checked)} /> only what somebody set</label>
+        <input id="config-words" type="search" value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
+        <label><input type="checkbox" checked={onlySet} onChange={(e) => setOnlySet(e.currentTarget.checked)} /> only changed settings</label>
         <span class="soft" role="status">{shown.length} of {all.length}</span>
       </div>
-      {shown.length === 0 && <Hint>Nothing: the defaults hold.</Hint>}
+      {shown.length === 0 && <Hint>No settings were changed; all have their default.</Hint>}
       <table class="stack config" aria-label="Configuration">
         {sections.map((section) => (
           <tbody key={section}>
@@ -67,7 +67,7 @@ export function read(text: string): Line[] {
   return lines
 }
 
-/** A value and the comment behind it; a # in quotes is no comment. */
+/** A value and the comment after it; a # in quotes does not begin a comment. */
 function cut(text: string): [string, string?] {
   let quote = ''
   for (let i = 0; i < text.length; i++) {

@@ -1,14 +1,14 @@
-// A content of some type, shown as what it is.
+// Shows a stored content according to its type.
 import { useData } from '../resource'
-import { ask, refusal } from '../api'
+import { errorOf, request } from '../api'
 import { size } from '../format'
 import { Json } from './json'
 import { PianoRoll } from './pianoroll'
 
-const textMost = 256 * 1024
-const bytesMost = 4 * 1024 * 1024
+const maxText = 256 * 1024
+const maxBytes = 4 * 1024 * 1024
 
-/** What can be seen or heard of a content at an address of this server. */
+/** A preview of a content of this server. */
 export function Preview({ address, type, bytes, name }: { address: string; type: string; bytes: number; name: string }) {
   const kind = type.split(';')[0].trim().toLowerCase()
   if (kind.includes('midi')) return <Roll address={address} bytes={bytes} />
@@ -18,30 +18,30 @@ export function Preview({ address, type, bytes, name }: { address: string; type:
   if (kind.startsWith('text/') || kind === 'application/json' || kind.endsWith('+json') || kind.includes('lua') || kind.includes('javascript')) {
     return <Text address={address} bytes={bytes} json={kind.includes('json')} />
   }
-  return <p class="soft">Nothing of {type || 'this type'} can be shown here. It can be downloaded.</p>
+  return <p class="soft">There is no preview of {type || 'this type'}. Download it instead.</p>
 }
 
 async function bytesOf(address: string, signal: AbortSignal): Promise<ArrayBuffer> {
-  const answer = await ask(address, { signal })
-  if (!answer.ok) throw await refusal(answer)
-  return answer.arrayBuffer()
+  const response = await request(address, { signal })
+  if (!response.ok) throw await errorOf(response)
+  return response.arrayBuffer()
 }
 
 function Roll({ address, bytes }: { address: string; bytes: number }) {
-  const { data, error } = useData(async (s) => (bytes > bytesMost ? undefined : new Uint8Array(await bytesOf(address, s))), [address])
-  if (bytes > bytesMost) return <p class="soft">{size(bytes)} are too much to draw.</p>
+  const { data, error } = useData(async (s) => (bytes > maxBytes ? undefined : new Uint8Array(await bytesOf(address, s))), [address])
+  if (bytes > maxBytes) return <p class="soft">At {size(bytes)} this file is too large for a preview.</p>
   if (error) return <p class="bad">{error.message}</p>
   return data ? <PianoRoll bytes={data} /> : <p class="soft">…</p>
 }
 
 function Text({ address, bytes, json }: { address: string; bytes: number; json: boolean }) {
-  const { data, error } = useData(async (s) => new TextDecoder().decode((await bytesOf(address, s)).slice(0, textMost)), [address])
+  const { data, error } = useData(async (s) => new TextDecoder().decode((await bytesOf(address, s)).slice(0, maxText)), [address])
   if (error) return <p class="bad">{error.message}</p>
   if (data === undefined) return <p class="soft">…</p>
   return (
     <>
       {json ? <Parsed text={data} /> : <pre>{data}</pre>}
-      {bytes > textMost && <p class="soft">The first {size(textMost)} of {size(bytes)}.</p>}
+      {bytes > maxText && <p class="soft">The first {size(maxText)} of {size(bytes)}.</p>}
     </>
   )
 }

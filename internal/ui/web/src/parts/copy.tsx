@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 
-/** A button that puts text on the clipboard. */
+/** A button that copies text to the clipboard. */
 export function Copy({ text, children }: { text: string; children: string }) {
   const [done, setDone] = useState(false)
   return (

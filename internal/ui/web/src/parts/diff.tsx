@@ -1,4 +1,4 @@
-// Two texts, line by line: what went, what came, what stayed.
+// The difference of two texts, line by line.
 import { Hint } from './hint'
 
 export function Diff({ before, after }: { before: string; after: string }) {
@@ -16,7 +16,7 @@ interface Line {
   text: string
 }
 
-/** The longest common lines stay; long texts are compared by their differing middle. */
+/** A diff by longest common subsequence; if the texts are too long, everything between their common start and end is replaced. */
 export function diff(a: string[], b: string[]): Line[] {
   let head = 0
   while (head < a.length && head < b.length && a[head] === b[head]) head++

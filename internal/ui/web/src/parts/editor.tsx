@@ -1,5 +1,5 @@
-// The code editor. This file and CodeMirror are a chunk of their own, loaded when
-// the playground is opened.
+// The code editor. This file and CodeMirror are a separate chunk, loaded with the
+// playground.
 import { autocompletion, closeBrackets, completionKeymap, type Completion, type CompletionContext, type CompletionResult } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap } from '@codemirror/commands'
 import { javascript } from '@codemirror/lang-javascript'
@@ -32,34 +32,34 @@ function grammar(language: Language) {
   return language === 'lua' ? StreamLanguage.define(lua) : javascript({ typescript: true })
 }
 
-/** Marks a change that was wished from outside, where it need not be told. */
-const wished = Annotation.define<boolean>()
+/** Marks a change that came from the value property, so that it is not reported back. */
+const external = Annotation.define<boolean>()
 
-const night = matchMedia('(prefers-color-scheme: dark)')
+const darkMode = matchMedia('(prefers-color-scheme: dark)')
 
-/** How it looks by day or by night. */
-function looks() {
+/** The theme for light or dark mode. */
+function theme() {
   return [
-    syntaxHighlighting(night.matches ? dark : defaultHighlightStyle),
-    EditorView.theme({ '&': { fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' }, '.cm-content, .cm-gutter': { minHeight: '16rem' } }, { dark: night.matches }),
+    syntaxHighlighting(darkMode.matches ? dark : defaultHighlightStyle),
+    EditorView.theme({ '&': { fontSize: '0.9rem' }, '.cm-scroller': { fontFamily: 'var(--mono)' }, '.cm-content, .cm-gutter': { minHeight: '16rem' } }, { dark: darkMode.matches }),
   ]
 }
 
 export default function Editor({ value, language, change, run }: Props) {
-  const place = useRef<HTMLDivElement>(null)
+  const container = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>()
-  const spoken = useRef(new Compartment())
-  const dressed = useRef(new Compartment())
-  // What was typed and told, and has not come back as a value yet. While somebody types
-  // quickly a value that comes back is older than the text: taking it for a wish from outside
-  // would undo what was typed, and be told in turn, without end.
-  const told = useRef<string[]>([])
+  const languageConf = useRef(new Compartment())
+  const themeConf = useRef(new Compartment())
+  // Texts that were reported and have not come back as value yet. During fast typing the
+  // value is older than the text: applying it as an external change would undo the typing
+  // and be reported again, without end.
+  const reported = useRef<string[]>([])
   const latest = useRef({ change, run })
   latest.current = { change, run }
   useEffect(() => {
-    // In a shadow tree the editor's styles are adopted by the tree; in the document
-    // they would be <style> elements, which our content security policy forbids.
-    const root = place.current!.shadowRoot ?? place.current!.attachShadow({ mode: 'open' })
+    // In a shadow tree CodeMirror uses adopted style sheets. In the document it would use
+    // <style> elements, which our content security policy forbids.
+    const root = container.current!.shadowRoot ?? container.current!.attachShadow({ mode: 'open' })
     view.current = new EditorView({
       parent: root,
       root,
@@ -67,46 +67,46 @@ export default function Editor({ value, language, change, run }: Props) {
         doc: value,
         extensions: [
           lineNumbers(), history(), indentOnInput(), bracketMatching(), closeBrackets(),
-          spoken.current.of(grammar(language)),
-          dressed.current.of(looks()),
+          languageConf.current.of(grammar(language)),
+          themeConf.current.of(theme()),
           autocompletion({ override: [complete] }),
           keymap.of([
             { key: 'Mod-Enter', run: () => (latest.current.run(), true) },
-            ...completionKeymap, ...defaultKeymap, ...historyKeymap, // Tab leaves the editor, for those without a mouse
+            ...completionKeymap, ...defaultKeymap, ...historyKeymap, // Tab leaves the editor, for keyboard users
           ]),
           EditorView.contentAttributes.of({ 'aria-label': 'script' }),
           EditorView.updateListener.of((u) => {
-            if (!u.docChanged || u.transactions.some((t) => t.annotation(wished))) return
+            if (!u.docChanged || u.transactions.some((t) => t.annotation(external))) return
             const text = u.state.doc.toString()
-            told.current.push(text)
+            reported.current.push(text)
             latest.current.change(text)
           }),
         ],
       }),
     })
-    const change = () => view.current?.dispatch({ effects: dressed.current.reconfigure(looks()) })
-    night.addEventListener('change', change)
+    const change = () => view.current?.dispatch({ effects: themeConf.current.reconfigure(theme()) })
+    darkMode.addEventListener('change', change)
     return () => {
-      night.removeEventListener('change', change)
+      darkMode.removeEventListener('change', change)
       view.current?.destroy()
     }
   }, [])
-  useEffect(() => view.current?.dispatch({ effects: spoken.current.reconfigure(grammar(language)) }), [language])
+  useEffect(() => view.current?.dispatch({ effects: languageConf.current.reconfigure(grammar(language)) }), [language])
   useEffect(() => {
-    const at = told.current.indexOf(value)
+    const at = reported.current.indexOf(value)
     if (at >= 0) {
-      told.current.splice(0, at + 1)
+      reported.current.splice(0, at + 1)
       return
     }
-    told.current = []
+    reported.current = []
     const editor = view.current
     if (!editor || editor.state.doc.toString() === value) return
-    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value }, annotations: wished.of(true) })
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value }, annotations: external.of(true) })
   }, [value])
-  return <div class="editor" ref={place} />
+  return <div class="editor" ref={container} />
 }
 
-/** Offers modules, their functions with their pages, servers and their tools. */
+/** Completes modules, their functions, upstreams and their tools. */
 async function complete(context: CompletionContext): Promise<CompletionResult | null> {
   const path = context.matchBefore(/[A-Za-z_][\w.]*/)
   if (!path || (path.from === path.to && !context.explicit)) return null
@@ -120,11 +120,11 @@ async function complete(context: CompletionContext): Promise<CompletionResult | 
 
 const known = new Map<string, Promise<Completion[]>>()
 
-/** Asks once and remembers. */
-function once(key: string, ask: () => Promise<Completion[]>): Promise<Completion[]> {
+/** Loads once and caches the result. */
+function once(key: string, load: () => Promise<Completion[]>): Promise<Completion[]> {
   let answer = known.get(key)
   if (!answer) {
-    answer = ask().catch(() => {
+    answer = load().catch(() => {
       known.delete(key)
       return []
     })

@@ -1,4 +1,4 @@
-// A tool's arguments as a form, made of its schema.
+// A form for a tool's arguments, generated from its schema.
 import { useId } from 'preact/hooks'
 import type { Schema } from '../mcp'
 
@@ -6,7 +6,7 @@ export type Values = Record<string, unknown>
 
 export function Form({ schema, values, change }: { schema: Schema; values: Values; change: (v: Values) => void }) {
   const names = Object.keys(schema.properties ?? {})
-  if (names.length === 0) return <p class="soft">It takes no arguments.</p>
+  if (names.length === 0) return <p class="soft">This tool takes no arguments.</p>
   return (
     <>
       {names.map((name) => (
@@ -68,7 +68,7 @@ function Input({ id, type, schema, value, change }: { id: string; type?: string;
   }
 }
 
-/** Arrays, objects and what has no type: as JSON. */
+/** Arrays, objects and values without a type are entered as JSON. */
 function JsonInput({ id, value, change }: { id: string; value: unknown; change: (v: unknown) => void }) {
   return (
     <textarea id={id} rows={2} placeholder="JSON" defaultValue={value === undefined ? '' : JSON.stringify(value)}

@@ -1,4 +1,4 @@
-/** Quiet words for a place where nothing is yet; what stands between `backticks` is code. */
+/** A short explanation; text between `backticks` is code. */
 export function Hint({ children }: { children: string }) {
   return <p class="soft hint">{children.split('`').map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</p>
 }

@@ -1,12 +1,12 @@
 const artifact = /^artifact_[0-9a-f]{12,64}$/
 
-/** A single value. The id of an artifact leads to it. */
+/** A single value. Artifact ids are links. */
 function Leaf({ value }: { value: unknown }) {
   const text = JSON.stringify(value) ?? 'undefined'
   return typeof value === 'string' && artifact.test(value) ? <a href={`#/artifacts/${value}`}>{text}</a> : <>{text}</>
 }
 
-/** A value as a tree that opens and closes. Everything is text: nothing that came from elsewhere becomes markup. */
+/** A value as a tree that opens and closes. All values are shown as text, never as HTML. */
 export function Json({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
   const label = name === undefined ? null : <span class="soft">{name}: </span>
   if (value === null || typeof value !== 'object') {

@@ -1,4 +1,4 @@
-// The servers that share one database.
+// The nodes that share one database.
 import { get } from '../api'
 import { ago, count } from '../format'
 import { useData } from '../resource'
@@ -15,7 +15,7 @@ export interface Node {
   load?: { calls_per_minute: number; in_flight: number; jobs: number; sessions: number; streams: number; cpu_percent: number; memory_mb: number }
 }
 
-/** A list of them, where there are several; who is alone has the health of the page Settings. */
+/** The list of nodes, if there are several. */
 export function Nodes() {
   const { data } = useData((s) => get<{ node: string; nodes: Node[] }>('/api/v1/nodes', s), [], ['node.'], undefined, 10_000)
   if (!data || data.nodes.length < 2) return null
@@ -29,13 +29,13 @@ export function Nodes() {
           <tbody>
             {data.nodes.map((n) => (
               <tr key={n.id}>
-                <td><strong>{n.name}</strong>{n.id === data.node && <span class="soft"> this one</span>}</td>
-                <td><State state={n.state} />{n.state === 'silent' && <span class="soft"> heard {ago(n.heard)}</span>}</td>
+                <td><strong>{n.name}</strong>{n.id === data.node && <span class="soft"> this node</span>}</td>
+                <td><State state={n.state} />{n.state === 'silent' && <span class="soft"> last seen {ago(n.heard)}</span>}</td>
                 <td class="mono">{n.address}</td>
                 <td>{n.version}</td>
                 <td>{ago(n.started).replace(' ago', '')}</td>
                 {loaded && <td class="soft">{n.load && [
-                  `${count(n.load.calls_per_minute, 'call')} a minute`, n.load.in_flight > 0 && `${n.load.in_flight} under way`, count(n.load.jobs, 'job'), count(n.load.sessions, 'session'),
+                  `${count(n.load.calls_per_minute, 'call')} per minute`, n.load.in_flight > 0 && `${n.load.in_flight} in flight`, count(n.load.jobs, 'job'), count(n.load.sessions, 'session'),
                   `${Math.round(n.load.cpu_percent)} % cpu`, `${Math.round(n.load.memory_mb)} MB`,
                 ].filter(Boolean).join(', ')}</td>}
               </tr>

@@ -1,8 +1,8 @@
-// Short words about what has just happened, for those who look elsewhere.
+// Notices about recent events, shown on every page for a few seconds.
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { listen, type ServerEvent } from '../events'
-import { inWords } from '../words'
+import { describe } from '../describe'
 
 interface Notice {
   id: number
@@ -20,23 +20,23 @@ export function notify(kind: Notice['kind'], text: string): void {
   setTimeout(() => (shown.value = shown.value.filter((n) => n.id !== id)), 6000)
 }
 
-/** What those who look elsewhere are told; the rest is in the list of what happened. */
-const telling = new Set(['upstream.connected', 'upstream.needs_auth', 'upstream.removed', 'script.published', 'approval.requested', 'tool.changed', 'tool.shadowed', 'node.gone', 'node.joined'])
+/** Event types that cause a notice. */
+const noticed = new Set(['upstream.connected', 'upstream.needs_auth', 'upstream.removed', 'script.published', 'approval.requested', 'tool.changed', 'tool.shadowed', 'node.gone', 'node.joined'])
 
-function worth(e: ServerEvent): boolean {
+function isNoticed(e: ServerEvent): boolean {
   if (e.type === 'upstream.reconnecting') return Number(e.data.attempt ?? 1) === 1
   if (e.type === 'job.finished') return e.data.status === 'failed'
-  return telling.has(e.type)
+  return noticed.has(e.type)
 }
 
 export function Notices() {
   useEffect(() => {
     const opened = Date.now()
     return listen((e) => {
-      if (Date.parse(e.time) < opened) return // from before: nobody needs to be told
-      if (!worth(e)) return
-      const said = inWords(e)
-      notify(said.kind, e.node ? `${said.text} (on ${e.node})` : said.text)
+      if (Date.parse(e.time) < opened) return // older than this page
+      if (!isNoticed(e)) return
+      const { kind, text } = describe(e)
+      notify(kind, e.node ? `${text} (on ${e.node})` : text)
     })
   }, [])
   return (

@@ -1,4 +1,4 @@
-// The notes of a Standard MIDI File, drawn.
+// Draws the notes of a Standard MIDI File.
 
 interface Note {
   pitch: number
@@ -9,11 +9,11 @@ interface Note {
 
 export function PianoRoll({ bytes }: { bytes: Uint8Array }) {
   const notes = read(bytes)
-  if (notes.length === 0) return <p class="soft">A MIDI file without notes.</p>
-  const most = (of: (n: Note) => number) => notes.reduce((m, n) => Math.max(m, of(n)), 0)
-  const end = most((n) => n.end)
-  const low = 127 - most((n) => 127 - n.pitch) - 1
-  const high = most((n) => n.pitch) + 1
+  if (notes.length === 0) return <p class="soft">This MIDI file contains no notes.</p>
+  const max = (of: (n: Note) => number) => notes.reduce((m, n) => Math.max(m, of(n)), 0)
+  const end = max((n) => n.end)
+  const low = 127 - max((n) => 127 - n.pitch) - 1
+  const high = max((n) => n.pitch) + 1
   const height = Math.max(60, (high - low) * 5)
   return (
     <svg class="roll" viewBox={`0 0 800 ${height}`} role="img" aria-label={`piano roll of ${notes.length} notes`}>
@@ -25,7 +25,7 @@ export function PianoRoll({ bytes }: { bytes: Uint8Array }) {
   )
 }
 
-/** Reads the notes of all tracks; what is broken ends the reading, not the page. */
+/** Reads the notes of all tracks, up to the first error. */
 function read(bytes: Uint8Array): Note[] {
   const notes: Note[] = []
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -37,7 +37,7 @@ function read(bytes: Uint8Array): Note[] {
       at += 8 + size
     }
   } catch {
-    // what was read so far is shown
+    // show the notes read so far
   }
   return notes
 }
@@ -57,9 +57,9 @@ function track(bytes: Uint8Array, notes: Note[]): void {
   while (at < bytes.length && notes.length < 20_000) {
     time += varint()
     if (bytes[at] & 0x80) status = bytes[at++]
-    if (status >= 0xf0) { // words about the music, or messages to one device: left out
+    if (status >= 0xf0) { // meta and system exclusive events: skipped
       if (status === 0xff) at++
-      const length = varint() // moves on by itself, so not in one breath with what follows
+      const length = varint() // varint changes `at`, so it must run before the addition
       at += length
     } else {
       const kind = status & 0xf0, channel = status & 0x0f

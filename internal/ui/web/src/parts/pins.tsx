@@ -1,4 +1,4 @@
-// Definitions that are held back until somebody has looked at them.
+// Tool definitions that await review.
 import { useState } from 'preact/hooks'
 import { get, post } from '../api'
 import { useData } from '../resource'
@@ -18,7 +18,7 @@ interface Pin {
   flags?: { code: string; path: string; text: string }[]
 }
 
-interface Whole extends Pin {
+interface PinDetail extends Pin {
   definition: unknown
   diff?: { path: string; old?: unknown; new?: unknown }[]
 }
@@ -32,7 +32,7 @@ export function Pins() {
   const approveAll = async (upstream: string) => {
     try {
       const { approved, left } = await post<{ approved: unknown[]; left: unknown[] }>('/api/v1/pins/approve', { upstream, flagged: false })
-      notify('good', `${approved.length} approved, ${left.length} left`)
+      notify('good', `${approved.length} approved, ${left.length} not approved`)
     } catch (e) {
       notify('bad', (e as Error).message)
     }
@@ -41,8 +41,8 @@ export function Pins() {
   if (error) return <p class="bad">{error.message}</p>
   return (
     <>
-      {data?.length === 0 && <Hint>No definition waits. `trust = "pin"` in luanette.toml holds the tools of upstreams until somebody has approved them.</Hint>}
-      <div class="row filters">{names.map((n) => <button key={n} type="button" onClick={() => void approveAll(n)}>Approve all of {n} that have no flag</button>)}</div>
+      {data?.length === 0 && <Hint>No definition awaits review. With `trust = "pin"` in luanette.toml, an administrator must approve the tools of an upstream before they can be used.</Hint>}
+      <div class="row filters">{names.map((n) => <button key={n} type="button" onClick={() => void approveAll(n)}>Approve all of {n} without warnings</button>)}</div>
       <div class="cards">{data?.map((p) => <Card key={p.id + p.digest} pin={p} decided={reload} />)}</div>
     </>
   )
@@ -50,7 +50,7 @@ export function Pins() {
 
 function Card({ pin: p, decided }: { pin: Pin; decided: () => void }) {
   const [shown, setShown] = useState(p.state === 'changed')
-  const { data, error } = useData((s) => (shown ? get<Whole>(`/api/v1/pins/${encodeURIComponent(p.id)}`, s) : Promise.resolve(undefined)), [shown, p.id, p.digest])
+  const { data, error } = useData((s) => (shown ? get<PinDetail>(`/api/v1/pins/${encodeURIComponent(p.id)}`, s) : Promise.resolve(undefined)), [shown, p.id, p.digest])
   const decide = async (decision: string) => {
     try {
       await post(`/api/v1/pins/${encodeURIComponent(p.id)}/decide`, { decision, digest: p.digest })
@@ -76,8 +76,8 @@ function Card({ pin: p, decided }: { pin: Pin; decided: () => void }) {
   )
 }
 
-/** What of a definition is another than the one that was approved. */
-function Changes({ diff }: { diff: NonNullable<Whole['diff']> }) {
+/** The changes since the approved definition. */
+function Changes({ diff }: { diff: NonNullable<PinDetail['diff']> }) {
   const text = (v: unknown) => (typeof v === 'string' ? v : JSON.stringify(v))
   return (
     <pre class="diff">

@@ -1,4 +1,4 @@
-// What a script would do, step by step, with what.
+// The plan of a script: its effects in order, with their arguments.
 import { size } from '../format'
 import { Hint } from './hint'
 
@@ -12,12 +12,12 @@ export interface Planned {
 }
 
 export function Plan({ steps }: { steps: Planned[] }) {
-  if (steps.length === 0) return <Hint>It would change nothing.</Hint>
+  if (steps.length === 0) return <Hint>No changes.</Hint>
   return (
     <ol class="plan">
       {steps.map((p, i) => (
         <li key={i} value={p.number}>
-          <code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn small"> depends on a mocked answer</span>}
+          <code>{p.action ?? p.effect}</code>{p.uncertain && <span class="warn small"> depends on a mocked result</span>}
           {p.arguments && Object.keys(p.arguments).length > 0 && (
             <dl>{Object.entries(p.arguments).map(([name, value]) => <div key={name}><dt>{name}</dt><dd><Argument value={value} /></dd></div>)}</dl>
           )}
@@ -27,11 +27,11 @@ export function Plan({ steps }: { steps: Planned[] }) {
   )
 }
 
-const shown = 400
+const maxInline = 400
 
-/** What is long is folded, not left out: who says yes may want all of it. */
+/** Long values are collapsed but complete, so that the user can review all of it. */
 function Argument({ value }: { value: unknown }) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 1)
-  if (text.length <= shown) return <span class="mono prose">{text}</span>
+  if (text.length <= maxInline) return <span class="mono prose">{text}</span>
   return <details><summary class="mono">{text.slice(0, 80)}… <span class="soft">({size(text.length)})</span></summary><pre>{text}</pre></details>
 }

@@ -1,4 +1,4 @@
-// What a tool answered, shown as what it is.
+// Shows the result of a tool according to its type.
 import type { Content, ToolResult } from '../mcp'
 import { Json } from './json'
 import { PianoRoll } from './pianoroll'
@@ -12,7 +12,7 @@ export function Result({ result }: { result: ToolResult }) {
   )
 }
 
-/** One block of content. Text beside structured content mostly says the same, so it is folded. */
+/** One content block. Text beside structured content usually repeats it, so it is collapsed. */
 function Block({ content: c, hidden }: { content: Content; hidden: boolean }) {
   if (c.type === 'text') {
     const parsed = parse(c.text ?? '')
@@ -22,14 +22,14 @@ function Block({ content: c, hidden }: { content: Content; hidden: boolean }) {
   const embedded = c.resource as { mimeType?: string; blob?: string; text?: string; uri?: string } | undefined
   const type = c.mimeType ?? embedded?.mimeType ?? ''
   const data = c.data ?? embedded?.blob
-  if (data && type.startsWith('image/')) return <img src={`data:${safeType(type)};base64,${data}`} alt="an image that the tool made" />
+  if (data && type.startsWith('image/')) return <img src={`data:${safeType(type)};base64,${data}`} alt="image from the tool" />
   if (data && type.startsWith('audio/') && !type.includes('midi')) return <audio controls src={`data:${safeType(type)};base64,${data}`} />
   if (data && type.includes('midi')) return <PianoRoll bytes={bytesOf(data)} />
   if (embedded?.text !== undefined) return <pre>{embedded.text}</pre>
   return <Json value={c} />
 }
 
-/** What base64 stands for; nothing when it is none. */
+/** Decodes base64; empty if it is invalid. */
 function bytesOf(base64: string): Uint8Array {
   try {
     return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))
@@ -38,7 +38,7 @@ function bytesOf(base64: string): Uint8Array {
   }
 }
 
-/** The type of a data: address, which must not carry parameters of others' making. */
+/** The media type for a data: URL, without parameters from the server. */
 function safeType(type: string): string {
   return /^[a-z]+\/[a-z0-9.+-]+/i.exec(type)?.[0] ?? 'application/octet-stream'
 }

@@ -1,23 +1,23 @@
-// Who was made from whom, as a graph: parents over their children.
+// A graph of ancestors and descendants, parents above their children.
 
-export interface Kin {
+export interface TreeNode {
   id: string
   label: string
   href: string
   parent?: string
-  about?: string // more of it, for who looks closer
+  about?: string // tooltip
 }
 
 const width = 150, height = 34, gapX = 14, gapY = 30
 
-interface Placed extends Kin {
+interface Placed extends TreeNode {
   x: number
   y: number
 }
 
-/** The graph of a family; `chosen` is the one it is about. */
-export function Tree({ family, chosen, label }: { family: Kin[]; chosen: string; label: string }) {
-  const placed = place(family)
+/** Draws the graph; `chosen` is the highlighted node. */
+export function Tree({ nodes, chosen, label }: { nodes: TreeNode[]; chosen: string; label: string }) {
+  const placed = place(nodes)
   const at = new Map(placed.map((p) => [p.id, p]))
   const right = Math.max(...placed.map((p) => p.x)) + width
   const bottom = Math.max(...placed.map((p) => p.y)) + height
@@ -42,18 +42,18 @@ export function Tree({ family, chosen, label }: { family: Kin[]; chosen: string;
   )
 }
 
-/** Each generation a row; parents over the middle of their children. */
-function place(family: Kin[]): Placed[] {
-  const known = new Set(family.map((k) => k.id))
-  const under = new Map<string, Kin[]>()
-  for (const k of family) {
+/** Places each generation in a row, and parents above the middle of their children. */
+function place(nodes: TreeNode[]): Placed[] {
+  const known = new Set(nodes.map((k) => k.id))
+  const under = new Map<string, TreeNode[]>()
+  for (const k of nodes) {
     const parent = k.parent !== undefined && known.has(k.parent) ? k.parent : ''
     under.set(parent, [...(under.get(parent) ?? []), k])
   }
   const placed: Placed[] = []
   const seen = new Set<string>()
   let column = 0
-  const walk = (k: Kin, depth: number): number => {
+  const walk = (k: TreeNode, depth: number): number => {
     seen.add(k.id)
     const children = (under.get(k.id) ?? []).filter((c) => !seen.has(c.id))
     const places = children.map((c) => walk(c, depth + 1))

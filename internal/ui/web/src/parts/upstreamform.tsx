@@ -1,4 +1,4 @@
-// One upstream, new or to be changed.
+// The form to add or change an upstream.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { post } from '../api'
 import { notify } from './notices'
@@ -11,24 +11,24 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
   const [url, setURL] = useState(known?.url ?? '')
   const [transport, setTransport] = useState(known?.transport || 'auto')
   const [protocol, setProtocol] = useState(known?.protocol || 'auto')
-  const [headers, setHeaders] = useState<Header[]>((known?.headers ?? []).map((n) => ({ name: n, value: '', kept: true })))
+  const [headers, setHeaders] = useState<Header[]>((known?.headers ?? []).map((n) => ({ name: n, value: '', stored: true })))
   const [readOnly, setReadOnly] = useState(known?.read_only ?? false)
   const [busy, setBusy] = useState(false)
-  const [refused, setRefused] = useState('')
+  const [failure, setFailure] = useState('')
   useEffect(() => dialog.current?.showModal(), [])
   const send = async () => {
     const body = {
       ...(url !== known?.url && { url }), transport, protocol, read_only: readOnly,
-      headers: Object.fromEntries(headers.filter((h) => h.name).map((h) => [h.name, h.kept ? null : h.value])),
+      headers: Object.fromEntries(headers.filter((h) => h.name).map((h) => [h.name, h.stored ? null : h.value])),
     }
     setBusy(true)
     try {
       if (u) await post(`/api/v1/upstreams/${encodeURIComponent(u.namespace)}`, body, 'PATCH')
       else await post('/api/v1/upstreams', { namespace: name, ...body })
-      notify('good', u ? `${u.namespace} was changed` : `${name} is being connected`)
+      notify('good', u ? `${u.namespace} saved` : `${name} added, connecting`)
       close()
     } catch (e) {
-      setRefused((e as Error).message) // a notice would be behind the dialog
+      setFailure((e as Error).message) // a notice would be hidden behind the dialog
       setBusy(false)
     }
   }
@@ -43,8 +43,8 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
         <label for="protocol">Protocol</label>
         <select id="protocol" value={protocol} onChange={(e) => setProtocol(e.currentTarget.value)}>{['auto', 'legacy', 'modern'].map((t) => <option key={t}>{t}</option>)}</select>
         <Headers list={headers} change={setHeaders} />
-        <label><input type="checkbox" checked={readOnly} onChange={(e) => setReadOnly(e.currentTarget.checked)} /> only tools that change nothing</label>
-        {refused && <p class="bad" role="alert">{refused}</p>}
+        <label><input type="checkbox" checked={readOnly} onChange={(e) => setReadOnly(e.currentTarget.checked)} /> only read-only tools</label>
+        {failure && <p class="bad" role="alert">{failure}</p>}
         <div class="row actions">
           <button class="main" type="submit" disabled={busy}>{u ? 'Save' : 'Connect'}</button>
           <button type="button" onClick={close}>Cancel</button>
@@ -57,10 +57,10 @@ export function UpstreamForm({ upstream: u, close }: { upstream?: Upstream; clos
 interface Header {
   name: string
   value: string
-  kept: boolean // stored, and not told to us
+  stored: boolean // has a stored value, which the server does not return
 }
 
-/** Headers to send with every request. What is stored stays unless something else is written. */
+/** Headers sent with every request. A stored value stays unless a new one is entered. */
 function Headers({ list, change }: { list: Header[]; change: (list: Header[]) => void }) {
   const edit = (at: number, part: Partial<Header>) => change(list.map((h, i) => (i === at ? { ...h, ...part } : h)))
   return (
@@ -68,12 +68,12 @@ function Headers({ list, change }: { list: Header[]; change: (list: Header[]) =>
       <legend>Headers</legend>
       {list.map((h, i) => (
         <div class="header" key={i}>
-          <input aria-label={`name of header ${i + 1}`} placeholder="Authorization" value={h.name} readOnly={h.kept} onInput={(e) => edit(i, { name: e.currentTarget.value })} />
-          <input aria-label={`value of header ${i + 1}`} type="password" autocomplete="off" placeholder={h.kept ? 'stays as it is' : 'Bearer …'} value={h.value} onInput={(e) => edit(i, { value: e.currentTarget.value, kept: false })} />
+          <input aria-label={`name of header ${i + 1}`} placeholder="Authorization" value={h.name} readOnly={h.stored} onInput={(e) => edit(i, { name: e.currentTarget.value })} />
+          <input aria-label={`value of header ${i + 1}`} type="password" autocomplete="off" placeholder={h.stored ? 'unchanged' : 'Bearer …'} value={h.value} onInput={(e) => edit(i, { value: e.currentTarget.value, stored: false })} />
           <button type="button" aria-label={`remove header ${h.name || i + 1}`} onClick={() => change(list.filter((_, at) => at !== i))}>×</button>
         </div>
       ))}
-      <button type="button" onClick={() => change([...list, { name: '', value: '', kept: false }])}>Add a header</button>
+      <button type="button" onClick={() => change([...list, { name: '', value: '', stored: false }])}>Add a header</button>
     </fieldset>
   )
 }

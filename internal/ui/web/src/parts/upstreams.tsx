@@ -1,4 +1,4 @@
-// The servers behind this one: what is wanted, how it is, and a person's hand on it.
+// The upstreams: their settings, their state, and actions on them.
 import { useState } from 'preact/hooks'
 import { get, may, post } from '../api'
 import { ago, count } from '../format'
@@ -29,14 +29,14 @@ export interface Settings {
   url: string
   transport?: string
   protocol?: string
-  headers?: string[] // names; what they say is never told
+  headers?: string[] // names only
   read_only?: boolean
 }
 
-/** Does something and tells what came of it. */
-async function attempt(what: () => Promise<unknown>, done: string): Promise<void> {
+/** Does an action and shows a notice about its result. */
+async function attempt(action: () => Promise<unknown>, done: string): Promise<void> {
   try {
-    await what()
+    await action()
     notify('good', done)
   } catch (e) {
     notify('bad', (e as Error).message)
@@ -64,18 +64,18 @@ export function Upstreams() {
                   <td class="mono breaks">{u.endpoint}</td>
                   <td>
                     <State state={u.state} /> {u.state === 'connected' && <span class="soft">{count(u.tool_count, 'tool')}</span>}
-                    {!u.wanted && <div class="soft small">the configuration still wants it</div>}
+                    {!u.wanted && <div class="soft small">removed, but still in the configuration</div>}
                     {u.wanted && u.state !== 'connected' && u.error && <div class="bad small brief" title={u.error}>{u.error}</div>}
                   </td>
                   <td><From upstream={u} /></td>
                   <td class="row">
-                    {!u.wanted ? admin && <button type="button" class="main" onClick={() => act(u, 'POST', '/restore', `${u.namespace} is wanted again`)}>Bring back</button> : (
+                    {!u.wanted ? admin && <button type="button" class="main" onClick={() => act(u, 'POST', '/restore', `${u.namespace} restored`)}>Restore</button> : (
                       <>
                         {u.state === 'connected'
-                          ? <button type="button" onClick={() => void attempt(() => call('tools_refresh', { namespace: u.namespace }), `${u.namespace} was asked again`)}>Refresh</button>
-                          : admin && <button type="button" onClick={() => act(u, 'POST', '/retry', `${u.namespace} is tried again`)}>Retry</button>}
+                          ? <button type="button" onClick={() => void attempt(() => call('tools_refresh', { namespace: u.namespace }), `${u.namespace}: tools refreshed`)}>Refresh</button>
+                          : admin && <button type="button" onClick={() => act(u, 'POST', '/retry', `${u.namespace}: reconnecting`)}>Retry</button>}
                         {admin && u.editable && <button type="button" onClick={() => setOpen(u)}>Edit</button>}
-                        {admin && <button type="button" onClick={() => act(u, 'DELETE', '', `${u.namespace} was removed`)}>Remove</button>}
+                        {admin && <button type="button" onClick={() => act(u, 'DELETE', '', `${u.namespace} removed`)}>Remove</button>}
                       </>
                     )}
                   </td>
@@ -87,14 +87,14 @@ export function Upstreams() {
       )}
       {admin && <p><button type="button" class="main" onClick={() => setOpen('new')}>Add an upstream</button></p>}
       {open !== undefined && <UpstreamForm upstream={open === 'new' ? undefined : open} close={() => { setOpen(undefined); reload() }} />}
-      <Hint>Programs that run on this machine are added in `luanette.toml` or with `luanette upstream add`, never from here.</Hint>
+      <Hint>Upstreams that run as a local program can only be added in `luanette.toml` or with `luanette upstream add`.</Hint>
     </>
   )
 }
 
-/** Who wants it, and where that is written. */
+/** Where the upstream was configured, or who added it. */
 function From({ upstream: u }: { upstream: Upstream }) {
-  if (u.origin === 'config') return <>{u.configured_at ? <code class="place" title={`${u.configured_at}: change it there, and the server notices`}>{u.configured_at.replace(/^.*[/\\]/, '')}</code> : 'the configuration'}{!u.wanted && u.by && <div class="soft small">removed by {u.by}{u.changed && `, ${ago(u.changed)}`}</div>}</>
+  if (u.origin === 'config') return <>{u.configured_at ? <code class="place" title={`${u.configured_at}: edit it there; the server reloads the file`}>{u.configured_at.replace(/^.*[/\\]/, '')}</code> : 'the configuration'}{!u.wanted && u.by && <div class="soft small">removed by {u.by}{u.changed && `, ${ago(u.changed)}`}</div>}</>
   if (u.origin === 'startup') return <code>startup.lua</code>
   return <>added{u.by && ` by ${u.by}`}{u.changed && <span class="soft"> {ago(u.changed)}</span>}</>
 }

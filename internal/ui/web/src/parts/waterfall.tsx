@@ -1,4 +1,4 @@
-// A trace: spans under their parents, each a bar where it was in time.
+// A trace as a waterfall: spans under their parents, each with a bar on the time axis.
 import { duration } from '../format'
 import { Bar } from './bar'
 
@@ -32,9 +32,9 @@ export function Waterfall({ trace }: { trace: Trace }) {
   return (
     <div class="scroll">
       <table class="waterfall">
-        <thead><tr><th>Step</th><th class="lane">When</th><th class="num">Took</th></tr></thead>
+        <thead><tr><th>Span</th><th class="lane">Time</th><th class="num">Took</th></tr></thead>
         <tbody>
-          {inTreeOrder(trace.spans ?? []).map(({ span, depth }) => (
+          {treeOrder(trace.spans ?? []).map(({ span, depth }) => (
             <tr key={span.span_id}>
               <td style={{ paddingLeft: `${0.6 + depth}rem` }}>
                 <details>
@@ -57,7 +57,7 @@ export function Waterfall({ trace }: { trace: Trace }) {
   )
 }
 
-function inTreeOrder(spans: Span[]): { span: Span; depth: number }[] {
+function treeOrder(spans: Span[]): { span: Span; depth: number }[] {
   const known = new Set(spans.map((s) => s.span_id))
   const under = new Map<string, Span[]>()
   for (const s of spans) {

@@ -1,11 +1,11 @@
-// JSON whose large integers are what they were: a number of JavaScript holds 53 bits.
+// JSON with exact large integers: a JavaScript number holds only 53 bits.
 
-interface Exact {
+interface ExactJSON {
   parse(text: string, read: (key: string, value: unknown, context?: { source?: string }) => unknown): unknown
   rawJSON?(text: string): unknown
 }
 
-const json = JSON as unknown as Exact
+const json = JSON as unknown as ExactJSON
 const long = /\d{16}/
 
 /** JSON.parse, with a bigint where an integer is too large for a number. */
@@ -15,5 +15,5 @@ export function parseExact<T>(text: string): T {
     (typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context!.source!) : value)) as T
 }
 
-// JSON.stringify refuses a bigint unless it says how it is written.
+// JSON.stringify throws on a bigint that has no toJSON.
 Object.defineProperty(BigInt.prototype, 'toJSON', { value(this: bigint) { return json.rawJSON ? json.rawJSON(String(this)) : Number(this) } })

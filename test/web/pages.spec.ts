@@ -1,19 +1,19 @@
 import { AxeBuilder } from '@axe-core/playwright'
 import { expect, test, type Locator, type Page } from '@playwright/test'
-import { guard, open as openAt, shots, write } from './guard'
-import { House, ownAddress } from './house'
-import { standIn, type Model } from './model'
+import { failOnPageErrors, open as openAt, shots, write } from './page'
+import { Server, ownAddress } from './server'
+import { fakeModel, type Model } from './model'
 import { upstream } from './upstream'
 
-const behind = new House()
-let front: House
+const behind = new Server()
+let front: Server
 let model: Model
 
 test.beforeAll(async () => {
   behind.address = ownAddress()
   const address = await behind.start()
-  model = await standIn()
-  front = new House(`[upstreams.far]\nurl = "${address}/mcp"\n[scripts]\ntimeout = "10m"\n[approvals]\n"far.script_store" = "writes"\n[chat]\ndebug_events = true\n`,
+  model = await fakeModel()
+  front = new Server(`[upstreams.far]\nurl = "${address}/mcp"\n[scripts]\ntimeout = "10m"\n[approvals]\n"far.script_store" = "writes"\n[chat]\ndebug_events = true\n`,
     { LUANETTE_CHAT_BASE_URL: model.address, ANTHROPIC_API_KEY: 'sk-test' })
   await front.start()
 })
@@ -24,13 +24,13 @@ test.afterAll(async () => {
   model?.close()
 })
 
-guard(() => front)
+failOnPageErrors(() => front)
 
 async function open(page: Page, path: string): Promise<void> {
   await openAt(page, front, path)
 }
 
-test('overview shows an upstream dying and returning, live', async ({ page }) => {
+test('overview shows live when an upstream disconnects and reconnects', async ({ page }) => {
   await open(page, 'overview')
   const card = page.getByRole('article', { name: 'upstream far' })
   await expect(card.getByText('connected', { exact: true })).toBeVisible()
@@ -42,25 +42,25 @@ test('overview shows an upstream dying and returning, live', async ({ page }) =>
   await page.screenshot({ path: `${shots}/overview.png`, fullPage: true })
 })
 
-test('tools are found as one types, and tried', async ({ page }) => {
+test('tools are found while typing, and tried', async ({ page }) => {
   await open(page, 'tools')
   await page.getByLabel('Search by name').fill('evaluate lua')
   await page.getByRole('link', { name: 'far.lua_eval' }).click()
   await page.getByLabel('code', { exact: false }).first().fill('return {answer = 6 * 7, most = math.maxinteger}')
   await page.getByRole('button', { name: 'Try it' }).click()
   await expect(page.getByRole('region', { name: 'Result' })).toContainText('42')
-  await expect(page.getByRole('region', { name: 'Result' })).toContainText('9223372036854775807') // to the last digit
+  await expect(page.getByRole('region', { name: 'Result' })).toContainText('9223372036854775807') // exact
   await page.screenshot({ path: `${shots}/tools.png`, fullPage: true })
 })
 
 test('playground runs, previews and publishes', async ({ page }) => {
   await open(page, 'playground')
-  const outcome = page.getByRole('region', { name: 'Outcome' })
+  const outcome = page.getByRole('region', { name: 'Result of the run' })
   await write(page, 'print("said") return {sum = 1 + 2}')
   await page.getByRole('button', { name: 'Run', exact: true }).click()
   await expect(outcome).toContainText('sum: 3')
   await expect(outcome).toContainText('said')
-  await expect(outcome.getByRole('link', { name: 'The trace alone' })).toBeVisible()
+  await expect(outcome.getByRole('link', { name: 'Open trace' })).toBeVisible()
   await write(page, 'fs.write("out.txt", "hello") return 1')
   await page.getByRole('button', { name: 'Preview' }).click()
   await expect(outcome.getByRole('listitem').first()).toContainText('out.txt')
@@ -74,18 +74,18 @@ test('playground runs, previews and publishes', async ({ page }) => {
   await page.screenshot({ path: `${shots}/playground.png`, fullPage: true })
 })
 
-test('what is typed quickly, key by key, stays as it was typed', async ({ page }) => {
+test('fast typing in the editor loses no key', async ({ page }) => {
   await open(page, 'playground')
   const numbers = Array.from({ length: 60 }, (_, i) => i)
   await write(page, '')
   await page.keyboard.type(`return {total = ${numbers.join(' + ')}, last = "${numbers.length}"}`) // no pause between keys
   await page.getByRole('button', { name: 'Run', exact: true }).click()
-  const outcome = page.getByRole('region', { name: 'Outcome' })
+  const outcome = page.getByRole('region', { name: 'Result of the run' })
   await expect(outcome).toContainText('total: 1770')
   await expect(outcome).toContainText('last: "60"')
 })
 
-test('jobs are watched and cancelled', async ({ page }) => {
+test('jobs are shown live and cancelled', async ({ page }) => {
   const { hash } = await front.call('script_store', { content: 'function main() for i = 1, 1000 do progress(i / 1000, "step " .. i) clock.sleep(100) end end' })
   const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
   await open(page, 'jobs')
@@ -98,7 +98,7 @@ test('jobs are watched and cancelled', async ({ page }) => {
   await page.screenshot({ path: `${shots}/jobs.png`, fullPage: true })
 })
 
-test('nothing from elsewhere becomes markup', async ({ page }) => {
+test('text from servers and scripts is never HTML', async ({ page }) => {
   const evil = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'
   const content = `function describe() return {name = "evil", description = ${JSON.stringify(evil)}} end function main() return ${JSON.stringify(evil)} end`
   const { hash } = await front.call('script_store', { content, tags: [evil.slice(0, 40)] })
@@ -116,20 +116,20 @@ test('nothing from elsewhere becomes markup', async ({ page }) => {
   expect(await page.title()).not.toBe('owned')
 })
 
-test('a person allows what a script wants to do', async ({ page }) => {
+test('a user approves an effect of a script', async ({ page }) => {
   const { hash } = await front.call('script_store', { content: 'function main() return mcp.far.script_store{content = "return 1"}.hash end' })
   const { job_id: id } = await front.call('lua_execute', { script_hash: hash })
   await open(page, 'approvals')
   const card = page.getByRole('article', { name: 'approval of far.script_store' })
   await expect(card.getByRole('listitem').first()).toContainText('script_store')
-  await expect(card.getByRole('listitem').first()).toContainText('return 1') // and with what
+  await expect(card.getByRole('listitem').first()).toContainText('return 1') // with its arguments
   await page.screenshot({ path: `${shots}/approvals.png`, fullPage: true })
   await card.getByRole('button', { name: 'Allow' }).click()
   await expect(card).toHaveCount(0)
   await expect.poll(async () => (await front.call('job_status', { job_id: id })).status).toBe('complete')
 })
 
-test('an answer that is remembered holds from then on, until it is forgotten', async ({ page }) => {
+test('a remembered decision applies until it is forgotten', async ({ page }) => {
   const { hash } = await front.call('script_store', { content: 'function main() return mcp.far.script_store{content = "return 2"}.hash end' })
   const run = async () => (await front.call('lua_execute', { script_hash: hash })).job_id
   const ended = (id: unknown) => expect.poll(async () => (await front.call('job_status', { job_id: id })).status).toBe('complete')
@@ -141,7 +141,7 @@ test('an answer that is remembered holds from then on, until it is forgotten', a
   await ended(first)
   const rule = page.getByRole('listitem').filter({ hasText: 'far.script_store' })
   await expect(rule).toContainText('allow')
-  await ended(await run()) // nobody was asked
+  await ended(await run()) // without a new approval
   await rule.getByRole('button', { name: 'Forget' }).click()
   await expect(rule).toHaveCount(0)
   await run()
@@ -149,7 +149,7 @@ test('an answer that is remembered holds from then on, until it is forgotten', a
   await expect(card).toHaveCount(0)
 })
 
-test('chat streams, with the tools folded in', async ({ page }) => {
+test('chat streams, and shows tool calls collapsed', async ({ page }) => {
   await open(page, 'chat')
   await page.getByLabel('Message').fill('what is six times seven?')
   await page.getByRole('button', { name: 'Send' }).click()
@@ -159,7 +159,7 @@ test('chat streams, with the tools folded in', async ({ page }) => {
   await page.screenshot({ path: `${shots}/chat.png`, fullPage: true })
 })
 
-test('traces are a waterfall', async ({ page }) => {
+test('a trace is a waterfall', async ({ page }) => {
   await front.call('call_tool', { name: 'far.lua_eval', arguments: { code: 'return 1' } })
   await open(page, 'traces')
   await page.getByRole('link', { name: /tools\/call|POST/ }).first().click()
@@ -172,7 +172,7 @@ test('settings show the configuration', async ({ page }) => {
   const table = page.getByRole('table', { name: 'Configuration' })
   await expect(table.getByRole('row').filter({ hasText: 'debug_events' })).toContainText('file')
   await expect(table.getByRole('cell', { name: 'recent_traces', exact: true })).toHaveCount(0)
-  await page.getByLabel('only what somebody set').uncheck()
+  await page.getByLabel('only changed settings').uncheck()
   await expect(table.getByRole('cell', { name: 'recent_traces', exact: true })).toBeVisible()
   await page.getByLabel('Find').fill('recent_tr')
   await expect(table.getByRole('row').filter({ hasText: 'recent_events' })).toHaveCount(0)
@@ -195,10 +195,10 @@ test('upstreams are added, changed and removed', async ({ page }) => {
   await expect(row.getByText('connected')).toBeVisible()
   await expect(row).toContainText('added')
 
-  await row.getByRole('button', { name: 'Edit' }).click() // another address: it is another server from then on
+  await row.getByRole('button', { name: 'Edit' }).click() // another address: another server
   const change = page.getByRole('dialog', { name: 'Change again' })
   await expect(change.getByLabel('name of header 1')).toHaveValue('X-Word')
-  await expect(change.getByLabel('value of header 1')).toHaveValue('') // which is never told again
+  await expect(change.getByLabel('value of header 1')).toHaveValue('') // the server does not return it
   await change.getByLabel('URL').fill(`${other.address}/mcp`)
   await change.getByRole('button', { name: 'remove header X-Word' }).click()
   await change.getByRole('button', { name: 'Save' }).click()
@@ -215,7 +215,7 @@ test('upstreams are added, changed and removed', async ({ page }) => {
   other.close()
 })
 
-test('a name that is taken, and an address that is none, are refused in words', async ({ page }) => {
+test('a duplicate name and an invalid address are refused with a message', async ({ page }) => {
   await open(page, 'settings')
   await page.getByRole('button', { name: 'Add an upstream' }).click()
   const form = page.getByRole('dialog')
@@ -231,26 +231,26 @@ test('a name that is taken, and an address that is none, are refused in words', 
   await expect(form).toHaveCount(0)
 })
 
-test('a configured upstream that was removed is still wanted, and comes back', async ({ page }) => {
+test('a removed upstream that is configured can be restored', async ({ page }) => {
   await open(page, 'settings')
   const row = page.getByRole('table', { name: 'Upstreams' }).getByRole('row').filter({ hasText: 'far' })
   await expect(row).toContainText('luanette.toml:1')
   await expect(row.getByRole('button', { name: 'Edit' })).toHaveCount(0)
   await row.getByRole('button', { name: 'Remove' }).click()
-  await expect(row).toContainText('the configuration still wants it')
+  await expect(row).toContainText('removed, but still in the configuration')
   await expect(row.getByText('removed', { exact: true })).toBeVisible()
   await page.screenshot({ path: `${shots}/settings-removed.png`, fullPage: true })
   await openAt(page, front, 'overview')
   await expect(page.getByRole('article', { name: 'upstream far' })).toContainText('removed')
   await open(page, 'settings')
-  await row.getByRole('button', { name: 'Bring back' }).click()
+  await row.getByRole('button', { name: 'Restore' }).click()
   await expect(row.getByText('connected')).toBeVisible()
 })
 
-test('everything is reached by keyboard', async ({ page }) => {
+test('everything can be reached by keyboard', async ({ page }) => {
   await open(page, 'overview')
   await page.keyboard.press('Tab')
-  await expect(page.getByRole('link', { name: 'Skip to the content' })).toBeFocused()
+  await expect(page.getByRole('link', { name: 'Skip to content' })).toBeFocused()
   for (const name of ['Overview', 'Tools']) {
     await page.keyboard.press('Tab')
     await expect(page.getByRole('navigation').getByRole('link', { name })).toBeFocused()
@@ -264,7 +264,7 @@ test('everything is reached by keyboard', async ({ page }) => {
   await tabTo(page.getByLabel('Search by name'))
   await page.keyboard.type('job_stats')
   const found = page.getByRole('link', { name: 'far.job_stats' })
-  await expect(page.getByRole('region', { name: 'Search' }).getByRole('link').first()).toHaveText(/job_stats/) // the list has settled
+  await expect(page.getByRole('region', { name: 'Search' }).getByRole('link').first()).toHaveText(/job_stats/) // the list is up to date
   await tabTo(found)
   await page.keyboard.press('Enter')
   await expect(page.getByRole('region', { name: 'Tool', exact: true })).toContainText('far.job_stats')
@@ -276,7 +276,7 @@ test('everything is reached by keyboard', async ({ page }) => {
   await page.keyboard.press('Control+a')
   await page.keyboard.insertText('return 20 + 3')
   await page.keyboard.press('Control+Enter')
-  await expect(page.getByRole('region', { name: 'Outcome' })).toContainText('23')
+  await expect(page.getByRole('region', { name: 'Result of the run' })).toContainText('23')
   await page.keyboard.press('Tab') // leaves the editor
   await expect(page.getByRole('button', { name: 'Run', exact: true })).toBeFocused()
 })

@@ -1,4 +1,4 @@
-// A real luanette with a real luanette behind it, for the length of a test file.
+// Runs the real program as a server for the tests.
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,23 +7,20 @@ import { promisify } from 'node:util'
 
 const binary = process.env.LUANETTE ?? '../../bin/luanette'
 
-/**
- * An address for a server that goes and comes back: nobody is given that port unasked
- * while it is away.
- */
+/** An address for a server that restarts: outside the range from which the system assigns ports, so that no other program gets it. */
 export function ownAddress(): string {
   return `http://127.0.0.1:${11_000 + (process.pid % 7000)}`
 }
 
-export class House {
+export class Server {
   readonly folder = mkdtempSync(join(tmpdir(), 'luanette-hud-'))
   private process?: ChildProcess
   address = ''
-  key = '' // for a server that wants one
+  key = '' // if the server requires one
 
   constructor(private readonly config = '', private readonly env: Record<string, string> = {}) {}
 
-  /** Starts the server, at the address it had before if it had one. */
+  /** Starts the server, at its previous address if it had one. */
   async start(): Promise<string> {
     const file = join(this.folder, 'luanette.toml')
     writeFileSync(file, this.config)
@@ -34,13 +31,13 @@ export class House {
     })
     this.process = child
     this.address = await new Promise<string>((resolve, reject) => {
-      let said = ''
+      let output = ''
       child.stderr!.on('data', (data: Buffer) => {
-        said += data.toString()
-        const found = /listening on (http:\/\/\S+)/.exec(said)
+        output += data.toString()
+        const found = /listening on (http:\/\/\S+)/.exec(output)
         if (found) resolve(found[1])
       })
-      child.on('exit', () => reject(new Error(`the server ended: ${said}`)))
+      child.on('exit', () => reject(new Error(`the server exited: ${output}`)))
     })
     return this.address
   }
@@ -48,9 +45,9 @@ export class House {
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     const child = this.process
     if (!child || child.exitCode !== null || child.signalCode !== null) return
-    const gone = new Promise((resolve) => child.once('exit', resolve))
+    const exited = new Promise((resolve) => child.once('exit', resolve))
     child.kill(signal)
-    await gone
+    await exited
   }
 
   async remove(): Promise<void> {
@@ -58,13 +55,13 @@ export class House {
     rmSync(this.folder, { recursive: true, force: true })
   }
 
-  /** Runs a command of the program on this server's data, and returns what it says. */
+  /** Runs a command of the program on this server's data and returns its output. */
   async run(...args: string[]): Promise<string> {
     const { stdout } = await promisify(execFile)(binary, [...args, '--data', join(this.folder, 'data')], { env: { PATH: process.env.PATH ?? '', HOME: this.folder } })
     return stdout
   }
 
-  /** Calls one of the server's tools, as any client would. */
+  /** Calls a tool of the server. */
   async call(name: string, args: unknown): Promise<Record<string, unknown>> {
     const answer = await fetch(`${this.address}/mcp`, {
       method: 'POST',

@@ -1,11 +1,11 @@
-// What holds on every page, whatever it does.
+// Helpers for tests of the page.
 import { expect, test, type Page } from '@playwright/test'
-import type { House } from './house'
+import type { Server } from './server'
 
 export const shots = '../../.cache/web/screenshots'
 
-/** Lets no page break a rule of the content security policy, fail in the console, or ask for anything from elsewhere. */
-export function guard(front: () => House): void {
+/** Fails a test when the page violates its content security policy, logs an error, or sends a request to another server. */
+export function failOnPageErrors(front: () => Server): void {
   test.beforeEach(({ page }) => {
     page.on('pageerror', (e) => { throw e })
     page.on('console', (m) => {
@@ -17,12 +17,12 @@ export function guard(front: () => House): void {
   })
 }
 
-export async function open(page: Page, front: House, path: string): Promise<void> {
+export async function open(page: Page, front: Server, path: string): Promise<void> {
   await page.goto(`${front.address}/#/${path}`)
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
 }
 
-/** Puts text into the code editor. */
+/** Replaces the text of the code editor. */
 export async function write(page: Page, code: string): Promise<void> {
   await page.getByRole('textbox', { name: 'script' }).click()
   await page.keyboard.press('Control+a')
