@@ -10,16 +10,14 @@ import (
 	"net/http"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/base/wicket"
 	"github.com/luanette/luanette/internal/config"
 )
 
-// listen opens the address: with TLS where there is a certificate, and for no more
-// connections than there may be.
+// listen opens the address, with TLS if a certificate is configured and for at most
+// max_connections connections.
 func (srv *Server) listen(ctx context.Context) (net.Listener, error) {
 	var secure *tls.Config
 	if srv.config.TLSCert != "" {
@@ -35,33 +33,33 @@ func (srv *Server) listen(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, config.ListenFault(err, srv.config.Listen)
 	}
-	listener = &bounded{Listener: listener, places: make(chan struct{}, max(1, srv.config.MaxConnections)), closed: make(chan struct{})}
+	listener = limitConnections(listener, srv.config.MaxConnections, defaultClientLimits.write)
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
 	return listener, nil
 }
 
-// certificate is one that is read again when its file changes.
+// certificate is a TLS certificate that is read again when its file changes.
 type certificate struct {
 	certFile, keyFile string
 	warn              func(error)
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
-	changed time.Time // of the file that was read
-	looked  time.Time
+	changed time.Time // modification time of the file that was read
+	checked time.Time // when the file was last checked
 }
 
-// current is the certificate as it stands. A new one that cannot be read leaves the
-// old one in place: half of it may be written yet.
+// current returns the certificate. A new one that cannot be read leaves the old one
+// in place, since it may be half written.
 func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pair != nil && time.Since(c.looked) < time.Second {
+	if c.pair != nil && time.Since(c.checked) < time.Second {
 		return c.pair, nil
 	}
-	c.looked = time.Now()
+	c.checked = time.Now()
 	info, err := os.Stat(c.certFile)
 	if err == nil && c.pair != nil && info.ModTime().Equal(c.changed) {
 		return c.pair, nil
@@ -81,161 +79,170 @@ func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-// bounded is a listener with so many places for connections.
-type bounded struct {
+// limitedListener accepts a limited number of connections at a time. It waits until a
+// slot is free before it accepts the next one.
+type limitedListener struct {
 	net.Listener
-	places chan struct{}
+	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
+	write  time.Duration // for the client to take a piece of what is written
 }
 
-func (b *bounded) Accept() (net.Conn, error) {
+func limitConnections(inner net.Listener, most int, write time.Duration) *limitedListener {
+	return &limitedListener{Listener: inner, slots: make(chan struct{}, max(1, most)), closed: make(chan struct{}), write: write}
+}
+
+func (l *limitedListener) Accept() (net.Conn, error) {
 	select {
-	case b.places <- struct{}{}:
-	case <-b.closed:
+	case l.slots <- struct{}{}:
+	case <-l.closed:
 		return nil, net.ErrClosed
 	}
-	conn, err := b.Listener.Accept()
+	conn, err := l.Listener.Accept()
 	if err != nil {
-		<-b.places
+		<-l.slots
 		return nil, err
 	}
-	return &placed{Conn: conn, leave: func() { <-b.places }}, nil
+	return &limitedConn{Conn: conn, listener: l}, nil
 }
 
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.Listener.Close()
+func (l *limitedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
-// placed is a connection that gives its place back.
-type placed struct {
+// limitedConn is a connection that frees its slot when it is closed, and that fails
+// when its client stops reading.
+type limitedConn struct {
 	net.Conn
-	once  sync.Once
-	leave func()
+	once     sync.Once
+	listener *limitedListener
 }
 
-// SyscallConn is for those who read and write it themselves.
-func (p *placed) SyscallConn() (syscall.RawConn, error) {
-	if has, ok := p.Conn.(syscall.Conn); ok {
-		return has.SyscallConn()
+// writePiece is how much the client has to take within the write limit.
+const writePiece = 64 << 10
+
+func (c *limitedConn) Write(p []byte) (written int, err error) {
+	for {
+		piece := p[written:min(len(p), written+writePiece)]
+		if err := c.SetWriteDeadline(time.Now().Add(c.listener.write)); err != nil {
+			return written, err
+		}
+		n, err := c.Conn.Write(piece)
+		written += n
+		if err != nil || written == len(p) {
+			return written, err
+		}
 	}
-	return nil, errors.ErrUnsupported
 }
 
-func (p *placed) Close() error {
-	defer p.once.Do(p.leave)
-	return p.Conn.Close()
+func (c *limitedConn) Close() error {
+	defer c.once.Do(func() { <-c.listener.slots })
+	return c.Conn.Close()
 }
 
-// tardy is how long clients may take, and how much they may say before they are
-// known.
-type tardy struct {
-	headers     time.Duration // for a request's headers
+// clientLimits bound how long HTTP clients may take, and how large the headers of a
+// request may be.
+type clientLimits struct {
+	headers     time.Duration // for the headers of a request
 	headerBytes int
-	pause       time.Duration // between two pieces of a request's body
-	body        time.Duration // for all of it
-	answer      time.Duration // to take a piece of the answer
+	idle        time.Duration // between two requests on a connection
+	pause       time.Duration // between two reads of a request's body
+	body        time.Duration // for the whole body
+	write       time.Duration // for the client to take a piece of a response
 }
 
-// usualPatience is what everybody gets.
-var usualPatience = tardy{headers: 10 * time.Second, headerBytes: 64 << 10, pause: 30 * time.Second, body: 5 * time.Minute, answer: 30 * time.Second}
-
-// door is what clients come through.
-type door interface {
-	Serve(net.Listener) error
-	Shutdown(context.Context) error
-	Close() error
+var defaultClientLimits = clientLimits{
+	headers: 10 * time.Second, headerBytes: 64 << 10, idle: 2 * time.Minute,
+	pause: 30 * time.Second, body: 5 * time.Minute, write: 30 * time.Second,
 }
 
-// door answers with next whoever is quick enough; requests live as long as ctx.
-// Where connections are encrypted all of them are net/http's, which knows what was
-// agreed upon there.
-func (l tardy) door(ctx context.Context, next http.Handler, encrypted bool) door {
-	main := &http.Server{
-		Handler: l.hardened(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: 2 * time.Minute,
+// server returns an HTTP server that serves next within the limits. Requests are
+// cancelled when ctx is.
+func (l clientLimits) server(ctx context.Context, next http.Handler) *http.Server {
+	return &http.Server{
+		Handler: l.handler(next), ReadHeaderTimeout: l.headers, MaxHeaderBytes: l.headerBytes, IdleTimeout: l.idle,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	if encrypted {
-		return main
-	}
-	return wicket.New(main, wicket.Limits{Body: l.pause, Write: l.answer})
 }
 
-// hardened says to browsers what must not be done with answers, and lets nobody
-// hold a connection by sending a request drop by drop. Answers may take as long as
-// they want: streams do.
-func (l tardy) hardened(next http.Handler) http.Handler {
+// handler adds security headers to every response and limits how long the client may
+// take to send the body. The handler itself may take as long as it needs, because
+// streams do.
+func (l clientLimits) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
-		maps.Copy(header, manners)
+		maps.Copy(header, securityHeaders)
 		if r.TLS != nil {
-			header.Set("Strict-Transport-Security", "max-age=31536000")
+			header["Strict-Transport-Security"] = strictTransport
 		}
-		if _, whole := r.Body.(*wicket.Body); !whole && r.Body != nil && r.Body != http.NoBody {
-			body := &impatient{readCloser: r.Body, control: http.NewResponseController(w), pause: l.pause, end: time.Now().Add(l.body)}
+		if r.Body != nil && r.Body != http.NoBody {
+			body := &timedBody{ReadCloser: r.Body, control: http.NewResponseController(w), pause: l.pause, end: time.Now().Add(l.body)}
 			r.Body = body
+			body.extend()
 			defer body.leave()
-			body.wait()
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// manners are the headers of every answer. Their values are shared by all.
-var manners = http.Header{
+// securityHeaders are set on every response. Their values are shared.
+var securityHeaders = http.Header{
 	"X-Content-Type-Options":     {"nosniff"},
 	"X-Frame-Options":            {"DENY"},
 	"Referrer-Policy":            {"no-referrer"},
 	"Cross-Origin-Opener-Policy": {"same-origin"},
 }
 
-// impatient is a body whose sender has to go on sending.
-type impatient struct {
-	readCloser
+var strictTransport = []string{"max-age=31536000"}
+
+// timedBody is a request's body with a read deadline that each read extends, up to a
+// limit for the whole body.
+type timedBody struct {
+	io.ReadCloser
 	control *http.ResponseController
 	pause   time.Duration
 	end     time.Time
+	begun   bool // the deadline that was set with the headers has been used
 	over    bool
 }
 
-type readCloser = interface {
-	Read([]byte) (int, error)
-	Close() error
-}
-
-func (b *impatient) Read(p []byte) (int, error) {
+func (b *timedBody) Read(p []byte) (int, error) {
 	if b.over {
-		return b.readCloser.Read(p)
+		return b.ReadCloser.Read(p)
 	}
-	b.wait()
-	n, err := b.readCloser.Read(p)
+	if b.begun {
+		b.extend()
+	}
+	b.begun = true
+	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		// From now on only answers are written, and a client that says nothing
-		// meanwhile is still there.
+		// The server goes on reading to notice a client that disconnects, for as long
+		// as the handler runs.
 		b.over = true
-		_ = b.control.SetReadDeadline(time.Time{}) // not every connection has one
+		_ = b.control.SetReadDeadline(time.Time{}) // test writers have no deadlines
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		b.over = true // the deadline stays: what was not sent is not waited for
+		b.over = true // the deadline stays: the rest is not waited for
 		err = fault.Wrap(fault.Timeout, err, "the request's body came too slowly")
 	}
 	return n, err
 }
 
-// wait gives the sender a moment for the next piece.
-func (b *impatient) wait() {
+// extend gives the client time for the next piece.
+func (b *timedBody) extend() {
 	until := time.Now().Add(b.pause)
 	if b.end.Before(until) {
 		until = b.end
 	}
-	_ = b.control.SetReadDeadline(until) // not every connection has one
+	_ = b.control.SetReadDeadline(until) // test writers have no deadlines
 }
 
-// leave gives the sender a moment for what nobody has read: the server reads some of
-// it before it answers, so that the answer arrives.
-func (b *impatient) leave() {
+// leave limits how long the server reads the part of the body that the handler did not
+// read, which it does before it sends the response.
+func (b *timedBody) leave() {
 	if !b.over {
-		b.wait()
+		b.extend()
 	}
 }

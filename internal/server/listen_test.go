@@ -20,7 +20,7 @@ import (
 	"github.com/luanette/luanette/internal/config"
 )
 
-// writePair makes a certificate for this machine.
+// writePair writes a certificate and its key for this machine.
 func writePair(t *testing.T, folder string, serial int64) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -82,7 +82,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A new certificate is taken when it is there, and a broken one is not.
+// A new certificate replaces the old one; a broken one does not.
 func TestCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -94,7 +94,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := func() *tls.Certificate {
-		pair.looked = time.Time{}
+		pair.checked = time.Time{}
 		got, err := pair.current(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		return got
 	}
 	if again() != first {
-		t.Error("it was read again without a change")
+		t.Error("the certificate was read again without a change")
 	}
 	writePair(t, folder, 2)
 	if err := os.Chtimes(certFile, time.Now(), time.Now().Add(time.Hour)); err != nil {
@@ -110,24 +110,24 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	second := again()
 	if second == first {
-		t.Error("the new one was not taken")
+		t.Error("the new certificate is not used")
 	}
 	if err := os.WriteFile(certFile, []byte("half of it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if again() != second || warned == 0 {
-		t.Error("a broken one was taken, or nobody was told")
+		t.Error("a broken certificate was used, or there was no warning")
 	}
 }
 
-// With no place left a connection waits until another ends.
-func TestConnectionsAreBounded(t *testing.T) {
+// A connection beyond the limit waits until another one ends.
+func TestConnectionsAreLimited(t *testing.T) {
 	t.Parallel()
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener := &bounded{Listener: inner, places: make(chan struct{}, 1), closed: make(chan struct{})}
+	listener := limitConnections(inner, 1, time.Minute)
 	for range 2 {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", inner.Addr().String())
 		if err != nil {
@@ -146,13 +146,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}()
 	select {
 	case <-accepted:
-		t.Error("two were let in")
+		t.Error("two connections were accepted")
 	default:
 	}
 	_ = first.Close()
-	_ = first.Close() // gives its place back once
+	_ = first.Close() // frees its slot only once
 	if second := <-accepted; second == nil {
-		t.Error("the second was not let in")
+		t.Error("the second connection was not accepted")
 	} else {
 		_ = second.Close()
 	}

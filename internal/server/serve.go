@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -42,9 +43,9 @@ func (srv *Server) Serve(ctx context.Context) error {
 
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
-	door := usualPatience.door(requests, srv.handler(), srv.config.TLSCert != "")
+	web := defaultClientLimits.server(requests, srv.handler())
 	failed := make(chan error, 1)
-	go func() { failed <- door.Serve(listener) }()
+	go func() { failed <- web.Serve(listener) }()
 
 	select {
 	case err = <-failed: // the listener died under us
@@ -56,7 +57,7 @@ func (srv *Server) Serve(ctx context.Context) error {
 		srv.drain(ctx)
 		leaving.Wait()
 		endRequests()
-		err = shut(ctx, door)
+		err = shut(ctx, web)
 		<-failed
 	}
 	return errors.Join(err, srv.Close(ctx))
@@ -73,11 +74,11 @@ func (srv *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) 
 }
 
 // shut ends the connections.
-func shut(ctx context.Context, d door) error {
+func shut(ctx context.Context, s *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	if err := d.Shutdown(ctx); err != nil {
-		return d.Close()
+	if err := s.Shutdown(ctx); err != nil {
+		return s.Close()
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// KeyView is a key as it is shown: all but its token.
+// KeyView is a key as the API shows it, without its token.
 type KeyView struct {
 	Name string `json:"name"`
 	apikey.Rights
@@ -20,10 +20,10 @@ type KeyView struct {
 	Created *time.Time `json:"created,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	Used    *time.Time `json:"used,omitempty"`
-	Token   string     `json:"token,omitempty"` // of a key that was just made
+	Token   string     `json:"token,omitempty"` // only in the answer that creates the key
 }
 
-// ViewOf shows a key.
+// ViewOf is a key as the API shows it.
 func ViewOf(k apikey.Key, now time.Time) KeyView {
 	at := func(t time.Time) *time.Time {
 		if t.IsZero() {
@@ -39,14 +39,14 @@ func ViewOf(k apikey.Key, now time.Time) KeyView {
 	return v
 }
 
-// NewKey is a key to be made, as POST /api/v1/keys takes it.
+// NewKey describes a key to create, as POST /api/v1/keys takes it.
 type NewKey struct {
 	Name string `json:"name"`
 	apikey.Rights
 	Expires string `json:"expires,omitempty"` // "90d", "12h", a day or a time; empty: never
 }
 
-// Key is the key that is asked for.
+// Key is the key to create.
 func (n NewKey) Key(now time.Time) (apikey.Key, error) {
 	k := apikey.Key{Name: n.Name, Rights: n.Rights}
 	if len(k.Scopes) == 0 {
@@ -57,8 +57,8 @@ func (n NewKey) Key(now time.Time) (apikey.Key, error) {
 	return k, err
 }
 
-// ParseExpiry reads when something ends: after so long, "90d" or "12h", or at a day or
-// time, "2027-01-31" or "2027-01-31T12:00:00Z". Empty is never.
+// ParseExpiry reads a time of expiry: a duration such as "90d" or "12h", or a date or
+// time such as "2027-01-31" or "2027-01-31T12:00:00Z". Empty means never.
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" || text == "never" {
 		return time.Time{}, nil
@@ -85,8 +85,8 @@ func daysOf(text string) (n int, ok bool) {
 	return n, ok && err == nil && n > 0 && n <= 36_500
 }
 
-func (g *Authenticator) keys(w http.ResponseWriter, r *http.Request) error {
-	list, err := g.options.Ring.List(r.Context())
+func (a *Authenticator) keys(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.options.Ring.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -94,11 +94,11 @@ func (g *Authenticator) keys(w http.ResponseWriter, r *http.Request) error {
 	for i := range list {
 		views[i] = ViewOf(list[i], time.Now())
 	}
-	tell(w, http.StatusOK, map[string]any{"keys": views})
+	writeJSON(w, http.StatusOK, map[string]any{"keys": views})
 	return nil
 }
 
-func (g *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
+func (a *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	var want NewKey
 	if err := readJSON(w, r, &want); err != nil {
 		return err
@@ -107,23 +107,23 @@ func (g *Authenticator) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, token, err := g.options.Ring.Create(r.Context(), key)
+	made, token, err := a.options.Ring.Create(r.Context(), key)
 	if err != nil {
 		return err
 	}
-	g.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "made_key", made.Name)
+	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "made_key", made.Name)
 	v := ViewOf(made, time.Now())
 	v.Token = token
-	tell(w, http.StatusCreated, v)
+	writeJSON(w, http.StatusCreated, v)
 	return nil
 }
 
-func (g *Authenticator) revoke(w http.ResponseWriter, r *http.Request) error {
-	key, err := g.options.Ring.Revoke(r.Context(), r.PathValue("name"))
+func (a *Authenticator) revoke(w http.ResponseWriter, r *http.Request) error {
+	key, err := a.options.Ring.Revoke(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}
-	g.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "revoked_key", key.Name)
-	tell(w, http.StatusOK, ViewOf(key, time.Now()))
+	a.options.Log.InfoContext(r.Context(), "admin_action", "event", "admin_action", "by", principal.Of(r.Context()).ID, "revoked_key", key.Name)
+	writeJSON(w, http.StatusOK, ViewOf(key, time.Now()))
 	return nil
 }

@@ -19,24 +19,24 @@ const (
 	bodyMost   = 64 << 10
 )
 
-// Routes are those of the gate itself.
-func (g *Authenticator) Routes() []principal.Route {
+// Routes are those for logging in and out and for managing keys.
+func (a *Authenticator) Routes() []principal.Route {
 	return []principal.Route{
-		{Pattern: "POST /api/v1/login", Handler: g.own(g.login)},
-		{Pattern: "POST /api/v1/logout", Handler: g.own(g.logout)},
-		{Pattern: "GET /api/v1/me", Handler: g.own(g.me)},
-		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Handler: g.own(g.keys)},
-		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Handler: g.own(g.create)},
-		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: g.own(g.revoke)},
+		{Pattern: "POST /api/v1/login", Handler: a.handle(a.login)},
+		{Pattern: "POST /api/v1/logout", Handler: a.handle(a.logout)},
+		{Pattern: "GET /api/v1/me", Handler: a.handle(a.me)},
+		{Pattern: "GET /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.keys)},
+		{Pattern: "POST /api/v1/keys", Scope: principal.Admin, Handler: a.handle(a.create)},
+		{Pattern: "DELETE /api/v1/keys/{name}", Scope: principal.Admin, Handler: a.handle(a.revoke)},
 	}
 }
 
-// own words what goes wrong, and keeps out pages of other sites.
-func (g *Authenticator) own(does func(http.ResponseWriter, *http.Request) error) http.Handler {
+// handle serves a function that may return an error, and refuses pages of other sites.
+func (a *Authenticator) handle(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := g.options.Browsers.Refusal(r)
+		err := a.options.Browsers.Refusal(r)
 		if err == nil {
-			err = does(w, r)
+			err = serve(w, r)
 		}
 		if err != nil {
 			refuse(w, statusOf(err), err)
@@ -44,7 +44,7 @@ func (g *Authenticator) own(does func(http.ResponseWriter, *http.Request) error)
 	})
 }
 
-// Me is who one is, as GET /api/v1/me and POST /api/v1/login tell.
+// Me describes the caller, as GET /api/v1/me and POST /api/v1/login answer it.
 type Me struct {
 	ID         string            `json:"id"`
 	Name       string            `json:"name"`
@@ -55,8 +55,8 @@ type Me struct {
 	Tools      []string          `json:"tools,omitempty"`
 	Limits     *principal.Limits `json:"limits,omitempty"`
 	Expires    *time.Time        `json:"expires,omitempty"`
-	Open       bool              `json:"open"`                 // no key is needed: everything is allowed to everybody here
-	CSRF       string            `json:"csrf_token,omitempty"` // of a session: to be sent as X-CSRF-Token with whatever is no GET
+	Open       bool              `json:"open"`                 // no key is needed: every local caller may do everything
+	CSRF       string            `json:"csrf_token,omitempty"` // of a session: sent back as X-CSRF-Token with every request but GET
 }
 
 func meOf(p principal.Principal, open bool) Me {
@@ -70,35 +70,35 @@ func meOf(p principal.Principal, open bool) Me {
 	return m
 }
 
-// login turns a key into a browser's session.
-func (g *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
+// login exchanges a key for a browser session.
+func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Key string `json:"key"`
 	}
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if after, stop := g.guesses.enough(remote(r), time.Now()); stop {
-		return principal.Exceeded{What: "wrong keys", Of: "the address " + remote(r), Most: triesMost, Per: "minute", After: after}.Fault()
+	if after, stop := a.failures.blocked(remote(r), time.Now()); stop {
+		return principal.Exceeded{What: "wrong keys", Of: "the address " + remote(r), Most: failuresAllowed, Per: "minute", After: after}.Fault()
 	}
-	cookie, who, err := g.options.Ring.BeginSession(r.Context(), body.Key)
+	cookie, who, err := a.options.Ring.BeginSession(r.Context(), body.Key)
 	if err != nil {
 		if fault.CodeOf(err) == fault.Denied {
-			g.options.OnLogin(r.Context(), "login", remote(r), false)
-			g.turnAway(w, r, "", err)
+			a.options.OnLogin(r.Context(), "login", remote(r), false)
+			a.reject(w, r, "", err)
 			return nil
 		}
 		return err
 	}
-	g.options.OnLogin(principal.With(r.Context(), who), "login", remote(r), true)
+	a.options.OnLogin(principal.With(r.Context(), who), "login", remote(r), true)
 	http.SetCookie(w, sessionCookie(r, cookie, who.Expires))
 	m := meOf(who, false)
 	m.CSRF = apikey.CSRF(cookie)
-	tell(w, http.StatusOK, m)
+	writeJSON(w, http.StatusOK, m)
 	return nil
 }
 
-// sessionCookie is the cookie of a session; an empty value takes it away.
+// sessionCookie is the cookie of a session; an empty value deletes it.
 func sessionCookie(r *http.Request, value string, expires time.Time) *http.Cookie {
 	c := &http.Cookie{
 		Name: cookieName, Value: value, Path: "/", Expires: expires,
@@ -110,32 +110,31 @@ func sessionCookie(r *http.Request, value string, expires time.Time) *http.Cooki
 	return c
 }
 
-// logout ends the session. Without one there is nothing to do.
-func (g *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
+// logout ends the session, if there is one.
+func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) error {
 	cookie, err := r.Cookie(cookieName)
 	if err == nil && cookie.Value != "" {
-		who, err := g.options.Ring.Session(r.Context(), cookie.Value)
+		who, err := a.options.Ring.Session(r.Context(), cookie.Value)
 		if err == nil && !apikey.SameCSRF(cookie.Value, r.Header.Get(csrfHeader)) {
-			return fault.New(fault.Denied, "the request does not repeat the session's CSRF token").
-				WithHint("send the csrf_token of GET /api/v1/me as header " + csrfHeader)
+			return errCSRF()
 		}
 		known := err == nil
-		if err := g.options.Ring.EndSession(r.Context(), cookie.Value); err != nil {
+		if err := a.options.Ring.EndSession(r.Context(), cookie.Value); err != nil {
 			return err
 		}
 		if known {
-			g.options.OnLogin(principal.With(r.Context(), who), "logout", remote(r), true)
+			a.options.OnLogin(principal.With(r.Context(), who), "logout", remote(r), true)
 		}
-		g.end(cookie.Value)
+		a.cancelSession(cookie.Value)
 	}
 	http.SetCookie(w, sessionCookie(r, "", time.Unix(1, 0)))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// me tells who one is.
-func (g *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
-	v, err := g.identify(r)
+// me describes the caller.
+func (a *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
+	v, err := a.identify(r)
 	if err != nil {
 		if code := fault.CodeOf(err); code == fault.Denied || code == fault.NeedsAuth {
 			err = fault.New(fault.NeedsAuth, "%s", err.Error()).WithHint("log in: POST /api/v1/login")
@@ -146,12 +145,12 @@ func (g *Authenticator) me(w http.ResponseWriter, r *http.Request) error {
 	if v.cookie != "" {
 		m.CSRF = apikey.CSRF(v.cookie)
 	}
-	tell(w, http.StatusOK, m)
+	writeJSON(w, http.StatusOK, m)
 	return nil
 }
 
-// readJSON reads a body, which pages of other sites cannot send as JSON without
-// being asked first.
+// readJSON reads a JSON body. It insists on the content type, since browsers send
+// that for pages of other sites only after a preflight request.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return fault.New(fault.InvalidParams, "the body is not declared as JSON").WithHint("send the header Content-Type: application/json")

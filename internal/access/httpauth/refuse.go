@@ -14,28 +14,28 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// turnAway refuses a request for something that takes a scope, and tells the log.
-func (g *Authenticator) turnAway(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
+// reject refuses a request to a route that needs a scope, and logs it.
+func (a *Authenticator) reject(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
 	if code := fault.CodeOf(err); code == fault.NeedsAuth || code == fault.Denied {
-		if g.guesses.note(remote(r), time.Now()) {
-			g.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", remote(r), "error", err)
+		if a.failures.note(remote(r), time.Now()) {
+			a.options.Log.WarnContext(r.Context(), "auth_rejected", "event", "auth_rejected", "method", r.Method, "path", r.URL.Path, "remote", remote(r), "error", err)
 		}
-		g.challenge(w, r, scope, err)
+		a.challenge(w, r, scope, err)
 	}
 	status := statusOf(err)
-	if _, shown := bearer(r); status == http.StatusForbidden && shown && isMCP(r) && !isTooLittle(err) {
-		status = http.StatusUnauthorized // as RFC 6750 has it; other doors always said 403 to a wrong key
+	if _, shown := bearer(r); status == http.StatusForbidden && shown && isMCP(r) && !isScopeError(err) {
+		status = http.StatusUnauthorized // as RFC 6750 requires; the other routes always answered 403 to a wrong key
 	}
 	refuse(w, status, err)
 }
 
-// tooLittle is the refusal of somebody we know, whose scopes are not enough.
-type tooLittle struct{ error }
+// scopeError refuses a caller that is known and lacks the scope.
+type scopeError struct{ error }
 
-func (t tooLittle) Unwrap() error { return t.error }
+func (t scopeError) Unwrap() error { return t.error }
 
-func isTooLittle(err error) bool {
-	var known tooLittle
+func isScopeError(err error) bool {
+	var known scopeError
 	return errors.As(err, &known)
 }
 
@@ -43,19 +43,19 @@ func isMCP(r *http.Request) bool {
 	return r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/")
 }
 
-// challenge says how to be let in.
-func (g *Authenticator) challenge(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
+// challenge sets the WWW-Authenticate header.
+func (a *Authenticator) challenge(w http.ResponseWriter, r *http.Request, scope principal.Scope, err error) {
 	parts := []string{}
 	switch _, shown := bearer(r); {
-	case isTooLittle(err):
+	case isScopeError(err):
 		parts = append(parts, `error="insufficient_scope"`)
 	case shown:
 		parts = append(parts, `error="invalid_token"`)
 	}
-	if tokens := g.options.Tokens; tokens != nil {
+	if tokens := a.options.Tokens; tokens != nil {
 		parts = append(parts, fmt.Sprintf("resource_metadata=%q", tokens.Metadata(r)))
-		if word := tokens.ScopeName(scope); scope != "" && word != "" {
-			parts = append(parts, fmt.Sprintf("scope=%q", word))
+		if name := tokens.ScopeName(scope); scope != "" && name != "" {
+			parts = append(parts, fmt.Sprintf("scope=%q", name))
 		}
 	}
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(parts, ", ")))
@@ -82,7 +82,7 @@ func statusOf(err error) int {
 	}
 }
 
-// names are what clients know refusals by.
+// names are the error names and codes of the chat API, by status.
 var names = map[int][2]string{
 	http.StatusUnauthorized:       {"AuthenticationError", "AUTHENTICATION_ERROR"},
 	http.StatusForbidden:          {"AuthorizationError", "AUTHORIZATION_ERROR"},
@@ -93,7 +93,7 @@ var names = map[int][2]string{
 	http.StatusServiceUnavailable: {"UnavailableError", "UNAVAILABLE"},
 }
 
-// refuse answers with an error, in the shape of the chat API.
+// refuse answers with an error in the form of the chat API.
 func refuse(w http.ResponseWriter, status int, err error) {
 	name, ok := names[status]
 	if !ok {
@@ -107,15 +107,16 @@ func refuse(w http.ResponseWriter, status int, err error) {
 		w.Header().Set("Retry-After", principal.RetryHeader(after))
 		body["retry_after_ms"] = after.Milliseconds()
 	}
-	tell(w, status, body)
+	writeJSON(w, status, body)
 }
 
-func tell(w http.ResponseWriter, status int, body any) {
+// writeJSON answers with JSON that is not cached.
+func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	httpjson.JSON(w, status, body)
 }
 
-// remote is where a request comes from.
+// remote is the address a request comes from.
 func remote(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -124,38 +125,38 @@ func remote(r *http.Request) string {
 	return host
 }
 
-// tries counts what was refused, by address and minute.
-type tries struct {
+// failures counts refused requests by address and minute.
+type failures struct {
 	mu     sync.Mutex
 	minute time.Time
 	counts map[string]int
 }
 
 const (
-	triesLogged = 20 // refusals of one address in a minute that are logged
-	triesMost   = 20 // keys that one address may try to log in with in a minute
-	triesKept   = 10_000
+	failuresLogged  = 20 // refusals of one address in a minute that are logged
+	failuresAllowed = 20 // wrong keys that one address may log in with in a minute
+	failuresTracked = 10_000
 )
 
-// note counts a refusal and tells whether it is worth a line.
-func (t *tries) note(from string, now time.Time) bool { return t.count(from, now) <= triesLogged }
+// note counts a refusal and tells whether to log it.
+func (f *failures) note(from string, now time.Time) bool { return f.count(from, now) <= failuresLogged }
 
-func (t *tries) count(from string, now time.Time) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if now = now.Truncate(time.Minute); !now.Equal(t.minute) || len(t.counts) > triesKept {
-		t.minute, t.counts = now, map[string]int{}
+func (f *failures) count(from string, now time.Time) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now = now.Truncate(time.Minute); !now.Equal(f.minute) || len(f.counts) > failuresTracked {
+		f.minute, f.counts = now, map[string]int{}
 	}
-	t.counts[from]++
-	return t.counts[from]
+	f.counts[from]++
+	return f.counts[from]
 }
 
-// enough tells whether an address was refused too often, and when it may try again.
-func (t *tries) enough(from string, now time.Time) (time.Duration, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// blocked tells whether an address was refused too often, and when it may try again.
+func (f *failures) blocked(from string, now time.Time) (time.Duration, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	minute := now.Truncate(time.Minute)
-	if !minute.Equal(t.minute) || t.counts[from] < triesMost {
+	if !minute.Equal(f.minute) || f.counts[from] < failuresAllowed {
 		return 0, false
 	}
 	return minute.Add(time.Minute).Sub(now), true

@@ -4,9 +4,8 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
-	"github.com/luanette/luanette/internal/base/cancel"
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -15,12 +14,12 @@ import (
 // call which nobody will want to leave before its answer, neither to ask its
 // client something in the modern era, which takes another request, nor to let go
 // of the connection meanwhile, as tools of our own may.
-func (t *task) endsHere(r *http.Request) bool {
-	if t.method != wire.MethodToolsCall || r.ProtoMajor != 1 {
+func (t *task) endsHere() bool {
+	if t.method != wire.MethodToolsCall || t.ep.hub.opts.Releases {
 		return false
 	}
 	if t.era == wire.Legacy {
-		return t.ep.name != ""
+		return true
 	}
 	return rawjson.Lacks(t.caps, "elicitation") && rawjson.Lacks(t.caps, "sampling") && rawjson.Lacks(t.caps, "roots")
 }
@@ -30,7 +29,7 @@ func (t *task) endsHere(r *http.Request) bool {
 // what most calls do here.
 func (s *sideStream) serve() {
 	h, w, r, t, rd := s.hub, s.w, s.r, s.task, s.round
-	if !t.endsHere(r) {
+	if !t.endsHere() {
 		t.start(r.Context(), rd)
 		if h.attend(w, r, rd, s.prime, s.started) {
 			t.left(r.Context(), rd)
@@ -39,20 +38,12 @@ func (s *sideStream) serve() {
 	}
 	if !rd.mute {
 		rd.early = s.open
-		h.quiet.Begin(&s.quiet, s, h.opts.Limits.Quiet)
-		defer h.quiet.End(&s.quiet)
+		defer time.AfterFunc(h.opts.Limits.Quiet, s.open).Stop()
 	}
-	life := r.Context()
-	if rd.out.name != "" || !saysWhy(life) {
-		s.client.Begin(life, &h.leaving, func() { t.left(r.Context(), rd) })
-		defer s.client.End()
-		life = context.WithoutCancel(life)
-	}
-	if ctx, ok := t.begin(life, rd); ok {
-		func() {
-			defer h.work.Done()
-			t.run(ctx)
-		}()
+	if ctx, ok := t.begin(context.WithoutCancel(r.Context()), rd); ok {
+		stop := context.AfterFunc(r.Context(), func() { t.left(r.Context(), rd) })
+		t.run(ctx)
+		stop()
 	}
 	if !rd.isStreaming() {
 		writeJSON(w, rd.status, rd.answer)
@@ -61,10 +52,6 @@ func (s *sideStream) serve() {
 	s.open()
 	<-s.done
 }
-
-// saysWhy tells whether a request's context ends with a reason that is of use to
-// whoever works on it, as net/http's does not.
-func saysWhy(ctx context.Context) bool { return ctx.Value(http.ServerContextKey) == nil }
 
 // sideStream writes a round as a stream while its task has the request's own
 // goroutine. It is opened by what comes before the answer, or when that takes
@@ -77,14 +64,9 @@ type sideStream struct {
 	round   *round
 	prime   bool
 	started func()
-	quiet   clock.Wait   // for it to take long
-	client  cancel.Watch // for it to leave
 	once    sync.Once
 	done    chan struct{} // made by open, closed when all is written
 }
-
-// Overdue implements clock.Waiter: it takes long.
-func (s *sideStream) Overdue() { s.open() }
 
 func (s *sideStream) open() {
 	s.once.Do(func() {

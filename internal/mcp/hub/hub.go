@@ -26,7 +26,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/luanette/luanette/internal/base/clock"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
@@ -98,6 +97,10 @@ type Options struct {
 	SessionStore SessionStore // sessions that other nodes go on with; nil: there are none
 	Nodes        Nodes        // to which clients' messages may have to be carried; nil: there are none
 
+	// Releases says that some of Tools call Release, which lets a call outlive its HTTP
+	// request. Calls then run in goroutines of their own.
+	Releases bool
+
 	// Changes tells the hub that lists or resources at /mcp changed, by the
 	// method names and params of MCP's notifications; calls of notify may come
 	// from any goroutine and return at once. Nil: nothing ever changes.
@@ -163,14 +166,11 @@ type Hub struct {
 	opts    Options
 	log     *slog.Logger
 	metrics instruments
-	quiet   clock.Vigil // over calls that take long
-	leaving clock.Vigil // over those whose clients may leave
 	parked  *lot
 	own     *endpoint
 	closing chan struct{} // closed by Close: streams end, new requests are refused
 
 	work     sync.WaitGroup // tasks and the janitor
-	workers  workers        // who runs the tasks
 	relaying sync.Mutex     // held while an upstream's endpoint is looked up or made; before mu
 
 	mu     sync.Mutex
@@ -187,7 +187,6 @@ func New(opts Options) *Hub {
 		log:     opts.Log,
 		metrics: newInstruments(opts.Meter),
 		closing: make(chan struct{}),
-		workers: workers{tasks: make(chan func())},
 		tasks:   map[*task]struct{}{},
 		relays:  map[string]*endpoint{},
 	}
@@ -277,7 +276,6 @@ func (h *Hub) Close(ctx context.Context) error {
 		h.cancelTasks(errClosing, nil)
 		<-idle
 	}
-	h.workers.group.Wait()
 	for _, e := range h.endpoints() {
 		e.close(ctx)
 	}

@@ -86,11 +86,13 @@ func TestForgottenEventsAreRefused(t *testing.T) {
 func TestReleaseLetsGoOfTheConnection(t *testing.T) {
 	t.Parallel()
 	back := make(chan struct{})
-	_, url := serve(t, options(t, tools{"leave": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	opts := options(t, tools{"leave": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		hub.Release(ctx, 10*time.Millisecond)
 		<-back
 		return textResult("welcome back"), nil
-	}}))
+	}})
+	opts.Releases = true
+	_, url := serve(t, opts)
 	c := &client{t: t, url: url + "/mcp"}
 	c.initialize(wire.NewestLegacy)
 	stream := events(t, c.post(t.Context(), c.call("1", "leave", "")))
@@ -121,10 +123,12 @@ func TestReleaseLetsGoOfTheConnection(t *testing.T) {
 func TestReleaseDoesNothingForWhoCannotComeBack(t *testing.T) {
 	t.Parallel()
 	hub.Release(t.Context(), time.Second) // no call at all
-	_, url := serve(t, options(t, tools{"leave": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	opts := options(t, tools{"leave": func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 		hub.Release(ctx, time.Second)
 		return textResult("still here"), nil
-	}}))
+	}})
+	opts.Releases = true
+	_, url := serve(t, opts)
 	c := &client{t: t, url: url + "/mcp", modern: true}
 	if m := answer(t, c.post(t.Context(), c.call("1", "leave", ""))); !strings.Contains(string(m.Result), "still here") {
 		t.Errorf("answer %s", m.Result)

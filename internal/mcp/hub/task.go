@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/cancel"
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
@@ -44,8 +43,8 @@ type task struct {
 	// supplied are answers that came with the request before anything was asked.
 	supplied json.RawMessage
 
-	life     life
-	finished chan struct{} // closed when it ran; made by start, for others to wait for
+	cancel   context.CancelCauseFunc // nil until it begins
+	finished chan struct{}           // closed when it ran; made by start, for others to wait for
 
 	mu    sync.Mutex
 	round *round // nil while parked
@@ -53,27 +52,10 @@ type task struct {
 	asked *inquiries // made when first needed
 }
 
-// life is a task's context, by which the task itself can be found.
-type life struct {
-	cancel.Context
-	task *task
-}
+// isNew tells that the task has not begun.
+func (t *task) isNew() bool { return t.cancel == nil }
 
 type taskKey struct{}
-
-// Value implements context.Context.
-func (l *life) Value(key any) any {
-	if _, ok := key.(taskKey); ok {
-		return l.task
-	}
-	return l.Context.Value(key)
-}
-
-// isNew tells that the task has not begun.
-func (t *task) isNew() bool { return t.life.task == nil }
-
-// cancel calls the task off.
-func (t *task) cancel(why error) { t.life.Cancel(why) }
 
 // Release lets go of the connection a call's answer is awaited on, when its
 // client knows how to come back for it after the time given; otherwise nothing
@@ -92,23 +74,24 @@ func Release(ctx context.Context, after time.Duration) {
 // ctx gives values, not its lifetime: who starts a task cancels it when its client
 // is no longer interested.
 func (t *task) start(ctx context.Context, rd *round) {
-	h := t.ep.hub
 	t.finished = make(chan struct{})
 	if ctx, ok := t.begin(context.WithoutCancel(ctx), rd); ok {
-		h.workers.run(func() { defer h.work.Done(); t.run(ctx) }, h.closing)
+		go t.run(ctx)
 	}
 }
 
 // begin prepares the task to run, with the context it returns, which ends with ctx.
 // Where that cannot be its round is settled.
 func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
-	t.life.task = t
-	t.life.Begin(ctx)
+	if t.ep.hub.opts.Releases {
+		ctx = context.WithValue(ctx, taskKey{}, t)
+	}
+	ctx, t.cancel = context.WithCancelCause(ctx)
 	t.round = rd
 	t.began = time.Now()
 	if t.session != nil {
 		if err := t.session.began(rd.id, t); err != nil {
-			t.life.End()
+			t.cancel(context.Canceled)
 			rd.settle(nil, err, false)
 			return nil, false
 		}
@@ -122,10 +105,10 @@ func (t *task) begin(ctx context.Context, rd *round) (context.Context, bool) {
 	}
 	h.mu.Unlock()
 	if closed {
-		t.life.End()
+		t.cancel(context.Canceled)
 		t.settle(nil, errClosing, false)
 	}
-	return &t.life, !closed
+	return ctx, !closed
 }
 
 func (t *task) run(ctx context.Context) {
@@ -133,11 +116,12 @@ func (t *task) run(ctx context.Context) {
 		if t.finished != nil {
 			close(t.finished)
 		}
-		t.life.End()
+		t.cancel(context.Canceled)
 		h := t.ep.hub
 		h.mu.Lock()
 		delete(h.tasks, t)
 		h.mu.Unlock()
+		h.work.Done()
 	}()
 	ctx, finish := t.ep.hub.observe(ctx, t)
 	result, err := t.answer(ctx)
