@@ -448,7 +448,7 @@ func TestConcurrentCallsOfAKeyThroughAllDoors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clocktest.Await(t, func() bool { return s.house.tolls.of(who).Waiting() == len(doors)-1 })
+	clocktest.Await(t, func() bool { return s.house.quota.Waiting(who) == len(doors)-1 })
 	close(fine.hold)
 	all.Wait()
 	if sold, _, most := fine.count(); most != 1 || sold != len(doors) {

@@ -22,6 +22,7 @@ import (
 	"github.com/luanette/luanette/internal/access/jwt"
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/access/policy"
+	"github.com/luanette/luanette/internal/access/quota"
 	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/base/secret"
 	"github.com/luanette/luanette/internal/builtin"
@@ -73,7 +74,7 @@ type Server struct {
 	book      *guestbook.Book
 	visits    hub.SessionStore   // nil where no other node goes on with sessions
 	errands   *remotecall.Office // nil likewise
-	tolls     tolls
+	quota     *quota.Quota
 	calls     tachometer
 	heard     heard      // of other nodes' events
 	node      *node.Node // nil in a house that is alone on its database and only passing
@@ -87,7 +88,7 @@ type Server struct {
 	scripts   *scripts
 	hoot      *hootenanny.Backend // nil when it is switched off or elsewhere
 	approvals *approval.Store
-	trust     *pin.Guard
+	pins      *pin.Guard
 	policy    *policy.Policy
 	audit     *audit.Log // nil in a house that keeps no log
 	jobs      *job.Queue // nil in a house that has no business with them
@@ -185,9 +186,9 @@ func (srv *Server) furnish(ctx context.Context) error {
 		}
 	}
 	srv.offerTools()
-	srv.trust.Set(srv.config.PinSettings()) // by now our own names are known
+	srv.pins.Set(srv.config.PinSettings()) // by now our own names are known
 	srv.catalog.Refresh(ctx)
-	srv.hangDoors() //nolint:contextcheck // what it watches lives as long as the house
+	srv.hangDoors() //nolint:contextcheck // what it watches lives as long as the server
 	if srv.options.Jobs {
 		return srv.openChat(ctx)
 	}
@@ -237,12 +238,14 @@ func (srv *Server) connectRooms(ctx context.Context) error {
 		manager.Close()
 		return err
 	}
+	tools := overlay.New(srv.pins, manager)
+	srv.quota = quota.New(srv.ring.Spend)
 	srv.catalog = catalog.New(catalog.Options{
-		WhyHidden: srv.trust.WhyHidden, Pass: srv.pass, Hides: srv.hides, TurnedAway: srv.turnedAway,
-		Bus: srv.bus, Log: srv.log, Learner: srv.results, Limits: srv.limits, Private: isSomebodys, Reserved: isReserved, Toll: srv.toll,
+		Steps: srv.callSteps(tools), WhyHidden: srv.pins.WhyHidden, Hides: srv.hides,
+		Bus: srv.bus, Log: srv.log, Limits: srv.limits, Private: isSomebodys, Reserved: isReserved,
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
-	srv.upstreams = &upstreams{manager: manager, guard: srv.trust, pass: srv.pass, turnedAway: srv.turnedAway, did: srv.did, arranged: overlay.New(srv.trust), catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
+	srv.upstreams = &upstreams{manager: manager, pins: srv.pins, overlay: tools, did: srv.did, catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
 	if err := srv.openWants(ctx); err != nil {
 		return err
 	}
@@ -253,7 +256,7 @@ func (srv *Server) connectRooms(ctx context.Context) error {
 		return err
 	}
 	srv.catalog.Add(srv.scripts.published)
-	srv.catalog.Add(srv.upstreams.arranged)
+	srv.catalog.Add(srv.upstreams.overlay)
 	return srv.openHoot(ctx)
 }
 

@@ -143,7 +143,7 @@ func held(t *testing.T, h *Server) string {
 	metrics.Read(collector)
 	modes := []any{}
 	for _, name := range []string{"one", "new", "x"} {
-		modes = append(modes, h.trust.ModeOf(name), h.limits(name))
+		modes = append(modes, h.pins.ModeOf(name), h.limits(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		modes = append(modes, fmt.Sprintf("%#v", specs[name]))

@@ -79,7 +79,7 @@ func (srv *Server) adopt(ctx context.Context, config *config.Loaded) error {
 	srv.current.Store(srv.config.WithLive(config))
 	srv.policy.Set(settings) // before there is anything it is about
 	srv.approvals.SetPolicy(srv.approvalPolicy(&config.Config))
-	srv.trust.Set(config.PinSettings())
+	srv.pins.Set(config.PinSettings())
 	if err := srv.upstreams.configure(specs, config.UpstreamPlaces(), config.OverlayRules()); err != nil {
 		return err
 	}

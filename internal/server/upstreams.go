@@ -28,16 +28,13 @@ import (
 // a change of the one leaves the other alone.
 type upstreams struct {
 	manager *upstream.Manager
-	guard   *pin.Guard   // between the manager and whoever uses its tools
-	pass    catalog.Pass // what every call passes first
+	pins    *pin.Guard      // the manager's tools that are approved
+	overlay *overlay.Source // those tools under the names and with the texts that the owner wants
 	did     func(ctx context.Context, action, subject string, detail []byte)
-	// turnedAway is told of calls that are refused before they pass.
-	turnedAway func(ctx context.Context, call tool.Call, why error)
-	arranged   *overlay.Source // the manager's tools as the owner wants them
-	catalog    *catalog.Catalog
-	bus        *event.Bus
-	log        *slog.Logger
-	address    func() string // where our HTTP server is; empty: nowhere
+	catalog *catalog.Catalog
+	bus     *event.Bus
+	log     *slog.Logger
+	address func() string // where our HTTP server is; empty: nowhere
 
 	wants
 
@@ -206,11 +203,11 @@ func (u *upstreams) Refresh(ctx context.Context, name string) ([]tool.Info, erro
 
 // Peer is one upstream seen whole, for the hub.
 func (u *upstreams) Peer(name string) (hub.Peer, bool) {
-	peer, ok := u.manager.Peer(name)
+	relayed, ok := u.manager.Peer(name)
 	if !ok || isSomebodys(name) {
 		return nil, false // not a typed nil
 	}
-	return narrowedPeer{watchedPeer{limitedPeer{trustedPeer{peer, name, u.guard}, u.catalog}, name, u}, name, u}, true
+	return peer{relayed, name, u}, true
 }
 
 // Has tells whether there is such an upstream, for the hub.

@@ -151,10 +151,10 @@ func (u *upstreams) configure(specs []upstream.Spec, places map[string]string, r
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for name := range u.rules {
-		u.arranged.SetRule(name, u.scripted[name])
+		u.overlay.SetRule(name, u.scripted[name])
 	}
 	for name, rule := range rules {
-		u.arranged.SetRule(name, rule.Over(u.scripted[name]))
+		u.overlay.SetRule(name, rule.Over(u.scripted[name]))
 	}
 	u.rules = rules
 	return nil

@@ -101,7 +101,7 @@ func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind
 		return nil
 	}
 	name := ""
-	if kind == Prompt {
+	if kind != Instructions {
 		name, _ = rawjson.GetText(raw, "name")
 	}
 	c := contentOf(raw)

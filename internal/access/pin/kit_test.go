@@ -15,17 +15,9 @@ import (
 )
 
 // shop is a source whose list the test changes.
-type shop struct {
-	tools  []tool.Info
-	called []string
-}
+type shop struct{ tools []tool.Info }
 
 func (s *shop) Tools(context.Context) ([]tool.Info, error) { return s.tools, nil }
-
-func (s *shop) Call(_ context.Context, call tool.Call) (tool.Result, error) {
-	s.called = append(s.called, call.Ref.String())
-	return tool.Output("done", nil)
-}
 
 // offer replaces the list by definitions, each "space {json}".
 func (s *shop) offer(t testing.TB, definitions ...string) {
@@ -62,7 +54,7 @@ func pinned(spaces ...string) pin.Settings {
 	return s
 }
 
-func guard(t testing.TB, d *db.DB, inner tool.Source, o pin.Options) *pin.Guard {
+func guard(t testing.TB, d *db.DB, inner tool.Lister, o pin.Options) *pin.Guard {
 	t.Helper()
 	g, err := pin.New(t.Context(), d, inner, o)
 	if err != nil {
@@ -71,7 +63,7 @@ func guard(t testing.TB, d *db.DB, inner tool.Source, o pin.Options) *pin.Guard 
 	return g
 }
 
-func listed(t testing.TB, s tool.Source) (names []string) {
+func listed(t testing.TB, s tool.Lister) (names []string) {
 	t.Helper()
 	tools, err := s.Tools(t.Context())
 	if err != nil {
@@ -83,11 +75,10 @@ func listed(t testing.TB, s tool.Source) (names []string) {
 	return names
 }
 
-func call(t *testing.T, s tool.Source, name string) error {
+func call(t *testing.T, g *pin.Guard, name string) error {
 	t.Helper()
 	space, rest, _ := strings.Cut(name, ".")
-	_, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: space, Name: rest}})
-	return err
+	return g.CheckCall(t.Context(), tool.Ref{Space: space, Name: rest})
 }
 
 func approve(t *testing.T, g *pin.Guard, id string) {

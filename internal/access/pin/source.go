@@ -41,7 +41,7 @@ func (j *judged) allowed() error {
 	}
 }
 
-// Tools implements tool.Source: what may be seen. A list that did not change is
+// Tools implements tool.Lister: the tools that callers may see. A list that did not change is
 // not judged again.
 func (g *Guard) Tools(ctx context.Context) ([]tool.Info, error) {
 	infos, err := g.inner.Tools(ctx)
@@ -148,15 +148,6 @@ func flagged(info tool.Info, flags []Finding) tool.Info {
 	return info
 }
 
-// Call implements tool.Source. What is not approved is not called; of a pinned
-// upstream neither is what it never listed.
-func (g *Guard) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	if err := g.CheckCall(ctx, call.Ref); err != nil {
-		return tool.Result{}, err
-	}
-	return g.inner.Call(ctx, call)
-}
-
 // CheckCall says why a tool may not be called, by its owner's name for it.
 func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 	r := g.last.Load()
@@ -169,7 +160,7 @@ func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 	if j := r.judged[ref]; j != nil {
 		return j.allowed()
 	}
-	if g.ModeOf(ref.Space) != Pinned {
+	if g.ModeOf(ref.Space) != Pinned || !g.has(ref.Space) {
 		return nil
 	}
 	if err := g.Refresh(ctx, ref.Space); err != nil { // it was not listed yet
@@ -193,6 +184,12 @@ func (g *Guard) Refresh(ctx context.Context, namespace string) error {
 		return r.Refresh(ctx, namespace)
 	}
 	return nil
+}
+
+// has tells whether a namespace is one of the inner source, as far as that can tell.
+func (g *Guard) has(namespace string) bool {
+	n, ok := g.inner.(interface{ Namespaces() []string })
+	return !ok || slices.Contains(n.Namespaces(), namespace)
 }
 
 // Namespaces are those of the inner source, where it tells them.
@@ -228,4 +225,4 @@ func (g *Guard) CountHidden(namespace string) (n int) {
 	return n
 }
 
-var _ tool.Source = (*Guard)(nil)
+var _ tool.Lister = (*Guard)(nil)

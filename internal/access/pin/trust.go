@@ -68,7 +68,7 @@ type Options struct {
 // Guard is a source of tools that shows only what may be seen. It is safe for
 // concurrent use.
 type Guard struct {
-	inner   tool.Source
+	inner   tool.Lister
 	db      *db.DB
 	options Options
 
@@ -86,7 +86,7 @@ type Guard struct {
 
 // New guards the tools of inner and keeps its pins in a database, whose tables it
 // brings up to date.
-func New(ctx context.Context, database *db.DB, inner tool.Source, o Options) (*Guard, error) {
+func New(ctx context.Context, database *db.DB, inner tool.Lister, o Options) (*Guard, error) {
 	if err := database.Migrate(ctx, "trust", migrations); err != nil {
 		return nil, err
 	}

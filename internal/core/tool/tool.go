@@ -127,12 +127,17 @@ type Log struct {
 	Data   json.RawMessage
 }
 
-// Source is anything that has tools.
-type Source interface {
+// Lister lists tools.
+type Lister interface {
 	// Tools lists them in a stable order, those of one namespace together and
 	// sorted by name. The slice and what it points to are shared: read, never
 	// write.
 	Tools(ctx context.Context) ([]Info, error)
+}
+
+// Source is anything that has tools.
+type Source interface {
+	Lister
 
 	// Call runs one. A tool that ran and failed is a Result with IsError, not an
 	// error; an error means the call could not be made or its outcome is unknown,

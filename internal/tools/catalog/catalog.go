@@ -1,12 +1,9 @@
-// Package catalog joins every source of tools into one: it knows all tools,
-// finds them by name or by what they do, and carries each call through the same
-// stations: a bound on nesting, span and events and statistics, the owner's hooks,
-// a check of the arguments against the tool's schema, a limit and a circuit
-// breaker per namespace. What of it shows at the hub, and under which name, is
-// decided here too.
+// Package catalog joins every source of tools into one. It lists and searches all
+// tools, finds a tool by any of its names, takes each call through a list of steps to
+// the tool's source, and decides which tools the hub exposes under which names.
 //
-// Reading never waits for a source that has answered before: a picture of all
-// tools is kept, made anew when a source's list turns out to have changed.
+// Reading does not wait for sources that have listed their tools before: the catalog
+// holds a view of all tools, which is replaced when the list of a source has changed.
 package catalog
 
 import (
@@ -20,85 +17,69 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Options are a catalog's choices. The zero value is an empty catalog that
-// exposes nothing and tells nobody.
+// Options configure a catalog. The zero value is an empty catalog that exposes nothing.
 type Options struct {
-	// Sources are where tools come from; Add adds more. Where two offer the same
-	// tool, the earlier source has it.
+	// Sources provide the tools; Add adds more. If two sources offer the same tool, the
+	// earlier one is used.
 	Sources []tool.Source
-	// Bus is told of calls and of changes; nil tells nobody.
+	// Bus receives events about calls and changes; may be nil.
 	Bus *event.Bus
-	// Log gets what somebody should look at; nil discards it.
+	// Log receives warnings; nil discards them.
 	Log *slog.Logger
 	// Tracer starts a span per call; nil starts none.
 	Tracer trace.Tracer
 	// Meter records how long calls take; nil records nothing.
 	Meter metric.Meter
+	// Steps are what each call passes, in order; nil means DefaultSteps.
+	Steps []tool.Step
 	// Depth is how deep calls may nest: a tool that calls a tool that calls … Zero
 	// means DefaultDepth.
 	Depth int
-	// Limits are the bounds of one namespace; nil means the zero Limits for each. Who
-	// changes them calls Relimit.
-	// Our own tools, which have no namespace, are not limited: a call of theirs
-	// that waits for another of theirs would wait for itself.
+	// Limits returns the limits of a namespace; nil means the zero Limits for each. When
+	// they change, call ReloadLimits. Our own tools have no namespace and no limits: a
+	// call of one that waits for another could wait for itself.
 	Limits func(namespace string) Limits
-	// Learner sees what tools answer that do not tell the shape of it; nil when
-	// nobody wants to know.
-	Learner Learner
-	// NameLength bounds exposed names; zero means DefaultNameLength, and no more
-	// than 64 are ever used.
+	// NameLength bounds exposed names; zero means DefaultNameLength. More than 64
+	// characters are never used.
 	NameLength int
-	// Private tells namespaces that belong to somebody: only callers whose scope
-	// allows them see them. nil: there are none.
+	// Private tells which namespaces belong to one user: only callers whose scope allows
+	// them see them. nil: none.
 	Private func(namespace string) bool
-	// Toll is asked before every call of a tool that is not our own, and told when
-	// it is over; its error refuses the call. nil admits all.
-	Toll func(ctx context.Context, ref tool.Ref) (over func(), err error)
-	// Reserved tells tools that only administrators see. nil: there are none.
+	// Reserved tells which tools only administrators see. nil: none.
 	Reserved func(tool.Ref) bool
-	// Hides tells which tools are not shown to a principal though it may ask for
-	// them, and be refused with the reason; nil when there are none. nil: never.
+	// Hides returns which tools are not listed for a principal, though a call of one is
+	// refused with the reason; it may return nil for none. nil: never any.
 	Hides func(who principal.Principal) func(*tool.Info) bool
-	// TurnedAway is told of calls of tools that exist, but not for who asks, or not
-	// yet; nil tells nobody.
-	TurnedAway func(ctx context.Context, call tool.Call, why error)
-	// WhyHidden says why there is no tool of a name that somebody does offer, written
-	// as "space.tool" or "space__tool"; nil knows of none.
+	// WhyHidden says why a tool that an upstream offers is not listed by its source, by
+	// the name "space.tool" or "space__tool"; nil: no tool is hidden.
 	WhyHidden func(name string) error
-	// Pass is what every call passes before anything else has a say: it decides,
-	// and calls next or not. nil calls next.
-	Pass Pass
 }
 
-// Pass stands between a caller and a tool.
-type Pass func(ctx context.Context, info *tool.Info, call tool.Call, next func(context.Context, tool.Call) (tool.Result, error)) (tool.Result, error)
-
-// Catalog is all tools as one source. It is safe for concurrent use and starts
-// no goroutines.
+// Catalog is all tools as one source. It is safe for concurrent use and starts no
+// goroutines.
 type Catalog struct {
-	log      *slog.Logger
-	bus      *event.Bus
-	limits   func(string) Limits
-	private  func(string) bool
-	reserved func(tool.Ref) bool
-	hides    func(who principal.Principal) func(*tool.Info) bool
-	turned   func(ctx context.Context, call tool.Call, why error)
-	kept     func(name string) error
-	schemas  *schemas
-	lexicon  *lexicon
-	meters   *meters
-	toll     func(ctx context.Context, ref tool.Ref) (over func(), err error)
-	serve    handler
-	calls    atomic.Uint64 // numbers calls, for events
-	hooks    atomic.Pointer[Hooks]
+	log       *slog.Logger
+	bus       *event.Bus
+	tracer    trace.Tracer
+	meters    *meters
+	steps     []tool.Step
+	depth     int
+	limits    func(string) Limits
+	private   func(string) bool
+	reserved  func(tool.Ref) bool
+	hides     func(who principal.Principal) func(*tool.Info) bool
+	whyHidden func(name string) error
+	schemas   *schemas
+	lexicon   *lexicon
+	calls     atomic.Uint64 // numbers calls, for events
+	hooks     atomic.Pointer[Hooks]
 
-	view     atomic.Pointer[view] // the current picture; replaced under mu
+	view     atomic.Pointer[view] // the current view; replaced under mu
 	tickets  atomic.Uint64        // numbers readings of the sources
 	mu       sync.Mutex           // guards what follows
 	members  []*member
@@ -119,25 +100,29 @@ func New(o Options) *Catalog {
 	if o.Limits == nil {
 		o.Limits = func(string) Limits { return Limits{} }
 	}
+	if o.Steps == nil {
+		o.Steps = DefaultSteps()
+	}
+	if o.Depth <= 0 {
+		o.Depth = DefaultDepth
+	}
 	c := &Catalog{
-		log: o.Log, bus: o.Bus, limits: o.Limits, private: o.Private, reserved: o.Reserved, kept: o.WhyHidden, hides: o.Hides, turned: o.TurnedAway, toll: o.Toll,
+		log: o.Log, bus: o.Bus, tracer: o.Tracer, meters: newMeters(o.Meter), steps: o.Steps, depth: o.Depth,
+		limits: o.Limits, private: o.Private, reserved: o.Reserved, hides: o.Hides, whyHidden: o.WhyHidden,
 		schemas:  newSchemas(o.Log),
 		lexicon:  newLexicon(),
-		meters:   newMeters(o.Meter),
 		exposure: map[string]Exposure{},
 		names:    newNames(o.NameLength),
 		watchers: map[*func()]struct{}{},
 	}
 	c.view.Store(&view{})
-	c.serve = chain(c.last, nested(o.Depth), c.observed(o.Tracer), admitted, passed(o.Pass), c.hooked, learned(o.Learner), c.checked)
 	for _, s := range o.Sources {
 		c.members = append(c.members, &member{source: s})
 	}
 	return c
 }
 
-// Add adds a source. Its tools appear with the next reading, or at once to
-// whoever asks for one.
+// Add adds a source. Its tools appear when the sources are read next.
 func (c *Catalog) Add(s tool.Source) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,12 +135,11 @@ func (c *Catalog) Tools(ctx context.Context) ([]tool.Info, error) {
 	return c.visible(ctx, c.refresh(ctx)).tools, nil
 }
 
-// Refresh reads the sources again. To be called when a source's list may have
-// changed; it costs little when it has not.
+// Refresh reads the sources again. Call it when the list of a source may have changed;
+// it costs little when it has not.
 func (c *Catalog) Refresh(ctx context.Context) { c.refresh(ctx) }
 
-// Namespaces lists the namespaces there are, also those whose tools are not
-// known yet.
+// Namespaces lists the namespaces, also those whose tools are not known yet.
 func (c *Catalog) Namespaces(ctx context.Context) []string {
 	v := c.visible(ctx, c.refresh(ctx))
 	names := make([]string, 0, len(v.sorted))
@@ -177,8 +161,7 @@ func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, 
 	return shelf.tools, true
 }
 
-// Find looks up one tool, without listing all; ok is false when there is none of
-// that name.
+// Find looks up one tool; ok is false when there is none of that name.
 func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bool) {
 	e := c.view.Load().find(ref)
 	if e == nil {
@@ -190,67 +173,21 @@ func (c *Catalog) Find(ctx context.Context, ref tool.Ref) (info tool.Info, ok bo
 	return e.info, true
 }
 
-// Call runs a tool. Besides what the tool's source answers, it fails with
-// tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
-func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	e, err := c.find(ctx, call.Ref)
-	if err != nil {
-		return tool.Result{}, c.turnAway(ctx, call, err)
-	}
-	if e.info.Original == call.Ref.Name && e.info.Original != "" {
-		call.Ref = e.info.Ref // one name for whoever watches
-	}
-	result, err := c.serve(ctx, e, call)
-	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {
-		if v := c.refresh(ctx); v.namespaces[call.Ref.Space] == nil || e.info.Input != nil && v.find(call.Ref) == nil {
-			return tool.Result{}, c.visible(ctx, v).missing(call.Ref) // it went since we looked
-		}
-	}
-	return result, err
-}
-
-// find looks a tool up in the picture we have, and in a new one before it gives
-// up. A namespace that has not shown any tools yet is asked all the same: its
-// owner may be able to wait for them, and knows better what is wrong.
-func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
-	if e := c.view.Load().find(ref); e != nil && c.canSee(ctx, ref) {
-		return e, nil
-	}
-	v := c.visible(ctx, c.refresh(ctx))
-	if e := v.find(ref); e != nil {
-		return e, nil
-	}
-	if err := c.WhyHidden(ctx, ref.String()); err != nil {
-		return nil, err
-	}
-	if s := v.namespaces[ref.Space]; s != nil && len(s.tools) == 0 && s.owner != nil {
-		return &entry{info: tool.Info{Ref: ref}, source: s.owner, state: s.state}, nil
-	}
-	return nil, v.missing(ref)
-}
-
-// turnAway tells of a call of what exists, though not for who asks.
-func (c *Catalog) turnAway(ctx context.Context, call tool.Call, why error) error {
-	if c.turned != nil && (fault.CodeOf(why) == fault.Denied || c.view.Load().find(call.Ref) != nil) {
-		c.turned(ctx, call, why)
-	}
-	return why
-}
-
-// WhyHidden says why the caller finds no tool of that name although it exists.
+// WhyHidden says why the caller does not find a tool of that name although an upstream
+// offers it; nil when nothing is hidden.
 func (c *Catalog) WhyHidden(ctx context.Context, name string) error {
-	if c.kept == nil {
+	if c.whyHidden == nil {
 		return nil
 	}
 	name = strings.TrimPrefix(name, "mcp.")
-	if ref, _ := written(name); !c.canSee(ctx, ref) {
+	if ref, _ := parseName(name); !c.canSee(ctx, ref) {
 		return nil
 	}
-	return c.kept(name)
+	return c.whyHidden(name)
 }
 
-// written reads a name as it is written: "space.tool" or "space__tool".
-func written(name string) (ref tool.Ref, ok bool) {
+// parseName reads "space.tool" or "space__tool".
+func parseName(name string) (ref tool.Ref, ok bool) {
 	for _, separator := range []string{".", "__"} {
 		if space, tail, found := strings.Cut(name, separator); found {
 			return tool.Ref{Space: space, Name: tail}, true

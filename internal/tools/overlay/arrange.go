@@ -17,7 +17,8 @@ import (
 
 // Source is a source whose tools are arranged. It is safe for concurrent use.
 type Source struct {
-	inner tool.Source
+	inner tool.Lister
+	calls tool.Source
 
 	mu      sync.Mutex
 	rules   map[string]Rule
@@ -44,8 +45,11 @@ type space struct {
 	problems []string
 }
 
-// New arranges the tools of inner; without rules and looks it leaves them alone.
-func New(inner tool.Source) *Source { return &Source{inner: inner, rules: map[string]Rule{}} }
+// New applies rules to the tools that inner lists; calls go to the source calls, by the
+// upstream's names. Without rules and a transform it changes nothing.
+func New(inner tool.Lister, calls tool.Source) *Source {
+	return &Source{inner: inner, calls: calls, rules: map[string]Rule{}}
+}
 
 // SetRule arranges a namespace, which need not exist yet. It tells whether that
 // changes anything.
@@ -133,7 +137,7 @@ func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	call.Ref.Name = name
-	return s.inner.Call(ctx, call)
+	return s.calls.Call(ctx, call)
 }
 
 // OriginalName is the owner's name of a tool, which is called by that or by the name it

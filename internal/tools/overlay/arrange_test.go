@@ -72,7 +72,7 @@ func listed(t *testing.T, s tool.Source) []string {
 func TestNothingToArrange(t *testing.T) {
 	t.Parallel()
 	inner := &shop{tools: stock("a.x", "a.y")}
-	tools, err := overlay.New(inner).Tools(t.Context())
+	tools, err := overlay.New(inner, inner).Tools(t.Context())
 	if err != nil || &tools[0] != &inner.tools[0] {
 		t.Errorf("the list is not handed through: %v", err)
 	}
@@ -81,7 +81,7 @@ func TestNothingToArrange(t *testing.T) {
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	inner := &shop{tools: stock("a.read_file", "a.write", "b.read_file")}
-	s := overlay.New(inner)
+	s := overlay.New(inner, inner)
 	if !s.SetRule("a", overlay.Rule{Priority: 2, Tools: map[string]int{"read_file": 3, "wirte": 1}, Aliases: map[string]string{"read": "read_file", "write": "read_file2", "see": "write"}}) {
 		t.Error("a new rule changes nothing")
 	}
@@ -114,7 +114,8 @@ func TestAliases(t *testing.T) {
 
 func TestAliasDoesNotShadow(t *testing.T) {
 	t.Parallel()
-	s := overlay.New(&shop{tools: stock("a.read", "a.read_file")})
+	inner := &shop{tools: stock("a.read", "a.read_file")}
+	s := overlay.New(inner, inner)
 	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"read": "read_file"}})
 	if got := listed(t, s); !slices.Equal(got, []string{"a.read", "a.read_file"}) {
 		t.Errorf("listed %q", got)
@@ -156,7 +157,7 @@ func TestRuleOverAnother(t *testing.T) {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	inner := &shop{tools: stock("a.x", "a.y", "a.z", "b.x")}
-	s := overlay.New(inner)
+	s := overlay.New(inner, inner)
 	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"ex": "x"}})
 	looks := 0
 	s.SetTransform(func(_ context.Context, namespace string, tools []tool.Info) ([]tool.Info, error) {
@@ -197,7 +198,8 @@ func TestLook(t *testing.T) {
 
 func TestLookRefusesShadowing(t *testing.T) {
 	t.Parallel()
-	s := overlay.New(&shop{tools: stock("a.x", "a.y", "a.z")})
+	inner := &shop{tools: stock("a.x", "a.y", "a.z")}
+	s := overlay.New(inner, inner)
 	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
 		tools[0].Name = "y"     // is another's
 		tools[1].Name = "a b c" // is none
@@ -216,7 +218,7 @@ func TestLookRefusesShadowing(t *testing.T) {
 func TestLookBeforeFirstUse(t *testing.T) {
 	t.Parallel()
 	inner := &later{stock: stock("a.x", "a.secret")}
-	s := overlay.New(inner)
+	s := overlay.New(inner, inner)
 	s.SetTransform(func(_ context.Context, _ string, tools []tool.Info) ([]tool.Info, error) {
 		return slices.DeleteFunc(tools, func(i tool.Info) bool { return i.Name == "secret" }), nil
 	})
@@ -239,7 +241,7 @@ func BenchmarkOneChanged(b *testing.B) {
 		})
 	}
 	inner := &shop{tools: tools}
-	s := overlay.New(inner)
+	s := overlay.New(inner, inner)
 	s.SetRule("space07", overlay.Rule{Priority: 3, Aliases: map[string]string{"mine": "tool_01500"}})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

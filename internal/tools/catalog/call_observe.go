@@ -12,7 +12,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/base/redact"
-	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
@@ -63,32 +62,77 @@ func (Changed) EventType() string { return "catalog.changed" }
 // toolError is the error type of a tool that ran and answered with an error.
 const toolError = "tool_error"
 
-// observed counts a call, tells the bus of it and spans it.
-func (c *Catalog) observed(tracer trace.Tracer) station {
-	return func(next handler) handler {
-		return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-			ctx, span := tracer.Start(ctx, spanName(call.Ref), trace.WithSpanKind(trace.SpanKindInternal))
-			defer span.End()
-			if span.IsRecording() {
-				span.SetAttributes(callAttributes(ctx, call)...)
-			}
-			w := c.watch(ctx, e, call)
-			defer w.broken() //nolint:contextcheck // it only counts
-			result, err := next(ctx, e, call)
-			kind, text := outcome(result, err)
-			if kind != "" {
-				span.SetAttributes(attribute.String("error.type", kind))
-				if argsHidden(ctx) {
-					text = kind
-				} else if err != nil {
-					span.RecordError(err)
-				}
-				span.SetStatus(codes.Error, text)
-			}
-			w.end(ctx, kind, text)
-			return result, err
-		}
+// Observe traces a call, counts it and publishes events about it. A relayed call has
+// the spans of the endpoint and of the upstream, and events only while something
+// subscribes to them.
+func Observe() tool.Step {
+	return tool.Step{Name: "observe", Before: beginObserving, After: endObserving}
+}
+
+// observation is what is recorded of a call under way.
+type observation struct {
+	span    trace.Span // nil: the call is relayed
+	started bool       // CallStarted was published
+	facts   CallEnded
+}
+
+func beginObserving(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	r := i.State.(*run)
+	c := r.catalog
+	r.facts = CallEnded{Call: c.calls.Add(1), Namespace: i.Call.Ref.Space, Tool: i.Call.Ref.Name, Depth: Depth(ctx)}
+	if i.Call.Caller != nil {
+		r.facts.Caller = i.Call.Caller.ID
 	}
+	r.state.counters.begin(i.Call.Ref.Name, i.Began)
+	if i.Relayed {
+		r.facts.Depth++ // LimitDepth does not count it
+		r.started = c.bus.HasSubscriber(CallStarted{}.EventType())
+	} else {
+		ctx, r.span = c.tracer.Start(ctx, spanName(i.Call.Ref), trace.WithSpanKind(trace.SpanKindInternal))
+		if r.span.IsRecording() {
+			r.span.SetAttributes(callAttributes(ctx, i.Call)...)
+		}
+		r.started = c.bus != nil
+	}
+	if r.started {
+		c.bus.Publish(CallStarted{Call: r.facts.Call, Namespace: r.facts.Namespace, Tool: r.facts.Tool, Caller: r.facts.Caller, Depth: r.facts.Depth})
+	}
+	return ctx, nil
+}
+
+func endObserving(ctx context.Context, i *tool.Invocation) {
+	r := i.State.(*run)
+	kind, text := outcome(i.Result, i.Err)
+	hidden := kind != "" && argsHidden(ctx)
+	if hidden {
+		text = kind
+	}
+	r.endSpan(ctx, kind, text, hidden)
+	r.state.counters.end(i.Took, kind != "")
+	r.catalog.meters.record(ctx, &r.facts, i.Took, kind)
+	if r.started || r.catalog.bus.HasSubscriber(CallEnded{}.EventType()) {
+		r.facts.Duration, r.facts.DurationMS = i.Took, float64(i.Took.Microseconds())/1000
+		r.facts.ErrorType, r.facts.Error = kind, text
+		r.catalog.bus.Publish(r.facts)
+	}
+}
+
+// endSpan records what went wrong, if anything.
+func (r *run) endSpan(ctx context.Context, kind, text string, hidden bool) {
+	if r.span == nil {
+		if r.Err != nil { // a refused call has no span of the upstream that names it
+			trace.SpanFromContext(ctx).SetAttributes(attribute.String("mcp.namespace", r.Call.Ref.Space))
+		}
+		return
+	}
+	if kind != "" {
+		r.span.SetAttributes(attribute.String("error.type", kind))
+		if r.Err != nil && !hidden {
+			r.span.RecordError(r.Err)
+		}
+		r.span.SetStatus(codes.Error, text)
+	}
+	r.span.End()
 }
 
 func spanName(ref tool.Ref) string {
@@ -139,71 +183,6 @@ func toolErrorText(result tool.Result) string {
 		return ""
 	}
 	return redact.Cut(view.Text(), 500)
-}
-
-// observation is one call under way, as seen by counters and bus.
-type observation struct {
-	catalog *Catalog
-	gear    *namespaceState
-	began   time.Time
-	ended   bool
-	facts   CallEnded
-}
-
-func (c *Catalog) watch(ctx context.Context, e *entry, call tool.Call) *observation {
-	w := c.begin(e.state, call)
-	w.facts.Depth = Depth(ctx)
-	w.start()
-	return &w
-}
-
-// begin counts a call. How deep it is, is for whoever tells the bus to say.
-func (c *Catalog) begin(g *namespaceState, call tool.Call) observation {
-	w := observation{catalog: c, gear: g, began: time.Now(), facts: CallEnded{
-		Call: c.calls.Add(1), Namespace: call.Ref.Space, Tool: call.Ref.Name,
-	}}
-	if call.Caller != nil {
-		w.facts.Caller = call.Caller.ID
-	}
-	w.gear.counters.begin(call.Ref.Name, w.began)
-	return w
-}
-
-// start tells the bus.
-func (w *observation) start() {
-	w.publish(CallStarted{
-		Call: w.facts.Call, Namespace: w.facts.Namespace, Tool: w.facts.Tool,
-		Caller: w.facts.Caller, Depth: w.facts.Depth,
-	})
-}
-
-func (w *observation) end(ctx context.Context, kind, text string) {
-	took := w.count(ctx, kind)
-	w.facts.Duration, w.facts.DurationMS = took, float64(took.Microseconds())/1000
-	w.facts.ErrorType, w.facts.Error = kind, text
-	w.publish(w.facts)
-}
-
-// count takes note of a call that has ended.
-func (w *observation) count(ctx context.Context, kind string) (took time.Duration) {
-	w.ended = true
-	took = time.Since(w.began)
-	w.gear.counters.end(took, kind != "")
-	w.catalog.meters.record(ctx, &w.facts, took, kind)
-	return took
-}
-
-// broken ends a call that left by a panic, so that it is not counted for ever.
-func (w *observation) broken() {
-	if !w.ended {
-		w.end(context.Background(), string(fault.Internal), "broken off")
-	}
-}
-
-func (w *observation) publish(p event.Payload) {
-	if w.catalog.bus != nil {
-		w.catalog.bus.Publish(p)
-	}
 }
 
 // meters record calls for OpenTelemetry.

@@ -14,39 +14,50 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// ArgRepairer is a source that can put right what callers commonly get wrong in the
-// arguments of its tools. It is asked only about arguments that do not fit, and
-// what it returns has to.
+// ArgRepairer is a source that can correct what callers commonly get wrong in the
+// arguments of its tools. It is asked only about arguments that do not match the
+// schema; those it returns must match.
 type ArgRepairer interface {
-	RepairArgs(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool)
+	RepairArgs(ref tool.Ref, args json.RawMessage) (repaired json.RawMessage, ok bool)
 }
 
-// checked holds the arguments against the tool's schema before the call is made.
-// A definition that changed since we looked is looked at again before anybody is
-// told that their arguments are wrong.
-func (c *Catalog) checked(next handler) handler {
-	return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-		violations := c.schemas.of(e).check(call.Args)
-		if len(violations) == 0 {
-			return next(ctx, e, call)
-		}
-		if fresh := c.refresh(ctx).find(call.Ref); fresh != nil && fresh != e {
-			if e = fresh; len(c.schemas.of(e).check(call.Args)) == 0 {
-				return next(ctx, e, call)
-			}
-		}
-		if mender, ok := e.source.(ArgRepairer); ok {
-			if args, ok := mender.RepairArgs(call.Ref, call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
-				call.Args = args
-				return next(ctx, e, call)
-			}
-		}
-		if args, ok := c.schemas.of(e).fixEmptyTables(call.Args); ok && len(c.schemas.of(e).check(args)) == 0 {
-			call.Args = args
-			return next(ctx, e, call)
-		}
-		return tool.Result{}, invalidArgs(&e.info, violations)
+// CheckArguments checks the arguments against the tool's schema. Those of relayed
+// requests are left to the upstream.
+func CheckArguments() tool.Step { return tool.Step{Name: "arguments", Before: checkArguments} }
+
+func checkArguments(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	if i.Relayed {
+		return ctx, nil
 	}
+	r := i.State.(*run)
+	schemas := r.catalog.schemas
+	violations := schemas.of(r.entry).check(i.Call.Args)
+	if len(violations) == 0 {
+		return ctx, nil
+	}
+	// The definition may have changed since the sources were read.
+	if fresh := r.catalog.refresh(ctx).find(i.Call.Ref); fresh != nil && fresh != r.entry {
+		if r.entry, i.Info = fresh, &fresh.info; len(schemas.of(fresh).check(i.Call.Args)) == 0 {
+			return ctx, nil
+		}
+	}
+	if args, ok := schemas.repair(r.entry, i.Call); ok {
+		i.Call.Args = args
+		return ctx, nil
+	}
+	return ctx, invalidArgs(i.Info, violations)
+}
+
+// repair returns arguments that match the schema, if it is clear which were meant.
+func (s *schemas) repair(e *entry, call tool.Call) (json.RawMessage, bool) {
+	schema := s.of(e)
+	if source, ok := e.source.(ArgRepairer); ok {
+		if repaired, ok := source.RepairArgs(call.Ref, call.Args); ok && len(schema.check(repaired)) == 0 {
+			return repaired, true
+		}
+	}
+	repaired, ok := schema.fixEmptyTables(call.Args)
+	return repaired, ok && len(schema.check(repaired)) == 0
 }
 
 // check lists what is wrong with args; nothing when they cannot be checked.

@@ -145,43 +145,18 @@ func (p *permit) release(ctx context.Context, err error) {
 	}
 }
 
-// Through is where a call goes that somebody else carries out.
-type Through func(ctx context.Context, call tool.Call) (tool.Result, error)
-
-// Limited lets a call go through that takes another way to its tool, by the same
-// limits as all others.
-func (c *Catalog) Limited(ctx context.Context, call tool.Call, through Through) (tool.Result, error) {
-	s := c.shelf(ctx, call.Ref.Space)
-	if s == nil {
-		return tool.Result{}, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
+// LimitNamespace makes a call wait for its turn within the namespace's limits, and
+// refuses it while the namespace's circuit breaker is open.
+func LimitNamespace() tool.Step {
+	return tool.Step{
+		Name: "limits",
+		Before: func(ctx context.Context, i *tool.Invocation) (_ context.Context, err error) {
+			r := i.State.(*run)
+			r.permit, err = r.state.acquire(ctx, i.Call.Ref)
+			return ctx, err
+		},
+		After: func(ctx context.Context, i *tool.Invocation) { i.State.(*run).permit.release(ctx, i.Err) },
 	}
-	return c.limited(ctx, s.state, call, through)
-}
-
-// limited has a call carried out within all that bounds how much may be called. It
-// keeps nothing of through, which costs a call no memory then.
-func (c *Catalog) limited(ctx context.Context, g *namespaceState, call tool.Call, through Through) (result tool.Result, err error) {
-	if c.toll != nil && call.Ref.Space != "" { // a call of our own that waits for another's would wait for itself
-		over, err := c.toll(ctx, call.Ref)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		defer over()
-	}
-	p, err := g.acquire(ctx, call.Ref)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	defer func() { p.release(ctx, err) }()
-	return c.deliver(ctx, call, through)
-}
-
-// namespaceTools is that of a namespace, or nil when there is none of that name.
-func (c *Catalog) shelf(ctx context.Context, namespace string) *namespaceTools {
-	if s := c.view.Load().namespaces[namespace]; s != nil {
-		return s
-	}
-	return c.refresh(ctx).namespaces[namespace]
 }
 
 // refused says that the namespace rests and until when.

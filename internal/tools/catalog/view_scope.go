@@ -129,27 +129,3 @@ func (s *namespaceTools) narrowed(allows func(tool.Ref) bool) *namespaceTools {
 	}
 	return n
 }
-
-// passed lets pass decide.
-func passed(pass Pass) station {
-	return func(next handler) handler {
-		if pass == nil {
-			return next
-		}
-		return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-			return pass(ctx, &e.info, call, func(ctx context.Context, call tool.Call) (tool.Result, error) { return next(ctx, e, call) })
-		}
-	}
-}
-
-// admitted asks the caller's scope about a call.
-func admitted(next handler) handler {
-	return func(ctx context.Context, e *entry, call tool.Call) (tool.Result, error) {
-		if scope := tool.ScopeOf(ctx); scope != nil && scope.Admit != nil {
-			if err := scope.Admit(call.Ref); err != nil {
-				return tool.Result{}, err
-			}
-		}
-		return next(ctx, e, call)
-	}
-}

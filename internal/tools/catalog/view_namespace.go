@@ -26,6 +26,7 @@ type entry struct {
 	info    tool.Info
 	source  tool.Source
 	state   *namespaceState
+	hidden  error                       // why no caller may use it; nil: callers may
 	schema  atomic.Pointer[schema]      // made by the first call
 	exposed atomic.Pointer[exposedInfo] // how it last showed at the hub; nil while it does not
 }

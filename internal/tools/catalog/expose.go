@@ -174,11 +174,10 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if !ok {
 		v := x.catalog.refresh(ctx)
 		if ref, ok = v.exposed.refs[call.Ref.Name]; !ok {
-			if err := x.catalog.WhyHidden(ctx, call.Ref.Name); err != nil {
-				call.Ref, _ = written(call.Ref.Name)
-				return tool.Result{}, x.catalog.turnAway(ctx, call, err)
+			if x.catalog.WhyHidden(ctx, call.Ref.Name) == nil {
+				return tool.Result{}, x.catalog.visible(ctx, v).unexposed(call.Ref.Name)
 			}
-			return tool.Result{}, x.catalog.visible(ctx, v).unexposed(call.Ref.Name)
+			ref, _ = parseName(call.Ref.Name) // Catalog.Call refuses it with the reason
 		}
 	}
 	call.Ref = ref

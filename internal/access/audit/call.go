@@ -1,0 +1,79 @@
+package audit
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// RecordCalls records every tool call, refused ones too, with the arguments as the
+// caller sent them. A nil log records nothing.
+func (l *Log) RecordCalls() tool.Step {
+	if l == nil {
+		return tool.Step{Name: "audit"}
+	}
+	return tool.Step{Name: "audit", After: l.recordCall}
+}
+
+func (l *Log) recordCall(ctx context.Context, i *tool.Invocation) {
+	d := newDraft(ctx, Call, i.Info.Ref.String(), i.Args)
+	if i.Call.Caller != nil {
+		d.Client = i.Call.Caller.ID
+	}
+	d.At, d.Decision, d.Rule = i.Began, "allow", i.Rule
+	if i.Denied {
+		d.Decision = "deny"
+	}
+	d.Took, d.Size, d.Error = i.Took.Microseconds(), int64(len(i.Result.Raw)), errorCode(i.Result, i.Err)
+	l.Record(d)
+}
+
+// errorCode names what went wrong, if anything.
+func errorCode(result tool.Result, err error) string {
+	switch {
+	case err != nil:
+		return string(fault.CodeOf(err))
+	case rawjson.GetBool(result.Raw, "isError"):
+		return "tool_error"
+	default:
+		return ""
+	}
+}
+
+// RecordAction records what an administrator did. A nil log records nothing.
+func (l *Log) RecordAction(ctx context.Context, action, subject string, detail []byte) {
+	if l != nil {
+		d := newDraft(ctx, action, subject, detail)
+		d.Decision = "allow"
+		l.Record(d)
+	}
+}
+
+// RecordLogin records that a browser logged in or out, or was refused. A nil log
+// records nothing.
+func (l *Log) RecordLogin(ctx context.Context, action, from string, allowed bool) {
+	if l == nil {
+		return
+	}
+	d := newDraft(ctx, action, from, nil)
+	if d.Decision = "allow"; !allowed {
+		d.Decision, d.Error = "deny", string(fault.Denied)
+	}
+	l.Record(d)
+}
+
+// newDraft is an entry about what the principal of ctx does. It holds a digest of the
+// arguments, because their memory may be used again after the call.
+func newDraft(ctx context.Context, action, subject string, args []byte) Draft {
+	p := principal.Of(ctx)
+	d := Draft{Who: p.ID, Name: p.Name, Client: p.User, Action: action, Subject: subject, Args: Digest(args)}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		d.Trace, d.Request = span.TraceID(), span.SpanID()
+	}
+	return d
+}

@@ -1,0 +1,87 @@
+// Package quota limits how many tool calls a principal may run at once and make a day.
+package quota
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/queue"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+const (
+	maxWaiting    = 1000   // calls of one principal that may wait
+	maxPrincipals = 10_000 // more than these are forgotten while they have no calls
+)
+
+// Quota holds the running calls of each principal.
+type Quota struct {
+	spend func(ctx context.Context, who principal.Principal) error
+
+	mu    sync.Mutex
+	turns map[string]*queue.FairSemaphore // by principal
+}
+
+// New makes a quota. spend counts a call against the principal's daily budget; its
+// error refuses the call.
+func New(spend func(ctx context.Context, who principal.Principal) error) *Quota {
+	return &Quota{spend: spend, turns: map[string]*queue.FairSemaphore{}}
+}
+
+// LimitCalls makes a call wait until its principal has fewer calls running than its
+// limit, and counts it against the daily budget. Our own tools are not counted: a call
+// of one that waits for another tool would wait for itself.
+func (q *Quota) LimitCalls() tool.Step {
+	return tool.Step{Name: "quota", Before: q.acquire, After: release}
+}
+
+func (q *Quota) acquire(ctx context.Context, i *tool.Invocation) (context.Context, error) {
+	who := principal.Of(ctx)
+	if i.Call.Ref.Space == "" || who.Limits == (principal.Limits{}) {
+		return ctx, nil
+	}
+	turns := q.turnsOf(who)
+	if err := turns.Acquire(ctx, ""); err != nil {
+		if ctx.Err() == nil {
+			err = principal.Exceeded{What: "tool calls", Of: who.Title(), Most: who.Limits.Concurrent, After: time.Second}.Fault()
+		}
+		return ctx, fault.Wrap(fault.CodeOf(err), err, "call %s", i.Call.Ref)
+	}
+	if err := q.spend(ctx, who); err != nil {
+		turns.Release()
+		return ctx, err
+	}
+	i.Release = turns.Release
+	return ctx, nil
+}
+
+func release(_ context.Context, i *tool.Invocation) {
+	if i.Release != nil {
+		i.Release()
+	}
+}
+
+// Waiting is how many calls of a principal wait.
+func (q *Quota) Waiting(who principal.Principal) int { return q.turnsOf(who).Waiting() }
+
+// turnsOf are the turns that the calls of a principal take.
+func (q *Quota) turnsOf(who principal.Principal) *queue.FairSemaphore {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	turns := q.turns[who.ID]
+	if turns == nil {
+		if len(q.turns) >= maxPrincipals {
+			for id, t := range q.turns {
+				if t.Idle() {
+					delete(q.turns, id)
+				}
+			}
+		}
+		turns = queue.NewFairSemaphore(who.Limits.Concurrent, maxWaiting)
+		q.turns[who.ID] = turns
+	}
+	return turns
+}

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"slices"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/tools/catalog"
+	"github.com/luanette/luanette/internal/tools/overlay"
+)
+
+// callSteps are what every tool call passes, in this order, wherever it comes from:
+// /mcp, /mcp/NAME, scripts, jobs, chat and the command line.
+func (srv *Server) callSteps(tools *overlay.Source) []tool.Step {
+	return []tool.Step{
+		catalog.LimitDepth(),                    // tools that call each other in a circle end
+		catalog.Observe(),                       // span, events, statistics
+		srv.audit.RecordCalls(),                 // an entry per call, refused ones too
+		catalog.CheckVisible(),                  // the tool exists for the caller
+		catalog.CheckScope(),                    // the caller's scope admits the call
+		srv.pins.CheckCalls(tools.OriginalName), // the tool's definition is approved
+		srv.ring.CheckCalls(),                   // the caller's key is still valid
+		srv.policy.CheckCalls(),                 // policy rules and labels
+		tools.CheckCalls(),                      // startup.lua does not hide the tool
+		catalog.RunHooks(),                      // hooks of startup.lua
+		srv.results.LearnCalls(),                // shapes of results without a schema
+		catalog.CheckArguments(),                // arguments match the tool's schema
+		srv.quota.LimitCalls(),                  // calls of the principal
+		catalog.LimitNamespace(),                // calls of the namespace, circuit breaker
+	}
+}
+
+// reserved are our own tools that change what holds for everybody: which servers
+// there are, and what scripts may do.
+var reserved = []string{"mcp_connect", "mcp_disconnect", "approval_decide", "approval_forget"}
+
+// isReserved tells which tools only administrators see.
+func isReserved(ref tool.Ref) bool { return ref.Space == "" && slices.Contains(reserved, ref.Name) }

@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// DefaultSteps are the steps of a catalog that is given none, in the order in which a
+// call meets them.
+func DefaultSteps() []tool.Step {
+	return []tool.Step{LimitDepth(), Observe(), CheckVisible(), CheckScope(), RunHooks(), CheckArguments(), LimitNamespace()}
+}
+
+// run is one call under way: the invocation that all steps see, and what the catalog's
+// own steps need between Before and After.
+type run struct {
+	tool.Invocation
+	catalog *Catalog
+	asked   tool.Ref // the name that the caller used
+	entry   *entry   // nil: the call is relayed
+	state   *namespaceState
+	relayed tool.Info // of a relayed call
+	to      Forwarder // likewise
+	passed  int       // steps whose Before succeeded
+
+	observation
+	hooks  Hooks // nil: none
+	permit permit
+}
+
+// runs are used again, so that a call costs no memory for its steps.
+var runs = sync.Pool{New: func() any { return new(run) }}
+
+func (c *Catalog) newRun(call tool.Call, state *namespaceState) *run {
+	r := runs.Get().(*run)
+	r.catalog, r.asked, r.state = c, call.Ref, state
+	r.Call, r.Args, r.Began, r.State = call, call.Args, time.Now(), r
+	return r
+}
+
+// free returns what came of the call, and the memory of the run.
+func (r *run) free() (tool.Result, error) {
+	result, err := r.Result, r.Err
+	*r = run{}
+	runs.Put(r)
+	return result, err
+}
+
+// Call runs a tool. Besides what the tool's source answers, it fails with
+// tool_not_found, invalid_params, limit_exceeded and unavailable of its own.
+func (c *Catalog) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	e, err := c.find(ctx, call.Ref)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r := c.newRun(call, e.state)
+	r.entry, r.Info = e, &e.info
+	if e.info.Original == call.Ref.Name && e.info.Original != "" {
+		r.Call.Ref = e.info.Ref // events and logs use one name
+	}
+	r.do(ctx)
+	result, err := r.free()
+	if err != nil && (fault.CodeOf(err) == fault.ToolNotFound || fault.CodeOf(err) == fault.NotFound) {
+		if v := c.refresh(ctx); v.namespaces[e.info.Space] == nil || e.info.Input != nil && v.find(e.info.Ref) == nil {
+			return tool.Result{}, c.visible(ctx, v).missing(e.info.Ref) // it was removed since we looked
+		}
+	}
+	return result, err
+}
+
+// find looks a tool up, and reads the sources again before it gives up. A namespace
+// that has not listed any tools yet gets the call all the same: its owner may be able
+// to wait for them, and knows better what is wrong.
+func (c *Catalog) find(ctx context.Context, ref tool.Ref) (*entry, error) {
+	if e := c.view.Load().find(ref); e != nil {
+		return e, nil
+	}
+	v := c.refresh(ctx)
+	if e := v.find(ref); e != nil {
+		return e, nil
+	}
+	hidden := c.WhyHidden(ctx, ref.String())
+	if n := v.namespaces[ref.Space]; n != nil && n.owner != nil && (hidden != nil || len(n.tools) == 0) {
+		return &entry{info: tool.Info{Ref: ref}, source: n.owner, state: n.state, hidden: hidden}, nil
+	}
+	if hidden != nil {
+		return nil, hidden
+	}
+	return nil, c.visible(ctx, v).missing(ref)
+}
+
+// Forwarder sends a request to an upstream as the client wrote it.
+type Forwarder interface {
+	Call(ctx context.Context, call tool.Call, params json.RawMessage) (json.RawMessage, error)
+}
+
+// Relay takes a call through the same steps as Call, and then has the request
+// forwarded as the client wrote it instead of calling the tool's source. info is what
+// is known of the tool.
+func (c *Catalog) Relay(ctx context.Context, info tool.Info, call tool.Call, params json.RawMessage, to Forwarder) (json.RawMessage, error) {
+	n := c.namespace(ctx, call.Ref.Space)
+	if n == nil {
+		return nil, fault.New(fault.NotFound, "no namespace %q", call.Ref.Space)
+	}
+	r := c.newRun(call, n.state)
+	r.relayed, r.to, r.Params, r.Relayed = info, to, params, true
+	r.Info = &r.relayed
+	r.do(ctx)
+	result, err := r.free()
+	return result.Raw, err
+}
+
+// do takes the call through the steps to its tool.
+func (r *run) do(ctx context.Context) {
+	defer func() { r.end(ctx, recover()) }()
+	for ; r.passed < len(r.catalog.steps); r.passed++ {
+		before := r.catalog.steps[r.passed].Before
+		if before == nil {
+			continue
+		}
+		if ctx, r.Err = before(ctx, &r.Invocation); r.Err != nil || r.Answered {
+			return
+		}
+	}
+	if r.Relayed {
+		r.Result.Raw, r.Err = r.to.Call(ctx, r.Call, r.Params)
+		return
+	}
+	r.Result, r.Err = r.entry.source.Call(ctx, r.Call)
+}
+
+// end runs the After functions. A source that panicked has made a mistake of its own,
+// which must not end the program.
+func (r *run) end(ctx context.Context, panicked any) {
+	if panicked != nil {
+		r.catalog.log.ErrorContext(ctx, "tool panicked", "tool", r.Call.Ref.String(), "panic", panicked, "stack", string(debug.Stack()))
+		r.Result, r.Err = tool.Result{}, fault.New(fault.Internal, "call %s: the tool panicked: %v", r.Call.Ref, panicked)
+	}
+	r.Took = time.Since(r.Began)
+	for i := r.passed - 1; i >= 0; i-- {
+		if after := r.catalog.steps[i].After; after != nil {
+			after(ctx, &r.Invocation)
+		}
+	}
+}
+
+// namespace is what is known of a namespace, or nil when there is none of that name.
+func (c *Catalog) namespace(ctx context.Context, name string) *namespaceTools {
+	if n := c.view.Load().namespaces[name]; n != nil {
+		return n
+	}
+	return c.refresh(ctx).namespaces[name]
+}

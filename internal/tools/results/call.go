@@ -1,0 +1,17 @@
+package results
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// LearnCalls learns the shape of results from calls of upstream tools that declare no
+// output schema.
+func (s *Store) LearnCalls() tool.Step {
+	return tool.Step{Name: "shapes", After: func(_ context.Context, i *tool.Invocation) {
+		if i.Err == nil && !i.Relayed && i.Info.Output == nil && i.Info.Space != "" {
+			s.Learn(i.Info, i.Result)
+		}
+	}}
+}
