@@ -145,8 +145,8 @@ func TestAnApprovedTurnIsTakenOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.nextProcess(t)
-	if o := s.outcome(t, id); o.Error != nil || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0], "what the turn answered is lost") {
-		t.Errorf("went on: %+v", o)
+	if o := s.outcome(t, id); o.Error != nil || len(o.Warnings) != 1 || !strings.Contains(o.Warnings[0], "its result is lost") {
+		t.Errorf("resumed: %+v", o)
 	}
 	if got := s.inSession(t, session, "n"); got != "1" || len(s.bank.payments()) != 1 {
 		t.Errorf("n = %s, paid %q", got, s.bank.payments())

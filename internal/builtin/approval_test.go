@@ -176,8 +176,8 @@ func TestATurnWaits(t *testing.T) {
 	}
 	waits = s.eval(t, code, id)
 	s.inSession(t, id, "x = 5")
-	if done := s.decide(t, waits.Approval.ID, "allow", "").Outcome; done == nil || done.Error == nil || !strings.Contains(done.Error.Message, "went on") {
-		t.Errorf("in another session than it was: %+v", done)
+	if done := s.decide(t, waits.Approval.ID, "allow", "").Outcome; done == nil || done.Error == nil || !strings.Contains(done.Error.Message, "was changed while") {
+		t.Errorf("the session has changed: %+v", done)
 	}
 	if got := s.inSession(t, id, "x"); got != "5" || len(s.bank.payments()) != 1 {
 		t.Errorf("x = %s, paid %q", got, s.bank.payments())

@@ -258,7 +258,7 @@ func TestPublishing(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		`{"script_hash":"` + h.kept(t, "return 1", "") + `"}`:                                "the script has no describe()",
-		`{"script_hash":"` + hash + `","name":"lua_eval"}`:                                   "one of our own tools",
+		`{"script_hash":"` + hash + `","name":"lua_eval"}`:                                   "is the name of a built-in tool",
 		`{"script_hash":"000000000000"}`:                                                     "no content with hash",
 		`{"script_hash":"` + h.kept(t, "function describe() return {name=1} end", "") + `"}`: "describe().name must be a string",
 	} {

@@ -238,7 +238,7 @@ func (v visitor) learnedShapes() {
 		"lua":        "local w = mcp.everything['get-structured-content'] { location = 'Chicago' }\nreturn w.temprature.value",
 	} {
 		failed := v.use("execute_code", map[string]any{"code": code, "language": language, "timeout_ms": 30_000})
-		if want := "no field 'temprature' in what everything.get-structured-content answers; did you mean 'temperature'?"; !failed.IsError || !strings.Contains(failed.Text(), want) {
+		if want := "no field 'temprature' in results of everything.get-structured-content; did you mean 'temperature'?"; !failed.IsError || !strings.Contains(failed.Text(), want) {
 			v.t.Errorf("%s: %s", language, failed.Text())
 		}
 	}

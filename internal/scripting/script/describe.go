@@ -13,38 +13,37 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Description is what a script says of itself in describe().
+// Description is what a script's describe() returned.
 type Description struct {
-	Defined     bool // the script has a describe(); else everything here is empty
+	Defined     bool // the script has a describe(); otherwise all fields are empty
 	Name        string
 	Title       string
 	Description string
-	Params      []Param // as the script orders them
-	AnyParams   bool    // params are not described: whatever comes is passed on
+	Params      []Param // in the order of the script
+	AnyParams   bool    // params are not described, and are not checked
 	Returns     string
 	Tags        []string
 	Hints       tool.Hints
-	Warnings    []string // what was not understood and is ignored
+	Warnings    []string // fields that were ignored
 }
 
-// NoDescription is what is said of a script without a describe().
+// NoDescription is the text for a script without a describe().
 const NoDescription = "Script does not define a describe() function"
 
-// describing bounds what a script may use to say what it is.
-var describing = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 10, Calls: 1000}
+// describeLimits are the limits of describe().
+var describeLimits = Limits{Time: 2 * time.Second, Memory: 32 << 20, Output: 64 << 10, Calls: 1000}
 
-// Describe runs a script with no effects allowed and asks it what it is. The
-// error is an *Error that tells why it cannot say. Of the request only the source
-// counts, with its name, hash and language.
+// Describe runs a script with no effects allowed and calls its describe(). The error is
+// an *Error. Only the source of the request is used, with its name, hash and language.
 func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) {
 	of = r.inLanguage(ctx, of)
 	q := Request{
 		Source: of.Source, Name: of.Name, Hash: of.Hash, Language: of.Language,
 		Handler: host.DenyEffects("the script is being described"),
-		Limits:  describing,
+		Limits:  describeLimits,
 		entry:   &entry{name: "describe", optional: true},
 	}
-	if !strings.Contains(q.Source, "describe") { // it cannot define what it does not name
+	if !strings.Contains(q.Source, "describe") { // it cannot define describe
 		return Description{AnyParams: true}, r.compiles(ctx, q)
 	}
 	outcome, err := r.Run(ctx, q)
@@ -63,7 +62,7 @@ func (r *Runner) Describe(ctx context.Context, of Request) (Description, error) 
 	return d, nil
 }
 
-// compiles tells whether the source is of its language at all.
+// compiles checks the syntax of the source.
 func (r *Runner) compiles(ctx context.Context, q Request) error {
 	engine, err := r.engineFor(q)
 	if err == nil {
@@ -89,7 +88,7 @@ func readDescription(raw json.RawMessage) (Description, error) {
 	return d, problem
 }
 
-// read takes one field of what describe() returned.
+// read reads one field of what describe() returned.
 func (d *Description) read(key string, value json.RawMessage) (err error) {
 	switch key {
 	case "name":
@@ -107,7 +106,7 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 		d.AnyParams = false
 		d.Params, err = readParams(value)
 		for i := range d.Params {
-			d.warn(d.Params[i].misgivings())
+			d.warn(d.Params[i].typeWarning())
 		}
 	case "tags":
 		if json.Unmarshal(value, &d.Tags) != nil {
@@ -116,7 +115,7 @@ func (d *Description) read(key string, value json.RawMessage) (err error) {
 	case "annotations":
 		err = d.readAnnotations(value)
 	default:
-		d.warn("describe()." + key + " is not known and ignored")
+		d.warn("describe()." + key + " is unknown and ignored")
 	}
 	return err
 }
@@ -127,7 +126,7 @@ func (d *Description) warn(text string) {
 	}
 }
 
-// readAnnotations reads a script's claims about its behaviour.
+// readAnnotations reads the script's hints about its behaviour.
 func (d *Description) readAnnotations(raw json.RawMessage) (err error) {
 	if !rawjson.IsObject(raw) && string(raw) != "[]" {
 		return fmt.Errorf("describe().annotations must be a table, it is a %s", typeOf(raw))
@@ -150,7 +149,7 @@ func (d *Description) readAnnotations(raw json.RawMessage) (err error) {
 		case "title":
 			d.Title, err = textField("annotations.title", value)
 		default:
-			d.warn("describe().annotations." + key + " is not known and ignored")
+			d.warn("describe().annotations." + key + " is unknown and ignored")
 		}
 		return err == nil
 	})
@@ -165,8 +164,8 @@ func textField(key string, value json.RawMessage) (string, error) {
 	return text, nil
 }
 
-// typeOf is a JSON value's type in the words of params: string, number, boolean,
-// object, array or nil.
+// typeOf returns the type name of a JSON value: string, number, boolean, object, array
+// or nil.
 func typeOf(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "nil"

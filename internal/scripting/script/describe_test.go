@@ -109,8 +109,8 @@ func TestDescribeWarns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(d.Warnings, "|"); got != "describe().nmae is not known and ignored|"+
-		"describe().params.a: the type 'nubmer' is not known, so it is not checked; did you mean 'number'?" {
+	if got := strings.Join(d.Warnings, "|"); got != "describe().nmae is unknown and ignored|"+
+		"describe().params.a: the type 'nubmer' is unknown, so it is not checked; did you mean 'number'?" {
 		t.Errorf("Warnings = %s", got)
 	}
 }

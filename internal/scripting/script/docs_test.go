@@ -67,7 +67,7 @@ func TestPageOfScripts(t *testing.T) {
 			t.Parallel()
 			r := bench(t, func(o *Options) {
 				o.Tools = standIns(newHootenanny(t, t.TempDir()))
-				o.Upstreams = &ledger{}
+				o.Upstreams = &resumeStore{}
 			})
 			l.learn(t, r)
 		})

@@ -11,48 +11,47 @@ import (
 	"github.com/luanette/luanette/internal/store/cas"
 )
 
-// The languages of scripts. TypeScript counts as JavaScript: its types are
-// stripped.
+// The languages of scripts. TypeScript counts as JavaScript: its types are stripped.
 const (
 	Lua        = "lua"
 	JavaScript = "javascript"
 )
 
-// Languages are all languages, in the order they are offered.
+// Languages lists all languages, in the order they are offered.
 var Languages = []string{Lua, JavaScript}
 
-// engine runs the scripts of one language. It binds the modules; what a script
-// does with them goes through the door of the run's environment.
+// engine runs the scripts of one language. It binds the modules; effects go through the
+// Handler of the run's environment.
 type engine interface {
-	// warm makes the engine ready, so that no run's time is spent on it.
+	// warm prepares the engine, so that no run's time is spent on it.
 	warm(ctx context.Context) error
-	// run runs a request in a fresh realm, or in that of its session's turn. What
-	// it returns is JSON.
+	// run runs a request in a fresh state, or in that of its session's turn, and returns
+	// the result as JSON.
 	run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error)
-	// compile tells whether the source is of the language at all, without running
-	// any of it.
+	// compile checks the syntax of the source without running any of it.
 	compile(ctx context.Context, q Request) error
-	// explain fills e from what run or compile returned: kind, message, stack, and
-	// what of it only this language knows.
+	// explain fills e from an error of run or compile: kind, message, stack, and hints
+	// specific to the language.
 	explain(ctx context.Context, r *Runner, q Request, err error, e *Error)
-	// advice is what usually helps with failures of a kind.
+	// advice returns general hints for failures of a kind.
 	advice(kind Kind) []string
-	// turn is for a run in a state that was saved before; nil is a fresh one.
+	// turn prepares a run in a saved state; nil means a fresh one.
 	turn(saved []byte) turn
 }
 
-// turn is one run in the state of a session. The engine that made it fills it
-// while it runs.
+// turn is one run in the state of a session. The engine that made it fills it while it
+// runs.
 type turn interface {
-	// lost is why the saved state could not be brought back, or nil.
+	// lost returns why the saved state could not be restored, or nil.
 	lost() error
-	// leave is the state to be saved after a run that ended with failed. changed is
-	// false when the session stays as it was; warnings tell what could not be kept.
+	// leave returns the state to save after a run that ended with failed. changed is
+	// false if the session stays as it was; warnings list values that could not be
+	// saved.
 	leave(ctx context.Context, failed error) (state []byte, changed bool, warnings []string)
 }
 
-// LanguageOf is the language of a file by its extension, or of a source by its
-// MIME type; "" when neither tells.
+// LanguageOf returns the language of a file by its extension, or of a source by its MIME
+// type; "" if it is unknown.
 func LanguageOf(name string) string {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".lua":
@@ -70,12 +69,12 @@ func LanguageOf(name string) string {
 	}
 }
 
-// LanguageOf is the language of a stored script.
+// LanguageOf returns the language of a stored script.
 func (r *Runner) LanguageOf(ctx context.Context, ref cas.Ref) string {
 	return r.inLanguage(ctx, Request{Hash: ref}).Language
 }
 
-// inLanguage is a request that names its language.
+// inLanguage sets the language of a request.
 func (r *Runner) inLanguage(ctx context.Context, q Request) Request {
 	if q.Language == "" && !q.Hash.IsZero() && r.options.Language != nil {
 		q.Language = r.options.Language(ctx, q.Hash)
@@ -84,7 +83,8 @@ func (r *Runner) inLanguage(ctx context.Context, q Request) Request {
 	return q
 }
 
-// language is the one the request names, else that of its name, else Lua.
+// language returns the language that the request names, otherwise that of its name,
+// otherwise Lua.
 func (q Request) language() string {
 	if q.Language != "" {
 		return q.Language
@@ -95,7 +95,7 @@ func (q Request) language() string {
 	return Lua
 }
 
-// engineFor is the engine of a request's language.
+// engineFor returns the engine of the request's language.
 func (r *Runner) engineFor(q Request) (engine, error) {
 	switch language := q.language(); {
 	case language == Lua:
@@ -103,7 +103,7 @@ func (r *Runner) engineFor(q Request) (engine, error) {
 	case language == JavaScript && r.options.JavaScript != nil:
 		return r.options.JavaScript, nil
 	case language == JavaScript:
-		return nil, fault.New(fault.Unavailable, "scripts in JavaScript are switched off here").WithHint("write it in Lua")
+		return nil, fault.New(fault.Unavailable, "JavaScript is switched off on this server").WithHint("write it in Lua")
 	default:
 		return nil, fault.New(fault.InvalidParams, "scripts cannot be written in %q", language).
 			WithHint("the languages are %s", strings.Join(Languages, " and "))

@@ -10,6 +10,6 @@ import (
 // TestMain gives the house's own limits a length that no honest script comes to on a
 // machine that stalls.
 func TestMain(m *testing.M) {
-	patience, describing.Time = clocktest.Timeout, clocktest.Timeout
+	maxTurnWait, describeLimits.Time = clocktest.Timeout, clocktest.Timeout
 	os.Exit(m.Run())
 }

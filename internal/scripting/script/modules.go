@@ -28,8 +28,8 @@ import (
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
 )
 
-// modules is everything a script can reach, one line each. base comes first:
-// the others' preludes may use it.
+// modules lists all modules. base is first because the preludes of the others may use
+// it.
 func modules() []host.Module {
 	all := []host.Module{
 		base.Module(),

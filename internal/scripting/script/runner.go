@@ -1,7 +1,8 @@
-// Package script runs scripts: a source with parameters, in a fresh sandboxed
-// state, inside a budget, with its output captured and its temp folder removed
-// on every way out. It knows the engines and the modules; what scripts do to the
-// world goes through the host package's door.
+// Package script runs scripts in Lua and JavaScript. A run executes a source with
+// parameters in a fresh sandboxed state or in that of a session, within limits, captures
+// its output and removes its temp folder. The package also describes scripts, publishes
+// them as tools, keeps sessions, and runs the startup script with its hooks. Effects of
+// scripts go through package host.
 package script
 
 import (
@@ -32,7 +33,7 @@ type Limits struct {
 	Memory int64         // 128 MiB
 	Output int           // 1 MiB of printed and logged text
 	Calls  int64         // 1,000 effects
-	Tools  int64         // calls of tools among them; no limit of their own
+	Tools  int64         // tool calls among the effects; no separate limit
 	Temp   int64         // 100 MB of temp files
 }
 
@@ -58,42 +59,43 @@ func (l Limits) orDefault(d Limits) Limits {
 	return l
 }
 
-// DefaultLimits are those of a script nobody set limits for.
+// DefaultLimits returns the limits that apply if none are set.
 func DefaultLimits() Limits {
 	return Limits{Time: 30 * time.Second, Memory: 128 << 20, Output: 1 << 20, Calls: 1000, Temp: 100 << 20}
 }
 
-// Options is what a runner needs of the house.
+// Options is what a Runner needs from the server.
 type Options struct {
-	Tools     tool.Source    // what mcp.<ns>.<tool> reaches; may be nil
-	Upstreams host.Upstreams // what the tools module manages; may be nil
-	Results   host.Results   // what the results module keeps; may be nil
+	Tools     tool.Source    // called by mcp.<ns>.<tool>; may be nil
+	Upstreams host.Upstreams // managed by the tools module; may be nil
+	Results   host.Results   // read and written by the results module; may be nil
 	Events    *event.Bus
 	Log       *slog.Logger
 	Tracer    trace.Tracer
 	Meter     metric.Meter
 	Clock     clock.Clock
-	Contents  host.Contents               // nil switches cas and artifact off
-	HTTP      *http.Client                // nil switches the http module off
-	GetWrites bool                        // a GET is not made in previews, and needs approval like a write
-	Commands  host.Commands               // nil switches run_command off
-	Getenv    func(string) (string, bool) // limited to what scripts may see; may be nil
+	Contents  host.Contents               // nil disables cas and artifact
+	HTTP      *http.Client                // nil disables the http module
+	GetWrites bool                        // GET requests count as writes: not made in previews, and subject to approval
+	Commands  host.Commands               // nil disables run_command
+	Getenv    func(string) (string, bool) // limited to the variables scripts may read; may be nil
 	TempDir   string                      // parent of temp folders; "" is the system's
 	Files     host.FilesOptions
 	Limits    Limits
-	// JavaScript runs scripts in that language; nil switches them off. It may be
-	// shared, and is not the runner's to close.
+	// JavaScript runs scripts in that language; nil disables them. It may be shared
+	// between runners, and the runner does not close it.
 	JavaScript *JavaScriptEngine
-	// Language is that of a stored script, "" when it is not known; it may be nil.
+	// Language returns the language of a stored script, "" if it is unknown; it may be
+	// nil.
 	Language  func(ctx context.Context, hash cas.Ref) string
-	Random    func() uint64 // seeds; nil draws from the system
-	Approvals Approvals     // who decides what scripts may do; nil lets them do all
-	Flow      host.Flow     // follows what runs have read; nil follows nothing
-	// CurrentPrincipal tells who somebody is now, for a run that goes on after its approval;
-	// nil takes them as they were.
+	Random    func() uint64 // seeds; nil uses the system's random source
+	Approvals Approvals     // decides which effects need approval; nil allows all
+	Flow      host.Flow     // tracks what runs have read; nil disables it
+	// CurrentPrincipal returns the current rights of the principal of a run that resumes
+	// after its approval; nil uses those it had.
 	CurrentPrincipal func(ctx context.Context, was principal.Principal) (principal.Principal, error)
-	// Fields are the names of the fields a tool's results have, at any depth, as
-	// far as they are known; may be nil.
+	// Fields returns the known field names of a tool's results, at any depth; may be
+	// nil.
 	Fields func(ctx context.Context, ref tool.Ref) []string
 }
 
@@ -112,43 +114,44 @@ func NewRunner(o Options) *Runner {
 	return &Runner{options: o, lua: newLuaEngine()}
 }
 
-// Modules are what scripts can reach.
+// Modules returns the modules that scripts can use.
 func (r *Runner) Modules() []host.Module { return r.lua.modules }
 
-// Request is one run.
+// Request describes one run.
 type Request struct {
 	Source   string
-	Name     string          // what errors call it; "" means "script"
-	Language string          // "" goes by the extension in Name, and is Lua without
+	Name     string          // used in error messages; "" means "script"
+	Language string          // "" means the language of Name's extension, otherwise Lua
 	Hash     cas.Ref         // of a stored script; zero otherwise
 	Creator  string          // who stored or started it
 	Params   json.RawMessage // with Main: the argument of main
-	Main     bool            // load the chunk, then call main(params); else the chunk's value is the result
-	// TypedParams are params as somebody typed them; where describe() wants text, the text counts.
+	Main     bool            // run the chunk, then call main(params); otherwise the chunk's value is the result
+	// TypedParams are params as typed on a command line. Where describe() asks for a
+	// string, the typed text is used.
 	TypedParams map[string]string
 
-	Handler host.Handler          // nil is live
-	Caller  *tool.Caller          // who waits
-	Limits  Limits                // zero fields: the runner's
-	Temp    string                // a folder that outlives the run, to be its temp folder; "" makes one that goes with it
-	Watch   func(host.OutputLine) // sees output as it is said; must not block; nil tells the caller
+	Handler host.Handler          // nil means live
+	Caller  *tool.Caller          // the client waiting for the result
+	Limits  Limits                // zero fields mean the runner's
+	Temp    string                // an existing folder to use as temp folder, which outlives the run; "" creates one that is removed
+	Watch   func(host.OutputLine) // receives output while the script runs; must not block; nil sends it to the caller
 
-	Upstreams host.Upstreams // what the tools module manages in this run; nil: the runner's
-	FlowName  string         // under which what it has read is remembered, such as "job:…"; "" is not
+	Upstreams host.Upstreams // managed by the tools module in this run; nil means the runner's
+	FlowName  string         // name under which the flow of the run is stored, such as "job:…"; "" does not store it
 
-	entry *entry // another function than main; nil otherwise
-	turn  turn   // of a session; nil runs in a fresh state
-	stay  *stay  // what is left of the run to go on with; nil is nothing
+	entry         *entry         // a function to call instead of main; may be nil
+	turn          turn           // a turn of a session; nil runs in a fresh state
+	residentState *residentState // receives the state that a resident script keeps; may be nil
 }
 
-// entry is a function of the script that is called once the chunk has run.
+// entry is a function of the script that is called after the chunk.
 type entry struct {
 	name     string
-	optional bool // a script without it is not at fault
-	absent   bool // set by the run: there is none
+	optional bool // its absence is not an error
+	absent   bool // set by the run if the script does not define it
 }
 
-// entryPoint is what a run calls after the chunk; nil is nothing.
+// entryPoint returns the function to call after the chunk, or nil.
 func (q Request) entryPoint() *entry {
 	if q.entry == nil && q.Main {
 		return &entry{name: "main"}
@@ -156,22 +159,22 @@ func (q Request) entryPoint() *entry {
 	return q.entry
 }
 
-// Outcome is what a run left behind, also when it failed.
+// Outcome is the outcome of a run, also of one that failed.
 type Outcome struct {
-	Result   json.RawMessage // nil when it failed
+	Result   json.RawMessage // nil if it failed
 	Output   []host.OutputLine
 	Duration time.Duration
-	Tools    int64 // how many tools it called
+	Tools    int64 // number of tool calls
 }
 
-// Run runs a script. The error is an *Error when the script is at fault, and a
-// *Pending when it waits for somebody's approval; output is in the outcome either
-// way. Cancelling ctx stops the script wherever it is.
+// Run runs a script. The error is an *Error if the script failed, and a *PendingError if
+// it waits for approval; the outcome has its output in both cases. Cancelling ctx stops
+// the script.
 func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	if q.Handler != nil || host.ParentOf(ctx) != nil || r.options.Approvals == nil {
 		return r.run(ctx, q)
 	}
-	a := &attended{runner: r, key: newRunKey(), request: q, once: func(ctx context.Context, handler host.Handler) (Outcome, error) {
+	a := &approvedRun{runner: r, key: newRunKey(), request: q, once: func(ctx context.Context, handler host.Handler) (Outcome, error) {
 		q := q
 		q.Handler = handler
 		return r.run(ctx, q)
@@ -186,7 +189,7 @@ func (r *Runner) Run(ctx context.Context, q Request) (Outcome, error) {
 	return outcome, err
 }
 
-// run runs a script once, by its own door or that of the script that asked.
+// run runs a script once, with its own Handler or that of its parent.
 func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 	q = r.inLanguage(ctx, q)
 	ctx, remember, err := r.follow(ctx, q.FlowName)
@@ -194,14 +197,14 @@ func (r *Runner) run(ctx context.Context, q Request) (Outcome, error) {
 		return Outcome{}, err
 	}
 	outcome, err := r.runOnce(ctx, q)
-	if problem := remember(); problem != nil { // what is not remembered must not be seen either
+	if problem := remember(); problem != nil { // without the record the result must not be shown
 		return Outcome{}, problem
 	}
 	return outcome, err
 }
 
-// follow begins to follow what a run reads, and what it had read before. What it
-// returns keeps that.
+// follow starts tracking what a run reads, including what it read before under the name
+// record. remember stores the record.
 func (r *Runner) follow(ctx context.Context, record string) (_ context.Context, remember func() error, err error) {
 	flow := r.options.Flow
 	if flow == nil {
@@ -215,7 +218,7 @@ func (r *Runner) follow(ctx context.Context, record string) (_ context.Context, 
 	return ctx, remember, flow.Recall(ctx, record)
 }
 
-// inherit has what was read under one name remembered under another as well.
+// inherit stores the record under the name from also under the name to.
 func (r *Runner) inherit(ctx context.Context, from, to string) error {
 	flow := r.options.Flow
 	if flow == nil {
@@ -228,7 +231,7 @@ func (r *Runner) inherit(ctx context.Context, from, to string) error {
 	return flow.Remember(ctx, to)
 }
 
-// runOnce runs the script in its own world.
+// runOnce runs the script with its own Services.
 func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	limits := q.Limits.orDefault(r.options.Limits)
 	ctx, span := r.options.Tracer.Start(ctx, q.spanName())
@@ -239,12 +242,12 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	temp := r.tempFor(q, limits)
 	defer func() {
 		if err := temp.Close(); err != nil {
-			r.options.Log.WarnContext(ctx, "temp folder left behind", "error", err)
+			r.options.Log.WarnContext(ctx, "temp folder not removed", "error", err)
 		}
 	}()
 	listener := host.NewListener(r.options.Events)
-	if q.stay != nil {
-		q.stay.listener = listener
+	if q.residentState != nil {
+		q.residentState.listener = listener
 	} else {
 		defer listener.Close()
 	}
@@ -260,7 +263,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	defer cancel()
 	var result json.RawMessage
 	if err == nil {
-		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, belongings{tools, temp, output, listener}))
+		result, err = engine.run(ctx, q, limits, r.environment(ctx, q, limits, ownServices{tools, temp, output, listener}))
 	}
 	outcome := Outcome{Output: output.Lines(), Duration: r.options.Clock.Now().Sub(started), Tools: tools.Count()}
 	if err != nil {
@@ -273,7 +276,7 @@ func (r *Runner) runOnce(ctx context.Context, q Request) (Outcome, error) {
 	return outcome, nil
 }
 
-// tempFor is the run's own folder, or one that was there before it.
+// tempFor returns the run's temp folder, a new one or the one the request names.
 func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
 	if q.Temp != "" {
 		return host.NewTempAt(q.Temp, limits.Temp)
@@ -281,21 +284,21 @@ func (r *Runner) tempFor(q Request, limits Limits) *host.Temp {
 	return host.NewTemp(r.options.TempDir, limits.Temp)
 }
 
-// belongings are what a run has for itself.
-type belongings struct {
+// ownServices are the parts of Services that only this run uses.
+type ownServices struct {
 	tools    *host.ToolCounter
 	temp     *host.Temp
 	output   *host.Output
 	listener *host.Listener
 }
 
-// environment is the world of one run.
-func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own belongings) *host.Env {
+// environment makes the environment of one run.
+func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own ownServices) *host.Env {
 	handler, parent := q.Handler, host.ParentOf(ctx)
 	switch {
 	case handler != nil:
 		parent = nil
-	case parent != nil: // a part of what another script does
+	case parent != nil: // a nested run
 		handler = parent.Handler
 	default:
 		handler = host.Live()
@@ -309,7 +312,7 @@ func (r *Runner) environment(ctx context.Context, q Request, limits Limits, own 
 		Output: own.output, Clock: host.NewClock(o.Clock),
 		Files: host.NewFiles(own.temp, o.Files), Temp: own.temp, Contents: o.Contents,
 		HTTP: o.HTTP, GetWrites: o.GetWrites, Commands: o.Commands, Getenv: o.Getenv, Meter: o.Meter, Random: o.Random,
-		Events: o.Events, Listener: own.listener, Resident: q.stay != nil,
+		Events: o.Events, Listener: own.listener, Resident: q.residentState != nil,
 		Progress: progressTo(q.Caller),
 	})
 	if parent != nil {

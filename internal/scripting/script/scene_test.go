@@ -124,12 +124,12 @@ func (s *cupboard) List(context.Context, string) (all []host.StoredResult, err e
 }
 
 // ledger stands in for the connection manager.
-type ledger struct {
+type resumeStore struct {
 	mu    sync.Mutex
 	known []host.UpstreamStatus
 }
 
-func (l *ledger) Add(_ context.Context, name, url string) error {
+func (l *resumeStore) Add(_ context.Context, name, url string) error {
 	if !strings.HasPrefix(url, "http") {
 		return fault.New(fault.Denied, "add %s: %q is no URL", name, url).WithHint("scripts add servers by http or https only")
 	}
@@ -140,7 +140,7 @@ func (l *ledger) Add(_ context.Context, name, url string) error {
 	return nil
 }
 
-func (l *ledger) Remove(_ context.Context, name string) (bool, error) {
+func (l *resumeStore) Remove(_ context.Context, name string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := len(l.known)
@@ -148,7 +148,7 @@ func (l *ledger) Remove(_ context.Context, name string) (bool, error) {
 	return len(l.known) < before, nil
 }
 
-func (l *ledger) Status(name string) (host.UpstreamStatus, bool) {
+func (l *resumeStore) Status(name string) (host.UpstreamStatus, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.known, func(s host.UpstreamStatus) bool { return s.Name == name })
@@ -158,7 +158,7 @@ func (l *ledger) Status(name string) (host.UpstreamStatus, bool) {
 	return l.known[i], true
 }
 
-func (l *ledger) List() []host.UpstreamStatus {
+func (l *resumeStore) List() []host.UpstreamStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.known)

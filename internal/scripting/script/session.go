@@ -13,16 +13,16 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// SessionOptions are the choices of Sessions. The zero value is ready to use.
+// SessionOptions are the options of Sessions. The zero value is ready to use.
 type SessionOptions struct {
-	Idle   time.Duration // how long a session is kept that nobody uses; 0 is 7 days
-	Limit  int           // sessions one owner may have; 0 is 100
-	State  int64         // largest state that is saved, in bytes; 0 is 32 MiB
-	Memory int64         // about how many bytes of states are kept ready; 0 is 64 MiB
-	Turn   Limits        // of one turn; zero fields are the runner's
-	Node   string        // this process among several that share sessions; "" is alone with them
-	Clock  clock.Clock   // nil is the machine's
-	Events *event.Bus    // told of what happens to sessions; nil is fine
+	Idle   time.Duration // how long an unused session is stored; 0 means 7 days
+	Limit  int           // sessions per owner; 0 means 100
+	State  int64         // largest state that is saved, in bytes; 0 means 32 MiB
+	Memory int64         // approximate bytes of states cached in memory; 0 means 64 MiB
+	Turn   Limits        // of one turn; zero fields mean the runner's
+	Node   string        // this process, if several share the database; "" if not
+	Clock  clock.Clock   // nil means the system clock
+	Events *event.Bus    // receives SessionEvents; may be nil
 }
 
 func (o SessionOptions) orDefault() SessionOptions {
@@ -44,11 +44,10 @@ func (o SessionOptions) orDefault() SessionOptions {
 	return o
 }
 
-// Sessions are environments that persist between runs: what a turn leaves in its
-// globals the next one finds. Their state is in the database, saved after every
-// turn, and in no other place that counts; so they outlive the process. States
-// used lately are also kept in memory, ready for the next turn. Nothing of them
-// runs between turns. It is safe for concurrent use.
+// Sessions are environments that persist between runs: a turn finds the globals that
+// earlier turns set. The state is saved to the database after every turn, so that it
+// survives the process. Recently used states are also cached in memory. Nothing runs
+// between turns. It is safe for concurrent use.
 type Sessions struct {
 	runner  *Runner
 	db      *db.DB
@@ -57,8 +56,7 @@ type Sessions struct {
 	live    *liveStates
 }
 
-// OpenSessions finds the sessions in the database, whose tables it brings up to
-// date.
+// OpenSessions opens the sessions in the database and migrates its tables.
 func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o SessionOptions) (*Sessions, error) {
 	if err := database.Migrate(ctx, "script", migrations); err != nil {
 		return nil, err
@@ -70,11 +68,11 @@ func OpenSessions(ctx context.Context, database *db.DB, runner *Runner, o Sessio
 
 // Session is one environment.
 type Session struct {
-	ID       string // unguessable; whoever has it and is its owner may use it
-	Owner    string // the user it belongs to; "" where users are not told apart
-	Name     string // what its owner calls it; may be empty, and need not be unique
+	ID       string // unguessable; its owner may use it
+	Owner    string // the user it belongs to; "" where users are not distinguished
+	Name     string // chosen by the owner; may be empty, and need not be unique
 	Language string
-	Limits   Limits // Time and Memory of a turn, where they are narrower than everybody's
+	Limits   Limits // Time and Memory of a turn, if narrower than the default
 	Turns    int64  // how often its state changed
 	Size     int64  // of the saved state, in bytes
 	Created  time.Time
@@ -82,15 +80,15 @@ type Session struct {
 	Expires  time.Time // unless it is used before
 }
 
-// SessionSpec is a wish for a session.
+// SessionSpec describes a session to create.
 type SessionSpec struct {
 	Owner    string
 	Name     string
-	Language string // "" is Lua
-	Limits   Limits // Time and Memory: narrower than everybody's, or zero
+	Language string // "" means Lua
+	Limits   Limits // Time and Memory, narrower than the default, or zero
 }
 
-// Create makes an empty session.
+// Create creates an empty session.
 func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error) {
 	if want.Language == "" {
 		want.Language = Lua
@@ -108,8 +106,8 @@ func (s *Sessions) Create(ctx context.Context, want SessionSpec) (Session, error
 	return made, err
 }
 
-// Fork makes a session that begins with everything another one has, and is
-// independent of it from then on. An empty name is the other's.
+// Fork creates a session with a copy of another one's state. An empty name means the
+// other's.
 func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Session, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, err := s.load(ctx, owner, id, noVersion)
@@ -130,8 +128,7 @@ func (s *Sessions) Fork(ctx context.Context, owner, id, name string) (forked Ses
 	return forked, err
 }
 
-// Reset gives a session a fresh state: the globals are gone, what every script
-// has is there again.
+// Reset gives a session a fresh state.
 func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, err := s.load(ctx, owner, id, noVersion)
@@ -148,7 +145,7 @@ func (s *Sessions) Reset(ctx context.Context, owner, id string) (session Session
 	return session, err
 }
 
-// Close ends a session. It waits for the turn that is running.
+// Close ends a session. It waits for a running turn.
 func (s *Sessions) Close(ctx context.Context, owner, id string) error {
 	err := s.inTurn(ctx, id, func(ctx context.Context) error {
 		return s.remove(ctx, owner, id)
@@ -159,25 +156,25 @@ func (s *Sessions) Close(ctx context.Context, owner, id string) error {
 	return err
 }
 
-// newSessionID draws 130 random bits.
+// newSessionID returns an id with 130 random bits.
 func newSessionID() string { return "s-" + strings.ToLower(rand.Text()) }
 
-// inTurnKey is where a context keeps the session whose turn it belongs to.
+// inTurnKey is the context key of the session whose turn is running.
 type inTurnKey struct{}
 
-// heldTurn is a session whose turn is running, and the one it was called from.
+// heldTurn is a session whose turn is running, and the turn it was called from.
 type heldTurn struct {
 	id     string
 	parent *heldTurn
 }
 
-// inTurn runs f when all that came before it in the session have finished. A turn
-// that asks for its own session would wait for itself, and is refused.
+// inTurn runs f after all earlier turns of the session. A turn that asks for its own
+// session would wait for itself, and is refused.
 func (s *Sessions) inTurn(ctx context.Context, id string, f func(context.Context) error) error {
 	parent, _ := ctx.Value(inTurnKey{}).(*heldTurn)
 	for held := parent; held != nil; held = held.parent {
 		if held.id == id {
-			return fault.New(fault.Conflict, "the session is in use by the very script that asks for it").
+			return fault.New(fault.Conflict, "the session is already in use by the calling script").
 				WithHint("call the code directly: it shares the script's globals already")
 		}
 	}

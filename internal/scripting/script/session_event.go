@@ -1,9 +1,9 @@
 package script
 
-// The events of sessions. A session's id is the key to it, so only its beginning
-// is told, enough to tell sessions apart.
+// The events of sessions. The id of a session gives access to it, so events have only
+// its first characters.
 
-// SessionEvent is what happened to a session.
+// SessionEvent is published when a session changes.
 type SessionEvent struct {
 	kind     string
 	Session  string `json:"session"`
@@ -11,20 +11,20 @@ type SessionEvent struct {
 	Name     string `json:"name,omitempty"`
 	Language string `json:"language,omitempty"`
 	Turns    int64  `json:"turns"`
-	Failed   bool   `json:"failed,omitempty"` // the turn
+	Failed   bool   `json:"failed,omitempty"` // the turn failed
 }
 
 // EventType is "session.created", "session.forked", "session.used",
 // "session.reset" or "session.closed".
 func (n SessionEvent) EventType() string { return "session." + n.kind }
 
-// EventKey is the beginning of its id.
+// EventKey is the beginning of the session's id.
 func (n SessionEvent) EventKey() string { return n.Session }
 
-// shownID is how much of an id is told.
+// shownID is the number of characters of an id in events.
 const shownID = 8
 
-// tell publishes what happened to a session.
+// tell publishes an event of a session.
 func (s *Sessions) tell(kind string, about Session, failed bool) {
 	s.options.Events.Publish(SessionEvent{
 		kind: kind, Session: about.ID[:min(shownID, len(about.ID))], Owner: about.Owner, Name: about.Name,

@@ -7,13 +7,12 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Several nodes may share sessions. Whoever runs a turn holds the session's row
-// meanwhile: until the turn is over, however long it takes, or the node is gone. So
-// two never run at once, and a node whose state in memory is older than the row
-// loads what the other saved.
+// Several nodes may share sessions. The node that runs a turn owns the session's row
+// until the turn ends, or until the node is known to have stopped. So turns never
+// overlap, and a node whose cached state is older than the row loads the saved one.
 
-// peek is how often a node looks for itself whether a session is free.
-const peek = 200 * time.Millisecond
+// pollInterval is how often a node polls whether a session is free.
+const pollInterval = 200 * time.Millisecond
 
 // hold waits until no other node runs a turn of the session.
 func (s *Sessions) hold(ctx context.Context, id string) (release func(), err error) {
@@ -21,24 +20,24 @@ func (s *Sessions) hold(ctx context.Context, id string) (release func(), err err
 		return func() {}, nil
 	}
 	for {
-		held, err := s.grab(ctx, id)
+		held, err := s.tryHold(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		if held {
-			return func() { s.free(context.WithoutCancel(ctx), id) }, nil
+			return func() { s.release(context.WithoutCancel(ctx), id) }, nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(peek):
+		case <-time.After(pollInterval):
 		}
 	}
 }
 
-// grab makes a session this node's unless it is another's. One that does not exist
-// is nobody's.
-func (s *Sessions) grab(ctx context.Context, id string) (held bool, err error) {
+// tryHold makes this node the owner of a session, unless another node owns it. A session
+// that does not exist has no owner.
+func (s *Sessions) tryHold(ctx context.Context, id string) (held bool, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(ctx, `UPDATE sessions SET holder = $2 WHERE id = $1 AND holder = ''`, id, s.options.Node); err != nil {
 			return err
@@ -51,17 +50,17 @@ func (s *Sessions) grab(ctx context.Context, id string) (held bool, err error) {
 	return held, err
 }
 
-func (s *Sessions) free(ctx context.Context, id string) {
+func (s *Sessions) release(ctx context.Context, id string) {
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE sessions SET holder = '' WHERE id = $1 AND holder = $2`, id, s.options.Node)
 		return err
 	})
-	if err != nil { // the session waits until this node is gone, or uses it again
-		s.runner.options.Log.ErrorContext(ctx, "a session was not let go of", "error", err)
+	if err != nil { // the session stays owned until this node stops or uses it again
+		s.runner.options.Log.ErrorContext(ctx, "release session", "error", err)
 	}
 }
 
-// Owners are the nodes that run turns.
+// Owners returns the nodes that own sessions.
 func (s *Sessions) Owners(ctx context.Context) (nodes []string, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
@@ -71,7 +70,8 @@ func (s *Sessions) Owners(ctx context.Context) (nodes []string, err error) {
 	return nodes, err
 }
 
-// Adopt lets go of the sessions of nodes that are gone. Their turns did not happen.
+// Adopt releases the sessions of nodes that have stopped. Their unfinished turns are
+// lost.
 func (s *Sessions) Adopt(ctx context.Context, gone []string) error {
 	for _, node := range gone {
 		err := s.db.Write(ctx, func(tx *db.Tx) error {
@@ -85,7 +85,7 @@ func (s *Sessions) Adopt(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// ReleaseSessions lets go of all sessions of a file, whichever node of another database held
+// ReleaseSessions releases all sessions in a restored database, whichever node owned
 // them.
 func ReleaseSessions(ctx context.Context, d *db.DB) error {
 	return d.Write(ctx, func(tx *db.Tx) error {
@@ -94,6 +94,5 @@ func ReleaseSessions(ctx context.Context, d *db.DB) error {
 	})
 }
 
-// Recheck has nothing to do: a turn whose session was taken finds out when it comes
-// to save.
+// Recheck does nothing: a turn whose session was reassigned fails when it saves.
 func (s *Sessions) Recheck(context.Context) error { return nil }

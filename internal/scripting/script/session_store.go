@@ -10,11 +10,11 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// sessionRow is a session as the database keeps it.
+// sessionRow is a session as stored in the database.
 type sessionRow struct {
 	Session
 	state []byte // a snapshot; nil is a fresh state
-	run   string // the approved run that left it so, if one did
+	run   string // the approved run that saved it, if any
 }
 
 const sessionColumns = `id, owner, name, language, turns, created, used, time_ms, memory, coalesce(length(state), 0)`
@@ -29,8 +29,7 @@ func (s *Sessions) scan(from db.Scanner, more ...any) (Session, error) {
 	return one, err
 }
 
-// insert stores a session under a new id, with its turns kept, unless its owner
-// has too many.
+// insert stores a session under a new id, unless its owner has too many.
 func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) {
 	if err := s.expire(ctx); err != nil {
 		return Session{}, err
@@ -44,7 +43,7 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 			return err
 		}
 		if count >= s.options.Limit {
-			return fault.New(fault.Limit, "there are %d sessions already", count).
+			return fault.New(fault.Limit, "you have %d sessions already", count).
 				WithHint("session_list shows them, session_close ends one")
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO sessions (id, owner, name, language, turns, state, created, used, time_ms, memory)
@@ -55,11 +54,11 @@ func (s *Sessions) insert(ctx context.Context, row sessionRow) (Session, error) 
 	return row.Session, err
 }
 
-// noVersion has load read the state whatever its version.
+// noVersion makes load read the state whatever its version.
 const noVersion = -1
 
-// load reads a session that its owner may use; its state only when that is not of
-// the version known. Whose it is not learns no more than that it does not exist.
+// load reads a session of its owner, with its state unless that has the known version.
+// For another owner the session does not exist.
 func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row sessionRow, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		row.Session, err = s.scan(tx.QueryRow(ctx, `SELECT `+sessionColumns+`, CASE WHEN turns = $4 THEN NULL ELSE state END, run
@@ -72,7 +71,7 @@ func (s *Sessions) load(ctx context.Context, owner, id string, known int64) (row
 	return row, err
 }
 
-// save stores the state of a session that has changed since it was loaded.
+// save stores the state of a session that has not changed since it was loaded.
 func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 	now := s.now()
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
@@ -84,15 +83,15 @@ func (s *Sessions) save(ctx context.Context, row sessionRow) (Session, error) {
 		if changed, err := result.RowsAffected(); err != nil || changed == 1 {
 			return err
 		}
-		return fault.New(fault.Conflict, "the session was changed or closed from elsewhere meanwhile").
-			WithHint("try again; what the turn left in its variables is lost")
+		return fault.New(fault.Conflict, "the session was changed or closed by another client").
+			WithHint("try again; the variables of this turn are lost")
 	})
 	row.Turns, row.Used, row.Expires, row.Size = row.Turns+1, now, now.Add(s.options.Idle), int64(len(row.state))
 	return row.Session, err
 }
 
-// touch notes that a session was used, unless that was noted lately: what expires
-// in days need not be told of every minute.
+// touch records that a session was used, unless that was recorded recently: expiry is a
+// matter of days.
 func (s *Sessions) touch(ctx context.Context, row sessionRow) error {
 	now := s.now()
 	if now.Sub(row.Used) < min(time.Minute, s.options.Idle/100) {
@@ -117,7 +116,7 @@ func (s *Sessions) remove(ctx context.Context, owner, id string) error {
 	})
 }
 
-// List tells of an owner's sessions, the oldest first.
+// List returns an owner's sessions, the oldest first.
 func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, func(row db.Scanner) (Session, error) { return s.scan(row) },
@@ -127,8 +126,8 @@ func (s *Sessions) List(ctx context.Context, owner string) (list []Session, err 
 	return list, err
 }
 
-// expire removes the sessions nobody has used for too long. They count as gone
-// before they are removed, so it need not be done in time.
+// expire removes expired sessions. They are ignored before they are removed, so it need
+// not run in time.
 func (s *Sessions) expire(ctx context.Context) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE used <= $1`, s.oldest())
@@ -136,12 +135,12 @@ func (s *Sessions) expire(ctx context.Context) error {
 	})
 }
 
-// oldest is the last use, in microseconds, of a session that has just expired.
+// oldest returns the last use, in microseconds, of a session that expires now.
 func (s *Sessions) oldest() int64 { return s.now().Add(-s.options.Idle).UnixMicro() }
 
 func (s *Sessions) now() time.Time { return s.options.Clock.Now().UTC() }
 
 func errNoSession() error {
 	return fault.New(fault.NotFound, "no such session").
-		WithHint("session_list shows yours; session_create makes one. Sessions nobody uses expire")
+		WithHint("session_list shows your sessions; session_create creates one. Unused sessions expire")
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// Turn is what one run in a session left behind, also when it failed.
+// Turn is the outcome of one run in a session, also of one that failed.
 type Turn struct {
 	Outcome
 	Session  Session
-	Warnings []string // what of the state could not be kept, and why
+	Warnings []string // values that could not be saved, and why
 }
 
-// Eval runs a request in a session, after all that came before it. Output and
-// world are the turn's own; globals are the session's. A script that fails has
-// changed what it changed before it failed. One that is stopped, by a limit or
-// because ctx was cancelled, has changed nothing: the session is as it was before
-// the turn. The error is an *Error when the script is at fault.
+// Eval runs a request in a session, after all earlier turns. Output and Services are the
+// turn's own; globals are the session's. A script that fails keeps the changes it made
+// to globals before it failed. A script that is stopped, by a limit or by cancelling
+// ctx, leaves the session as it was before the turn. The error is an *Error if the
+// script failed.
 func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done Turn, err error) {
-	a := &attended{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
+	a := &approvedRun{runner: s.runner, key: newRunKey(), owner: owner, session: id, request: q}
 	done, err = s.attend(ctx, a, false)
 	if _, problem := a.finish(ctx, done, err); err == nil {
 		err = problem
@@ -31,9 +31,9 @@ func (s *Sessions) Eval(ctx context.Context, owner, id string, q Request) (done 
 	return done, err
 }
 
-// attend takes a turn of a session. One that is resumed needs the session to be
-// where it was when the turn stopped.
-func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done Turn, err error) {
+// attend runs a turn of a session. A turn that is resumed requires that the session has
+// not changed since the turn paused.
+func (s *Sessions) attend(ctx context.Context, a *approvedRun, resumed bool) (done Turn, err error) {
 	err = s.inTurn(ctx, a.session, func(ctx context.Context) error {
 		var row sessionRow
 		var live *liveState
@@ -44,9 +44,9 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 			}
 			switch {
 			case resumed && row.Turns == a.turns+1 && row.run == a.key:
-				return Outcome{}, errTurnKept
+				return Outcome{}, errTurnSaved
 			case resumed && row.Turns != a.turns:
-				return Outcome{}, wentOn(a.session)
+				return Outcome{}, errSessionChanged(a.session)
 			}
 			a.turns = row.Turns
 			if q, err = s.inSession(a.request, row, live); err != nil {
@@ -60,18 +60,18 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 			return outcome, err
 		}
 		done.Outcome, err = s.take(ctx, a)
-		if errors.Is(err, errTurnKept) {
-			done.Session, done.Warnings = row.Session, []string{errTurnKept.Error()}
+		if errors.Is(err, errTurnSaved) {
+			done.Session, done.Warnings = row.Session, []string{errTurnSaved.Error()}
 			return nil
 		}
-		if q.turn == nil || q.turn.lost() != nil || a.spoiled {
+		if q.turn == nil || q.turn.lost() != nil || a.rehearsed {
 			return err
 		}
 		if parent := host.ParentOf(ctx); parent != nil && host.Rehearsing(parent.Handler) {
-			done.Session = row.Session // a script that is only rehearsed asked for the turn
+			done.Session = row.Session // the parent run is only rehearsed
 			return err
 		}
-		if a.ledger != nil {
+		if a.resumeStore != nil {
 			row.run = a.key
 		}
 		var problem error
@@ -85,17 +85,16 @@ func (s *Sessions) attend(ctx context.Context, a *attended, resumed bool) (done 
 	return done, err
 }
 
-// take runs a turn: attended, or as a part of what another script does.
-func (s *Sessions) take(ctx context.Context, a *attended) (Outcome, error) {
+// take runs a turn: with approvals, or as a part of its parent run.
+func (s *Sessions) take(ctx context.Context, a *approvedRun) (Outcome, error) {
 	if a.request.Handler != nil || host.ParentOf(ctx) != nil || s.runner.options.Approvals == nil {
 		return a.once(ctx, a.request.Handler)
 	}
 	return a.run(ctx)
 }
 
-// Preview runs a request in a copy of a session, after all that came before it,
-// and throws the copy away: the session stays as it is, bit for bit. The request's
-// door keeps the rest of the world as it is.
+// Preview runs a request in a copy of a session, after all earlier turns, and discards
+// the copy. The request's Handler must prevent other changes.
 func (s *Sessions) Preview(ctx context.Context, owner, id string, q Request) (outcome Outcome, err error) {
 	err = s.inTurn(ctx, id, func(ctx context.Context) error {
 		row, live, err := s.fetchCopy(ctx, owner, id)
@@ -114,20 +113,20 @@ func (s *Sessions) Preview(ctx context.Context, owner, id string, q Request) (ou
 	return outcome, err
 }
 
-// fetch reads a session, and takes its state from memory if that is the newest.
+// fetch reads a session, with its state from the cache if that is the newest.
 func (s *Sessions) fetch(ctx context.Context, owner, id string) (sessionRow, *liveState, error) {
 	row, err := s.load(ctx, owner, id, s.live.version(id))
 	if err != nil {
 		return row, nil, err
 	}
 	live := s.live.take(id, row.Turns)
-	if live == nil && row.state == nil && row.Size > 0 { // let go of between two looks
+	if live == nil && row.state == nil && row.Size > 0 { // dropped from the cache meanwhile
 		row, err = s.load(ctx, owner, id, noVersion)
 	}
 	return row, live, err
 }
 
-// fetchCopy is fetch for what must leave the session as it is.
+// fetchCopy is fetch for a run that must not change the session.
 func (s *Sessions) fetchCopy(ctx context.Context, owner, id string) (sessionRow, *liveState, error) {
 	row, live, err := s.fetch(ctx, owner, id)
 	if err != nil || live == nil {
@@ -138,15 +137,15 @@ func (s *Sessions) fetchCopy(ctx context.Context, owner, id string) (sessionRow,
 	return row, live, err
 }
 
-// inSession is a request as the next turn of a session.
+// inSession makes a request the next turn of a session.
 func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Request, error) {
 	if q.Language != "" && q.Language != row.Language {
-		return q, fault.New(fault.InvalidParams, "the session speaks %s, the code is to be %s", row.Language, q.Language).
-			WithHint("leave language away, or make another session")
+		return q, fault.New(fault.InvalidParams, "the session's language is %s, but the request asks for %s", row.Language, q.Language).
+			WithHint("omit language, or create another session")
 	}
 	q.Language = row.Language
-	// Functions that earlier turns defined keep the name of theirs, so that an
-	// error tells lines of this source from theirs.
+	// Functions keep the name of the turn that defined them, so that an error shows
+	// which source its lines refer to.
 	q.Name = fmt.Sprintf("turn%d", row.Turns+1)
 	q.Limits = q.Limits.orDefault(s.options.Turn).orDefault(s.runner.options.Limits).within(row.Limits)
 	engine, err := s.runner.engineFor(q)
@@ -155,7 +154,7 @@ func (s *Sessions) inSession(q Request, row sessionRow, live *liveState) (Reques
 	}
 	q.turn, q.FlowName = engine.turn(row.state), "session:"+row.ID
 	if ready, ok := q.turn.(readyTurn); ok && live != nil {
-		ready.adopt(live.state)
+		ready.reuse(live.state)
 	}
 	return q, nil
 }
@@ -171,8 +170,8 @@ func (l Limits) within(bound Limits) Limits {
 	return l
 }
 
-// keep saves what a turn left, unless the turn was stopped. before is what was
-// taken from memory for it, or nil.
+// keep saves the state after a turn, unless the turn was stopped. before is the cached
+// state it ran in, or nil.
 func (s *Sessions) keep(ctx context.Context, row sessionRow, before *liveState, t turn, failed error) (Session, []string, error) {
 	state, changed, warnings := t.leave(ctx, failed)
 	if changed && int64(len(state)) > s.options.State {
@@ -190,13 +189,13 @@ func (s *Sessions) keep(ctx context.Context, row sessionRow, before *liveState, 
 		row.state = state
 		session, err = s.save(ctx, row)
 	}
-	if ready, ok := t.(readyTurn); ok && err == nil && len(warnings) == 0 { // what is not kept is gone also for who comes at once
+	if ready, ok := t.(readyTurn); ok && err == nil && len(warnings) == 0 { // values that were not saved must be missing in the next turn too
 		s.live.put(&liveState{id: row.ID, version: session.Turns, state: ready.ready(), size: int64(len(state)), sum: sum})
 	}
 	return session, warnings, err
 }
 
-// sumBefore is that of the state as it was saved before a turn.
+// sumBefore returns the checksum of the state that was saved before a turn.
 func sumBefore(row sessionRow, before *liveState) (sum [32]byte) {
 	switch {
 	case before != nil:
@@ -207,12 +206,12 @@ func sumBefore(row sessionRow, before *liveState) (sum [32]byte) {
 	return sum
 }
 
-// errTurnKept tells of a turn that was kept, by a process that died before it
-// could say so.
-var errTurnKept = errors.New("the server stopped when the turn had ended and the session was saved: what the turn answered is lost")
+// errTurnSaved is the error of a turn that was saved by a process that stopped before it
+// returned the result.
+var errTurnSaved = errors.New("the server stopped after the turn was saved: its result is lost")
 
-// What is said of a turn that changed nothing.
+// Warnings about a turn that changed nothing.
 const (
-	turnStopped = "the turn was stopped: the session is as it was before"
-	turnUnsaved = "the turn could not be saved, the session is as it was before: "
+	turnStopped = "the turn was stopped, and the session is as it was before"
+	turnUnsaved = "the turn could not be saved, and the session is as it was before: "
 )

@@ -153,7 +153,7 @@ func newScene(t *testing.T, archive *txtar.Archive) *scene {
 		o.TempDir = s.temp
 		o.Files = host.FilesOptions{Read: []string{s.read}, Write: []string{s.write}}
 		o.Tracer, o.Meter = s.traces.tracer(), s.traces.meter()
-		o.Upstreams = &ledger{}
+		o.Upstreams = &resumeStore{}
 		o.Results = &cupboard{}
 		o.HTTP = webClient(t, s.web)
 		o.Commands = workspace.NewPrograms(workspace.CommandOptions{Allow: []string{"sh"}, Dir: s.write})

@@ -1,0 +1,265 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Approvals decides which effects of scripts need approval, and stores runs that wait
+// for it.
+type Approvals interface {
+	// Approver returns the Approver of one run, whose journal so far is past; nil if
+	// nothing needs approval.
+	Approver(ctx context.Context, who host.RunInfo, past []host.Step) (host.Approver, error)
+	// Ask stores a paused run as a request for approval.
+	Ask(ctx context.Context, p host.Paused) (host.Pending, error)
+	// Answer decides a request.
+	Answer(ctx context.Context, id string, answer host.Answer) error
+	// ResumeStore returns the store of a run that resumes after its approval.
+	ResumeStore(id string) host.ResumeStore
+}
+
+// PendingError is the error of a run that waits for approval. After the decision, Resume
+// continues it.
+type PendingError struct {
+	host.Pending
+	host.Paused
+}
+
+// Error says what it waits for.
+func (p *PendingError) Error() string {
+	return fmt.Sprintf("%s waits for approval %s until %s", p.Effect.DisplayName(), p.ID, p.Expires.UTC().Format(time.RFC3339))
+}
+
+// runInfo describes the run to those who approve its effects.
+func (q Request) runInfo(key, owner string) host.RunInfo {
+	hash := q.Hash
+	if hash == (cas.Ref{}) {
+		hash = cas.Sum([]byte(q.Source))
+	}
+	return host.RunInfo{Key: key, Owner: owner, Name: q.name(), Hash: hash.String(), Language: q.language()}
+}
+
+// storedRun is a run as it is stored while it waits.
+type storedRun struct {
+	Source   string          `json:"source"`
+	Name     string          `json:"name,omitempty"`
+	Language string          `json:"language,omitempty"`
+	Hash     cas.Ref         `json:"hash"`
+	Creator  string          `json:"creator,omitempty"`
+	Params   json.RawMessage `json:"params,omitempty"`
+	Main     bool            `json:"main,omitempty"`
+	Limits   Limits          `json:"limits"`
+
+	Session string `json:"session,omitempty"` // the session it is a turn of
+	Turns   int64  `json:"turns,omitempty"`   // of the session at that time
+	Journal []byte `json:"journal"`           // its effects so far
+
+	Asker *principal.Principal `json:"asker,omitempty"` // whose run it is; nil means the local owner's
+}
+
+// approvedRun is a run whose effects may need approval.
+type approvedRun struct {
+	runner      *Runner
+	key         string // the same for every attempt
+	owner       string
+	session     string
+	turns       int64
+	request     Request
+	journal     []byte           // effects of all earlier attempts
+	resumeStore host.ResumeStore // where the run is recorded after its approval; nil before
+	rehearsed   bool             // the last attempt was partly rehearsed, so its state must not be saved
+	// once runs the request with a Handler.
+	once func(ctx context.Context, handler host.Handler) (Outcome, error)
+}
+
+// newRunKey returns a unique name for a run.
+func newRunKey() string { return "run:" + strings.ToLower(rand.Text()[:16]) }
+
+// run runs the request until it ends or waits for approval: then the error is a
+// *PendingError.
+func (a *approvedRun) run(ctx context.Context) (Outcome, error) {
+	who := a.request.runInfo(a.key, a.owner)
+	for {
+		past, err := host.ReadJournal(a.journal)
+		if err != nil {
+			return Outcome{}, err
+		}
+		approver, err := a.runner.options.Approvals.Approver(ctx, who, past)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if approver == nil && len(past) == 0 && a.resumeStore == nil {
+			return a.once(ctx, host.Live())
+		}
+		outcome, paused, err := a.attempt(ctx, who, approver, past)
+		if paused == nil {
+			return outcome, err
+		}
+		pending, err := a.runner.options.Approvals.Ask(ctx, *paused)
+		if err != nil {
+			return outcome, err
+		}
+		waits := &PendingError{pending, *paused}
+		if !a.askCaller(ctx, pending, paused) {
+			return outcome, waits
+		}
+		if _, err := a.finish(ctx, Turn{Outcome: outcome}, waits); err != nil {
+			return outcome, err
+		}
+		a.resumeStore = a.runner.options.Approvals.ResumeStore(pending.ID)
+	}
+}
+
+// finish stores the outcome of a run that resumed after its approval, and returns it as
+// JSON.
+func (a *approvedRun) finish(ctx context.Context, done Turn, failed error) (json.RawMessage, error) {
+	if a.resumeStore == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(newResumeResult(done, failed))
+	if err != nil {
+		return nil, err
+	}
+	return raw, a.resumeStore.Finish(context.WithoutCancel(ctx), raw)
+}
+
+// attempt runs the request once. Effects in past are answered from the journal.
+func (a *approvedRun) attempt(ctx context.Context, who host.RunInfo, approver host.Approver, past []host.Step) (Outcome, *host.Paused, error) {
+	recorded := recorder{then: a.resumeStore}
+	journal := host.NewJournal(&recorded, a.key)
+	if approver == nil { // nothing needs approval any more
+		approver = allowAll{}
+	}
+	gate := host.NewApproval(journal, approver, host.NewRehearsal(a.runner.options.Tools, nil))
+	replay := host.NewReplay(past, gate)
+	outcome, err := a.once(ctx, replay)
+	if a.resumeStore != nil { // every effect must be recorded before the end of the run is
+		if problem := journal.Flush(); problem != nil {
+			a.rehearsed = true
+			return outcome, nil, problem
+		}
+	}
+	tail := journal.End()
+	a.rehearsed = replay.Err() != nil || gate.Paused() != nil
+	if went := replay.Err(); went != nil {
+		return outcome, nil, went
+	}
+	if gate.Paused() == nil || ctx.Err() != nil {
+		return outcome, nil, err
+	}
+	a.journal = append(append(a.journal, recorded.data...), tail...)
+	paused := host.NewPaused(who, gate, err == nil, outcome.Output)
+	paused.Kept, err = json.Marshal(a.storedRun(ctx))
+	return Outcome{Output: outcome.Output, Duration: outcome.Duration}, &paused, err
+}
+
+func (a *approvedRun) storedRun(ctx context.Context) storedRun {
+	q := a.request
+	k := storedRun{
+		Source: q.Source, Name: q.Name, Language: q.Language, Hash: q.Hash, Creator: q.Creator, Params: q.Params, Main: q.Main, Limits: q.Limits,
+		Session: a.session, Turns: a.turns, Journal: a.journal,
+	}
+	if who := principal.Of(ctx); who.ID != principal.LocalID {
+		k.Asker = &who
+	}
+	return k
+}
+
+// as returns ctx with the principal of the run and its current rights. The rights of
+// whoever decided or resumed it do not apply.
+func (k storedRun) as(ctx context.Context, r *Runner) (context.Context, error) {
+	if k.Asker == nil {
+		return principal.With(ctx, principal.Local()), nil
+	}
+	who := *k.Asker
+	if r.options.CurrentPrincipal != nil {
+		var err error
+		if who, err = r.options.CurrentPrincipal(ctx, who); err != nil {
+			return ctx, err
+		}
+	}
+	return principal.With(ctx, who), nil
+}
+
+// allowAll allows everything.
+type allowAll struct{}
+
+func (allowAll) Decide(context.Context, host.Effect) (host.Decision, error) { return host.Allow, nil }
+
+// recorder stores a journal in memory and, for a run that resumed after its approval,
+// also in its ResumeStore.
+type recorder struct {
+	data []byte
+	then host.ResumeStore // may be nil
+}
+
+func (r *recorder) Record(data []byte) error {
+	r.data = append(r.data, data...)
+	if r.then == nil {
+		return nil
+	}
+	return r.then.Record(data)
+}
+
+// Resume continues a run that was stored while it waited for the approval with that id,
+// after the last recorded effect. q has the caller waiting now. It stores the outcome
+// and returns it, a ResumeResult as JSON; the error is that it could not be stored.
+func (s *Sessions) Resume(ctx context.Context, id string, who host.RunInfo, keptRun []byte, q Request) (json.RawMessage, error) {
+	ctx, _ = db.WaitForDatabase(ctx) // an approved run must finish
+	var k storedRun
+	if err := json.NewDecoder(bytes.NewReader(keptRun)).Decode(&k); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "read a run that waited for approval")
+	}
+	q.Source, q.Name, q.Language, q.Hash, q.Creator = k.Source, k.Name, k.Language, k.Hash, k.Creator
+	q.Params, q.Main, q.Limits = k.Params, k.Main, k.Limits
+	a := &approvedRun{
+		runner: s.runner, key: who.Key, owner: who.Owner, session: k.Session, turns: k.Turns, request: q,
+		journal: k.Journal, resumeStore: s.runner.options.Approvals.ResumeStore(id),
+	}
+	records, err := a.resumeStore.Past(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.journal = append(a.journal, bytes.Join(records, nil)...)
+	var done Turn
+	as, failed := k.as(ctx, s.runner)
+	if failed == nil {
+		done, failed = s.runStored(as, a)
+	}
+	if ctx.Err() != nil { // stopped: it resumes later
+		return nil, context.Cause(ctx)
+	}
+	return a.finish(ctx, done, failed)
+}
+
+// runStored runs a stored run, in its session if it is a turn of one.
+func (s *Sessions) runStored(ctx context.Context, a *approvedRun) (Turn, error) {
+	if a.session != "" {
+		return s.attend(ctx, a, true)
+	}
+	a.once = func(ctx context.Context, handler host.Handler) (Outcome, error) {
+		q := a.request
+		q.Handler = handler
+		return s.runner.run(ctx, q)
+	}
+	outcome, err := a.run(ctx)
+	return Turn{Outcome: outcome}, err
+}
+
+// errSessionChanged is the error of a turn whose session has changed since it paused.
+func errSessionChanged(id string) error {
+	return fault.New(fault.Conflict, "session %s was changed while the turn waited for approval", id).
+		WithHint("run the turn again; its effects before the pause are not undone")
+}

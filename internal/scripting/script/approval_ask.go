@@ -1,0 +1,82 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// askCaller asks the caller for the decision, if its client supports that, and reports
+// whether it decided. If the person dismisses the question or never answers, the run
+// waits for another decision.
+func (a *approvedRun) askCaller(ctx context.Context, pending host.Pending, paused *host.Paused) bool {
+	caller := a.request.Caller
+	if caller == nil || caller.Ask == nil {
+		return false
+	}
+	if can, found := rawjson.Get(caller.Capabilities, "elicitation"); !found || rawjson.IsNull(can) {
+		return false
+	}
+	params, err := json.Marshal(question(paused))
+	if err != nil {
+		return false
+	}
+	answers, err := caller.Ask(ctx, []tool.Question{{Key: pending.ID, Method: tool.MethodElicit, Params: params}})
+	if err != nil || len(answers) != 1 {
+		return false
+	}
+	answer, ok := readAnswer(answers[0], caller)
+	if !ok {
+		return false
+	}
+	return a.runner.options.Approvals.Answer(ctx, pending.ID, answer) == nil
+}
+
+// question returns the text and form of the elicitation.
+func question(p *host.Paused) map[string]any {
+	text := fmt.Sprintf("Approval is needed for %s to go on:\n\n%s", p.Name, host.PlanText(p.Plan))
+	if !p.Complete {
+		text += "\n\nThe plan may be incomplete: the script could not be rehearsed to its end."
+	}
+	return map[string]any{
+		"mode": "form", "message": shorten(text, 8000),
+		"requestedSchema": map[string]any{
+			"type": "object", "required": []string{"decision"},
+			"properties": map[string]any{
+				"decision": map[string]any{"type": "string", "title": "Decision", "enum": []string{"allow", "deny"}, "default": "deny"},
+				"remember": map[string]any{
+					"type": "string", "title": "Remember", "description": "store the decision for this tool, its namespace, or this script from now on",
+					"enum": []string{"no", "tool", "namespace", "script"}, "default": "no",
+				},
+			},
+		},
+	}
+}
+
+// readAnswer reads the person's answer; ok is false if there is none.
+func readAnswer(raw json.RawMessage, caller *tool.Caller) (answer host.Answer, ok bool) {
+	var said struct {
+		Action  string
+		Content struct{ Decision, Remember string }
+	}
+	if json.Unmarshal(raw, &said) != nil {
+		return answer, false
+	}
+	answer.By = caller.ID
+	switch said.Action {
+	case "accept":
+		if said.Content.Remember != "no" {
+			answer.Remember = said.Content.Remember
+		}
+		answer.Allow = said.Content.Decision == "allow"
+		return answer, answer.Allow || said.Content.Decision == "deny"
+	case "decline":
+		return answer, true
+	default:
+		return answer, false
+	}
+}

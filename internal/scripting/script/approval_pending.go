@@ -1,0 +1,47 @@
+package script
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// PendingInfo tells the caller that the script waits for approval.
+type PendingInfo struct {
+	ID        string         `json:"approval_id"`
+	Subject   string         `json:"subject"`
+	Plan      []host.Planned `json:"plan"`
+	Certain   bool           `json:"certain"`
+	Complete  bool           `json:"complete"`
+	ExpiresAt time.Time      `json:"expires_at"`
+}
+
+// Info returns the same as data.
+func (p *PendingError) Info() PendingInfo {
+	return PendingInfo{p.ID, p.Effect.DisplayName(), p.Plan, p.Certain, p.Complete, p.Expires.UTC()}
+}
+
+// Text says what the script waits for and how to continue.
+func (w PendingInfo) Text() string {
+	text := fmt.Sprintf("Waiting for approval %s of %s.\n%s", w.ID, w.Subject, host.PlanText(w.Plan))
+	if !w.Complete {
+		text += "\nThe plan may be incomplete: the script could not be rehearsed to its end."
+	}
+	return text + fmt.Sprintf("\nA person decides with `luanette approval allow %s` (or deny), or with approval_decide; approval_status shows the outcome.", w.ID)
+}
+
+// StatusWaiting is the status in the result of a tool whose script waits.
+const StatusWaiting = "pending_approval"
+
+// waitingResult is the result of a tool whose script waits. It is not a failure: the
+// script continues after the decision.
+func waitingResult(p *PendingError, o Outcome) tool.Result {
+	w := p.Info()
+	result, err := tool.Output(w.Text(), map[string]any{"status": StatusWaiting, "approval": w})
+	if err != nil {
+		return tool.Failure(err)
+	}
+	return withOutput(result, o.Output)
+}

@@ -1,0 +1,121 @@
+package script
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/suggest"
+	"github.com/luanette/luanette/internal/scripting/host"
+)
+
+// suggestFunction helps when a script called something that does not exist: a global
+// function, one of a module, or most often a tool with a slightly different name.
+func (e *Error) suggestFunction(ctx context.Context, r *Runner, global bool, name string) {
+	known := documented(r.Modules())
+	if global {
+		e.suggestGlobal(known[""], name)
+		return
+	}
+	if module := moduleBefore(e.SourceLine, name); module != "" && module != "mcp" && known[module] != nil {
+		e.didYouMean(name, known[module])
+		e.Troubleshooting = append(e.Troubleshooting, "Functions of "+module+": "+strings.Join(known[module], ", "))
+		return
+	}
+	e.suggestTool(ctx, r, name)
+}
+
+func (e *Error) suggestGlobal(known []string, name string) {
+	if advice := absentGlobals[name]; advice != "" {
+		e.Suggestions = append(e.Suggestions, advice)
+		return
+	}
+	e.didYouMean(name, append(known, luaGlobals...))
+}
+
+// luaGlobals are Lua's own functions that are called most.
+var luaGlobals = []string{"assert", "error", "ipairs", "next", "pairs", "pcall", "select", "setmetatable", "tonumber", "tostring", "type"}
+
+// absentGlobals maps functions that Lua programmers expect and the sandbox lacks to
+// advice.
+var absentGlobals = map[string]string{
+	"dofile":     "There is no dofile: a published script is called as mcp.<name>{ ... }",
+	"loadfile":   "There is no loadfile: a published script is called as mcp.<name>{ ... }",
+	"loadstring": "This is Lua 5.4: use load",
+	"unpack":     "This is Lua 5.4: use table.unpack",
+}
+
+// suggestTool lists the available tools, those of the same namespace first.
+func (e *Error) suggestTool(ctx context.Context, r *Runner, name string) {
+	if e.suggestHidden(ctx, r) {
+		return
+	}
+	available := r.toolNames(ctx).first(e.SourceLine)
+	e.didYouMean(name, slices.Collect(available.names()))
+	if list := available.list(20); list != "" {
+		e.Troubleshooting = append(e.Troubleshooting, "Tool name typo? Available tools: "+list)
+	}
+}
+
+func (e *Error) suggestNamespace(ctx context.Context, r *Runner, name string) {
+	if e.suggestHidden(ctx, r) {
+		return
+	}
+	spaces := r.toolNames(ctx).spaces()
+	if len(spaces) == 0 || !strings.Contains(e.SourceLine, "mcp") {
+		return // something else is nil
+	}
+	e.didYouMean(name, spaces)
+	e.Troubleshooting = append(e.Troubleshooting, "Namespaces under mcp: "+strings.Join(spaces, ", "))
+}
+
+var mentionedTool = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bmcp\.(\w+)\.(\w+)`) })
+
+// suggestHidden reports whether the missing tool exists but may not be used, and says why.
+func (e *Error) suggestHidden(ctx context.Context, r *Runner) bool {
+	source, ok := r.options.Tools.(interface {
+		WhyHidden(ctx context.Context, name string) error
+	})
+	if !ok {
+		return false
+	}
+	for _, m := range mentionedTool().FindAllStringSubmatch(e.SourceLine, -1) {
+		if err := source.WhyHidden(ctx, m[1]+"."+m[2]); err != nil {
+			e.Suggestions = append(e.Suggestions, err.Error(), fault.HintOf(err))
+			return true
+		}
+	}
+	return false
+}
+
+func (e *Error) didYouMean(name string, known []string) {
+	known = slices.Compact(slices.Sorted(slices.Values(known)))
+	if near := suggest.Names(name, known, 3); len(near) > 0 {
+		e.Suggestions = append(e.Suggestions, "Did you mean '"+strings.Join(near, "', '")+"'?")
+	}
+}
+
+// moduleBefore returns the name before the dot in "module.name" on a line.
+func moduleBefore(line, name string) string {
+	if m := regexp.MustCompile(`(?:^|[^\w.])(\w+)\.` + regexp.QuoteMeta(name) + `\b`).FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var pageHeading = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^## (?:(\w+)\.)?(\w+)\(`) })
+
+// documented returns the functions that the pages of modules describe, by module;
+// globals are under "".
+func documented(modules []host.Module) map[string][]string {
+	functions := map[string][]string{}
+	for i := range modules {
+		for _, m := range pageHeading().FindAllStringSubmatch(modules[i].Page, -1) {
+			functions[m[1]] = append(functions[m[1]], m[2])
+		}
+	}
+	return functions
+}

@@ -1,0 +1,155 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/internal/scripting/js"
+)
+
+// JavaScriptOptions are the options of a JavaScriptEngine.
+type JavaScriptOptions struct {
+	CacheDir string // caches the compiled engine between processes; "" compiles it in each
+	Memory   int64  // upper bound of a script's memory in bytes, whatever its limits; 0 means 128 MiB
+}
+
+// JavaScriptEngine runs scripts in JavaScript and TypeScript. It binds the modules once,
+// into the memory image that every script starts from. Runners may share one. Nothing is
+// compiled before the first script.
+type JavaScriptEngine struct {
+	engine *js.Engine
+	bound  map[string]boundFunc // by target
+	plain  atomic.Pointer[plainIndex]
+}
+
+// NewJavaScript makes the engine. The caller closes it.
+func NewJavaScript(o JavaScriptOptions) (*JavaScriptEngine, error) {
+	if o.Memory == 0 {
+		o.Memory = DefaultLimits().Memory
+	}
+	e := &JavaScriptEngine{bound: map[string]boundFunc{}}
+	modules := modules()
+	options := js.Options{CacheDir: o.CacheDir, Memory: o.Memory}
+	for i := range modules {
+		if !modules[i].LuaOnly {
+			options.Modules = append(options.Modules, e.bind(&modules[i]))
+		}
+	}
+	var err error
+	e.engine, err = js.NewEngine(options)
+	return e, err
+}
+
+// warm compiles the engine if needed.
+func (e *JavaScriptEngine) warm(ctx context.Context) error { return e.engine.Warm(ctx) }
+
+// Close waits for running scripts, then frees everything.
+func (e *JavaScriptEngine) Close(ctx context.Context) error { return e.engine.Close(ctx) }
+
+// run runs a request in a fresh realm, or in that of its session.
+func (e *JavaScriptEngine) run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	h := &jsHost{engine: e, env: env, stop: stop}
+	program := e.program(ctx, q, limits, h)
+	var outcome js.Outcome
+	var err error
+	if t, ok := q.turn.(*jsTurn); ok {
+		outcome, err = t.eval(ctx, program, h)
+	} else {
+		outcome, err = e.engine.Run(ctx, program, h)
+	}
+	if err != nil {
+		return nil, &jsFailure{err, h.causeOf(err)}
+	}
+	if outcome.Absent {
+		entry := q.entryPoint()
+		if !entry.optional {
+			return nil, &Error{Kind: MissingMain, Message: "the script has no function main(params) at the top level", Troubleshooting: e.advice(MissingMain)}
+		}
+		entry.absent = true
+	}
+	if outcome.Result == nil {
+		return json.RawMessage("null"), nil
+	}
+	return outcome.Result, nil
+}
+
+// jsCalls limits calls of host functions of every kind in one run. The Handler limits
+// effects.
+const jsCalls = 100_000
+
+// program converts the request for the engine.
+func (e *JavaScriptEngine) program(ctx context.Context, q Request, limits Limits, h *jsHost) js.Program {
+	p := js.Program{
+		Source: q.Source, Name: q.name(),
+		Resolve: h.globals(ctx, q.Source),
+		OnLine:  func(line js.Line) { h.say(ctx, line) },
+		Limits: js.Limits{
+			Time: limits.Time, Memory: limits.Memory, Output: int(limits.Memory), Logs: limits.Output,
+			Calls: jsCalls, Parallel: int(limits.Calls),
+		},
+	}
+	if entry := q.entryPoint(); entry != nil {
+		p.Entry = &js.Entry{Name: entry.name, Argument: q.Params}
+		if len(q.Params) == 0 {
+			p.Entry.Argument = json.RawMessage("{}")
+		}
+	}
+	return p
+}
+
+// compile checks whether the source is valid JavaScript or TypeScript.
+func (e *JavaScriptEngine) compile(ctx context.Context, q Request) error {
+	if err := e.engine.Check(ctx, q.Source, q.name()); err != nil {
+		return &jsFailure{err, nil}
+	}
+	return nil
+}
+
+// jsTurn is a run in the realm of a session.
+type jsTurn struct {
+	engine  *JavaScriptEngine
+	saved   []byte
+	session *js.Session // nil before the run
+	before  int         // its turns before the run
+	failed  error       // why the saved state cannot be used
+}
+
+func (e *JavaScriptEngine) turn(saved []byte) turn { return &jsTurn{engine: e, saved: saved} }
+
+func (t *jsTurn) eval(ctx context.Context, p js.Program, h js.Host) (js.Outcome, error) {
+	t.session = t.engine.engine.NewSession()
+	if t.saved != nil {
+		session, err := t.engine.engine.Restore(ctx, t.saved)
+		if err != nil {
+			t.failed = fault.Wrap(fault.Conflict, err, "restore the session").
+				WithHint("session_reset makes it usable again; its variables are lost")
+			return js.Outcome{}, t.failed
+		}
+		t.session = session
+	}
+	t.before = t.session.Turns()
+	return t.session.Eval(ctx, p, h)
+}
+
+func (t *jsTurn) lost() error { return t.failed }
+
+func (t *jsTurn) leave(ctx context.Context, _ error) ([]byte, bool, []string) {
+	if t.session == nil {
+		return nil, false, nil
+	}
+	if t.session.Turns() == t.before {
+		return nil, false, []string{turnStopped}
+	}
+	state, err := t.session.Snapshot(ctx)
+	if err != nil {
+		return nil, false, []string{turnUnsaved + err.Error()}
+	}
+	return state, true, nil
+}
+
+var _ engine = (*JavaScriptEngine)(nil)

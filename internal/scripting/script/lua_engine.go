@@ -1,0 +1,260 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/luanette/luanette/internal/scripting/host"
+	"github.com/luanette/luanette/lua"
+)
+
+// luaEngine binds the modules to Lua once; every run opens the bound libraries in a
+// fresh state.
+type luaEngine struct {
+	modules   []host.Module
+	libraries []*lua.Library
+	programs  programs
+}
+
+func newLuaEngine() *luaEngine {
+	all := modules()
+	return &luaEngine{modules: all, libraries: libraries(all)}
+}
+
+// libraries returns the libraries of the sandbox and of the modules.
+func libraries(modules []host.Module) []*lua.Library {
+	all := append(sandbox(), requireLibrary(modules))
+	for i := range modules {
+		all = append(all, bindLua(&modules[i]))
+	}
+	return all
+}
+
+// ourPreludes are the preludes of our modules, which all engines share. They are
+// prepared for the first script, because many servers run none.
+var ourPreludes = sync.OnceValues(func() (*preludes, error) {
+	all := modules()
+	return newPreludes(all, libraries(all))
+})
+
+// open makes a state with the sandbox's libraries and all preludes.
+func (e *luaEngine) open(ctx context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+	state, err := e.bare(ctx, limits, env, seed)
+	if err != nil {
+		return nil, err
+	}
+	preludes, err := ourPreludes()
+	if err != nil {
+		return nil, err
+	}
+	return state, preludes.open(ctx, state, preludes.all)
+}
+
+// bare makes a state in which no prelude has run yet.
+func (e *luaEngine) bare(_ context.Context, limits Limits, env *host.Env, seed uint64) (*lua.State, error) {
+	state := lua.New(lua.Options{Seed: seed})
+	state.Store(envKey{}, env)
+	if err := state.Open(e.libraries...); err != nil {
+		return nil, err
+	}
+	state.SetBudget(lua.Budget{Memory: limits.Memory})
+	return state, nil
+}
+
+func (e *luaEngine) warm(context.Context) error { return nil }
+
+// run runs a request in a fresh state, or in that of its session.
+func (e *luaEngine) run(ctx context.Context, q Request, limits Limits, env *host.Env) (json.RawMessage, error) {
+	seed, err := env.Seed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open := e.bare
+	t, inSession := q.turn.(*luaTurn)
+	if inSession {
+		open = t.open
+	}
+	state, err := open(ctx, limits, env, seed)
+	if err != nil {
+		return nil, err
+	}
+	if q.residentState != nil {
+		q.residentState.state = state
+	}
+	flights := newFlights()
+	state.Store(flightsKey{}, flights)
+	defer flights.close()
+	results, err := e.execute(ctx, state, q)
+	problem := finish(ctx, state)
+	if inSession {
+		t.unfinished = problem != nil
+	}
+	if err == nil {
+		err = problem
+	}
+	if err != nil {
+		return nil, err
+	}
+	return resultOf(results)
+}
+
+// execute runs the chunk, and then the entry point. A fresh state gets the preludes that
+// the chunk needs; that of a session has all.
+func (e *luaEngine) execute(ctx context.Context, state *lua.State, q Request) ([]lua.Value, error) {
+	preludes, err := ourPreludes()
+	if err != nil {
+		return nil, err
+	}
+	program, err := e.program(state, preludes, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.turn != nil {
+		storeSource(state, q)
+	} else if err := preludes.open(ctx, state, program.needs); err != nil {
+		return nil, err
+	}
+	results, err := state.Call(ctx, state.Instantiate(program.chunk, state.Globals().Value()).Value())
+	if entry := q.entryPoint(); err == nil && entry != nil {
+		return callEntry(ctx, state, q, entry)
+	}
+	return results, err
+}
+
+// program compiles a request's source, or takes it from the cache.
+func (e *luaEngine) program(state *lua.State, preludes *preludes, q Request) (program, error) {
+	key := programKey{name: q.name(), source: q.Source, statements: q.entryPoint() != nil}
+	return e.programs.get(key, func() (program, error) {
+		chunk, err := compileChunk(state, q)
+		if err != nil {
+			return program{}, err
+		}
+		return program{chunk: chunk, needs: preludes.neededBy(chunk)}, nil
+	})
+}
+
+// endKey is the key of the function that a state's preludes registered with atEnd.
+type endKey struct{}
+
+// atEnd(fn) registers fn to be called when a run ends.
+func atEnd(c *lua.Call) error {
+	fn, err := c.CheckFunction(1)
+	if err != nil {
+		return err
+	}
+	c.State().Store(endKey{}, fn)
+	return nil
+}
+
+// finish calls the function registered with atEnd, which closes files that the script
+// left open.
+func finish(ctx context.Context, state *lua.State) error {
+	fn, _ := state.Stored(endKey{}).(*lua.Function)
+	if fn == nil {
+		return nil
+	}
+	_, err := state.Call(ctx, fn.Value())
+	return err
+}
+
+// compile checks whether the source is valid Lua.
+func (e *luaEngine) compile(_ context.Context, q Request) error {
+	_, err := compileChunk(lua.New(lua.Options{}), q)
+	return err
+}
+
+// likeJavaScript matches what most JavaScript sources and no Lua sources contain.
+var likeJavaScript = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)=>|===|^\s*(const|let|var|async|await|import|export)\b|\bawait \w|^\s*//`)
+})
+
+// compileChunk compiles the source. A chunk without an entry point may also be an
+// expression, as typed in a REPL.
+func compileChunk(state *lua.State, q Request) (*lua.Proto, error) {
+	name := "=" + q.name()
+	if q.entryPoint() == nil && !beginsStatement(q.Source) {
+		if chunk, err := state.Compile("return "+q.Source, name); err == nil {
+			return chunk, nil
+		}
+	}
+	chunk, err := state.Compile(q.Source, name)
+	if err != nil {
+		failure := &Error{Kind: SyntaxError, Message: err.Error(), Line: lineOf(err, q.name()), Troubleshooting: luaAdvice(SyntaxError), cause: err}
+		if likeJavaScript().MatchString(q.Source) {
+			failure.Suggestions = []string{`This looks like JavaScript, and was read as Lua: say so with language "javascript"`}
+		}
+		return nil, failure
+	}
+	return chunk, nil
+}
+
+// beginsStatement reports whether the first word rules out that the source is an
+// expression.
+func beginsStatement(source string) bool {
+	source = strings.TrimLeft(source, " \t\r\n")
+	rest := strings.TrimLeftFunc(source, func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) })
+	switch source[:len(source)-len(rest)] {
+	case "return", "local", "for", "if", "while", "repeat", "do", "goto", "break":
+		return true
+	}
+	return false
+}
+
+// callEntry calls a function that the chunk defined.
+func callEntry(ctx context.Context, state *lua.State, q Request, e *entry) ([]lua.Value, error) {
+	function, ok := state.Globals().GetString(e.name).AsFunction()
+	if !ok && e.optional {
+		e.absent = true
+		return nil, nil
+	}
+	if !ok {
+		return nil, &Error{Kind: MissingMain, Message: "the script has no global function main(params)", Troubleshooting: luaAdvice(MissingMain)}
+	}
+	params := q.Params
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
+	}
+	argument, err := lua.FromJSON(state, params)
+	if err != nil {
+		return nil, paramsError([]string{err.Error()})
+	}
+	return state.Call(ctx, function.Value(), argument)
+}
+
+// resultOf converts what the script returned: nothing is null, several values are a
+// list.
+func resultOf(values []lua.Value) (json.RawMessage, error) {
+	value := lua.Nil
+	switch len(values) {
+	case 0:
+	case 1:
+		value = values[0]
+	default:
+		list := lua.NewArray(len(values))
+		for _, v := range values {
+			if v.IsNil() {
+				v = lua.Null
+			}
+			list.Append(v)
+		}
+		value = list.Value()
+	}
+	result, err := lua.ToJSON(value)
+	if err != nil {
+		return nil, &Error{Kind: ResultError, Message: "the result " + conversionProblem(err), Troubleshooting: luaAdvice(ResultError), cause: err}
+	}
+	return result, nil
+}
+
+func conversionProblem(err error) string {
+	var convert *lua.ConvertError
+	if errors.As(err, &convert) {
+		return convert.Error()
+	}
+	return "cannot be returned: " + err.Error()
+}

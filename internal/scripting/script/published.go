@@ -1,0 +1,309 @@
+package script
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/store/cas"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// SourceReader reads the sources of stored scripts.
+type SourceReader interface {
+	Read(ctx context.Context, ref cas.Ref, limit int64) ([]byte, error)
+}
+
+// MaxSource is the largest script that is run, in bytes.
+const MaxSource = 1 << 20
+
+// PublishedOptions are the options of Published.
+type PublishedOptions struct {
+	Reserved func(name string) bool    // names of other tools; nil means none
+	Shared   bool                      // other nodes publish too, from their own folders
+	Changed  func(ctx context.Context) // called after the list of tools has changed; may be nil
+	Events   *event.Bus
+	Log      *slog.Logger
+	Clock    clock.Clock // nil means the system clock
+}
+
+// Published is a source of the scripts that are published as tools, without a namespace.
+// The database stores every version of every name. It is safe for concurrent use.
+type Published struct {
+	runner  *Runner
+	sources SourceReader
+	db      *db.DB
+	options PublishedOptions
+
+	changing sync.Mutex               // held while the list changes
+	list     atomic.Pointer[toolList] // what is published now
+}
+
+// toolList is an immutable list of the published tools.
+type toolList struct {
+	tools  []tool.Info // sorted by name
+	byName map[string]*publication
+}
+
+// publication is one published script, ready to run.
+type publication struct {
+	Version
+	origin      string
+	source      string
+	language    string
+	description Description
+	info        tool.Info
+}
+
+// Version is one version of a published script.
+type Version struct {
+	Name        string    `json:"name"`
+	Version     int       `json:"version"` // 1, 2, 3 …
+	Hash        cas.Ref   `json:"hash"`
+	Publisher   string    `json:"publisher,omitempty"`
+	PublishedAt time.Time `json:"published_at"`
+	Current     bool      `json:"current"` // it is the tool now
+}
+
+// Changed is published when a name is given another script, or withdrawn.
+type Changed struct {
+	Name    string  `json:"name"`
+	Hash    cas.Ref `json:"hash"` // zero if it was withdrawn
+	Version int     `json:"version"`
+}
+
+// EventType is "script.published".
+func (Changed) EventType() string { return "script.published" }
+
+// EventKey is the name.
+func (c Changed) EventKey() string { return c.Name }
+
+// Invalidated is published when a name no longer refers to a script: what was derived
+// from it is out of date.
+type Invalidated struct {
+	Name string  `json:"name"`
+	Hash cas.Ref `json:"hash"`
+}
+
+// EventType is "script.invalidate".
+func (Invalidated) EventType() string { return "script.invalidate" }
+
+// EventKey is the name.
+func (i Invalidated) EventKey() string { return i.Name }
+
+// OpenPublished loads the published scripts from the database and migrates its tables. A
+// script that can no longer be read or described is logged and left out; its history
+// stays.
+func OpenPublished(ctx context.Context, database *db.DB, runner *Runner, sources SourceReader, o PublishedOptions) (*Published, error) {
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := database.Migrate(ctx, "script", migrations); err != nil {
+		return nil, err
+	}
+	p := &Published{runner: runner, sources: sources, db: database, options: o}
+	current, err := p.loadCurrent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]*publication{}
+	for _, one := range current {
+		ready, err := p.prepare(ctx, one.Version, one.origin)
+		if err != nil {
+			o.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
+			continue
+		}
+		byName[one.Name] = ready
+	}
+	p.list.Store(newToolList(byName))
+	return p, nil
+}
+
+func newToolList(byName map[string]*publication) *toolList {
+	b := &toolList{byName: byName}
+	for _, one := range byName {
+		b.tools = append(b.tools, one.info)
+	}
+	slices.SortFunc(b.tools, func(x, y tool.Info) int { return strings.Compare(x.Name, y.Name) })
+	return b
+}
+
+// PublishRequest asks for a script to be published.
+type PublishRequest struct {
+	Hash      cas.Ref
+	Name      string // "" means the one from describe()
+	Publisher string // the ID of the publisher's principal
+	Origin    string // the file it comes from; "" for a stored script
+}
+
+// Publish makes a script a tool. If the name belongs to another script, this one becomes
+// its next version. Publishing the same script again changes nothing.
+func (p *Published) Publish(ctx context.Context, want PublishRequest) (Version, error) {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	ready, err := p.prepare(ctx, Version{Name: want.Name, Hash: want.Hash, Publisher: want.Publisher, Current: true}, want.Origin)
+	if err != nil {
+		return Version{}, err
+	}
+	if err := p.checkName(ready.Name, want.Origin); err != nil {
+		return Version{}, err
+	}
+	if now := p.list.Load().byName[ready.Name]; now != nil && now.Hash == want.Hash && now.origin == want.Origin {
+		return now.Version, nil
+	}
+	if err := p.checkOwner(ctx, ready.Name); err != nil {
+		return Version{}, err
+	}
+	if err := p.record(ctx, ready); err != nil {
+		return Version{}, err
+	}
+	ready.define()
+	old := p.replace(ctx, ready.Name, ready)
+	p.options.Events.Publish(Changed{Name: ready.Name, Hash: ready.Hash, Version: ready.Version.Version})
+	p.publishInvalidated(old)
+	return ready.Version, nil
+}
+
+// Unpublish withdraws a tool and reports whether there was one. Its history stays.
+func (p *Published) Unpublish(ctx context.Context, name string) (bool, error) {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if err := p.checkOwner(ctx, name); err != nil {
+		return false, err
+	}
+	had, err := p.forget(ctx, name)
+	if err != nil || !had {
+		return false, err
+	}
+	old := p.replace(ctx, name, nil)
+	p.options.Events.Publish(Changed{Name: name})
+	p.publishInvalidated(old)
+	return true, nil
+}
+
+// publishInvalidated publishes that a script is no longer a tool, if it was one.
+func (p *Published) publishInvalidated(old *publication) {
+	if old != nil {
+		p.options.Events.Publish(Invalidated{Name: old.Name, Hash: old.Hash})
+	}
+}
+
+// replace sets or removes the publication of a name and returns the old one; changing is
+// held.
+func (p *Published) replace(ctx context.Context, name string, with *publication) (old *publication) {
+	byName := map[string]*publication{}
+	for _, one := range p.list.Load().byName {
+		byName[one.Name] = one
+	}
+	old = byName[name]
+	delete(byName, name)
+	if with != nil {
+		byName[name] = with
+	}
+	p.list.Store(newToolList(byName))
+	if p.options.Changed != nil {
+		p.options.Changed(ctx)
+	}
+	return old
+}
+
+// prepare reads and describes a script, so that it can be a tool.
+func (p *Published) prepare(ctx context.Context, v Version, origin string) (*publication, error) {
+	source, err := p.sources.Read(ctx, v.Hash, MaxSource)
+	if err != nil {
+		return nil, err
+	}
+	name := v.Name
+	if name == "" {
+		name = origin
+	}
+	q := p.runner.inLanguage(ctx, Request{Source: string(source), Name: name, Hash: v.Hash})
+	d, err := p.runner.Describe(ctx, q)
+	if err != nil {
+		return nil, cannotPublish(v.Hash, err)
+	}
+	if !d.Defined {
+		return nil, fault.New(fault.Script, "publish %s: the script has no describe()", v.Hash.Short()).
+			WithHint("define function describe() return { name = …, description = …, params = { … } } end, and store it again")
+	}
+	if v.Name == "" {
+		v.Name = d.Name
+	}
+	ready := &publication{Version: v, origin: origin, source: string(source), language: q.Language, description: d}
+	ready.define()
+	return ready, nil
+}
+
+func cannotPublish(hash cas.Ref, err error) error {
+	return fault.Wrap(fault.Script, err, "publish %s: the script cannot be described", hash.Short()).
+		WithHint("correct describe() and store the script again").WithDetails(err)
+}
+
+// Tools lists the published tools, sorted by name.
+func (p *Published) Tools(context.Context) ([]tool.Info, error) { return p.list.Load().tools, nil }
+
+// Call runs main of a published script with the arguments and defaults.
+func (p *Published) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+	one := p.list.Load().byName[call.Ref.Name]
+	if one == nil || call.Ref.Space != "" {
+		return tool.Result{}, fault.New(fault.ToolNotFound, "no published script %q", call.Ref)
+	}
+	params, err := one.description.Check(call.Args)
+	if err != nil {
+		return ToolFailure(Outcome{}, err), nil
+	}
+	outcome, err := p.runner.Run(ctx, Request{
+		Source: one.source, Language: one.language, Name: one.Name, Hash: one.Hash, Creator: one.Publisher,
+		Params: params, Main: true, Caller: call.Caller,
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return tool.Result{}, fault.Wrap(fault.Cancelled, context.Cause(ctx), "run %s", call.Ref)
+	case err != nil:
+		return ToolFailure(outcome, err), nil
+	}
+	return ToolResult(outcome)
+}
+
+// RepairArgs drops optional arguments that are null, which is how many clients omit
+// them, and converts empty tables, which Lua does not distinguish, to the type the
+// parameter needs.
+func (p *Published) RepairArgs(ref tool.Ref, args json.RawMessage) (mended json.RawMessage, ok bool) {
+	one := p.list.Load().byName[ref.Name]
+	if one == nil || !rawjson.IsObject(args) {
+		return nil, false
+	}
+	mended = args
+	for i := range one.description.Params {
+		param := &one.description.Params[i]
+		value, given := rawjson.Get(args, param.Name)
+		if !given {
+			continue
+		}
+		if rawjson.IsNull(value) && !param.Required {
+			mended, ok = rawjson.Delete(mended, param.Name), true
+		} else if empty := param.emptyKind(value); empty != nil {
+			mended, ok = rawjson.Set(mended, param.Name, empty), true
+		}
+	}
+	return mended, ok
+}
+
+var _ tool.Source = (*Published)(nil)

@@ -1,0 +1,87 @@
+package script
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/core/tool"
+)
+
+// ScriptKey is the key in a published tool's _meta that identifies its script.
+const ScriptKey = "luanette/script"
+
+// define writes the tool's definition from the script's description.
+func (p *publication) define() {
+	d := &p.description
+	info := tool.Info{
+		Ref: tool.Ref{Name: p.Name}, Title: d.Title, Description: d.toolText(p.Name),
+		Input: d.Schema(), Hints: d.Hints, RunsScript: true,
+	}
+	raw := rawjson.SetText(nil, "name", info.Name)
+	if info.Title != "" {
+		raw = rawjson.SetText(raw, "title", info.Title)
+	}
+	raw = rawjson.SetText(raw, "description", info.Description)
+	raw = rawjson.Set(raw, "inputSchema", info.Input)
+	raw = rawjson.Set(raw, "annotations", encode(d.Hints.Annotations()))
+	raw = rawjson.Set(raw, "_meta", rawjson.Set(nil, ScriptKey, encode(map[string]any{"hash": p.Hash, "version": p.Version.Version})))
+	info.Raw = raw
+	p.info = info
+}
+
+// toolText returns the tool's description for models.
+func (d *Description) toolText(name string) string {
+	text := d.Description
+	if text == "" {
+		text = "Runs the script " + name + "."
+	}
+	if d.Returns != "" {
+		text = strings.TrimRight(text, " \n") + "\nReturns: " + d.Returns
+	}
+	return text
+}
+
+// toolName matches valid names of published tools: every client accepts them, and our
+// prefixes fit before them.
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`) })
+
+// checkOwner lets only the publisher of a name change it: others call the tool with
+// their own rights, which another publisher's script would get.
+func (p *Published) checkOwner(ctx context.Context, name string) error {
+	now := p.list.Load().byName[name]
+	if who := principal.Of(ctx); now != nil && !who.Owns(now.Publisher) {
+		return fault.New(fault.Denied, "publish: %s was published by another user", name).
+			WithHint("choose another name; only its publisher or an administrator may change it")
+	}
+	return nil
+}
+
+// checkName checks that a script from that origin may have the name.
+func (p *Published) checkName(name, origin string) error {
+	switch {
+	case name == "":
+		return fault.New(fault.InvalidParams, "publish: the script has no name").
+			WithHint("give a name, or let describe() return one")
+	case !toolName().MatchString(name) || strings.Contains(name, "__"):
+		return fault.New(fault.InvalidParams, "publish: %q cannot be a tool's name", name).
+			WithHint("use a letter, then at most 47 letters, digits, - or single _")
+	case p.options.Reserved != nil && p.options.Reserved(name):
+		return fault.New(fault.Conflict, "publish: %s is the name of a built-in tool", name).WithHint("choose another name")
+	}
+	now := p.list.Load().byName[name]
+	switch {
+	case now == nil || now.origin == origin:
+		return nil
+	case now.origin == "":
+		return fault.New(fault.Conflict, "publish: %s was published by a user", name).
+			WithHint("choose another name in %s, or withdraw the other with script_unpublish", origin)
+	default:
+		return fault.New(fault.Conflict, "publish: %s belongs to the file %s", name, now.origin).
+			WithHint("choose another name, or change that file")
+	}
+}

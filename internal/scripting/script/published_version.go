@@ -1,0 +1,141 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// History lists all versions of a name, newest first.
+func (p *Published) History(ctx context.Context, name string) (versions []Version, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		versions, err = db.All(ctx, tx, scanVersion,
+			"SELECT v.name, v.version, v.hash, v.publisher, v.published_at FROM publication_versions v WHERE v.name = $1 ORDER BY v.version DESC", name)
+		return err
+	})
+	if err == nil && len(versions) == 0 {
+		err = fault.New(fault.NotFound, "no script was ever published as %q", name).WithHint("script_search finds stored scripts")
+	}
+	if now := p.list.Load().byName[name]; now != nil && len(versions) > 0 {
+		versions[0].Current = true
+	}
+	return versions, err
+}
+
+func scanVersion(row db.Scanner) (v Version, err error) {
+	var hash string
+	var at int64
+	if err := row.Scan(&v.Name, &v.Version, &hash, &v.Publisher, &at); err != nil {
+		return v, err
+	}
+	v.PublishedAt = time.UnixMicro(at)
+	return v, v.Hash.UnmarshalText([]byte(hash))
+}
+
+// record stores ready as the next version of its name.
+func (p *Published) record(ctx context.Context, ready *publication) error {
+	now := p.options.Clock.Now()
+	err := p.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(ctx, "INSERT INTO publications (name, origin) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET origin = excluded.origin",
+			ready.Name, ready.origin)
+		if err != nil {
+			return err
+		}
+		if err := tx.Notify(Topic, ready.Name); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `INSERT INTO publication_versions (name, version, hash, publisher, published_at)
+			VALUES ($1, (SELECT COALESCE(MAX(version), 0) + 1 FROM publication_versions WHERE name = $1), $2, $3, $4) RETURNING version`,
+			ready.Name, ready.Hash.String(), ready.Publisher, now.UnixMicro()).Scan(&ready.Version.Version)
+	})
+	ready.PublishedAt = time.UnixMicro(now.UnixMicro())
+	return err
+}
+
+// forget removes a name from the published ones; its versions stay.
+func (p *Published) forget(ctx context.Context, name string) (had bool, err error) {
+	err = p.db.Write(ctx, func(tx *db.Tx) error {
+		result, err := tx.Exec(ctx, "DELETE FROM publications WHERE name = $1", name)
+		if err != nil {
+			return err
+		}
+		count, err := result.RowsAffected()
+		if had = count > 0; err != nil || !had {
+			return err
+		}
+		return tx.Notify(Topic, name)
+	})
+	return had, err
+}
+
+// Topic is the topic on which nodes that share a database announce changes; a node that
+// receives one calls Reload.
+const Topic = "scripts"
+
+// Reload loads what other nodes have published and withdrawn.
+func (p *Published) Reload(ctx context.Context) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	current, err := p.loadCurrent(ctx)
+	if err != nil {
+		return err
+	}
+	before := p.list.Load().byName
+	byName, changed := map[string]*publication{}, false
+	for _, one := range current {
+		if known := before[one.Name]; known != nil && known.Hash == one.Hash && known.Version.Version == one.Version.Version {
+			byName[one.Name] = known
+			continue
+		}
+		ready, err := p.prepare(ctx, one.Version, one.origin)
+		if err != nil {
+			p.options.Log.WarnContext(ctx, "published script cannot be used", "name", one.Name, "hash", one.Hash.String(), "error", err)
+			continue
+		}
+		byName[one.Name], changed = ready, true
+	}
+	if !changed && len(byName) == len(before) {
+		return nil
+	}
+	p.list.Store(newToolList(byName))
+	if p.options.Changed != nil {
+		p.options.Changed(ctx)
+	}
+	return nil
+}
+
+// loadCurrent reads the newest version of every published name.
+func (p *Published) loadCurrent(ctx context.Context) (current []publication, err error) {
+	err = p.db.Read(ctx, func(tx *db.Tx) error {
+		current, err = db.All(ctx, tx, func(row db.Scanner) (one publication, err error) {
+			one.Version, err = scanVersion(withOrigin{row, &one.origin})
+			one.Current = true
+			return one, err
+		}, `SELECT p.origin, v.name, v.version, v.hash, v.publisher, v.published_at
+			FROM publications p JOIN publication_versions v ON v.name = p.name
+			WHERE v.version = (SELECT MAX(version) FROM publication_versions WHERE name = p.name) ORDER BY p.name`)
+		return err
+	})
+	return current, err
+}
+
+// withOrigin scans the origin before the other columns.
+type withOrigin struct {
+	row    db.Scanner
+	origin *string
+}
+
+func (w withOrigin) Scan(dest ...any) error { return w.row.Scan(append([]any{w.origin}, dest...)...) }
+
+// origins returns the publications that come from files, by file.
+func (p *Published) origins() map[string]*publication {
+	byFile := map[string]*publication{}
+	for _, one := range p.list.Load().byName {
+		if one.origin != "" {
+			byFile[one.origin] = one
+		}
+	}
+	return byFile
+}

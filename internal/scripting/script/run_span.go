@@ -1,0 +1,31 @@
+package script
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/observe/telemetry/params"
+	"github.com/luanette/luanette/internal/store/cas"
+)
+
+// spanAttributes names the script, who runs it, and its parameters, shortened so that a
+// large parameter cannot fill a trace.
+func spanAttributes(ctx context.Context, q Request) []attribute.KeyValue {
+	hash := q.Hash
+	if hash == (cas.Ref{}) {
+		hash = cas.Sum([]byte(q.Source))
+	}
+	attributes := []attribute.KeyValue{attribute.String("script.name", q.name()), attribute.String("script.hash", hash.String())}
+	switch {
+	case q.Creator != "":
+		attributes = append(attributes, attribute.String("script.creator", q.Creator))
+	case q.Caller != nil && q.Caller.ID != "":
+		attributes = append(attributes, attribute.String("script.creator", q.Caller.ID))
+	}
+	if scope := tool.ScopeOf(ctx); scope != nil && scope.HideArgs {
+		return attributes
+	}
+	return append(attributes, params.Attributes("script.params", q.Params)...)
+}
