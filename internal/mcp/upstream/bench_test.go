@@ -1,11 +1,13 @@
 package upstream_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 
 	"github.com/luanette/luanette/internal/core/event"
@@ -14,10 +16,10 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// minDelay answers as cheaply as HTTP allows, so that what is measured is us.
-type minDelay struct{ modern bool }
+// minimalServer answers as cheaply as HTTP allows, so that what is measured is us.
+type minimalServer struct{ modern bool }
 
-func (f minDelay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f minimalServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	m, err := wire.Parse(body)
 	w.Header().Set("Content-Type", wire.ContentJSON)
@@ -25,22 +27,39 @@ func (f minDelay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	_, _ = w.Write(minimalAnswer(m, f.modern))
+}
+
+func minimalAnswer(m wire.Message, modern bool) []byte {
 	result := `{"content":[{"type":"text","text":"ok"}]}`
 	switch m.Method {
 	case wire.MethodDiscover:
-		if !f.modern {
+		if !modern {
 			answer := wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no"))
-			_, _ = w.Write(answer.Append(nil))
-			return
+			return answer.Append(nil)
 		}
 		result = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`
 	case wire.MethodInitialize:
-		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"floor","version":"1"}}`
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"minimal","version":"1"}}`
 	case wire.MethodToolsList:
 		result = `{"tools":[` + good + `]}`
 	}
 	answer := wire.Answer(m.ID, json.RawMessage(result), nil)
-	_, _ = w.Write(answer.Append(nil))
+	return answer.Append(nil)
+}
+
+// playMinimal is minimalServer as a process.
+func playMinimal() int {
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		if m, err := wire.Parse(line); err == nil && m.IsRequest() {
+			_, _ = os.Stdout.Write(append(minimalAnswer(m, false), '\n'))
+		}
+	}
 }
 
 func benchmarkCall(b *testing.B, spec upstream.Spec) {
@@ -64,15 +83,18 @@ func benchmarkCall(b *testing.B, spec upstream.Spec) {
 	}
 }
 
-// What a call costs, the floor of HTTP included: compare with BenchmarkFloor.
+// The cost of a call includes that of the server: compare with BenchmarkBareHTTP.
 func BenchmarkCall(b *testing.B) {
 	for name, modern := range map[string]bool{"legacy": false, "modern": true} {
 		b.Run(name, func(b *testing.B) {
-			s := httptest.NewServer(minDelay{modern})
+			s := httptest.NewServer(minimalServer{modern})
 			b.Cleanup(s.Close)
 			benchmarkCall(b, upstream.Spec{URL: s.URL})
 		})
 	}
+	b.Run("stdio", func(b *testing.B) {
+		benchmarkCall(b, stdioSpec(b, "minimal"))
+	})
 	b.Run("memory", func(b *testing.B) { // no transport at all
 		f := newFake()
 		bus := event.New(event.BusOptions{})
@@ -96,9 +118,9 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// The same request without us.
-func BenchmarkFloor(b *testing.B) {
-	s := httptest.NewServer(minDelay{})
+// The same request with net/http alone.
+func BenchmarkBareHTTP(b *testing.B) {
+	s := httptest.NewServer(minimalServer{})
 	b.Cleanup(s.Close)
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good","arguments":{"path":"src/main.go","lines":[1,200]}}}`)
 	b.ReportAllocs()

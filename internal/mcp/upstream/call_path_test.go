@@ -46,7 +46,7 @@ func TestCallPathIsShort(t *testing.T) {
 			return nil, nil
 		}
 		callOnce(t, Options{Proxy: proxy}, Spec{Name: "test", URL: server.URL})
-		stacks.check(t, "(*httpClient).do")
+		stacks.check(t, "(*httpClient).send")
 	})
 }
 

@@ -25,12 +25,15 @@ func (c *connection) callTool(ctx context.Context, call tool.Call, params json.R
 		return nil, err
 	}
 	if r.caller == nil {
-		r.caller = &tool.Caller{} // it receives nothing, but progress still extends the timeout
+		r.caller = &noCaller
 	}
 	result, err := c.request(ctx, &r, repeatable)
 	c.endCall(err != nil || r.failed)
 	return result, err
 }
+
+// noCaller receives nothing, but with a caller progress extends the timeout.
+var noCaller tool.Caller
 
 // beginCall adds to the request what is known of its tool and counts the call. It
 // reports whether the tool may be called again if the outcome is unknown, or that

@@ -1,15 +1,14 @@
 package upstream
 
-// The events of this room. Upstream is the name of the one that is meant, and
-// their key.
+// The events of this package. Their key is the name of the upstream.
 
-// Connecting says that a first attempt begins.
+// Connecting reports that a first attempt begins.
 type Connecting struct {
 	Upstream string `json:"upstream"`
 	Target   string `json:"target"`
 }
 
-// Connected says that a server is there and its tools are listed.
+// Connected reports that a server is connected and its tools are listed.
 type Connected struct {
 	Upstream  string `json:"upstream"`
 	ToolCount int    `json:"tool_count"`
@@ -17,8 +16,8 @@ type Connected struct {
 	Revision  string `json:"revision"`
 }
 
-// Reconnecting says that a connection was lost or an attempt came to nothing,
-// and when the next one is.
+// Reconnecting reports that a connection was lost or an attempt failed; the next attempt
+// follows after the delay.
 type Reconnecting struct {
 	Upstream string `json:"upstream"`
 	Attempt  int    `json:"attempt"`
@@ -26,7 +25,7 @@ type Reconnecting struct {
 	Error    string `json:"error"`
 }
 
-// NeedsAuth says that a server wants credentials.
+// NeedsAuth reports that a server requires credentials.
 type NeedsAuth struct {
 	Upstream  string `json:"upstream"`
 	Error     string `json:"error"`
@@ -34,18 +33,18 @@ type NeedsAuth struct {
 	Hint      string `json:"hint,omitempty"`      // what to do about it
 }
 
-// Asleep says that a lazy server is not running.
+// Asleep reports that a lazy server is not running.
 type Asleep struct {
 	Upstream string `json:"upstream"`
 }
 
-// Removed says that an upstream is no longer wanted.
+// Removed reports that an upstream was removed.
 type Removed struct {
 	Upstream string `json:"upstream"`
 }
 
-// ToolsRefreshed says that the list is another than before: it was fetched, found
-// in the cache, or the spec now permits other tools.
+// ToolsRefreshed reports that the list of tools has changed, because it was fetched, found in
+// the cache, or the spec now allows other tools.
 type ToolsRefreshed struct {
 	Upstream  string   `json:"upstream"`
 	ToolCount int      `json:"tool_count"`
@@ -54,20 +53,20 @@ type ToolsRefreshed struct {
 	Changed   []string `json:"changed,omitempty"`
 }
 
-// Dropped says that definitions of a server were not usable.
+// Dropped reports that a server sent unusable tool definitions.
 type Dropped struct {
 	Upstream string   `json:"upstream"`
 	Reasons  []string `json:"reasons"` // the first few
 	Count    int      `json:"count"`
 }
 
-// Stderr is a line a child process wrote to its standard error.
+// Stderr is a line that a child process wrote to its standard error.
 type Stderr struct {
 	Upstream string `json:"upstream"`
 	Line     string `json:"line"`
 }
 
-// Garbage is something a server sent that is no message.
+// Garbage is something that a server sent and that is not a message.
 type Garbage struct {
 	Upstream string `json:"upstream"`
 	Excerpt  string `json:"excerpt"`

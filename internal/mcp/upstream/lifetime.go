@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lifetime is how long a thing lives, together with everything that runs for it.
-// It holds a context because that is what a lifetime is; requests bring their own.
+// lifetime is a context that ends with its owner, and the goroutines that run for
+// the owner.
 type lifetime struct {
 	ctx context.Context
 	end context.CancelCauseFunc
@@ -22,7 +22,7 @@ func newLifetime() *lifetime {
 	return l
 }
 
-// run does f in a goroutine that wait waits for. After wait it does nothing and
+// run calls f in a goroutine that wait waits for. After wait it does nothing and
 // returns false.
 func (l *lifetime) run(f func(ctx context.Context)) bool {
 	l.mu.Lock()
@@ -34,14 +34,15 @@ func (l *lifetime) run(f func(ctx context.Context)) bool {
 	return true
 }
 
-// bind returns a ctx that ends with the lifetime too. The caller releases it.
-func (l *lifetime) bind(ctx context.Context) (context.Context, func()) {
+// bind returns a context that ends with ctx or with the lifetime. The caller calls
+// release.
+func (l *lifetime) bind(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// wait lets nothing new run and waits for what does.
+// wait waits for all goroutines. No new ones start after it.
 func (l *lifetime) wait() {
 	l.mu.Lock()
 	l.over = true
@@ -49,7 +50,7 @@ func (l *lifetime) wait() {
 	l.wg.Wait()
 }
 
-// orCause is why ctx ended, if it did, else err.
+// orCause is ctx's cause if it has ended, and err otherwise.
 func orCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -9,31 +9,31 @@ import (
 type operation uint8
 
 const (
-	stop    operation = iota // it is not wanted any more
-	start                    // it is not there yet
-	replace                  // it is there, but connects to something else
-	adjust                   // it may stay connected, other things changed
+	stop    operation = iota // it is no longer desired
+	start                    // it does not run yet
+	replace                  // it runs, but the new spec needs another connection
+	adjust                   // it can stay connected with the new spec
 )
 
 type action struct {
 	operation operation
 	name      string
-	spec      Spec // as wanted; zero for stop
+	spec      Spec // the desired one; zero for stop
 }
 
-// reconcile says what turns actual into desired. It decides, it does nothing:
-// the order is stops first, then by name, and what is right already is left out.
-func reconcile(desired, actual map[string]Spec) []action {
+// reconcile lists the actions that turn the running connections into the desired
+// ones: first those that stop, then by name.
+func reconcile(desired, running map[string]Spec) []action {
 	var todo []action
-	for name := range actual {
+	for name := range running {
 		if _, wanted := desired[name]; !wanted {
 			todo = append(todo, action{operation: stop, name: name})
 		}
 	}
 	for name, want := range desired {
-		have, there := actual[name]
+		have, found := running[name]
 		switch {
-		case !there:
+		case !found:
 			todo = append(todo, action{start, name, want})
 		case !want.sameConnection(have):
 			todo = append(todo, action{replace, name, want})

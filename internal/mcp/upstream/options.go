@@ -17,63 +17,63 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Options are a Manager's choices. The zero value works, without a cache, a log
-// or access to the environment.
+// Options configure a Manager. The zero value works, without a cache, a log or
+// access to the environment.
 type Options struct {
 	Log    *slog.Logger // nil: no log
-	Events *event.Bus   // nil: nobody is told
+	Events *event.Bus   // nil: no events
 
-	// ClientName and ClientVersion are how we introduce ourselves; empty means
-	// "luanette" and "dev".
+	// ClientName and ClientVersion are sent in the handshake; empty means "luanette"
+	// and "dev".
 	ClientName    string
 	ClientVersion string
-	clientInfo    json.RawMessage // both, as servers are told
+	clientInfo    json.RawMessage // both, as JSON
 
-	// CacheDir keeps what servers said of themselves over restarts; empty: nothing
-	// is kept. It is created when missing.
+	// CacheDir is the folder for what is known of servers between runs; empty: nothing
+	// is stored. It is created if it is missing.
 	CacheDir string
 
-	// Getenv reads our environment: bearer tokens and the few variables children
-	// inherit. nil: it is empty.
+	// Getenv reads our environment: bearer tokens and the few variables that child
+	// processes inherit. nil: it is empty.
 	Getenv func(string) (string, bool)
 
-	// Secret finds what the headers and variables of a Trusted spec refer to, when
-	// they are used; nil: they refer to nothing.
+	// Secret resolves the references to secrets in the headers and variables of a
+	// Trusted spec, when they are used; nil: they are used as they are written.
 	Secret func(text string) (secret.Text, error)
 
-	// AllowURL may refuse a URL before it is dialled, and where a redirect leads,
-	// for specs that are not Trusted; so may DialControl.
+	// AllowURL may refuse a URL before it is dialled, and the target of a redirect,
+	// for specs that are not Trusted.
 	AllowURL func(*url.URL) error
-	// DialControl may refuse an address when it is dialled, after its name was
-	// resolved; see net.Dialer.Control.
+	// DialControl may refuse an address when it is dialled, after its name has been
+	// resolved, for specs that are not Trusted; see net.Dialer.Control.
 	DialControl func(network, address string, conn syscall.RawConn) error
 	// Proxy picks a proxy per request; nil: none.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	// Login gives requests over HTTP their tokens, for specs without credentials of
-	// their own; nil: there are none.
+	// Login has the tokens for HTTP requests of specs without credentials of their
+	// own; nil: there are none.
 	Login Login
 
-	// Dialers reach servers by other ways than the built-in ones. The key is the
-	// word of Spec.Transport, or the scheme of Spec.URL.
+	// Dialers open transports other than the built-in ones. The key is the value of
+	// Spec.Transport, or the scheme of Spec.URL.
 	Dialers map[string]Dialer
 
 	Backoff backoff.Policy // between attempts; zero means 100 ms doubling to 3 s
 
-	ProbeTimeout   time.Duration // for an answer to server/discover; zero: 3 s
-	ConnectTimeout time.Duration // for a server to start and shake hands; zero: 30 s
-	HealthInterval time.Duration // of silence until a health check; zero: 15 s
-	HealthTimeout  time.Duration // for an answer to it; zero: 5 s
-	Debounce       time.Duration // of list_changed; zero: 100 ms
-	AuthRetry      time.Duration // between attempts while credentials are wanting; zero: 1 min
-	StopTimeout    time.Duration // for a child to end by itself; zero: 2 s
+	ProbeTimeout   time.Duration // for the answer to server/discover; zero: 3 s
+	ConnectTimeout time.Duration // for the start of a server and its handshake; zero: 30 s
+	HealthInterval time.Duration // how long a server may be silent until a health check; zero: 15 s
+	HealthTimeout  time.Duration // for the answer to a health check; zero: 5 s
+	Debounce       time.Duration // between list_changed and the new list; zero: 100 ms
+	AuthRetry      time.Duration // between attempts while credentials are missing; zero: 1 min
+	StopTimeout    time.Duration // for a child process to end by itself; zero: 2 s
 
-	// MaxMessage bounds one message of a server in bytes; zero: 16 MiB.
+	// MaxMessage is the largest message of a server in bytes; zero: 16 MiB.
 	MaxMessage int
 
 	// Tracer makes a client span per request; nil: none. Propagator writes the
-	// span's context into _meta and headers; nil: what the caller's _meta says is
-	// passed on.
+	// span's context into _meta and headers; nil: the caller's trace context is passed
+	// on.
 	Tracer     trace.Tracer
 	Propagator propagation.TextMapPropagator
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// ParseServers reads the servers of a file as other clients write it: .mcp.json
-// and claude_desktop_config.json, Cursor's mcp.json (mcpServers), VS Code's
-// mcp.json and settings (servers, mcp.servers). Comments and trailing commas are
-// fine. Servers come in the order of the file; switched off ones do not come.
-// Warnings tell what was not understood; they hold no values.
+// ParseServers reads the server list of another client: .mcp.json and
+// claude_desktop_config.json, Cursor's mcp.json (mcpServers), VS Code's mcp.json and
+// settings (servers, mcp.servers). Comments and trailing commas are allowed. The
+// specs are in the order of the file, without disabled servers. Warnings name what
+// is not supported; they contain no values.
 func ParseServers(data []byte, getenv func(string) (string, bool)) (specs []Spec, warnings []string, err error) {
 	text, err := stripComments(data)
 	if err != nil {
@@ -36,11 +36,11 @@ func ParseServers(data []byte, getenv func(string) (string, bool)) (specs []Spec
 			return true
 		}
 		if slices.ContainsFunc(specs, func(s Spec) bool { return s.Name == spec.Name }) {
-			e.warn("another server is called %s too, this one is left out", spec.Name)
+			e.warn("another server has the name %s too, this one is ignored", spec.Name)
 			return true
 		}
-		if err := spec.Validate(); err != nil { // the file is another program's
-			e.warn("it is left out: %v", err)
+		if err := spec.Validate(); err != nil { // not an error: the file belongs to another program
+			e.warn("it is ignored: %v", err)
 			return true
 		}
 		specs = append(specs, spec)
@@ -67,7 +67,7 @@ type entryReader struct {
 	raw json.RawMessage
 }
 
-// spec reads the entry; on is false when it is switched off.
+// spec reads the entry; on is false if it is disabled.
 func (e entryReader) spec(key string) (spec Spec, on bool) {
 	enabled, given := rawjson.Get(e.raw, "enabled")
 	if rawjson.GetBool(e.raw, "disabled") || given && string(enabled) == "false" {
@@ -94,7 +94,7 @@ func (e entryReader) spec(key string) (spec Spec, on bool) {
 		OAuth:         e.oauth(),
 	}
 	if spec.Command != "" && spec.URL != "" {
-		e.warn("has both command and url, the url is left out")
+		e.warn("has both command and url, the url is ignored")
 		spec.URL = ""
 	}
 	for _, unsupported := range []string{"auth", "inputs"} {
@@ -105,7 +105,7 @@ func (e entryReader) spec(key string) (spec Spec, on bool) {
 	return spec, true
 }
 
-// oauth is what the entry says of logins.
+// oauth reads the configuration of logins.
 func (e entryReader) oauth() OAuth {
 	_, raw := e.find("oauth")
 	if raw == nil {
@@ -133,7 +133,8 @@ func (e entryReader) oauth() OAuth {
 	return o
 }
 
-// name is the namespace: what the file says, or the key made fit for one.
+// name is the namespace: the one in the file, or the key with invalid characters
+// replaced.
 func (e entryReader) name(key string) string {
 	if name := e.text("namespace"); name != "" {
 		return name
@@ -162,12 +163,12 @@ func (e entryReader) transport() string {
 	case "", Auto:
 		return ""
 	default:
-		e.warn("type %q is unknown, it is guessed", kind)
+		e.warn("type %q is unknown, it is detected", kind)
 		return ""
 	}
 }
 
-// find is the raw value of the first key that is there.
+// find returns the first of the keys that exists, with its raw value.
 func (e entryReader) find(keys ...string) (key string, raw json.RawMessage) {
 	for _, key := range keys {
 		if raw, ok := rawjson.Get(e.raw, key); ok && !rawjson.IsNull(raw) {
@@ -190,14 +191,14 @@ func (e entryReader) text(keys ...string) string {
 	return e.expand(text)
 }
 
-// scalar is a string, or a number or boolean as text, which people write where
-// strings are meant.
+// scalar reads a string, or a number or boolean as text, which users write instead
+// of strings.
 func (e entryReader) scalar(key string, raw json.RawMessage) (string, bool) {
 	if text, ok := rawjson.Text(raw); ok {
 		return e.expand(text), true
 	}
 	if rawjson.IsNull(raw) || raw[0] == '{' || raw[0] == '[' {
-		e.warn("%s holds something that is not a string", key)
+		e.warn("%s contains something that is not a string", key)
 		return "", false
 	}
 	return string(raw), true
@@ -241,8 +242,8 @@ func (e entryReader) table(key string) map[string]string {
 	return table
 }
 
-// duration reads "30s", or a number: clients disagree whether that is seconds or
-// milliseconds, so 1000 and more are milliseconds.
+// duration reads "30s", or a number: some clients mean seconds and others
+// milliseconds, so numbers from 1000 on are milliseconds.
 func (e entryReader) duration(key string) time.Duration {
 	_, raw := e.find(key)
 	if raw == nil {

@@ -7,15 +7,14 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// stripComments turns JSON as people write it in configuration files into JSON: a
-// byte order mark, comments and trailing commas become blanks, so that positions
-// in errors stay true.
+// stripComments replaces a byte order mark, comments and trailing commas by blanks,
+// so that positions in errors stay right.
 func stripComments(text []byte) ([]byte, error) {
 	out := bytes.Clone(text)
 	if mark := []byte("\ufeff"); bytes.HasPrefix(out, mark) {
 		blank(out[:len(mark)])
 	}
-	comma := -1 // the last comma that nothing has followed yet
+	comma := -1 // the last comma that only blanks have followed so far
 	for i := 0; i < len(out); i++ {
 		switch c := out[i]; {
 		case c == '"':
@@ -46,8 +45,8 @@ func beginsComment(text []byte) bool {
 	return bytes.HasPrefix(text, []byte("//")) || bytes.HasPrefix(text, []byte("/*"))
 }
 
-// stringEnd is where the string that begins at i ends; malformed ones are left
-// to the JSON reader.
+// stringEnd is the end of the string that begins at i. The JSON parser reports
+// malformed strings.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {

@@ -15,52 +15,51 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
-// Ways to reach a server, for Spec.Transport. Other words name a Dialer of
-// Options.
+// Transports, for Spec.Transport. Other values name a Dialer of Options.
 const (
-	Auto  = "auto"  // by what the spec says: a command is stdio, a URL is http, then sse
+	Auto  = "auto"  // a command is stdio; a URL is http, or else sse
 	HTTP  = "http"  // Streamable HTTP, either era
 	SSE   = "sse"   // the HTTP+SSE of revision 2024-11-05
 	Stdio = "stdio" // a child process
 
-	ZMQ    = "zmq+tcp" // a backend by docs/backends.md; so begins its URL
+	ZMQ    = "zmq+tcp" // a backend as in docs/backends.md; also the scheme of its URL
 	ZMQIPC = "zmq+ipc" // the same over a Unix socket
 )
 
-// Eras to speak, for Spec.Protocol; Auto probes.
+// Protocol eras, for Spec.Protocol; Auto detects the era.
 const (
 	ProtocolLegacy = "legacy"
 	ProtocolModern = "modern"
 )
 
-// When to start, for Spec.Start.
+// When a server is started, for Spec.Start.
 const (
 	Eager = "eager"
-	Lazy  = "lazy" // on first use; listed from the cache, or started once to fill it
+	Lazy  = "lazy" // on first use; its tools come from the cache, or it is started once to list them
 )
 
-// What a zero Spec field means.
+// Defaults of the fields of Spec.
 const (
 	DefaultTimeout = 60 * time.Second
 	DefaultMaxTime = 30 * time.Minute
 	DefaultWait    = 2 * time.Second
 )
 
-// Spec is one upstream as it is wanted.
+// Spec is the configuration of one upstream.
 type Spec struct {
 	// Name is the namespace of its tools: a letter, then letters, digits, _ or -.
 	Name string
 
-	// URL reaches a server over the network; one without a path is tried as it is
-	// and then with /mcp. Command starts one as a child process. One of the two.
+	// URL is the address of a server; one without a path is tried as it is and then
+	// with /mcp. Command starts a server as a child process. Exactly one is set.
 	URL     string
 	Command string
 	Args    []string
-	Env     map[string]string // added to the child's clean environment
-	EnvFile string            // NAME=value lines, read at every start; Env wins over them
-	Cwd     string            // where the child runs; empty means where we run
+	Env     map[string]string // added to the process's clean environment
+	EnvFile string            // a file of NAME=value lines, read at every start; Env takes precedence
+	Cwd     string            // working folder of the process; empty means ours
 
-	// Transport is Auto, HTTP, SSE, Stdio or the scheme of a Dialer; empty means Auto.
+	// Transport is Auto, HTTP, SSE, Stdio or the key of a Dialer; empty means Auto.
 	Transport string
 	// Protocol is Auto, ProtocolLegacy or ProtocolModern; empty means Auto.
 	Protocol string
@@ -69,42 +68,43 @@ type Spec struct {
 	Headers map[string]string
 	// BearerEnv names the environment variable that holds a bearer token.
 	BearerEnv string
-	// OAuth is what the owner says of logins to this server; see Options.Login.
+	// OAuth configures logins to this server; see Options.Login.
 	OAuth OAuth
 
-	// Timeout bounds a call from its start or its last sign of progress; zero means
-	// DefaultTimeout. Time spent waiting for the caller's answer does not count.
+	// Timeout bounds a call from its start or its last progress; zero means
+	// DefaultTimeout. The time in which the caller is asked does not count.
 	Timeout time.Duration
-	// MaxTime bounds a call however much it progresses; zero means DefaultMaxTime.
+	// MaxTime bounds a call in total; zero means DefaultMaxTime.
 	MaxTime time.Duration
-	// Wait is how long a call waits for a server that is away; zero means
-	// DefaultWait, below zero not at all.
+	// Wait is how long a call waits for a server that is disconnected; zero means
+	// DefaultWait, less than zero not at all.
 	Wait time.Duration
 
 	// Start is Eager or Lazy; empty means Eager.
 	Start string
-	// Idle stops a lazy server after so long without a call; zero means never.
+	// Idle is the time without a call after which a lazy server is stopped; zero
+	// means never.
 	Idle time.Duration
 
-	// Trusted says that whoever runs the program wants exactly this server, so that
-	// Options.AllowURL and DialControl do not apply. What a model or a script asks
-	// for is not.
+	// Trusted says that the spec comes from the configuration, so that
+	// Options.AllowURL and DialControl do not apply. Specs of a model or a script are
+	// not trusted.
 	Trusted bool
 
-	// Expose is carried for the catalog: which tools clients of the hub see.
+	// Expose is used by the catalog only: which tools clients of the hub see.
 	Expose []string
-	// Prefixes is carried for the catalog as well: bare names that begin so lead
-	// here.
+	// Prefixes is used by the catalog only: tool names without a namespace that begin
+	// so are looked up here.
 	Prefixes []string
-	// AllowedTools, when not empty, are the only tools of this server that exist
-	// for us; DisabledTools never do.
+	// AllowedTools, if not empty, are the only tools of this server that can be
+	// called; DisabledTools cannot.
 	AllowedTools  []string
 	DisabledTools []string
-	// ReadOnly hides tools that do not say of themselves that they only read.
+	// ReadOnly hides tools that do not declare that they only read.
 	ReadOnly bool
 }
 
-// Validate says what is wrong with the spec, as a fault with a hint.
+// Validate reports what is wrong with the spec, as a fault with a hint.
 func (s Spec) Validate() error {
 	if !validName().MatchString(s.Name) {
 		return fault.New(fault.InvalidParams, "upstream name %q", s.Name).
@@ -146,7 +146,7 @@ func urlProblem(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		return fmt.Errorf("url is not one") // the parse error would quote secrets in it
+		return fmt.Errorf("url is not valid") // the parse error would quote secrets in it
 	case u.User != nil:
 		return fmt.Errorf("url carries a user or password: use headers or bearer_env")
 	case u.Scheme == "":
@@ -161,7 +161,7 @@ func urlProblem(raw string) error {
 
 var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
-// transport resolves Auto as far as the spec alone can.
+// transport resolves Auto as far as possible from the spec alone.
 func (s Spec) transport() string {
 	switch {
 	case s.Transport != "" && s.Transport != Auto:
@@ -196,8 +196,9 @@ func positive(d, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// Target is where the server is, for people: the URL without its query, which
-// may hold secrets, or the command with its arguments except what sounds secret.
+// Target is the address of the server for display: the URL without its query,
+// which may contain secrets, or the command with its arguments except those that
+// look secret.
 func (s Spec) Target() string {
 	if s.Command != "" {
 		return redact.Command(s.Command, s.Args)
@@ -213,22 +214,22 @@ func (s Spec) Target() string {
 	return u.Redacted()
 }
 
-// String names the upstream and where it is, and none of its secrets.
+// String is the name and the target, without secrets.
 func (s Spec) String() string { return s.Name + " (" + s.Target() + ")" }
 
 // LogValue is String, for logs.
 func (s Spec) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// sameConnection tells whether other can take over a running connection: only
-// things that matter between calls differ.
+// sameConnection reports whether other can use the same connection: only settings
+// that matter between calls differ.
 func (s Spec) sameConnection(other Spec) bool {
 	return s.Name == other.Name && s.sameServer(other) && s.Trusted == other.Trusted &&
 		maps.Equal(s.Env, other.Env) && s.EnvFile == other.EnvFile && maps.Equal(s.Headers, other.Headers) && s.BearerEnv == other.BearerEnv &&
 		s.OAuth.equal(other.OAuth) && s.lazy() == other.lazy()
 }
 
-// sameServer tells whether both mean the same server, whatever they know of
-// credentials.
+// sameServer reports whether both specs are about the same server, whatever their
+// credentials are.
 func (s Spec) sameServer(other Spec) bool {
 	return s.URL == other.URL && s.Command == other.Command && slices.Equal(s.Args, other.Args) &&
 		s.Cwd == other.Cwd && s.transport() == other.transport() && protocolOf(s) == protocolOf(other)
@@ -241,7 +242,7 @@ func protocolOf(s Spec) string {
 	return s.Protocol
 }
 
-// Equal tells whether nothing at all differs.
+// Equal reports whether nothing differs.
 func (s Spec) Equal(other Spec) bool {
 	return s.sameConnection(other) &&
 		s.timeout() == other.timeout() && s.maxTime() == other.maxTime() && s.wait() == other.wait() && s.Idle == other.Idle &&
@@ -249,7 +250,7 @@ func (s Spec) Equal(other Spec) bool {
 		slices.Equal(s.DisabledTools, other.DisabledTools) && s.ReadOnly == other.ReadOnly
 }
 
-// clone is a copy that shares nothing the owner of s might change.
+// clone is a deep copy.
 func (s Spec) clone() Spec {
 	s.Args, s.Env, s.Headers = slices.Clone(s.Args), maps.Clone(s.Env), maps.Clone(s.Headers)
 	s.Expose, s.Prefixes, s.AllowedTools, s.DisabledTools = slices.Clone(s.Expose), slices.Clone(s.Prefixes), slices.Clone(s.AllowedTools), slices.Clone(s.DisabledTools)

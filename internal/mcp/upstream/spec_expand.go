@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// expander fills in variables as the clients do whose files we read: ${VAR},
-// ${VAR:-default} and ${env:VAR}. What is not set, and every other form, stays as
-// it is written and is warned about, by name only: values may be secrets.
+// expander replaces variables like the clients whose files we read: ${VAR},
+// ${VAR:-default} and ${env:VAR}. Variables that are not set, and all other forms,
+// stay as they are, with a warning that names them but not their values, which may
+// be secrets.
 type expander struct {
 	getenv func(string) (string, bool)
 	warn   func(format string, args ...any)
-	secret bool // references to secrets may stand here; they are looked up when they are used
+	secret bool // references to secrets are allowed; they are resolved when they are used
 }
 
-// Expand fills in ${VAR}, ${VAR:-default} and ${env:VAR} wherever a spec says
-// where a server is, how it is started or what it is sent. Warnings tell what
-// could not be filled in.
+// Expand replaces ${VAR}, ${VAR:-default} and ${env:VAR} in the URL, the command
+// with its environment, and the headers. Warnings name what could not be replaced.
 func (s Spec) Expand(getenv func(string) (string, bool)) (expanded Spec, warnings []string) {
 	e := expander{getenv: getenv, warn: func(format string, args ...any) {
 		warnings = append(warnings, s.Name+": "+fmt.Sprintf(format, args...))
@@ -59,7 +59,7 @@ func (e expander) expand(text string) string {
 	return out.String()
 }
 
-// variable is what one form stands for.
+// variable is the value of one form.
 func (e expander) variable(form string) string {
 	inner := form[2 : len(form)-1]
 	if e.secret && (strings.HasPrefix(inner, "file:") || strings.HasPrefix(inner, "keyring:")) {
@@ -67,7 +67,7 @@ func (e expander) variable(form string) string {
 	}
 	name, fallback, hasFallback := strings.Cut(strings.TrimPrefix(inner, "env:"), ":-")
 	if !isVariable(name) {
-		e.warn("%s is not a form we know, it stays as it is written", form)
+		e.warn("%s is not a supported form and stays as it is", form)
 		return form
 	}
 	value, ok := e.getenv(name)
@@ -77,7 +77,7 @@ func (e expander) variable(form string) string {
 	case hasFallback:
 		return fallback
 	}
-	e.warn("environment variable %s is not set, %s stays as it is written", name, "${"+inner+"}")
+	e.warn("environment variable %s is not set, %s stays as it is", name, "${"+inner+"}")
 	return form
 }
 
@@ -92,8 +92,8 @@ func isVariable(name string) bool {
 	return name != ""
 }
 
-// parseEnvFile reads NAME=value lines; # begins a comment line, quotes around a
-// value are taken off.
+// parseEnvFile reads NAME=value lines. Lines that begin with # are comments, and
+// quotes around a value are removed.
 func parseEnvFile(text string) (map[string]string, error) {
 	env := map[string]string{}
 	for n, line := range strings.Split(text, "\n") {

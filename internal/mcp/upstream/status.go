@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// State is where an upstream stands.
+// State is the state of an upstream.
 type State string
 
-// The states. Connecting is the first attempt; after that it is Reconnecting,
-// for as long as it takes.
+// The states. Connecting is the first attempt; all further attempts are
+// Reconnecting.
 const (
 	StateConnecting   State = "connecting"
 	StateConnected    State = "connected"
 	StateReconnecting State = "reconnecting"
 	StateNeedsAuth    State = "needs_auth"
-	StateAsleep       State = "asleep" // lazy, and nobody needs it just now
+	StateAsleep       State = "asleep" // lazy, and not needed now
 )
 
-// Status is an upstream as it is wanted and as it is.
+// Status is the desired and the actual state of an upstream.
 type Status struct {
 	Name       string `json:"name"`
 	Target     string `json:"target"`
-	Generation uint64 `json:"generation"` // grows with every change that reconnects
+	Generation uint64 `json:"generation"` // increases with every change that reconnects
 
 	State     State     `json:"state"`
 	Since     time.Time `json:"since"`
 	Attempt   int       `json:"attempt,omitempty"`    // failures in a row
-	LastError string    `json:"last_error,omitempty"` // of the last attempt or loss; empty when connected
+	LastError string    `json:"last_error,omitempty"` // of the last attempt or connection; empty when connected
 	NextTry   time.Time `json:"next_try,omitzero"`
 	Challenge string    `json:"challenge,omitempty"` // WWW-Authenticate, in StateNeedsAuth
 	Hint      string    `json:"hint,omitempty"`      // what to do about it
@@ -38,21 +38,21 @@ type Status struct {
 	ServerInfo json.RawMessage `json:"server_info,omitempty"`
 
 	Tools   int      `json:"tools"`
-	Stale   bool     `json:"stale,omitempty"` // the list is from before the connection was lost
+	Stale   bool     `json:"stale,omitempty"` // the tools are those of an earlier connection
 	Dropped []string `json:"dropped,omitempty"`
 
-	// Mistaken tells of names in AllowedTools and DisabledTools that no tool has.
+	// Mistaken lists names in AllowedTools and DisabledTools that no tool has.
 	Mistaken []string `json:"mistaken,omitempty"`
 
 	Stats Stats `json:"stats"`
 
-	Desired Spec `json:"-"` // holds secrets
+	Desired Spec `json:"-"` // contains secrets
 }
 
 // Stats counts the calls of one upstream since it was added.
 type Stats struct {
 	Calls    int64     `json:"calls"`
-	Errors   int64     `json:"errors"` // calls that failed, in whatever way
+	Errors   int64     `json:"errors"` // calls that failed, for whatever reason
 	InFlight int       `json:"in_flight"`
 	LastTool string    `json:"last_tool,omitempty"`
 	LastCall time.Time `json:"last_call,omitzero"`

@@ -39,6 +39,9 @@ func play(role string) int {
 		}
 		return 0
 	}
+	if role == "minimal" {
+		return playMinimal()
+	}
 	if role == "conformance" {
 		return playConformance()
 	}
@@ -46,7 +49,7 @@ func play(role string) int {
 }
 
 // stdioSpec starts this binary in a role.
-func stdioSpec(t *testing.T, role string) upstream.Spec {
+func stdioSpec(t testing.TB, role string) upstream.Spec {
 	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// What strangers write is shown to people only in part and on one line.
+// maxExcerpt is how much of a server's text is shown in errors and events, in bytes.
 const maxExcerpt = 300
 
 // excerpt is the beginning of data as one line of printable text.
@@ -20,6 +20,7 @@ func excerpt(data []byte) string {
 	return clean(string(data))
 }
 
+// clean makes text one line of printable characters.
 func clean(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -30,8 +31,8 @@ func clean(text string) string {
 	}, text))
 }
 
-// parse reads a message. Bytes that are no UTF-8 are replaced, so that one bad
-// character does not cost a whole message.
+// parse reads a message. It replaces invalid UTF-8, so that one bad byte does not
+// make the whole message unreadable.
 func parse(data []byte) (wire.Message, error) {
 	m, err := wire.Parse(data)
 	if err != nil && !utf8.Valid(data) {

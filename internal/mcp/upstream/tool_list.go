@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Bounds of a tool list. What lies beyond is left out and reported.
+// Limits of a tool list. What exceeds them is dropped and reported.
 const (
 	maxTools     = 10_000
 	maxPages     = 1_000
@@ -24,13 +24,13 @@ const (
 	maxToolName  = 256
 )
 
-// toolList is a server's tools as far as they can be used.
+// toolList is the usable tools of a server.
 type toolList struct {
 	tools        []tool.Info                   // sorted by name
-	headers      map[string][]wire.HeaderParam // by tool, where arguments are mirrored
-	dropped      []string                      // why something was left out; the first few
-	droppedCount int                           // how many things were
-	spanLabels   map[string]*spanLabel         // of the tools that were called; the keeper's lock guards it
+	headers      map[string][]wire.HeaderParam // by tool: arguments that are sent as headers too
+	dropped      []string                      // reasons why definitions were dropped; the first few
+	droppedCount int                           // how many were dropped
+	spanLabels   map[string]*spanLabel         // of the tools that were called; guarded by the connection's mu
 }
 
 const maxReasons = 20
@@ -42,7 +42,7 @@ func (l *toolList) drop(format string, args ...any) {
 	}
 }
 
-// visibleTools fetches all pages of the server's tools.
+// listTools fetches all pages of the server's tools.
 func (s *session) listTools(ctx context.Context, name string, timeout time.Duration) (*toolList, error) {
 	l := &toolList{headers: map[string][]wire.HeaderParam{}}
 	seen := map[string]bool{}
@@ -86,11 +86,11 @@ func (l *toolList) sort() {
 	slices.SortFunc(l.tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// pageLimit says why no further page is fetched, or nothing.
+// pageLimit is the reason to fetch no further page, or empty.
 func pageLimit(l *toolList, page, size int, again bool) string {
 	switch {
 	case again:
-		return "the list repeats itself: a cursor came twice"
+		return "the list repeats itself: a cursor was sent twice"
 	case page+1 >= maxPages:
 		return fmt.Sprintf("more than %d pages", maxPages)
 	case size > maxListBytes:
@@ -101,7 +101,7 @@ func pageLimit(l *toolList, page, size int, again bool) string {
 	return ""
 }
 
-// add takes one definition, or reports what is wrong with it.
+// add adds a definition, or records why it is not usable.
 func (l *toolList) add(space string, definition json.RawMessage, seen map[string]bool, era wire.Era) {
 	info, err := parseTool(space, definition)
 	switch {
@@ -134,7 +134,8 @@ func label(definition json.RawMessage) string {
 	return excerpt(definition)
 }
 
-// parseTool reads a definition. Its parts are copies: they outlive the message.
+// parseTool reads a definition. It copies it, because the definition outlives the
+// message.
 func parseTool(space string, definition json.RawMessage) (tool.Info, error) {
 	if !rawjson.IsObject(definition) {
 		return tool.Info{}, errors.New("definition is not an object")
@@ -188,7 +189,7 @@ func validToolName(name string) bool {
 	return name != "" && len(name) <= maxToolName && clean(name) == name
 }
 
-// diff names what changed between two lists.
+// diff returns the names of the tools that changed between two lists.
 func diff(old, fresh []tool.Info) (added, removed, changed []string) {
 	before := map[string]tool.Info{}
 	for _, info := range old {
@@ -212,7 +213,7 @@ func diff(old, fresh []tool.Info) (added, removed, changed []string) {
 	return added, removed, changed
 }
 
-// sameJSON tells whether two texts differ in nothing but spacing.
+// sameJSON reports whether two texts differ only in blanks.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -116,41 +117,56 @@ func (o *Options) checkRedirect(next *http.Request, via []*http.Request) error {
 const maxRenewals = 2
 
 // do sends a request with credentials. Errors wrap ErrNotSent if the server cannot
-// have acted on it, and contain no more of the URL than its host. header becomes
-// part of the request.
+// have acted on it, and contain no more of the URL than its host. The caller must
+// not use header afterwards.
 func (c *httpClient) do(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
-	token := ""
-	if c.login != nil {
-		var err error
-		if token, err = c.login.token(ctx); err != nil {
-			return nil, notSent(err)
-		}
+	if c.login == nil {
+		return c.send(ctx, method, to, header, body)
+	}
+	token, err := c.login.token(ctx)
+	if err != nil {
+		return nil, notSent(err)
 	}
 	for renewals := 0; ; renewals++ {
-		request, err := newHTTPRequest(ctx, method, to, header, body)
-		if err != nil {
-			return nil, notSent(err)
-		}
 		if token != "" {
+			header = maps.Clone(header)
 			header.Set("Authorization", "Bearer "+token)
 		}
-		r, err := c.http.Do(request)
-		if err != nil {
-			return nil, c.sendError(ctx, request, err)
-		}
-		if r.StatusCode != http.StatusUnauthorized && r.StatusCode != http.StatusForbidden {
-			return r, nil
-		}
-		start, _ := readStart(r)
-		r.Body.Close()
-		refused := newStatusError(r, start)
-		if c.login == nil || renewals == maxRenewals {
-			return nil, notSent(refused)
+		r, err := c.send(ctx, method, to, header, body)
+		var refused *statusError
+		if renewals == maxRenewals || !errors.As(err, &refused) || !refused.auth() {
+			return r, err
 		}
 		if token, err = c.login.renew(ctx, token, refused); err != nil {
 			return nil, notSent(err)
 		}
 	}
+}
+
+// send sends a request once, and again to where it is redirected. A refusal for
+// lack of credentials is an error. Client.Do prepares every request for a
+// redirect, by a copy of its header, so only requests that are redirected use it.
+func (c *httpClient) send(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
+	request, err := newHTTPRequest(ctx, method, to, header, body)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	r, err := c.http.Transport.RoundTrip(request)
+	if err == nil && r.StatusCode >= 300 && r.StatusCode < 400 && r.Header.Get("Location") != "" {
+		r.Body.Close()
+		if request, err = newHTTPRequest(ctx, method, to, header, body); err == nil {
+			r, err = c.http.Do(request)
+		}
+	}
+	switch {
+	case err != nil:
+		return nil, sendError(ctx, request, err)
+	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
+		start, _ := readStart(r)
+		r.Body.Close()
+		return nil, notSent(newStatusError(r, start))
+	}
+	return r, nil
 }
 
 // newHTTPRequest is http.NewRequestWithContext for a URL that is parsed already.
@@ -167,7 +183,8 @@ func newHTTPRequest(ctx context.Context, method string, to *url.URL, header http
 	return request, nil
 }
 
-func (c *httpClient) sendError(ctx context.Context, request *http.Request, err error) error {
+// sendError is the error of a request that got no response.
+func sendError(ctx context.Context, request *http.Request, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

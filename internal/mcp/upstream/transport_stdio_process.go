@@ -22,15 +22,15 @@ type process struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
-	// stdinReader is the process's own end of stdin: what is left in it when the
-	// process ends, it has never seen.
+	// stdinReader is the process's own end of stdin. What is left in it when the
+	// process ends was never read.
 	stdinReader *os.File
-	exited      chan struct{} // closed when the process is gone and waited for
+	exited      chan struct{} // closed when the process has ended
 	state       error         // how it ended; read after exited
 }
 
-// inherited are the variables a child gets from us: what programs need to run at
-// all, and nothing that could be a secret.
+// inherited are the variables that a child process gets from us: those that
+// programs need to run at all, and nothing that could be a secret.
 func inherited() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "TMPDIR",
@@ -38,7 +38,8 @@ func inherited() []string {
 	}
 }
 
-// childEnv is a clean environment plus what the spec declares.
+// childEnv is the environment of a child process: the inherited variables, then
+// those of the spec.
 func (o *Options) childEnv(spec Spec) ([]string, error) {
 	vars := map[string]string{}
 	for _, name := range inherited() {
@@ -100,12 +101,12 @@ func startProcess(spec Spec, env []string) (*process, error) {
 	return c, nil
 }
 
-// openPipes makes the three pipes. They are ours rather than exec's, so that
-// reading can be ended though a grandchild keeps its end open.
-func (c *process) openPipes() (theirs []*os.File, err error) {
+// openPipes makes the three pipes. They are ours rather than exec's, so that we
+// can stop reading although a grandchild keeps its end open.
+func (p *process) openPipes() (theirs []*os.File, err error) {
 	defer func() {
 		if err != nil {
-			c.closePipes()
+			p.closePipes()
 			for _, end := range theirs {
 				end.Close()
 			}
@@ -115,79 +116,79 @@ func (c *process) openPipes() (theirs []*os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.stdin, c.stdinReader, theirs = mine, in, append(theirs, in)
+	p.stdin, p.stdinReader, theirs = mine, in, append(theirs, in)
 	mine, out, err := os.Pipe()
 	if err != nil {
 		return theirs, err
 	}
-	c.stdout, theirs = mine, append(theirs, out)
+	p.stdout, theirs = mine, append(theirs, out)
 	mine, errs, err := os.Pipe()
 	if err != nil {
 		return theirs, err
 	}
-	c.stderr, theirs = mine, append(theirs, errs)
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = in, out, errs
+	p.stderr, theirs = mine, append(theirs, errs)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
 	return theirs, nil
 }
 
-func (c *process) closePipes() {
-	for _, end := range []*os.File{c.stdin, c.stdinReader, c.stdout, c.stderr} {
+func (p *process) closePipes() {
+	for _, end := range []*os.File{p.stdin, p.stdinReader, p.stdout, p.stderr} {
 		if end != nil {
 			end.Close()
 		}
 	}
 }
 
-// stop asks the process to end by closing its input, then by a signal, then
-// forces it and everything it started. It returns when the process is gone.
-func (c *process) stop(grace time.Duration) {
-	c.stdin.Close()
-	if !c.exitedWithin(grace / 4) {
-		terminate(c.cmd)
-		if !c.exitedWithin(grace - grace/4) {
-			kill(c.cmd)
+// stop closes the process's input, then sends a signal, then kills it and
+// everything it started. It returns when the process has ended.
+func (p *process) stop(grace time.Duration) {
+	p.stdin.Close()
+	if !p.exitedWithin(grace / 4) {
+		terminate(p.cmd)
+		if !p.exitedWithin(grace - grace/4) {
+			kill(p.cmd)
 		}
 	}
-	<-c.exited
-	kill(c.cmd) // what it left behind in its group
-	c.closePipes()
+	<-p.exited
+	kill(p.cmd) // processes of its group that still run
+	p.closePipes()
 }
 
-func (c *process) exitedWithin(within time.Duration) bool {
+func (p *process) exitedWithin(within time.Duration) bool {
 	select {
-	case <-c.exited:
+	case <-p.exited:
 		return true
 	default:
 	}
 	timer := time.NewTimer(within)
 	defer timer.Stop()
 	select {
-	case <-c.exited:
+	case <-p.exited:
 		return true
 	case <-timer.C:
 		return false
 	}
 }
 
-// errProcess is in the chain of errors that come from the end of a process.
+// errProcess is wrapped by errors that are due to the end of a process.
 var errProcess = errors.New("process ended")
 
-// endReason says why the process closed its output.
-func (c *process) endReason(last *stderrTail) error {
-	if !c.exitedWithin(200 * time.Millisecond) {
+// endReason is why the process closed its output.
+func (p *process) endReason(last *stderrTail) error {
+	if !p.exitedWithin(200 * time.Millisecond) {
 		return fmt.Errorf("%w: it closed its output", errProcess)
 	}
 	words := last.text(200 * time.Millisecond)
 	if words != "" {
 		words = ": " + words
 	}
-	if c.state != nil {
-		return fmt.Errorf("%w: %w%s", errProcess, c.state, words)
+	if p.state != nil {
+		return fmt.Errorf("%w: %w%s", errProcess, p.state, words)
 	}
 	return fmt.Errorf("%w%s", errProcess, words)
 }
 
-// lookPath finds the program in the PATH the child will have, not in ours.
+// lookPath finds the program in the PATH of the child process, not in ours.
 func lookPath(name string, env []string) (string, error) {
 	if strings.ContainsRune(name, os.PathSeparator) {
 		return name, nil
@@ -212,13 +213,13 @@ func findIn(path, name string) (string, error) {
 	return "", exec.ErrNotFound
 }
 
-// Limits of what we keep of standard error.
+// Limits of what is stored of standard error.
 const (
-	maxStderrLine = 8 << 10
-	keptStderr    = 5
+	maxStderrLine  = 8 << 10
+	maxStderrLines = 5
 )
 
-// stderrTail keeps the last lines of standard error, for obituaries.
+// stderrTail stores the last lines of standard error, for endReason.
 type stderrTail struct {
 	mu    sync.Mutex
 	lines []string
@@ -230,15 +231,15 @@ func newStderrTail() *stderrTail { return &stderrTail{ended: make(chan struct{})
 func (t *stderrTail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lines = append(t.lines, line); len(t.lines) > keptStderr {
+	if t.lines = append(t.lines, line); len(t.lines) > maxStderrLines {
 		t.lines = t.lines[1:]
 	}
 }
 
 func (t *stderrTail) close() { close(t.ended) }
 
-// text are the last ones. It waits a while for the stream to end, which a
-// grandchild may hold open.
+// text returns the last lines. It waits for a short time until the stream ends,
+// which a grandchild may keep open.
 func (t *stderrTail) text(within time.Duration) string {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -251,7 +252,8 @@ func (t *stderrTail) text(within time.Duration) string {
 	return excerpt([]byte(strings.Join(t.lines, " / ")))
 }
 
-// readStderr hands on lines, cut to maxStderrLine, until the stream ends.
+// readStderr calls each with every line, cut to maxStderrLine, until the stream
+// ends.
 func readStderr(in io.Reader, each func(line string)) {
 	lines := bufio.NewReaderSize(in, maxStderrLine)
 	for {

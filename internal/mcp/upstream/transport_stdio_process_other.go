@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Without process groups only the process itself can be ended.
+// Without process groups only the process itself can be killed.
 
 func isolate(*exec.Cmd) {}
 

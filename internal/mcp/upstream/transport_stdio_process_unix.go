@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// setProcessGroup puts the command into a process group of its own: signals meant for us
-// do not reach it, and ours reach all of it.
+// setProcessGroup puts the command into a process group of its own: signals to our
+// group do not reach it, and ours reach all its processes.
 func setProcessGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// kill forces the whole group. The group outlives its leader as long as it has
-// members, so its number cannot have become somebody else's while it matters.
+// kill kills the whole group. The id of a group is not reused as long as the group
+// has members, even if its leader has ended.
 func kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
-// unread counts what is left in a pipe nobody reads from any more; nothing when
-// it is closed already.
+// unread empties a pipe that no process reads from any more and returns how many
+// bytes were left in it; zero if it is closed.
 func unread(pipe *os.File) (left int64) {
 	conn, err := pipe.SyscallConn()
 	if err != nil {

@@ -16,21 +16,22 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// zmqTransport reaches a backend by docs/backends.md. Backends know nothing of
-// MCP, so the link stands in for the server they are to the rest of us.
+// zmqTransport connects to a ZeroMQ backend as described in docs/backends.md.
+// Backends do not speak MCP: the transport translates, and answers requests that
+// they do not have.
 type zmqTransport struct {
 	*hootclient.Client
 	hooks Hooks
 
 	mu         sync.Mutex
-	calls      map[hootproto.ID]wire.ID // under way
-	broadcasts string                   // where broadcasts are heard
+	calls      map[hootproto.ID]wire.ID // calls in progress
+	broadcasts string                   // endpoint of the broadcasts that it listens to
 }
 
-// heartbeatInterval is how long a backend may be silent until it gets a heartbeat.
+// heartbeatInterval is how long a backend may be silent before it gets a heartbeat.
 const heartbeatInterval = 5 * time.Second
 
-// broadcastTimeout is how long connecting waits for the broadcasts.
+// broadcastTimeout bounds the time to connect to the broadcasts.
 const broadcastTimeout = time.Second
 
 func isZMQ(transport string) bool { return transport == ZMQ || transport == ZMQIPC }
@@ -39,7 +40,7 @@ func isZMQ(transport string) bool { return transport == ZMQ || transport == ZMQI
 func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transport, error) {
 	opts := hootclient.Options{
 		MaxBody: o.MaxMessage, Control: o.DialControl,
-		OnToolsChanged: hooks.Relist, // so its tools are listed again
+		OnToolsChanged: hooks.Relist,
 		OnInvalid:      func(err error) { hooks.Garbage(excerpt([]byte(err.Error()))) },
 	}
 	if spec.Trusted {
@@ -60,20 +61,20 @@ func (o *Options) dialZMQ(ctx context.Context, spec Spec, hooks Hooks) (Transpor
 	return &zmqTransport{Client: client, hooks: hooks, calls: map[hootproto.ID]wire.ID{}}, nil
 }
 
-// Call implements Link: what a server would answer.
-func (l *zmqTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
+// Call implements Transport.
+func (t *zmqTransport) Call(ctx context.Context, out Outgoing) (wire.Message, error) {
 	m := out.Message
 	var result json.RawMessage
 	var err error
 	switch m.Method {
 	case wire.MethodInitialize:
-		result, err = l.initialize(ctx)
+		result, err = t.initialize(ctx)
 	case wire.MethodPing:
-		result, err = json.RawMessage(`{}`), l.Heartbeat(ctx)
+		result, err = json.RawMessage(`{}`), t.Heartbeat(ctx)
 	case wire.MethodToolsList:
-		result, err = l.list(ctx)
+		result, err = t.list(ctx)
 	case wire.MethodToolsCall:
-		result, err = l.call(ctx, m)
+		result, err = t.call(ctx, m)
 	default:
 		err = wire.Errorf(wire.CodeMethodNotFound, "a backend has no %s", m.Method)
 	}
@@ -87,70 +88,70 @@ func (l *zmqTransport) Call(ctx context.Context, out Outgoing) (wire.Message, er
 	return wire.Message{}, err
 }
 
-// handshake asks what the backend can do, and listens to its broadcasts.
-func (l *zmqTransport) initialize(ctx context.Context) (json.RawMessage, error) {
-	catalog, service, err := l.Ready(ctx)
+// initialize asks for the tools of the backend, and listens to its broadcasts.
+func (t *zmqTransport) initialize(ctx context.Context) (json.RawMessage, error) {
+	catalog, service, err := t.Ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l.listenToBroadcasts(ctx, catalog.Broadcasts)
+	t.listenToBroadcasts(ctx, catalog.Broadcasts)
 	if service == "" {
 		service = "backend"
 	}
-	greeting := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
-	greeting = rawjson.Set(greeting, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
-	return rawjson.Set(greeting, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", service), "version", hootproto.Magic)), nil
+	result := rawjson.SetText(nil, "protocolVersion", wire.NewestLegacy)
+	result = rawjson.Set(result, "capabilities", json.RawMessage(`{"tools":{"listChanged":true}}`))
+	return rawjson.Set(result, "serverInfo", rawjson.SetText(rawjson.SetText(nil, "name", service), "version", hootproto.Magic)), nil
 }
 
 // listenToBroadcasts listens to the backend's broadcasts, unless it does already.
-func (l *zmqTransport) listenToBroadcasts(ctx context.Context, endpoint string) {
-	l.mu.Lock()
-	news := endpoint != "" && endpoint != l.broadcasts
-	l.broadcasts = endpoint
-	l.mu.Unlock()
-	if !news {
+func (t *zmqTransport) listenToBroadcasts(ctx context.Context, endpoint string) {
+	t.mu.Lock()
+	changed := endpoint != "" && endpoint != t.broadcasts
+	t.broadcasts = endpoint
+	t.mu.Unlock()
+	if !changed {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, broadcastTimeout)
 	defer cancel()
-	if err := l.Subscribe(ctx, endpoint, l.handleBroadcast); err != nil {
-		l.hooks.Garbage(excerpt([]byte(err.Error())))
+	if err := t.Subscribe(ctx, endpoint, t.handleBroadcast); err != nil {
+		t.hooks.Garbage(excerpt([]byte(err.Error())))
 	}
 }
 
-// visibleTools asks for the tools.
-func (l *zmqTransport) list(ctx context.Context) (json.RawMessage, error) {
-	catalog, _, err := l.Ready(ctx)
+// list asks for the tools.
+func (t *zmqTransport) list(ctx context.Context) (json.RawMessage, error) {
+	catalog, _, err := t.Ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l.listenToBroadcasts(ctx, catalog.Broadcasts)
+	t.listenToBroadcasts(ctx, catalog.Broadcasts)
 	tools := []byte{'['}
-	for i, t := range catalog.Tools {
+	for i, definition := range catalog.Tools {
 		if i > 0 {
 			tools = append(tools, ',')
 		}
-		tools = append(tools, definitionOf(t)...)
+		tools = append(tools, definitionOf(definition)...)
 	}
 	return rawjson.Set(nil, "tools", append(tools, ']')), nil
 }
 
-// call calls a tool. The request's own id is new with every call, so that a late
-// answerQuestion to one is never taken for another's.
-func (l *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessage, error) {
+// call calls a tool. Every call has a new request id, so that a late answer is
+// never taken for that of another call.
+func (t *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 	request := hootclient.ToolCall{ID: hootproto.NewID()}
 	request.Name, _ = rawjson.GetText(m.Params, "name")
 	request.Arguments, _ = rawjson.Get(m.Params, "arguments")
 	request.Traceparent, _ = rawjson.GetText(wire.Meta(m.Params), wire.MetaTraceParent)
-	l.mu.Lock()
-	l.calls[request.ID] = m.ID
-	l.mu.Unlock()
+	t.mu.Lock()
+	t.calls[request.ID] = m.ID
+	t.mu.Unlock()
 	defer func() {
-		l.mu.Lock()
-		delete(l.calls, request.ID)
-		l.mu.Unlock()
+		t.mu.Lock()
+		delete(t.calls, request.ID)
+		t.mu.Unlock()
 	}()
-	outcome, err := l.Client.Call(ctx, request)
+	outcome, err := t.Client.Call(ctx, request)
 	if errors.Is(err, hootclient.ErrUnreadable) {
 		return nil, wire.Errorf(wire.CodeInternal, "%s: %v", request.Name, err)
 	}
@@ -160,17 +161,17 @@ func (l *zmqTransport) call(ctx context.Context, m wire.Message) (json.RawMessag
 	return resultOf(outcome), nil
 }
 
-// Send implements Link. A backend needs no notification: it hears at once when a
-// call is called off.
-func (l *zmqTransport) Send(context.Context, wire.Message) error { return nil }
+// Send implements Transport. Backends take no notifications: the client cancels
+// their calls itself.
+func (t *zmqTransport) Send(context.Context, wire.Message) error { return nil }
 
-// CancelsOnDisconnect tells that giving up a call tells the backend so.
-func (l *zmqTransport) CancelsOnDisconnect() bool { return true }
+// CancelsOnDisconnect reports that a call whose context ends is cancelled.
+func (t *zmqTransport) CancelsOnDisconnect() bool { return true }
 
-// SetRevision implements Link. Backends have one revision.
-func (l *zmqTransport) SetRevision(string) {}
+// SetRevision implements Transport. Backends have only one revision.
+func (t *zmqTransport) SetRevision(string) {}
 
-// HealthInterval is how long the backend may be silent.
-func (l *zmqTransport) HealthInterval() time.Duration { return heartbeatInterval }
+// HealthInterval is how long the backend may be silent before a health check.
+func (t *zmqTransport) HealthInterval() time.Duration { return heartbeatInterval }
 
 var _ Transport = (*zmqTransport)(nil)

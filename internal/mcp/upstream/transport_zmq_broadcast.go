@@ -10,22 +10,22 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// Broadcast is something a backend told everybody.
+// Broadcast is an event that a backend broadcasts.
 type Broadcast struct {
 	Upstream string
 	kind     string
 	data     json.RawMessage
 }
 
-// EventType is the broadcast's, with a dot for its first _: artifact_created is
-// "artifact.created". Types we do not know, and those that are about the backend
-// itself, begin with "backend.", so that no backend can say what is not its own.
+// EventType is the type of the broadcast with a dot for its first underscore:
+// artifact_created becomes "artifact.created". Unknown types, and those about the
+// backend itself, begin with "backend.", so that no backend can forge other events.
 func (b Broadcast) EventType() string { return b.kind }
 
 // EventKey is the upstream's name.
 func (b Broadcast) EventKey() string { return b.Upstream }
 
-// MarshalJSON writes what the backend told, and which one it was.
+// MarshalJSON writes the broadcast with the name of the upstream.
 func (b Broadcast) MarshalJSON() ([]byte, error) { return b.data, nil }
 
 func newBroadcast(upstream, kind string, data json.RawMessage) Broadcast {
@@ -44,32 +44,33 @@ func broadcastType(kind string) string {
 	return "backend." + clean(kind[:min(len(kind), 64)])
 }
 
-// handleBroadcast takes a broadcast: what belongs to a call under way goes to its
-// caller, the rest to the house.
-func (l *zmqTransport) handleBroadcast(news hootproto.RawBroadcast) {
-	switch news.Type {
+// handleBroadcast takes a broadcast. Progress and logs of a call in progress go to
+// its caller; everything else is published as an event.
+func (t *zmqTransport) handleBroadcast(b hootproto.RawBroadcast) {
+	switch b.Type {
 	case "progress", "log":
-		known, err := news.Decode()
+		known, err := b.Decode()
 		if err != nil {
-			l.hooks.Garbage(excerpt([]byte(err.Error())))
+			t.hooks.Garbage(excerpt([]byte(err.Error())))
 			return
 		}
-		if l.routeToCall(known) {
+		if t.routeToCall(known) {
 			return
 		}
-		if p, ok := known.(hootproto.Progress); ok { // as our own jobs say it
-			news.Raw = rawjson.Set(news.Raw, "fraction", jsonNumber(p.Percent))
+		if p, ok := known.(hootproto.Progress); ok { // as in the events of our own jobs
+			b.Raw = rawjson.Set(b.Raw, "fraction", jsonNumber(p.Percent))
 		}
 	case "shutdown":
-		l.hooks.CheckHealth()
+		t.hooks.CheckHealth()
 	}
-	l.hooks.Broadcast(news.Type, news.Raw)
+	t.hooks.Broadcast(b.Type, b.Raw)
 }
 
-// routeToCall brings news of a call to whoever made it, if it is one of ours.
-func (l *zmqTransport) routeToCall(news hootproto.Broadcast) bool {
+// routeToCall passes progress and logs to the call that they belong to, if it is
+// one of ours.
+func (t *zmqTransport) routeToCall(b hootproto.Broadcast) bool {
 	var id string
-	switch n := news.(type) {
+	switch n := b.(type) {
 	case hootproto.Progress:
 		id = n.JobID
 	case hootproto.Log:
@@ -79,26 +80,27 @@ func (l *zmqTransport) routeToCall(news hootproto.Broadcast) bool {
 	if err != nil {
 		return false
 	}
-	l.mu.Lock()
-	call, under := l.calls[request]
-	l.mu.Unlock()
-	if !under {
+	t.mu.Lock()
+	call, found := t.calls[request]
+	t.mu.Unlock()
+	if !found {
 		return false
 	}
-	switch n := news.(type) {
+	switch n := b.(type) {
 	case hootproto.Progress:
-		l.hooks.Received(call, wire.Notification(wire.NoteProgress, progressParams(call, n)))
+		t.hooks.Received(call, wire.Notification(wire.NoteProgress, progressParams(call, n)))
 	case hootproto.Log:
 		params := rawjson.SetText(rawjson.SetText(nil, "level", n.Level), "data", n.Message)
 		if n.Source != "" {
 			params = rawjson.SetText(params, "logger", n.Source)
 		}
-		l.hooks.Received(call, wire.Notification(wire.NoteMessage, params))
+		t.hooks.Received(call, wire.Notification(wire.NoteMessage, params))
 	}
 	return true
 }
 
-// progressParams is progress in MCP's words; our progress tokens are our ids.
+// progressParams are the params of the MCP notification. Our progress tokens are
+// the request ids.
 func progressParams(call wire.ID, p hootproto.Progress) json.RawMessage {
 	done, total := p.Percent, 1.0
 	if p.Done > 0 {

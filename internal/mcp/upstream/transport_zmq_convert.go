@@ -12,9 +12,9 @@ import (
 	"github.com/luanette/luanette/internal/zmq/hootproto"
 )
 
-// What backends say, in MCP's words.
+// This file converts the tools and results of backends to MCP.
 
-// definitionOf is a tool's definition.
+// definitionOf is the MCP definition of a tool.
 func definitionOf(t hootproto.Tool) json.RawMessage {
 	d := rawjson.SetText(nil, "name", t.Name)
 	if t.Title != "" {
@@ -22,7 +22,7 @@ func definitionOf(t hootproto.Tool) json.RawMessage {
 	}
 	d = rawjson.SetText(d, "description", t.Description)
 	input := t.InputSchema
-	if rawjson.IsNull(input) { // one that says nothing takes anything
+	if rawjson.IsNull(input) { // without a schema all arguments are allowed
 		input = json.RawMessage(`{"type":"object"}`)
 	}
 	d = rawjson.Set(d, "inputSchema", input)
@@ -49,7 +49,7 @@ func jsonBool(b bool) json.RawMessage {
 	return json.RawMessage("false")
 }
 
-// resultOf is how a call went: text and data, or an error with its code.
+// resultOf is the MCP result of a call: text and data, or an error with its code.
 func resultOf(outcome hootproto.Outcome) json.RawMessage {
 	if outcome.Err != nil {
 		return errorResult(outcome.Err)
@@ -75,16 +75,16 @@ func resultOf(outcome hootproto.Outcome) json.RawMessage {
 		return result
 	case rawjson.IsObject(data):
 		return rawjson.Set(result, "structuredContent", data)
-	default: // clients want an object
+	default: // structuredContent must be an object
 		return rawjson.Set(result, "structuredContent", rawjson.Set(nil, "result", data))
 	}
 }
 
-// maxDetails is how much of an error's details is shown to people.
+// maxDetails is the largest size of error details that are part of the text.
 const maxDetails = 2 << 10
 
-// errorResult is a tool that failed, in the shape our own tools fail in: the code
-// and the message as text, the whole error for programs beside it.
+// errorResult is the result of a tool that failed, as our own tools return it: the
+// code and the message as text, and the whole error in _meta.
 func errorResult(e *hootproto.ToolError) json.RawMessage {
 	text := e.Code + ": " + e.Message
 	if e.Hint != "" {
@@ -110,7 +110,7 @@ func textBlock(text string) json.RawMessage {
 	return rawjson.SetText(rawjson.SetText(nil, "type", "text"), "text", text)
 }
 
-// attachmentBlock is a file beside an output.
+// attachmentBlock is the content block of an attachment.
 func attachmentBlock(a hootproto.Attachment) json.RawMessage {
 	data := base64.StdEncoding.EncodeToString(a.Data)
 	kind, _, _ := strings.Cut(a.MimeType, "/")
