@@ -219,6 +219,12 @@ func (u *undumper) proto(outer string, depth int) *Proto {
 		}
 		p.protos = append(p.protos, u.proto(p.source, depth+1))
 	}
+	u.debug(p)
+	return p
+}
+
+// debug reads what only messages need.
+func (u *undumper) debug(p *Proto) {
 	for range u.count(1) {
 		p.lines = append(p.lines, int32(u.int()))
 	}
@@ -226,7 +232,6 @@ func (u *undumper) proto(outer string, depth int) *Proto {
 		l := localVar{name: u.string(), start: int32(u.int()), end: int32(u.int()), reg: uint8(u.int())}
 		p.locals = append(p.locals, l)
 	}
-	return p
 }
 
 func (u *undumper) constant() Value {

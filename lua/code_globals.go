@@ -13,14 +13,15 @@ func (p *Proto) Globals(visit func(name string)) bool {
 func (p *Proto) globalsAt(env int, visit func(name string)) bool {
 	named := true
 	for _, i := range p.code {
-		switch op := i.op(); {
-		case op == opGetTabUp && i.b() == env:
-			visit(p.constants[i.c()].str().s)
-		case op == opSetTabUp && i.a() == env:
-			visit(p.constants[i.b()].str().s)
-		case (op == opGetUpval || op == opSetUpval) && i.b() == env:
-			named = false
+		upvalue, key := i.upvalue()
+		if upvalue != env {
+			continue
 		}
+		if key < 0 {
+			named = false
+			continue
+		}
+		visit(p.constants[key].str().s)
 	}
 	for _, inner := range p.protos {
 		for at, d := range inner.upvalues {
@@ -30,4 +31,19 @@ func (p *Proto) globalsAt(env int, visit func(name string)) bool {
 		}
 	}
 	return named
+}
+
+// upvalue returns the upvalue an instruction reads or writes, or -1, and the
+// constant that is the key of the field it uses of it, or -1 for the upvalue
+// itself.
+func (i instruction) upvalue() (index, key int) {
+	switch i.op() {
+	case opGetTabUp:
+		return i.b(), i.c()
+	case opSetTabUp:
+		return i.a(), i.b()
+	case opGetUpval, opSetUpval:
+		return i.b(), -1
+	}
+	return -1, -1
 }

@@ -25,6 +25,19 @@ func (p *Proto) verifyCode() error {
 	if len(p.code) == 0 || p.maxStack < 2 || p.params >= p.maxStack || len(p.hints) == 0 || len(p.hints) > len(p.code)+1 {
 		return errors.New("corrupted function")
 	}
+	if err := p.verifyDebug(); err != nil {
+		return err
+	}
+	for _, q := range p.protos {
+		if !p.canCapture(q) {
+			return errors.New("corrupted upvalue")
+		}
+	}
+	return p.verifyFlow()
+}
+
+// verifyDebug checks what messages are made from.
+func (p *Proto) verifyDebug() error {
 	if len(p.lines) != 0 && len(p.lines) != len(p.code) {
 		return errors.New("corrupted line information")
 	}
@@ -33,12 +46,7 @@ func (p *Proto) verifyCode() error {
 			return errors.New("corrupted variable information")
 		}
 	}
-	for _, q := range p.protos {
-		if !p.canCapture(q) {
-			return errors.New("corrupted upvalue")
-		}
-	}
-	return p.verifyFlow()
+	return nil
 }
 
 // canCapture checks that the variables q captures exist in p.
@@ -55,15 +63,14 @@ func (p *Proto) canCapture(q *Proto) bool {
 // other.
 func (p *Proto) verifyFlow() error {
 	v := verifier{Proto: p, targets: make([]bool, len(p.code)+1)}
-	last := p.code[len(p.code)-1].op()
-	if last != opReturn && last != opReturn0 && last != opReturn1 && last != opJump {
+	if !p.code[len(p.code)-1].op().leaves() {
 		return errors.New("code without end")
 	}
 	if p.vararg != (p.code[0].op() == opVarargPrep) {
 		return errors.New("corrupted variable arguments")
 	}
 	for pc, i := range p.code {
-		if i.op() >= opTrap || !v.operands(pc, i) || !v.jumps(pc, i) {
+		if !v.instruction(pc, i) {
 			return errors.New("corrupted instruction")
 		}
 	}
@@ -76,6 +83,11 @@ func (p *Proto) verifyFlow() error {
 		}
 	}
 	return nil
+}
+
+// leaves reports the instructions after which the next one never runs.
+func (op opcode) leaves() bool {
+	return op == opReturn || op == opReturn0 || op == opReturn1 || op == opJump
 }
 
 // verifier checks one function.
@@ -97,6 +109,11 @@ func (v *verifier) rk(x int) bool {
 	return v.konst(x - rkBase)
 }
 
+// instruction checks one instruction by itself.
+func (v *verifier) instruction(pc int, i instruction) bool {
+	return i.op() < opTrap && v.operands(pc, i) && v.jumps(pc, i)
+}
+
 // operands checks registers, constants and the like of one instruction.
 func (v *verifier) operands(pc int, i instruction) bool {
 	op := i.op()
@@ -104,51 +121,105 @@ func (v *verifier) operands(pc int, i instruction) bool {
 		return false
 	}
 	switch {
-	case op == opLoadK:
-		return v.konst(i.j())
-	case op == opLoadNil:
-		return v.reg(i.a() + i.b())
-	case op == opGetUpval, op == opSetUpval:
-		return v.upval(i.b())
-	case op == opGetTabUp:
-		return v.upval(i.b()) && v.str(i.c()) && v.hint(i.d())
-	case op == opSetTabUp:
-		return v.upval(i.a()) && v.str(i.b()) && v.rk(i.c()) && v.hint(i.d())
-	case op == opGetField:
-		return v.reg(i.b()) && v.str(i.c()) && v.hint(i.d())
-	case op == opSelf:
-		return v.reg(i.b()) && v.str(i.c()) && v.hint(i.d()) && v.reg(i.a()+1)
-	case op == opSetField:
-		return v.str(i.b()) && v.rk(i.c()) && v.hint(i.d())
-	case op == opSetTable:
-		return v.reg(i.b()) && v.rk(i.c())
-	case op == opSetInt:
-		return v.rk(i.c())
-	case op == opGetTable, op >= opAdd && op <= opShr:
-		return v.reg(i.b()) && v.reg(i.c())
-	case op >= opAddK && op <= opShrK:
-		return v.reg(i.b()) && v.konst(i.c())
-	case op == opMove, op >= opUnm && op <= opLen, op == opGetInt:
-		return v.reg(i.b())
-	case op >= opEq && op <= opNotLe, op == opTestSet, op == opTestNotSet:
-		return v.reg(i.b())
-	case op >= opEqK && op <= opNotGeK:
-		return v.konst(i.b())
+	case op < opGetUpval:
+		return v.loadOperands(i)
+	case op <= opSetTabUp:
+		return v.upvalueOperands(i)
+	case op <= opSelf:
+		return v.tableOperands(i)
+	case op <= opLen:
+		return v.arithOperands(i)
 	case op == opConcat:
 		return i.b() > 0 && v.reg(i.a()+i.b()-1)
+	case op < opCall:
+		return v.testOperands(i)
 	}
 	return v.callOperands(pc, i)
 }
+
+// loadOperands checks those of instructions that set registers.
+func (v *verifier) loadOperands(i instruction) bool {
+	switch i.op() {
+	case opMove:
+		return v.reg(i.b())
+	case opLoadK:
+		return v.konst(i.j())
+	case opLoadNil:
+		return v.reg(i.a() + i.b())
+	}
+	return true
+}
+
+// upvalueOperands checks those of instructions that use upvalues.
+func (v *verifier) upvalueOperands(i instruction) bool {
+	switch i.op() {
+	case opGetTabUp:
+		return v.upval(i.b()) && v.field(i, i.c())
+	case opSetTabUp:
+		return v.upval(i.a()) && v.field(i, i.b()) && v.rk(i.c())
+	}
+	return v.upval(i.b())
+}
+
+// tableOperands checks those of instructions that use tables in registers.
+func (v *verifier) tableOperands(i instruction) bool {
+	switch i.op() {
+	case opGetField:
+		return v.reg(i.b()) && v.field(i, i.c())
+	case opSelf:
+		return v.reg(i.b()) && v.field(i, i.c()) && v.reg(i.a()+1)
+	case opSetField:
+		return v.field(i, i.b()) && v.rk(i.c())
+	case opSetTable:
+		return v.reg(i.b()) && v.rk(i.c())
+	case opSetInt:
+		return v.rk(i.c())
+	case opGetTable:
+		return v.reg(i.b()) && v.reg(i.c())
+	case opGetInt:
+		return v.reg(i.b())
+	}
+	return true
+}
+
+// field checks the key and the hint of an instruction that uses a named field.
+func (v *verifier) field(i instruction, key int) bool { return v.str(key) && v.hint(i.d()) }
+
+// arithOperands checks those of arithmetic, from opAdd to opLen.
+func (v *verifier) arithOperands(i instruction) bool {
+	switch op := i.op(); {
+	case op <= opShr:
+		return v.reg(i.b()) && v.reg(i.c())
+	case op <= opShrK:
+		return v.reg(i.b()) && v.konst(i.c())
+	}
+	return v.reg(i.b())
+}
+
+// testOperands checks those of jumps and conditions.
+func (v *verifier) testOperands(i instruction) bool {
+	switch op := i.op(); {
+	case op == opJump, op == opTest, op == opTestNot:
+		return true
+	case op >= opEqK && op <= opNotGeK:
+		return v.konst(i.b())
+	}
+	return v.reg(i.b())
+}
+
+// span checks the registers from A on, as many as an operand counts; count 0
+// stands for those up to the top.
+func (v *verifier) span(i instruction, count int) bool { return count == 0 || v.reg(i.a()+count-1) }
 
 // callOperands checks those of calls, returns, loops and constructors.
 func (v *verifier) callOperands(pc int, i instruction) bool {
 	switch i.op() {
 	case opCall:
-		return (i.b() == 0 || v.reg(i.a()+i.b()-1)) && (i.c() < 2 || v.reg(i.a()+i.c()-2))
+		return v.span(i, i.b()) && v.span(i, max(i.c()-1, 0))
 	case opTailCall:
-		return i.b() == 0 || v.reg(i.a()+i.b()-1)
+		return v.span(i, i.b())
 	case opReturn:
-		return i.b() < 2 || v.reg(i.a()+i.b()-2)
+		return v.span(i, max(i.b()-1, 0))
 	case opReturn0:
 		return i.b() == 1
 	case opReturn1:
@@ -164,7 +235,7 @@ func (v *verifier) callOperands(pc int, i instruction) bool {
 	case opClosure:
 		return i.j() >= 0 && i.j() < len(v.protos)
 	case opVararg:
-		return v.vararg && (i.c() < 2 || v.reg(i.a()+i.c()-2))
+		return v.vararg && v.span(i, max(i.c()-1, 0))
 	case opVarargPrep:
 		return pc == 0
 	}

@@ -310,18 +310,23 @@ func (c *compiler) gotoStatement(s *gotoStat) {
 			return
 		}
 		if closes {
-			level := b.base
-			for _, v := range b.vars {
-				if v.kind != varConstant {
-					level++
-				}
-			}
-			c.emit(abc(opClose, level, 0, 0))
+			c.emit(abc(opClose, b.end(), 0, 0))
 		}
 		l.gotos = append(l.gotos, pendingGoto{c.jump(), len(b.vars), s.line})
 		return
 	}
 	c.fail(s.line, "no visible label '%s' for <goto> at line %d", s.label, s.line)
+}
+
+// end is the register behind the variables that the block has so far.
+func (b *blockState) end() int {
+	level := b.base
+	for _, v := range b.vars {
+		if v.kind != varConstant {
+			level++
+		}
+	}
+	return level
 }
 
 func (c *compiler) breakStatement(s *gotoStat) {

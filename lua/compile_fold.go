@@ -41,10 +41,8 @@ func foldArith(op ArithOp, a, b Value) (Value, bool) {
 	if !a.isNumber() || !b.isNumber() {
 		return Nil, false
 	}
-	if op == OpDiv || op == OpIDiv || op == OpMod {
-		if f, _ := b.AsFloat(); f == 0 {
-			return Nil, false
-		}
+	if f, _ := b.AsFloat(); f == 0 && op.divides() {
+		return Nil, false
 	}
 	v, ok, _ := (*State)(nil).rawArith(op, a, b)
 	if ok && v.isFloat() && (math.IsNaN(v.float()) || v.float() == 0) {
@@ -52,3 +50,5 @@ func foldArith(op ArithOp, a, b Value) (Value, bool) {
 	}
 	return v, ok
 }
+
+func (op ArithOp) divides() bool { return op == OpDiv || op == OpIDiv || op == OpMod }

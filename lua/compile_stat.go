@@ -223,25 +223,31 @@ func (c *compiler) target(e expr, all []expr) target {
 		return target{kind: targetUpvalue, upvalue: e.index}
 	}
 	x := e.(*indexExpr)
-	key, isConst := x.key.(*constExpr)
-	if up, ok := x.obj.(*upvalExpr); ok && isConst && key.value.isString() && !assigns(all, up) {
-		if k := c.constant(key.value); k <= 0xffff {
+	if up, ok := x.obj.(*upvalExpr); ok && !assigns(all, up) {
+		if k, ok := c.fieldConstant(x.key); ok {
 			return target{kind: targetGlobal, obj: up.index, key: k, line: x.line}
 		}
 	}
 	t := target{kind: targetIndex, obj: c.safeReg(x.obj, all), line: x.line}
-	if isConst && key.value.isString() {
-		if k := c.constant(key.value); k <= 0xffff {
-			t.kind, t.key = targetField, k
-			return t
-		}
+	if k, ok := c.fieldConstant(x.key); ok {
+		t.kind, t.key = targetField, k
+	} else if k, ok := x.key.(*constExpr); ok && k.value.isInt() && k.value.n <= 0xffff {
+		t.kind, t.key = targetInt, int(k.value.n)
+	} else {
+		t.key = c.safeReg(x.key, all)
 	}
-	if isConst && key.value.isInt() && key.value.n <= 0xffff {
-		t.kind, t.key = targetInt, int(key.value.n)
-		return t
-	}
-	t.key = c.safeReg(x.key, all)
 	return t
+}
+
+// fieldConstant returns the index of a key that is a constant string, if it fits
+// into an instruction.
+func (c *compiler) fieldConstant(key expr) (int, bool) {
+	e, ok := key.(*constExpr)
+	if !ok || !e.value.isString() {
+		return 0, false
+	}
+	k := c.constant(e.value)
+	return k, k <= 0xffff
 }
 
 // assigns reports whether an upvalue is among the targets.

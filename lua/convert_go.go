@@ -105,21 +105,8 @@ func fromGo(s *State, v any, depth int) (Value, error) {
 		return v.Value(), nil
 	case bool:
 		return Bool(v), nil
-	case int:
-		return Int(int64(v)), nil
-	case int64:
-		return Int(v), nil
-	case int32:
-		return Int(int64(v)), nil
-	case uint64:
-		if v > math.MaxInt64 {
-			return Float(float64(v)), nil
-		}
-		return Int(int64(v)), nil
-	case float64:
-		return Float(v), nil
-	case float32:
-		return Float(float64(v)), nil
+	case int, int64, int32, uint64, float64, float32:
+		return fromNumber(v), nil
 	case string:
 		d := jsonDecoder{state: s}
 		return d.newString(v)
@@ -144,6 +131,25 @@ func fromGo(s *State, v any, depth int) (Value, error) {
 		return Nil, fmt.Errorf("converting a Go value: %w", err)
 	}
 	return FromJSON(s, data)
+}
+
+func fromNumber(v any) Value {
+	switch v := v.(type) {
+	case int:
+		return Int(int64(v))
+	case int64:
+		return Int(v)
+	case int32:
+		return Int(int64(v))
+	case uint64:
+		if v > math.MaxInt64 {
+			return Float(float64(v))
+		}
+		return Int(int64(v))
+	case float32:
+		return Float(float64(v))
+	}
+	return Float(v.(float64))
 }
 
 func fromSlice[E any](s *State, list []E, depth int) (Value, error) {

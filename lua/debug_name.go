@@ -193,27 +193,12 @@ func (p *Proto) setter(pc, reg int) int {
 	set, target := -1, 0
 	for at := 0; at < pc; at++ {
 		i := p.code[at]
-		change := false
-		switch op := i.op(); {
-		case op == opLoadNil:
-			change = i.a() <= reg && reg <= i.a()+i.b()
-		case op == opTForCall:
-			change = reg >= i.a()+4
-		case op == opCall || op == opTailCall:
-			change = reg >= i.a()
-		case op == opSelf:
-			change = reg == i.a() || reg == i.a()+1
-		case op == opVararg || op == opConcat:
-			change = reg >= i.a()
-		case op >= opJump && op <= opTestNotSet:
+		if op := i.op(); op >= opJump && op <= opTestNotSet {
 			if dest := at + 1 + i.j(); dest <= pc && dest > target {
 				target = dest
 			}
-			change = op >= opTestSet && i.a() == reg
-		default:
-			change = i.setsA() && i.a() == reg
 		}
-		if change {
+		if i.sets(reg) {
 			set = at
 			if at < target {
 				set = -1
@@ -223,7 +208,26 @@ func (p *Proto) setter(pc, reg int) int {
 	return set
 }
 
+// sets reports whether an instruction changes a register.
+func (i instruction) sets(reg int) bool {
+	switch i.op() {
+	case opLoadNil:
+		return i.a() <= reg && reg <= i.a()+i.b()
+	case opTForCall:
+		return reg >= i.a()+4
+	case opCall, opTailCall, opVararg, opConcat:
+		return reg >= i.a()
+	case opSelf:
+		return reg == i.a() || reg == i.a()+1
+	}
+	return i.setsA() && i.a() == reg
+}
+
+// setsA reports whether an instruction changes its register A.
 func (i instruction) setsA() bool {
+	if op := i.op(); op >= opJump && op < opTestSet {
+		return false
+	}
 	switch i.op() {
 	case opSetUpval, opSetTabUp, opSetTable, opSetInt, opSetField, opReturn, opReturn0, opReturn1,
 		opTForPrep, opSetList, opVarargPrep, opClose, opToClose, opTrap:

@@ -166,25 +166,32 @@ func (s *State) walkTable(t *Table) {
 		s.gc.usesWeak = true
 		s.gc.weak = append(s.gc.weak, t)
 	}
-	if keys && values {
-		return
-	}
-	if keys {
+	switch {
+	case keys && values:
+	case keys:
 		s.gc.ephemerons = append(s.gc.ephemerons, t)
-		for i := range uint64(t.alen) {
-			s.mark(*t.slot(i))
-		}
-		return
+		s.markElements(t)
+	case values:
+		s.markEntries(t, false)
+	default:
+		s.markElements(t)
+		s.markEntries(t, true)
 	}
-	if !values {
-		for i := range uint64(t.alen) {
-			s.mark(*t.slot(i))
-		}
+}
+
+// markElements marks the values of the array part.
+func (s *State) markElements(t *Table) {
+	for i := range uint64(t.alen) {
+		s.mark(*t.slot(i))
 	}
+}
+
+// markEntries marks the keys outside the array part and, if asked, their values.
+func (s *State) markEntries(t *Table, values bool) {
 	for i := range t.elen {
 		if e := t.entry(i); e.v.p != nil {
 			s.mark(e.key())
-			if !values {
+			if values {
 				s.mark(e.v)
 			}
 		}
@@ -404,7 +411,7 @@ func (s *State) callIsolated(t *Thread, at int) error {
 	s.depth++
 	t.pinned++
 	below := len(t.frames)
-	exit, err := s.call(t, at, 1, -1, frameFresh|frameFinalizer, contResults, 0)
+	exit, err := s.call(t, at, 1, returnTo{want: -1, flags: frameFresh | frameFinalizer})
 	if (err != nil && len(t.frames) > below) || err == nil && !exit {
 		err = s.exec(err)
 	}

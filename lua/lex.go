@@ -255,16 +255,21 @@ func (l *lexer) scan(lex *lexeme) error {
 			return l.fail("invalid long string delimiter")
 		}
 	}
+	l.operator(lex, c)
+	return nil
+}
+
+// operator reads an operator or another token that is not a word.
+func (l *lexer) operator(lex *lexeme, c byte) {
 	for _, o := range operators {
 		if o.text[0] == c && strings.HasPrefix(l.src[l.pos:], o.text) {
 			l.pos += len(o.text)
 			lex.token = o.token
-			return nil
+			return
 		}
 	}
 	l.pos++
 	lex.token = token(c)
-	return nil
 }
 
 func isNameStart(c byte) bool { return isAlpha(c) || c == '_' }
@@ -285,26 +290,12 @@ func (l *lexer) name(lex *lexeme) {
 // number reads everything that looks like part of a numeral and then converts
 // it.
 func (l *lexer) number(lex *lexeme) error {
-	exponent := "eE"
-	if l.src[l.pos] == '0' && (l.peek(1) == 'x' || l.peek(1) == 'X') {
-		exponent = "pP"
+	exponent := byte('e')
+	if isHexPrefixed(l.src[l.pos:]) {
+		exponent = 'p'
 		l.pos += 2
 	}
-	for l.pos < len(l.src) {
-		c := l.src[l.pos]
-		switch {
-		case strings.IndexByte(exponent, c) >= 0:
-			l.pos++
-			if d := l.peek(0); d == '+' || d == '-' {
-				l.pos++
-			}
-			continue
-		case isHexDigit(c), c == '.':
-			l.pos++
-			continue
-		}
-		break
-	}
+	l.skipNumeral(exponent)
 	if l.pos < len(l.src) && isNameStart(l.src[l.pos]) {
 		l.pos++ // a numeral touching a letter
 	}
@@ -314,6 +305,21 @@ func (l *lexer) number(lex *lexeme) error {
 	}
 	lex.token, lex.value = tokNumber, v
 	return nil
+}
+
+// skipNumeral skips digits, points and exponents, whose letter is given in lower
+// case.
+func (l *lexer) skipNumeral(exponent byte) {
+	for ; l.pos < len(l.src); l.pos++ {
+		switch c := l.src[l.pos]; {
+		case c|0x20 == exponent:
+			if d := l.peek(1); d == '+' || d == '-' {
+				l.pos++
+			}
+		case !isHexDigit(c) && c != '.':
+			return
+		}
+	}
 }
 
 func (l *lexer) quoted(lex *lexeme, quote byte) error {

@@ -1,5 +1,7 @@
 package lua
 
+import "strings"
+
 // DebugLib is the debug library. It lets scripts look into everything and is
 // not for sandboxes; DebugSafe holds the harmless part.
 var DebugLib = NewLibrary("debug", []Reg{
@@ -244,20 +246,26 @@ func debugSethook(c *Call) error {
 	if err != nil {
 		return err
 	}
-	h := &hook{fn: f.Value(), count: int(max(0, min(count, 1<<30)))}
-	h.left = h.count
-	for _, m := range mask {
-		h.call = h.call || m == 'c'
-		h.ret = h.ret || m == 'r'
-		h.line = h.line || m == 'l'
-	}
-	if !h.call && !h.ret && !h.line && h.count == 0 {
-		h = nil
-	} else if old := t.hook; old != nil {
+	h := newHook(f.Value(), mask, count)
+	if old := t.hook; old != nil && h != nil {
 		h.active = old.active
 	}
 	t.setHook(h)
 	return nil
+}
+
+// newHook returns a hook for the events of a mask and, if count is positive, for
+// every count instructions; nil when that is no event at all.
+func newHook(fn Value, mask string, count int64) *hook {
+	h := &hook{
+		fn: fn, count: int(max(0, min(count, 1<<30))),
+		call: strings.Contains(mask, "c"), ret: strings.Contains(mask, "r"), line: strings.Contains(mask, "l"),
+	}
+	h.left = h.count
+	if !h.call && !h.ret && !h.line && h.count == 0 {
+		return nil
+	}
+	return h
 }
 
 func debugGethook(c *Call) error {

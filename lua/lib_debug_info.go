@@ -73,10 +73,7 @@ func (s *State) info(r *Table, option rune, t *Thread, fn *Function, at int) {
 			r.SetString("name", String(name))
 		}
 	case 'r':
-		first, n := 0, 0
-		if h := t.hook; h != nil && h.active && at >= 0 && at+1 < len(t.frames) && t.frames[at+1].flags&frameHook != 0 {
-			first, n = h.first, h.n
-		}
+		first, n := t.hook.transferred(t, at)
 		r.SetString("ftransfer", Int(int64(first)))
 		r.SetString("ntransfer", Int(int64(n)))
 	case 't':
@@ -86,6 +83,15 @@ func (s *State) info(r *Table, option rune, t *Thread, fn *Function, at int) {
 	case 'f':
 		r.SetString("func", fn.Value())
 	}
+}
+
+// transferred gives the first and the number of the values that the hook running
+// for a frame sees handed over, or zeros.
+func (h *hook) transferred(t *Thread, at int) (first, n int) {
+	if h == nil || !h.active || at < 0 || at+1 >= len(t.frames) || t.frames[at+1].flags&frameHook == 0 {
+		return 0, 0
+	}
+	return h.first, h.n
 }
 
 func (s *State) sourceInfo(r *Table, fn *Function) {
@@ -129,24 +135,28 @@ func (t *Thread) local(at int, n int64) (name string, pos int, ok bool) {
 		}
 		return "(vararg)", int(f.fn) - int(f.extra) + int(-n) - 1, true
 	}
-	limit := int(f.top)
-	if at+1 < len(t.frames) {
-		limit = int(t.frames[at+1].ret)
-	} else if fn.proto != nil {
-		limit = max(limit, t.top)
+	n = min(n, 1<<20)
+	pos = int(f.fn) + int(n)
+	inUse := n > 0 && pos < t.end(at)
+	if fn.proto == nil {
+		return "(C temporary)", pos, inUse
 	}
-	if fn.proto != nil {
-		if name, reg, ok := fn.proto.local(int(min(n, 1<<20)), int(f.pc)-1); ok {
-			return name, int(f.fn) + 1 + reg, true
-		}
+	if name, reg, ok := fn.proto.local(int(n), int(f.pc)-1); ok {
+		return name, int(f.fn) + 1 + reg, true
 	}
-	if pos := int(f.fn) + int(min(n, 1<<20)); n > 0 && pos < limit {
-		if fn.proto != nil {
-			return "(temporary)", pos, true
-		}
-		return "(C temporary)", pos, true
+	return "(temporary)", pos, inUse
+}
+
+// end is the stack position behind what a frame has in use.
+func (t *Thread) end(at int) int {
+	f := &t.frames[at]
+	switch {
+	case at+1 < len(t.frames):
+		return int(t.frames[at+1].ret)
+	case t.function(f).proto != nil:
+		return max(int(f.top), t.top)
 	}
-	return "", 0, false
+	return int(f.top)
 }
 
 func debugGetlocal(c *Call) error {

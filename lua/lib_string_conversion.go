@@ -132,25 +132,7 @@ func (c *conversion) appendText(dst []byte, s string) []byte {
 
 // appendInt prints an integer as d, i, u, o, x or X.
 func (c *conversion) appendInt(dst []byte, n int64) []byte {
-	var prefix, body string
-	switch c.verb {
-	case 'd', 'i':
-		prefix = c.sign(n < 0)
-		magnitude := uint64(n)
-		if n < 0 {
-			magnitude = -magnitude
-		}
-		body = strconv.FormatUint(magnitude, 10)
-	case 'u':
-		body = strconv.FormatUint(uint64(n), 10)
-	case 'o':
-		body = strconv.FormatUint(uint64(n), 8)
-	default:
-		body = strconv.FormatUint(uint64(n), 16)
-		if c.alternate && n != 0 {
-			prefix = "0x"
-		}
-	}
+	prefix, body := c.intDigits(n)
 	if c.precision == 0 && n == 0 {
 		body = ""
 	}
@@ -164,6 +146,26 @@ func (c *conversion) appendInt(dst []byte, n int64) []byte {
 		prefix, body = strings.ToUpper(prefix), strings.ToUpper(body)
 	}
 	return c.pad(dst, prefix, body, c.zero && c.precision < 0)
+}
+
+// intDigits gives the sign or prefix and the digits of an integer, in lower case.
+func (c *conversion) intDigits(n int64) (prefix, digits string) {
+	switch c.verb {
+	case 'd', 'i':
+		magnitude := uint64(n)
+		if n < 0 {
+			magnitude = -magnitude
+		}
+		return c.sign(n < 0), strconv.FormatUint(magnitude, 10)
+	case 'u':
+		return "", strconv.FormatUint(uint64(n), 10)
+	case 'o':
+		return "", strconv.FormatUint(uint64(n), 8)
+	}
+	if c.alternate && n != 0 {
+		prefix = "0x"
+	}
+	return prefix, strconv.FormatUint(uint64(n), 16)
 }
 
 // appendFloat prints a float as a, e, f or g, or their capitals.
@@ -241,14 +243,7 @@ func hexMagnitude(f float64, precision int, point bool) string {
 		}
 	}
 	if precision >= 0 && precision < fractionDigits {
-		whole := lead<<52 | fraction
-		drop := uint(4 * (fractionDigits - precision))
-		half := uint64(1) << (drop - 1)
-		rest := whole & (half<<1 - 1)
-		whole -= rest
-		if rest > half || rest == half && whole>>drop&1 == 1 {
-			whole += half << 1
-		}
+		whole := roundToEven(lead<<52|fraction, uint(4*(fractionDigits-precision)))
 		lead, fraction = whole>>52, whole&(1<<52-1)
 	}
 	digits := strconv.FormatUint(1<<52|fraction, 16)[1:]
@@ -269,6 +264,18 @@ func hexMagnitude(f float64, precision int, point bool) string {
 	}
 	b.WriteString(strconv.Itoa(exponent))
 	return b.String()
+}
+
+// roundToEven clears the lowest bits of n, at least one, and rounds what is left
+// to the nearest value, to the even one when two are as near.
+func roundToEven(n uint64, bits uint) uint64 {
+	half := uint64(1) << (bits - 1)
+	rest := n & (half<<1 - 1)
+	n -= rest
+	if rest > half || rest == half && n>>bits&1 == 1 {
+		n += half << 1
+	}
+	return n
 }
 
 // appendQuoted writes s as a literal that the Lua reader gives back as s.

@@ -102,23 +102,10 @@ func (l *layout) alignmentOfNext() (int, *layoutError) {
 func (l *layout) option() (kind packKind, size int, err *layoutError) {
 	c := l.format[0]
 	l.format = l.format[1:]
+	if kind, size = nativeOption(c); size > 0 {
+		return kind, size, nil
+	}
 	switch c {
-	case 'b':
-		return packSigned, 1, nil
-	case 'B':
-		return packUnsigned, 1, nil
-	case 'h':
-		return packSigned, 2, nil
-	case 'H':
-		return packUnsigned, 2, nil
-	case 'l', 'j':
-		return packSigned, 8, nil
-	case 'L', 'J', 'T':
-		return packUnsigned, 8, nil
-	case 'f':
-		return packFloat32, 4, nil
-	case 'd', 'n':
-		return packFloat64, 8, nil
 	case 'i':
 		size, err = l.limitedSize(4)
 		return packSigned, size, err
@@ -135,8 +122,6 @@ func (l *layout) option() (kind packKind, size int, err *layoutError) {
 		return packFixed, size, err
 	case 'z':
 		return packZero, 0, nil
-	case 'x':
-		return packPadding, 1, nil
 	case 'X':
 		return packAligning, 0, nil
 	case ' ':
@@ -152,6 +137,32 @@ func (l *layout) option() (kind packKind, size int, err *layoutError) {
 		err = &layoutError{message: "invalid format option '" + string([]byte{c}) + "'"}
 	}
 	return packNothing, 0, err
+}
+
+// nativeOption gives the kind and size of an option whose size is fixed, or size
+// 0 for others.
+func nativeOption(c byte) (kind packKind, size int) {
+	switch c {
+	case 'b':
+		return packSigned, 1
+	case 'B':
+		return packUnsigned, 1
+	case 'h':
+		return packSigned, 2
+	case 'H':
+		return packUnsigned, 2
+	case 'l', 'j':
+		return packSigned, 8
+	case 'L', 'J', 'T':
+		return packUnsigned, 8
+	case 'f':
+		return packFloat32, 4
+	case 'd', 'n':
+		return packFloat64, 8
+	case 'x':
+		return packPadding, 1
+	}
+	return packNothing, 0
 }
 
 // number reads a decimal number, or gives the default when there is none. It

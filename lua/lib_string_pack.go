@@ -18,97 +18,107 @@ func stringPack(c *Call) error {
 	if err != nil {
 		return err
 	}
-	l := newLayout(format)
-	out := textBuffer{c: c}
-	for arg := 1; !l.done(); {
-		opt, mistake := l.next(len(out.b))
+	p := packer{textBuffer: textBuffer{c: c}, layout: newLayout(format)}
+	for arg := 1; !p.done(); {
+		opt, mistake := p.next(len(p.b))
 		if mistake != nil {
 			return mistake.raise(c)
 		}
 		if err := c.Step(1); err != nil {
 			return err
 		}
-		out.b = appendFill(out.b, 0, opt.pad)
+		p.b = appendFill(p.b, 0, opt.pad)
 		switch opt.kind {
 		case packNothing, packAligning:
 		case packPadding:
-			out.b = append(out.b, 0)
+			p.b = append(p.b, 0)
 		default:
 			arg++
-			if out.b, err = packValue(c, &l, opt, arg, out.b); err != nil {
+			if err := p.packValue(opt, arg); err != nil {
 				return err
 			}
 		}
 	}
-	return out.finish()
+	return p.finish()
+}
+
+// packer appends the arguments of string.pack to a buffer.
+type packer struct {
+	textBuffer
+	layout
 }
 
 // packValue appends one argument.
-func packValue(c *Call, l *layout, opt packOption, arg int, out []byte) ([]byte, error) {
+func (p *packer) packValue(opt packOption, arg int) error {
 	switch opt.kind {
 	case packSigned, packUnsigned:
-		n, err := c.CheckInt(arg)
+		n, err := p.c.CheckInt(arg)
 		if err != nil {
-			return out, err
+			return err
 		}
-		return packInteger(c, l, opt, arg, out, n)
+		return p.packInteger(opt, arg, n)
 	case packFloat32:
-		f, err := c.CheckFloat(arg)
-		return l.appendPacked(out, uint64(math.Float32bits(float32(f))), 4, 0), err
+		f, err := p.c.CheckFloat(arg)
+		p.b = p.appendPacked(p.b, uint64(math.Float32bits(float32(f))), 4, 0)
+		return err
 	case packFloat64:
-		f, err := c.CheckFloat(arg)
-		return l.appendPacked(out, math.Float64bits(f), 8, 0), err
+		f, err := p.c.CheckFloat(arg)
+		p.b = p.appendPacked(p.b, math.Float64bits(f), 8, 0)
+		return err
 	}
-	s, err := c.CheckString(arg)
+	s, err := p.c.CheckString(arg)
 	if err != nil {
-		return out, err
+		return err
 	}
-	return packString(c, l, opt, arg, out, s)
+	return p.packString(opt, arg, s)
 }
 
-func packInteger(c *Call, l *layout, opt packOption, arg int, out []byte, n int64) ([]byte, error) {
+func (p *packer) packInteger(opt packOption, arg int, n int64) error {
 	if opt.kind == packSigned {
 		if opt.size < intSize {
 			if limit := int64(1) << (8*opt.size - 1); n < -limit || n >= limit {
-				return out, c.ArgError(arg, "integer overflow")
+				return p.c.ArgError(arg, "integer overflow")
 			}
 		}
-		return l.appendPacked(out, uint64(n), opt.size, byte(n>>63)), nil
+		p.b = p.appendPacked(p.b, uint64(n), opt.size, byte(n>>63))
+		return nil
 	}
 	if opt.size < intSize && uint64(n) >= 1<<(8*opt.size) {
-		return out, c.ArgError(arg, "unsigned overflow")
+		return p.c.ArgError(arg, "unsigned overflow")
 	}
-	return l.appendPacked(out, uint64(n), opt.size, 0), nil
+	p.b = p.appendPacked(p.b, uint64(n), opt.size, 0)
+	return nil
 }
 
-func packString(c *Call, l *layout, opt packOption, arg int, out []byte, s string) ([]byte, error) {
+func (p *packer) packString(opt packOption, arg int, s string) error {
 	switch opt.kind {
 	case packFixed:
 		if len(s) > opt.size {
-			return out, c.ArgError(arg, "string longer than given size")
+			return p.c.ArgError(arg, "string longer than given size")
 		}
-		if err := c.Alloc(opt.size); err != nil {
-			return out, err
+		if err := p.c.Alloc(opt.size); err != nil {
+			return err
 		}
-		return appendFill(append(out, s...), 0, opt.size-len(s)), nil
+		p.b = appendFill(append(p.b, s...), 0, opt.size-len(s))
+		return nil
 	case packCounted:
 		if opt.size < intSize && uint64(len(s)) >= 1<<(8*opt.size) {
-			return out, c.ArgError(arg, "string length does not fit in given size")
+			return p.c.ArgError(arg, "string length does not fit in given size")
 		}
-		out = l.appendPacked(out, uint64(len(s)), opt.size, 0)
+		p.b = p.appendPacked(p.b, uint64(len(s)), opt.size, 0)
 	case packZero:
 		if strings.IndexByte(s, 0) >= 0 {
-			return out, c.ArgError(arg, "string contains zeros")
+			return p.c.ArgError(arg, "string contains zeros")
 		}
 	}
-	if err := c.Alloc(len(s) + 1); err != nil {
-		return out, err
+	if err := p.c.Alloc(len(s) + 1); err != nil {
+		return err
 	}
-	out = append(out, s...)
+	p.b = append(p.b, s...)
 	if opt.kind == packZero {
-		out = append(out, 0)
+		p.b = append(p.b, 0)
 	}
-	return out, nil
+	return nil
 }
 
 func stringPacksize(c *Call) error {

@@ -42,10 +42,16 @@ func decodeUTF8(s string, strict bool) (code uint32, length int) {
 	if count > 5 || code > maxCodepoint || code < limits[count] {
 		return 0, 0
 	}
-	if strict && (code > maxUnicode || code >= 0xD800 && code <= 0xDFFF) {
+	if strict && !isUnicode(code) {
 		return 0, 0
 	}
 	return code, count + 1
+}
+
+// isUnicode reports whether Unicode has the code point, which it does not for
+// surrogates.
+func isUnicode(code uint32) bool {
+	return code <= maxUnicode && (code < 0xD800 || code > 0xDFFF)
 }
 
 func isContinuation(c byte) bool { return c&0xC0 == 0x80 }

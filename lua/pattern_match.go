@@ -121,16 +121,8 @@ func (m *matcher) matchAt(s int) (int, error) {
 		case patLiteral:
 			ok = strings.HasPrefix(subject[s:], it.text)
 			s += len(it.text)
-		case patOpen:
-			m.captures[it.capture] = captured{start: s}
-			depth++
-			ok = true
-		case patClose:
-			m.captures[it.capture].end = s
-			depth++
-			ok = true
-		case patPosition:
-			m.captures[it.capture] = captured{start: s, end: isPosition}
+		case patOpen, patClose, patPosition:
+			m.setCapture(it, s)
 			depth++
 			ok = true
 		case patEnd:
@@ -152,6 +144,18 @@ func (m *matcher) matchAt(s int) (int, error) {
 		} else if i, s, depth = m.retry(); i < 0 {
 			return -1, nil
 		}
+	}
+}
+
+// setCapture notes that a capture begins, ends or is the position s.
+func (m *matcher) setCapture(it *patternItem, s int) {
+	switch it.op {
+	case patOpen:
+		m.captures[it.capture] = captured{start: s}
+	case patClose:
+		m.captures[it.capture].end = s
+	default:
+		m.captures[it.capture] = captured{start: s, end: isPosition}
 	}
 }
 

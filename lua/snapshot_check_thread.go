@@ -69,10 +69,7 @@ func (t *Thread) checkSuspended() error {
 // checkFrame checks a frame and how it was called.
 func (t *Thread) checkFrame(i int) error {
 	f := &t.frames[i]
-	if f.ret < 0 || f.fn < f.ret || f.top <= f.fn || int(f.top) > len(t.stack) || f.want < -1 || f.closing < 0 {
-		return errPosition
-	}
-	if i > 0 && f.ret <= t.frames[i-1].fn {
+	if !f.fits(len(t.stack)) || i > 0 && f.ret <= t.frames[i-1].fn {
 		return errPosition
 	}
 	fn, ok := t.stack[f.fn].AsFunction()
@@ -88,6 +85,19 @@ func (t *Thread) checkFrame(i int) error {
 	if err != nil {
 		return err
 	}
+	return t.checkCaller(i)
+}
+
+// fits reports whether the positions and counts of a frame are possible on a
+// stack of that size.
+func (f *frame) fits(stack int) bool {
+	return f.ret >= 0 && f.fn >= f.ret && f.top > f.fn && int(f.top) <= stack && f.want >= -1 && f.closing >= 0
+}
+
+// checkCaller checks that the frame below can have called frame i; that of the
+// coroutine's own function has none below.
+func (t *Thread) checkCaller(i int) error {
+	f := &t.frames[i]
 	switch {
 	case i == 0:
 		if f.ret != 0 || f.want != -1 || f.cont != contResults || f.flags&frameCallback != 0 {
@@ -110,15 +120,27 @@ func (t *Thread) checkLuaFrame(i int, p *Proto) error {
 	if f.flags&frameProtected != 0 || f.extra < 0 {
 		return errFrame
 	}
-	// Variable arguments lie between the place of the call and the function.
-	if p.vararg && f.fn > f.ret {
+	if !p.vararg {
+		if f.fn != f.ret || f.extra != 0 {
+			return errPosition
+		}
+		return nil
+	}
+	return t.checkVarargs(i, p)
+}
+
+// checkVarargs checks that the variable arguments lie between the place of the
+// call and the function. Only a function that failed at once has not moved them
+// there.
+func (t *Thread) checkVarargs(i int, p *Proto) error {
+	f := &t.frames[i]
+	if f.fn > f.ret {
 		if int(f.extra)+int(p.params) != int(f.fn-f.ret)-1 {
 			return errPosition
 		}
-	} else if f.fn != f.ret || f.extra != 0 {
-		return errPosition
+		return nil
 	}
-	if p.vararg && f.fn == f.ret && (t.status == suspended || i < len(t.frames)-1) {
+	if f.extra != 0 || t.status == suspended || i < len(t.frames)-1 {
 		return errPosition
 	}
 	return nil
@@ -128,20 +150,29 @@ func (t *Thread) checkLuaFrame(i int, p *Proto) error {
 // that call others in place of themselves.
 func (t *Thread) checkHostFrame(i int, b builtin) error {
 	f := &t.frames[i]
-	if f.fn != f.ret || f.closing != 0 || f.flags&frameTail != 0 || f.extra < 0 {
+	if !f.isPlain() {
 		return errFrame
 	}
-	protects := b == builtinPcall || b == builtinXpcall
-	if f.flags&frameProtected != 0 && !protects || f.phase > phaseFailed || f.phase == phaseFailed && !protects {
-		return errFrame
-	}
-	if i == len(t.frames)-1 {
+	isTop, protected := i == len(t.frames)-1, f.flags&frameProtected != 0
+	switch b {
+	case builtinPcall, builtinXpcall:
+		if f.phase > phaseFailed || !protected && !isTop {
+			return errFrame
+		}
 		return nil
+	case builtinPairs, builtinDofile:
+		isTop = true // they may be below the top as well
 	}
-	if protects && f.flags&frameProtected == 0 || !protects && b != builtinPairs && b != builtinDofile {
+	if protected || f.phase >= phaseFailed || !isTop {
 		return errFrame
 	}
 	return nil
+}
+
+// isPlain reports a frame that has no variable arguments below its function,
+// closes no variables and replaced no other.
+func (f *frame) isPlain() bool {
+	return f.fn == f.ret && f.closing == 0 && f.flags&frameTail == 0 && f.extra >= 0
 }
 
 // protectedSlot is where a failed pcall or xpcall keeps the error.
@@ -187,12 +218,18 @@ func (t *Thread) checkCall(caller, f *frame) error {
 		return errFrame
 	}
 	i := p.code[caller.pc-1]
-	if f.cont != contResults {
-		if f.ret < caller.top || !i.invokes(f.cont, f.a) {
-			return errFrame
-		}
-		return checkHeldBack(caller, f, i)
+	if f.cont == contResults {
+		return checkResults(caller, f, i)
 	}
+	if f.ret < caller.top || !i.invokes(f.cont, f.a) {
+		return errFrame
+	}
+	return checkHeldBack(caller, f, i)
+}
+
+// checkResults checks that a call instruction takes the results where and as
+// many as the frame says.
+func checkResults(caller, f *frame, i instruction) error {
 	first, want := caller.fn+1+int32(i.a()), int32(-1)
 	switch i.op() {
 	case opCall:
@@ -215,12 +252,11 @@ func (i instruction) invokes(cont continuation, a int32) bool {
 	op := i.op()
 	switch cont {
 	case contStore:
-		return int(a) == i.a() && (op == opGetTabUp || op == opGetTable || op == opGetInt || op == opGetField ||
-			op == opSelf || op >= opAdd && op <= opBnot || op == opLen)
+		return int(a) == i.a() && (op.reads() || op >= opAdd && op <= opBnot || op == opLen)
 	case contCompare:
-		return op >= opEq && op <= opNotGeK
+		return op.compares()
 	case contDiscard:
-		return op == opSetTabUp || op == opSetTable || op == opSetInt || op == opSetField
+		return op.assigns()
 	case contRepeat:
 		return op == opClose || op == opReturn
 	case contConcat:
@@ -228,6 +264,19 @@ func (i instruction) invokes(cont continuation, a int32) bool {
 		return op == opConcat && int(a&0xff) == i.a() && n >= 1 && n <= i.b()
 	}
 	return false
+}
+
+// compares reports the instructions that compare two values.
+func (op opcode) compares() bool { return op >= opEq && op <= opNotGeK }
+
+// reads reports the instructions that read a field of a table.
+func (op opcode) reads() bool {
+	return op == opGetTabUp || op == opGetTable || op == opGetInt || op == opGetField || op == opSelf
+}
+
+// assigns reports the instructions that set a field of a table.
+func (op opcode) assigns() bool {
+	return op == opSetTabUp || op == opSetTable || op == opSetInt || op == opSetField
 }
 
 // checkHeldBack checks the results that a return holds back while variables

@@ -224,8 +224,7 @@ func (r *restorer) readContent(t *Table, templates []*Table) {
 	if r.failure != nil {
 		return
 	}
-	if acap < uint64(alen) || acap > maxTable || ecap < uint64(elen) || ecap > maxTable ||
-		ecap > smallTable && ecap&(ecap-1) != 0 {
+	if !isCapacity(acap, alen) || !isCapacity(ecap, elen) || ecap > smallTable && ecap&(ecap-1) != 0 {
 		r.corrupt("a table has an impossible size")
 		return
 	}
@@ -245,6 +244,10 @@ func (r *restorer) readContent(t *Table, templates []*Table) {
 		r.addNew(t, templates)
 	}
 }
+
+// isCapacity reports whether a part of a table that holds n values can have that
+// capacity.
+func isCapacity(capacity uint64, n int) bool { return capacity >= uint64(n) && capacity <= maxTable }
 
 // makeRoom gives a table the capacity it had, which decides how it grows; but
 // a table cannot claim much more than the snapshot has content.

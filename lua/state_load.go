@@ -201,5 +201,5 @@ func (s *State) startDofile(t *Thread, at, nargs int) (exit bool, err error) {
 		return false, err
 	}
 	t.stack[at+1] = f.Value()
-	return s.call(t, at+1, 0, -1, frameCallback, contResults, 0)
+	return s.call(t, at+1, 0, returnTo{want: -1, flags: frameCallback})
 }

@@ -165,8 +165,7 @@ func (t *Table) findStr(k *Str) *entry {
 	n := uint64(h)
 	if t.index == nil {
 		for i := uint32(0); i < t.elen; i++ {
-			e := t.entry(i)
-			if e.k.n == n && (e.k.p == unsafe.Pointer(k) || sameString(e.k.p, k)) {
+			if e := t.entry(i); e.holds(k, n) {
 				return e
 			}
 		}
@@ -178,11 +177,15 @@ func (t *Table) findStr(k *Str) *entry {
 		if at == 0 {
 			return nil
 		}
-		e := t.entry(at - 1)
-		if e.k.n == n && (e.k.p == unsafe.Pointer(k) || sameString(e.k.p, k)) {
+		if e := t.entry(at - 1); e.holds(k, n) {
 			return e
 		}
 	}
+}
+
+// holds reports whether the key of an entry is the string k, whose hash is n.
+func (e *entry) holds(k *Str, n uint64) bool {
+	return e.k.n == n && (e.k.p == unsafe.Pointer(k) || sameString(e.k.p, k))
 }
 
 // sameString compares the string k with what p points to, which may be

@@ -196,19 +196,8 @@ func (t *Table) listSize(n int) int {
 // first the integer keys that fit to the array part when move is set.
 func (t *Table) rebuild(s *State, n int, move bool) error {
 	old := unsafe.Slice((*entry)(t.ents), t.elen)
-	size := t.listSize(n)
-	if size > maxTable {
-		return errTableOverflow
-	}
-	if s != nil && size > int(t.ecap) {
-		if err := s.alloc(entriesSize(uint32(size)) - entriesSize(t.ecap)); err != nil {
-			return err
-		}
-	}
-	if size != int(t.ecap) {
-		t.makeEntries(uint32(size))
-	} else if t.index != nil {
-		clear(unsafe.Slice((*uint32)(t.index), 2*t.ecap))
+	if err := t.resizeEntries(s, t.listSize(n)); err != nil {
+		return err
 	}
 	t.elen = 0
 	for i := range old {
@@ -230,6 +219,25 @@ func (t *Table) rebuild(s *State, n int, move bool) error {
 	clear(unsafe.Slice((*entry)(t.ents), t.ecap)[t.elen:])
 	if move && t.elen != 0 {
 		t.migrate()
+	}
+	return nil
+}
+
+// resizeEntries gives t a list for size entries, without content unless it is the
+// one t has, and an empty index.
+func (t *Table) resizeEntries(s *State, size int) error {
+	if size > maxTable {
+		return errTableOverflow
+	}
+	if s != nil && size > int(t.ecap) {
+		if err := s.alloc(entriesSize(uint32(size)) - entriesSize(t.ecap)); err != nil {
+			return err
+		}
+	}
+	if size != int(t.ecap) {
+		t.makeEntries(uint32(size))
+	} else if t.index != nil {
+		clear(unsafe.Slice((*uint32)(t.index), 2*t.ecap))
 	}
 	return nil
 }

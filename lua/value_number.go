@@ -92,31 +92,32 @@ func scanReal(s string, hex bool) (hasExponent, ok bool) {
 	if hex {
 		s, isDigit, exponent = s[2:], isHexDigit, 'p'
 	}
-	k, digits := 0, 0
-	for ; k < len(s) && isDigit(s[k]); k++ {
-		digits++
-	}
-	if k < len(s) && s[k] == '.' {
-		for k++; k < len(s) && isDigit(s[k]); k++ {
-			digits++
-		}
+	digits := leading(s, isDigit)
+	s = s[digits:]
+	if s != "" && s[0] == '.' {
+		fraction := leading(s[1:], isDigit)
+		s = s[1+fraction:]
+		digits += fraction
 	}
 	if digits == 0 {
 		return false, false
 	}
-	if k == len(s) {
+	if s == "" {
 		return false, true
 	}
-	if s[k]|0x20 != exponent {
+	if s[0]|0x20 != exponent {
 		return false, false
 	}
-	power, _ := cutSign(s[k+1:])
-	for j := 0; j < len(power); j++ {
-		if !isDecimalDigit(power[j]) {
-			return false, false
-		}
+	power, _ := cutSign(s[1:])
+	return true, power != "" && leading(power, isDecimalDigit) == len(power)
+}
+
+// leading counts the bytes at the start of s that are digits.
+func leading(s string, isDigit func(byte) bool) (n int) {
+	for n < len(s) && isDigit(s[n]) {
+		n++
 	}
-	return true, power != ""
+	return n
 }
 
 func cutSign(s string) (rest string, neg bool) {

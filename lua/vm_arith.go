@@ -55,25 +55,41 @@ func (s *State) rawArith(op ArithOp, a, b Value) (r Value, ok bool, err error) {
 		return Nil, false, nil
 	}
 	if op.bitwise() {
-		x, ok1 := a.AsInt()
-		y, ok2 := b.AsInt()
-		if !ok1 || !ok2 {
-			return Nil, false, nil
-		}
-		return Int(intBitwise(op, x, y)), true, nil
+		r, ok := rawBitwise(op, a, b)
+		return r, ok, nil
 	}
 	if a.isInt() && b.isInt() && op != OpDiv && op != OpPow {
-		if b.n == 0 && (op == OpMod || op == OpIDiv) {
-			if op == OpMod {
-				return Nil, false, s.runtimeError("attempt to perform 'n%%0'")
+		if b.n == 0 {
+			if err := s.checkDivision(op); err != nil {
+				return Nil, false, err
 			}
-			return Nil, false, s.runtimeError("attempt to divide by zero")
 		}
 		return Int(intArith(op, a.int(), b.int())), true, nil
 	}
 	x, _ := a.AsFloat()
 	y, _ := b.AsFloat()
 	return Float(floatArith(op, x, y)), true, nil
+}
+
+// rawBitwise is rawArith for the operators that take integers only.
+func rawBitwise(op ArithOp, a, b Value) (Value, bool) {
+	x, ok1 := a.AsInt()
+	y, ok2 := b.AsInt()
+	if !ok1 || !ok2 {
+		return Nil, false
+	}
+	return Int(intBitwise(op, x, y)), true
+}
+
+// checkDivision reports an operation on integers that cannot have the divisor 0.
+func (s *State) checkDivision(op ArithOp) error {
+	switch op {
+	case OpMod:
+		return s.runtimeError("attempt to perform 'n%%0'")
+	case OpIDiv:
+		return s.runtimeError("attempt to divide by zero")
+	}
+	return nil
 }
 
 // intArith computes on integers; divisors are not zero.

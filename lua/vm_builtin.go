@@ -58,7 +58,7 @@ func (s *State) startBuiltin(t *Thread, f *Function, at, nargs int) (exit bool, 
 	case builtinDofile:
 		return s.startDofile(t, at, nargs)
 	case builtinApply:
-		return s.call(t, at+1, nargs-1, -1, frameCallback, contResults, 0)
+		return s.call(t, at+1, nargs-1, returnTo{want: -1, flags: frameCallback})
 	default:
 		return s.resume(t, (*Thread)(f.bound[0].p), at+1, nargs)
 	}
@@ -97,7 +97,7 @@ func (s *State) startPcall(t *Thread, at, nargs int) (exit bool, err error) {
 		return false, s.argCheck(t, at, nargs).CheckAny(1)
 	}
 	t.frame().flags |= frameProtected
-	return s.call(t, at+1, nargs-1, -1, frameCallback, contResults, 0)
+	return s.call(t, at+1, nargs-1, returnTo{want: -1, flags: frameCallback})
 }
 
 // startXpcall swaps function and handler, so that the function is followed by
@@ -108,7 +108,7 @@ func (s *State) startXpcall(t *Thread, at, nargs int) (exit bool, err error) {
 	}
 	t.stack[at+1], t.stack[at+2] = t.stack[at+2], t.stack[at+1]
 	t.frame().flags |= frameProtected
-	return s.call(t, at+2, nargs-2, -1, frameCallback, contResults, 0)
+	return s.call(t, at+2, nargs-2, returnTo{want: -1, flags: frameCallback})
 }
 
 func (s *State) startPairs(t *Thread, at, nargs int) (exit bool, err error) {
@@ -121,7 +121,7 @@ func (s *State) startPairs(t *Thread, at, nargs int) (exit bool, err error) {
 	v := t.stack[at+1]
 	if h := s.metamethod(v, evPairs); h.p != nil {
 		t.stack[at+1], t.stack[at+2] = h, v
-		return s.call(t, at+1, 1, 3, frameCallback, contResults, 0)
+		return s.call(t, at+1, 1, returnTo{want: 3, flags: frameCallback})
 	}
 	t.stack[at+1], t.stack[at+2] = v, Nil
 	return s.retBehind(t, s.nextFunction, at+1, 2)

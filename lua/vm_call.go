@@ -58,7 +58,7 @@ func (s *State) callFresh(t *Thread, at, nargs int, flags frameFlags) error {
 	s.depth++
 	t.pinned++
 	below := len(t.frames)
-	exit, err := s.call(t, at, nargs, -1, frameFresh|flags, contResults, 0)
+	exit, err := s.call(t, at, nargs, returnTo{want: -1, flags: frameFresh | flags})
 	if err != nil && len(t.frames) == below {
 		err = s.handle(t, err)
 	} else if err != nil || !exit {
@@ -92,7 +92,7 @@ func (s *State) depthError() error {
 // call begins the call of the value at a stack position with the arguments
 // behind it. A Lua function gets a frame, to be run by exec; a host function
 // runs at once. Exit is set when a frame entered from Go has returned.
-func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
+func (s *State) call(t *Thread, at, nargs int, to returnTo) (exit bool, err error) {
 	for chain := 0; !t.stack[at].isFunction(); chain++ {
 		h := s.metamethod(t.stack[at], evCall)
 		if h.p == nil || chain > maxDepth {
@@ -113,7 +113,7 @@ func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont cont
 	}
 	f := t.stack[at].function()
 	if f.proto == nil {
-		return s.callHost(t, f, at, nargs, want, flags, cont, a)
+		return s.callHost(t, f, at, nargs, to)
 	}
 	p := f.proto
 	top := at + 1 + int(p.maxStack)
@@ -124,25 +124,25 @@ func (s *State) call(t *Thread, at, nargs, want int, flags frameFlags, cont cont
 		t.stack[at+1+i] = Nil
 	}
 	*t.pushFrame() = frame{
-		fn: int32(at), ret: int32(at), top: int32(top), want: int32(want), extra: int32(nargs),
-		cont: cont, flags: flags, a: a,
+		fn: int32(at), ret: int32(at), top: int32(top), want: to.want, extra: int32(nargs),
+		cont: to.cont, flags: to.flags, a: to.a,
 	}
 	if t.hook != nil {
-		return false, s.callHook(t, flags&frameTail != 0)
+		return false, s.callHook(t, to.flags&frameTail != 0)
 	}
 	return false, nil
 }
 
-func (s *State) callHost(t *Thread, f *Function, at, nargs, want int, flags frameFlags, cont continuation, a int32) (exit bool, err error) {
+func (s *State) callHost(t *Thread, f *Function, at, nargs int, to returnTo) (exit bool, err error) {
 	if err := t.reserve(at + nargs + 1); err != nil {
 		return false, err
 	}
 	*t.pushFrame() = frame{
-		fn: int32(at), ret: int32(at), top: int32(at + 1 + nargs), want: int32(want), extra: int32(nargs),
-		cont: cont, flags: flags | frameHost, a: a,
+		fn: int32(at), ret: int32(at), top: int32(at + 1 + nargs), want: to.want, extra: int32(nargs),
+		cont: to.cont, flags: to.flags | frameHost, a: to.a,
 	}
 	if t.hook != nil {
-		if err := s.callHook(t, flags&frameTail != 0); err != nil {
+		if err := s.callHook(t, to.flags&frameTail != 0); err != nil {
 			return false, err
 		}
 	}
@@ -280,16 +280,17 @@ func (t *Thread) first(at, n int) Value {
 // invoke calls a metamethod on behalf of the running Lua function; cont and a
 // say what becomes of the result.
 func (s *State) invoke(t *Thread, cont continuation, a int, h Value, args ...Value) error {
-	return s.invokeAt(t, int(t.frame().top), cont, a, h, args...)
+	return s.invokeAt(t, int(t.frame().top), returnTo{want: 1, cont: cont, a: int32(a)}, h, args...)
 }
 
-func (s *State) invokeAt(t *Thread, at int, cont continuation, a int, h Value, args ...Value) error {
+// invokeAt calls h with its arguments at a stack position.
+func (s *State) invokeAt(t *Thread, at int, to returnTo, h Value, args ...Value) error {
 	if err := t.reserve(at + 1 + len(args)); err != nil {
 		return err
 	}
 	t.stack[at] = h
 	copy(t.stack[at+1:], args)
-	_, err := s.call(t, at, len(args), 1, 0, cont, int32(a))
+	_, err := s.call(t, at, len(args), to)
 	return err
 }
 

@@ -81,5 +81,5 @@ func (s *State) closeOne(t *Thread, level, scratch int) (bool, error) {
 		return false, nil
 	}
 	h := s.closeHandler(t, at)
-	return true, s.invokeAt(t, scratch, contRepeat, 0, h, t.stack[at], Nil)
+	return true, s.invokeAt(t, scratch, returnTo{want: 1, cont: contRepeat}, h, t.stack[at], Nil)
 }

@@ -52,11 +52,11 @@ const maxString = 1 << 40
 
 // join concatenates strings and numbers.
 func (s *State) join(vals []Value, size int) (Value, error) {
-	if len(vals) == 2 { // an empty string changes nothing
-		if vals[1].isString() && len(vals[1].str().s) == 0 && vals[0].isString() {
+	if len(vals) == 2 && vals[0].isString() && vals[1].isString() { // an empty string changes nothing
+		if len(vals[1].str().s) == 0 {
 			return vals[0], nil
 		}
-		if vals[0].isString() && len(vals[0].str().s) == 0 && vals[1].isString() {
+		if len(vals[0].str().s) == 0 {
 			return vals[1], nil
 		}
 	}
@@ -72,13 +72,24 @@ func (s *State) join(vals []Value, size int) (Value, error) {
 		exact = exact && v.isString()
 	}
 	if exact {
-		o, buf := makeStr(size)
-		at := 0
-		for _, v := range vals {
-			at += copy(buf[at:], v.str().s)
-		}
-		return Value{unsafe.Pointer(o), 0}, nil
+		return joinStrings(vals, size), nil
 	}
+	return joinMixed(vals, size), nil
+}
+
+// joinStrings concatenates strings that are size bytes long together.
+func joinStrings(vals []Value, size int) Value {
+	o, buf := makeStr(size)
+	at := 0
+	for _, v := range vals {
+		at += copy(buf[at:], v.str().s)
+	}
+	return Value{unsafe.Pointer(o), 0}
+}
+
+// joinMixed concatenates strings and numbers that are at most size bytes long
+// together.
+func joinMixed(vals []Value, size int) Value {
 	var scratch [128]byte
 	buf := scratch[:0]
 	if size > len(scratch) {
@@ -87,7 +98,7 @@ func (s *State) join(vals []Value, size int) (Value, error) {
 	for _, v := range vals {
 		buf = appendValue(buf, v)
 	}
-	return stringOf(buf), nil
+	return stringOf(buf)
 }
 
 // appendValue appends a string or number as text.

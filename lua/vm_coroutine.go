@@ -19,7 +19,7 @@ func (s *State) resume(t, co *Thread, first, n int) (exit bool, err error) {
 	}
 	if len(co.frames) == 0 {
 		copy(co.stack[1:], t.stack[first:first+n])
-		return s.call(co, 0, n, -1, 0, contResults, 0)
+		return s.call(co, 0, n, returnTo{want: -1})
 	}
 	if f := co.stack[at].function(); f.host.builtin != builtinYield {
 		copy(co.stack[at+1:], t.stack[first:first+n])

@@ -1025,7 +1025,7 @@ enter:
 					}
 				}
 			}
-			if _, err = s.call(t, at, nargs, i.c()-1, 0, contResults, 0); err != nil {
+			if _, err = s.call(t, at, nargs, returnTo{want: int32(i.c() - 1)}); err != nil {
 				goto fail
 			}
 			goto reload
@@ -1238,7 +1238,7 @@ enter:
 			call := (*[3]Value)(unsafe.Add(unsafe.Pointer(ra), 4*valueSize))
 			*call = *args
 			call[0].n = 0
-			if _, err = s.call(t, int(fr.fn)+1+i.a()+4, 2, i.c(), 0, contResults, 0); err != nil {
+			if _, err = s.call(t, int(fr.fn)+1+i.a()+4, 2, returnTo{want: int32(i.c())}); err != nil {
 				goto fail
 			}
 			goto reload

@@ -7,7 +7,7 @@ import "math"
 // squares carry their errors along.
 func power(x, y float64) float64 {
 	whole, fraction := math.Modf(math.Abs(y))
-	if x <= 0 && fraction != 0 || x == 0 || x != x || y != y || math.IsInf(x, 0) || whole >= 1<<31 {
+	if x <= 0 && fraction != 0 || isSpecial(x) || y != y || whole >= 1<<31 {
 		return settleNaN(eitherNaN(x, y), math.Pow(x, y)) // the special cases are the same
 	}
 	if fraction > 0.5 {
@@ -15,20 +15,7 @@ func power(x, y float64) float64 {
 		whole++
 	}
 	mantissa, exponent := math.Frexp(x)
-	result, scale := pair{1, 0}, 0
-	square, squareScale := pair{mantissa, 0}, exponent
-	for n := int64(whole); n != 0; n >>= 1 {
-		if n&1 != 0 {
-			result = result.times(square)
-			scale += squareScale
-		}
-		square = square.times(square)
-		squareScale *= 2
-		if square.high < 0.5 && square.high > 0 {
-			square = pair{square.high * 2, square.low * 2}
-			squareScale--
-		}
-	}
+	result, scale := wholePower(mantissa, exponent, int64(whole))
 	switch fraction {
 	case 0:
 	case 0.5:
@@ -42,6 +29,28 @@ func power(x, y float64) float64 {
 		result, scale = result.inverse(), -scale
 	}
 	return math.Ldexp(result.high+result.low, scale)
+}
+
+func isSpecial(x float64) bool { return x == 0 || x != x || math.IsInf(x, 0) }
+
+// wholePower is (mantissa * 2^exponent)^n, as a pair and the power of two to
+// multiply it with.
+func wholePower(mantissa float64, exponent int, n int64) (result pair, scale int) {
+	result = pair{1, 0}
+	square, squareScale := pair{mantissa, 0}, exponent
+	for ; n != 0; n >>= 1 {
+		if n&1 != 0 {
+			result = result.times(square)
+			scale += squareScale
+		}
+		square = square.times(square)
+		squareScale *= 2
+		if square.high < 0.5 && square.high > 0 {
+			square = pair{square.high * 2, square.low * 2}
+			squareScale--
+		}
+	}
+	return result, scale
 }
 
 // fractionalPower is (mantissa * 2^exponent)^y for |y| <= 0.5, as a float and

@@ -173,7 +173,7 @@ func (s *State) invokeCallback(t *Thread, at int, h Value, args ...Value) error 
 	}
 	t.stack[at] = h
 	copy(t.stack[at+1:], args)
-	_, err := s.call(t, at, len(args), 0, frameCallback, contDiscard, 0)
+	_, err := s.call(t, at, len(args), returnTo{flags: frameCallback, cont: contDiscard})
 	return err
 }
 

@@ -19,11 +19,11 @@ func (s *State) tailCall(t *Thread, at, nargs int) error {
 		// Host functions run at once, and those a host wrote in Lua keep their
 		// caller on the stack like them: an ordinary call, whose results the
 		// return instruction behind it passes on.
-		_, err := s.call(t, at, nargs, -1, 0, contResults, 0)
+		_, err := s.call(t, at, nargs, returnTo{want: -1})
 		return err
 	}
 	copy(t.stack[f.ret:], t.stack[at:at+nargs+1])
 	t.frames = t.frames[:len(t.frames)-1]
-	_, err := s.call(t, int(f.ret), nargs, int(f.want), f.flags&^frameTail|frameTail, f.cont, f.a)
+	_, err := s.call(t, int(f.ret), nargs, returnTo{want: f.want, flags: f.flags | frameTail, cont: f.cont, a: f.a})
 	return err
 }

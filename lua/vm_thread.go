@@ -98,6 +98,15 @@ const (
 	contConcat                      // the first is an operand of the caller's concatenation
 )
 
+// returnTo says what becomes of the results of a call. Its fields are those of
+// the frame that the call gets.
+type returnTo struct {
+	want  int32
+	a     int32
+	cont  continuation
+	flags frameFlags
+}
+
 const (
 	firstStack = 40
 	// maxStack is the largest stack of a thread, in values.

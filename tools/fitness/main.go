@@ -37,7 +37,7 @@ func sources() ([]string, error) {
 	var files []string
 	for line := range bytes.Lines(out) {
 		file := strings.TrimSpace(string(line))
-		if !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(path.Dir(file), "test") && !strings.HasPrefix(file, "lua/") && !strings.Contains(file, "testdata/") {
+		if !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(path.Dir(file), "test") && !strings.Contains(file, "testdata/") {
 			files = append(files, file)
 		}
 	}
