@@ -1,8 +1,7 @@
-// Command fitness measures every function: how long it is, how many ways lead
-// through it, how deep it nests, how much it wants to be told. It fails with the
-// functions that are past a bound. Run it from the module's root:
-// `go run ./tools/fitness`. docs/decisions/007 tells why the bounds are counted as
-// they are.
+// Command fitness measures every function: its lines of code, its cyclomatic
+// complexity, its nesting depth and its number of parameters. It exits with 1 and
+// lists the functions that exceed a limit. Run it from the module's root:
+// `go run ./tools/fitness`. docs/decisions/007 explains how it counts.
 package main
 
 import (
@@ -26,9 +25,8 @@ func main() {
 	os.Exit(report(os.Stdout, files))
 }
 
-// sources lists the Go files that are ours to read: no tests, for a long story is
-// told in order, nor the suites that tests share, and not lua/, whose loop is one
-// switch on purpose.
+// sources lists the Go files to measure: all but tests, packages of test helpers
+// and testdata.
 func sources() ([]string, error) {
 	out, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.go").Output()
 	if err != nil {
@@ -44,13 +42,19 @@ func sources() ([]string, error) {
 	return files, nil
 }
 
-// report measures the files and lists what is past a bound; it returns the exit
-// code.
+// exceptions are the functions that may exceed the limits, as FILE:FUNCTION, with
+// the reason.
+var exceptions = map[string]string{
+	"lua/vm_exec.go:exec": "the interpreter loop: a call per instruction would cost more than the instruction",
+}
+
+// report measures the files and lists the functions that exceed a limit. It
+// returns the exit code.
 func report(w io.Writer, files []string) int {
 	count, failed := 0, 0
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if os.IsNotExist(err) { // deleted, and not yet committed
+		if os.IsNotExist(err) { // deleted, but the deletion is not committed
 			continue
 		}
 		fset := token.NewFileSet()
@@ -62,16 +66,16 @@ func report(w io.Writer, files []string) int {
 		}
 		for _, f := range measure(fset, parsed, source) {
 			count++
-			for _, trouble := range f.troubles() {
-				fmt.Fprintf(w, "%s: %s %s\n", f.at, f.name, trouble)
+			if excess := f.excess(); len(excess) > 0 && exceptions[file+":"+f.name] == "" {
+				fmt.Fprintf(w, "%s: %s %s\n", f.at, f.name, strings.Join(excess, ", "))
 				failed++
 			}
 		}
 	}
 	if failed > 0 {
-		fmt.Fprintf(w, "\n%d of %d functions want another shape\n", failed, count)
+		fmt.Fprintf(w, "\n%d of %d functions exceed the limits\n", failed, count)
 		return 1
 	}
-	fmt.Fprintf(w, "all %d functions are fit\n", count)
+	fmt.Fprintf(w, "%d functions are within the limits\n", count)
 	return 0
 }

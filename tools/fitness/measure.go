@@ -8,55 +8,56 @@ import (
 	"strings"
 )
 
-// The bounds of document 004.
+// The limits; docs/decisions/007 says where they come from.
 const (
-	mostLines  = 50
-	mostWays   = 10
-	mostDepth  = 4
-	mostParams = 5
+	maxLines      = 50
+	maxComplexity = 10
+	maxDepth      = 4
+	maxParams     = 5
 )
 
-// function is one function, or one literal within another, and its measures.
+// function is the measures of one function or function literal.
 type function struct {
-	at     token.Position
-	name   string
-	lines  int // of code: no blank ones, no comments
-	ways   int // through it: its cyclomatic complexity, errors handed on not counted
-	depth  int // of blocks within blocks
-	params int // contexts not counted
+	at         token.Position
+	name       string
+	lines      int // of code, without blank lines and comments
+	complexity int // cyclomatic, without branches that only return an error
+	depth      int // of nested blocks
+	params     int // without contexts
 }
 
-func (f function) troubles() (list []string) {
+// excess lists the limits that the function exceeds.
+func (f function) excess() (list []string) {
 	for _, m := range []struct {
-		is, most int
-		text     string
+		value, limit int
+		text         string
 	}{
-		{f.lines, mostLines, "has %d lines, %d are the most"},
-		{f.ways, mostWays, "has %d ways through it, %d are the most"},
-		{f.depth, mostDepth, "nests %d deep, %d is the most"},
-		{f.params, mostParams, "takes %d parameters, %d are the most"},
+		{f.lines, maxLines, "has %d lines (at most %d)"},
+		{f.complexity, maxComplexity, "has complexity %d (at most %d)"},
+		{f.depth, maxDepth, "nests %d blocks (at most %d)"},
+		{f.params, maxParams, "has %d parameters (at most %d)"},
 	} {
-		if m.is > m.most {
-			list = append(list, fmt.Sprintf(m.text, m.is, m.most))
+		if m.value > m.limit {
+			list = append(list, fmt.Sprintf(m.text, m.value, m.limit))
 		}
 	}
 	return list
 }
 
-// measure gives all functions of a file. A literal is a function of its own: what
-// happens in it is not a way through the one around it.
+// measure returns all functions of a file. A function literal is measured by
+// itself and does not count for the function around it.
 func measure(fset *token.FileSet, file *ast.File, source []byte) (all []function) {
 	code := codeLines(fset, file, source)
 	add := func(name string, pos ast.Node, params *ast.FieldList, body *ast.BlockStmt) {
 		from, to := fset.Position(body.Lbrace).Line, fset.Position(body.Rbrace).Line
-		f := function{at: fset.Position(pos.Pos()), name: name, ways: 1, params: countParams(params)}
+		f := function{at: fset.Position(pos.Pos()), name: name, complexity: 1, params: countParams(params)}
 		for line := from + 1; line < to && !isValue(body); line++ {
 			if code[line] {
 				f.lines++
 			}
 		}
 		f.depth = depth(body.List)
-		f.ways += ways(body)
+		f.complexity += branches(body)
 		all = append(all, f)
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -66,15 +67,15 @@ func measure(fset *token.FileSet, file *ast.File, source []byte) (all []function
 				add(n.Name.Name, n, n.Type.Params, n.Body)
 			}
 		case *ast.FuncLit:
-			add("a function in a function", n, n.Type.Params, n.Body)
+			add("function literal", n, n.Type.Params, n.Body)
 		}
 		return true
 	})
 	return all
 }
 
-// isValue tells whether a function is nothing but a value written out, which is as
-// long as it is.
+// isValue reports whether a function only returns a composite literal, whose
+// length does not count.
 func isValue(body *ast.BlockStmt) bool {
 	if len(body.List) != 1 {
 		return false
@@ -87,7 +88,7 @@ func isValue(body *ast.BlockStmt) bool {
 	return ok
 }
 
-// codeLines tells which lines hold code.
+// codeLines returns the lines that hold code.
 func codeLines(fset *token.FileSet, file *ast.File, source []byte) map[int]bool {
 	lines := map[int]bool{}
 	number := 0
@@ -118,14 +119,14 @@ func countParams(list *ast.FieldList) (n int) {
 	return n
 }
 
-// ways counts the turns in a body.
-func ways(body ast.Node) (n int) {
+// branches counts the branches of a body. A switch or select counts once.
+func branches(body ast.Node) (n int) {
 	ast.Inspect(body, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.FuncLit:
 			return false
 		case *ast.IfStmt:
-			if !handsOnError(node) {
+			if !returnsError(node) {
 				n++
 			}
 		case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
@@ -140,9 +141,9 @@ func ways(body ast.Node) (n int) {
 	return n
 }
 
-// handsOnError tells whether an if does nothing but return when there is an error:
-// what an exception does elsewhere without being counted.
-func handsOnError(n *ast.IfStmt) bool {
+// returnsError reports whether an if statement only returns when there is an
+// error, which languages with exceptions do without a branch.
+func returnsError(n *ast.IfStmt) bool {
 	condition, ok := n.Cond.(*ast.BinaryExpr)
 	if !ok || condition.Op != token.NEQ || n.Else != nil || len(n.Body.List) != 1 {
 		return false
@@ -153,8 +154,8 @@ func handsOnError(n *ast.IfStmt) bool {
 	return returns && isName && isNil && null.Name == "nil" && strings.HasSuffix(strings.ToLower(name.Name), "err")
 }
 
-// depth is how deep blocks nest in a list of statements. An else-if stands beside
-// its if, and a case beside its switch.
+// depth is how deep blocks nest in a list of statements. An else-if is as deep as
+// its if, a case as deep as its switch.
 func depth(list []ast.Stmt) (deepest int) {
 	for _, stmt := range list {
 		deepest = max(deepest, depthOf(stmt))
