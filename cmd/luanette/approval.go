@@ -23,7 +23,7 @@ that called it.`
 }
 
 type approvalListCommand struct {
-	deskFlags
+	clientFlags
 	Status string `help:"pending, allowed, denied, withdrawn or any." default:"pending"`
 }
 
@@ -33,7 +33,7 @@ func (c *approvalListCommand) Run(ctx context.Context, world *process) error {
 }
 
 type approvalArg struct {
-	deskFlags
+	clientFlags
 	ID string `arg:"" help:"The approval's id, as list shows it."`
 }
 

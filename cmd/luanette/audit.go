@@ -15,7 +15,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -27,7 +27,7 @@ type auditCommand struct {
 }
 
 type auditListCommand struct {
-	deskFlags
+	clientFlags
 	Since    time.Duration `placeholder:"1h" help:"Only the last so long."`
 	Who      string        `placeholder:"KEY" help:"Only what this key did, by its id or name."`
 	Tool     string        `placeholder:"NS.TOOL" help:"Only this tool; * for any letters."`
@@ -79,7 +79,7 @@ func auditRow(e *audit.Entry) []string {
 	}
 }
 
-type auditVerifyCommand struct{ deskFlags }
+type auditVerifyCommand struct{ clientFlags }
 
 // Run verifies every chain; the exit code tells whether all are sound.
 func (c *auditVerifyCommand) Run(ctx context.Context, world *process) error {
@@ -106,19 +106,19 @@ func (c *auditVerifyCommand) Run(ctx context.Context, world *process) error {
 }
 
 type auditExportCommand struct {
-	deskFlags
+	clientFlags
 	File string `arg:"" help:"Where to; it must not exist."`
 }
 
 // Run writes every chain in its order.
 func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk server.Desk) error {
+	return c.at(ctx, world, func(api client.Client) error {
 		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fault.Wrap(fault.Config, err, "export the audit log").WithHint("give a file that does not exist")
 		}
 		out := bufio.NewWriter(file)
-		count, err := exportAll(ctx, desk, json.NewEncoder(out))
+		count, err := exportAll(ctx, api, json.NewEncoder(out))
 		if err = errors.Join(err, out.Flush(), file.Close()); err != nil {
 			return err
 		}
@@ -127,16 +127,16 @@ func (c *auditExportCommand) Run(ctx context.Context, world *process) error {
 	})
 }
 
-func exportAll(ctx context.Context, desk server.Desk, out *json.Encoder) (count int, err error) {
+func exportAll(ctx context.Context, api client.Client, out *json.Encoder) (count int, err error) {
 	var chains adminapi.AuditChains
-	if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/audit/chains", nil, &chains); err != nil {
+	if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/audit/chains", nil, &chains); err != nil {
 		return 0, err
 	}
 	for _, chain := range chains.Chains {
 		for last := chain.Cut; ; {
 			query := url.Values{"node": {chain.Node}, "after": {strconv.FormatInt(last, 10)}, "limit": {"5000"}}
 			var list adminapi.AuditList
-			if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
+			if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 				return count, err
 			}
 			if len(list.Entries) == 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/access/audit"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -24,8 +24,8 @@ const (
 // follow prints what is added to the chains of all nodes until ctx ends; with
 // --since also what was before.
 func (c *auditListCommand) follow(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk server.Desk) error {
-		f := follower{desk: desk, query: c.query(), seen: map[string]int64{}}
+	return c.at(ctx, world, func(api client.Client) error {
+		f := follower{api: api, query: c.query(), seen: map[string]int64{}}
 		if c.Since == 0 {
 			if err := f.skip(ctx); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (c *auditListCommand) follow(ctx context.Context, world *process) error {
 
 // follower knows how far it has read every chain.
 type follower struct {
-	desk  server.Desk
+	api   client.Client
 	query url.Values
 	seen  map[string]int64 // by node
 	shown int
@@ -71,7 +71,7 @@ type follower struct {
 
 func (f *follower) chains(ctx context.Context) ([]audit.Chain, error) {
 	var all adminapi.AuditChains
-	_, err := askAdmin(ctx, f.desk, http.MethodGet, "/api/v1/audit/chains", nil, &all)
+	_, err := askAdmin(ctx, f.api, http.MethodGet, "/api/v1/audit/chains", nil, &all)
 	return all.Chains, err
 }
 
@@ -116,7 +116,7 @@ func (f *follower) read(ctx context.Context, chain audit.Chain) (fresh []audit.E
 			query[name] = values
 		}
 		var list adminapi.AuditList
-		if _, err := askAdmin(ctx, f.desk, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
+		if _, err := askAdmin(ctx, f.api, http.MethodGet, "/api/v1/audit?"+query.Encode(), nil, &list); err != nil {
 			return nil, err
 		}
 		fresh = append(fresh, list.Entries...)

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
-	"github.com/luanette/luanette/internal/server"
 )
 
 // callCommand is `luanette call`.
 type callCommand struct {
-	deskFlags
+	clientFlags
 	Tool string   `arg:"" help:"The tool, as NAMESPACE.TOOL."`
 	Args []string `arg:"" optional:"" name:"key=value" help:"Arguments: key=value, or key:=JSON."`
 	Raw  string   `name:"args" placeholder:"JSON" help:"All arguments as one JSON object; - reads it from standard input."`
@@ -30,12 +30,12 @@ JSON as it is: tags:='["a","b"]'.`
 // Run calls the tool and prints its answer.
 func (c *callCommand) Run(ctx context.Context, world *process) error {
 	var view tool.View
-	err := c.at(ctx, world, func(desk server.Desk) error {
-		arguments, err := c.arguments(ctx, world, desk)
+	err := c.at(ctx, world, func(api client.Client) error {
+		arguments, err := c.arguments(ctx, world, api)
 		if err != nil {
 			return err
 		}
-		view, err = callTool(ctx, world, desk, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
+		view, err = callTool(ctx, world, api, "call_tool", map[string]any{"name": c.Tool, "arguments": arguments})
 		return err
 	})
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *callCommand) Run(ctx context.Context, world *process) error {
 }
 
 // arguments joins --args and the pairs, which win.
-func (c *callCommand) arguments(ctx context.Context, world *process, desk server.Desk) (map[string]json.RawMessage, error) {
+func (c *callCommand) arguments(ctx context.Context, world *process, api client.Client) (map[string]json.RawMessage, error) {
 	arguments := map[string]json.RawMessage{}
 	if c.Raw != "" {
 		text := []byte(c.Raw)
@@ -67,7 +67,7 @@ func (c *callCommand) arguments(ctx context.Context, world *process, desk server
 	if len(c.Args) == 0 {
 		return arguments, nil
 	}
-	types, err := argumentTypes(ctx, world, desk, c.Tool)
+	types, err := argumentTypes(ctx, world, api, c.Tool)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func readPair(pair string, typeOf func(key string) string) (string, json.RawMess
 }
 
 // argumentTypes asks for the tool's schema; arguments of several types have none.
-func argumentTypes(ctx context.Context, world *process, desk server.Desk, name string) (map[string]string, error) {
-	view, err := callTool(ctx, world, desk, "get_tool_definitions", map[string]any{"names": []string{name}})
+func argumentTypes(ctx context.Context, world *process, api client.Client, name string) (map[string]string, error) {
+	view, err := callTool(ctx, world, api, "get_tool_definitions", map[string]any{"names": []string{name}})
 	if err != nil {
 		return nil, err
 	}

@@ -13,12 +13,13 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/chat/agent"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/server"
 )
 
 // chatCommand is `luanette chat`.
 type chatCommand struct {
-	deskFlags
+	clientFlags
 	User string `placeholder:"NAME" default:"terminal" help:"Who is talking, for a server that keeps conversations."`
 	Once string `placeholder:"MESSAGE" help:"Say this, print the answer and leave."`
 }
@@ -54,10 +55,10 @@ func (c *chatCommand) Run(ctx context.Context, world *process) error {
 	return errors.Join(err, conversation.Close(ctx))
 }
 
-func (c *chatCommand) begin(ctx context.Context, world *process) (server.Chat, error) {
+func (c *chatCommand) begin(ctx context.Context, world *process) (client.Chat, error) {
 	defer spin(world, "connecting")()
 	if c.Server != "" {
-		return server.ConnectChat(c.Server, c.User, c.token(world))
+		return client.ConnectChat(c.Server, c.User, c.token(world))
 	}
 	loaded, err := c.load(world, nil)
 	if err != nil {
@@ -67,13 +68,13 @@ func (c *chatCommand) begin(ctx context.Context, world *process) (server.Chat, e
 	if c.LogLevel != nil {
 		options.Stderr = world.Stderr
 	}
-	house, err := server.Build(ctx, loaded, options)
+	srv, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := house.Chat(ctx, c.User, c.Wait)
+	conversation, err := client.LocalChat(ctx, srv, c.User, c.Wait)
 	if err != nil {
-		return nil, errors.Join(err, house.Close(ctx))
+		return nil, errors.Join(err, srv.Close(ctx))
 	}
 	return conversation, nil
 }
@@ -82,7 +83,7 @@ func (c *chatCommand) begin(ctx context.Context, world *process) (server.Chat, e
 type talker struct {
 	flags *chatCommand
 	world *process
-	chat  server.Chat
+	chat  client.Chat
 }
 
 // loop reads messages until there are no more. That an answer fails is shown, and

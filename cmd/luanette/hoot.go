@@ -41,9 +41,9 @@ func (c *hootCommand) Run(ctx context.Context, world *process) error {
 			return err
 		}
 	}
-	house, err := server.BuildMusic(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	srv, err := server.BuildMusic(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}
-	return house.ServeMusic(ctx, c.Listen, c.Broadcast)
+	return srv.ServeMusic(ctx, c.Listen, c.Broadcast)
 }

@@ -31,18 +31,18 @@ type jobFlags struct {
 	Notes map[string]any `kong:"-"` // what goes along with its calls
 }
 
-// desk is where the server that runs the jobs is asked.
-func (f *jobFlags) desk(world *process) (*deskFlags, error) {
+// api is where the server that runs the jobs is asked.
+func (f *jobFlags) api(world *process) (*clientFlags, error) {
 	address, err := f.address(world, &f.settingFlags)
-	return &deskFlags{Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
+	return &clientFlags{Server: address, tokenFlag: f.tokenFlag, JSON: f.JSON, Notes: f.Notes}, err
 }
 
 func (f *jobFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
-	desk, err := f.desk(world)
+	api, err := f.api(world)
 	if err != nil {
 		return err
 	}
-	return desk.answer(ctx, world, name, args)
+	return api.answer(ctx, world, name, args)
 }
 
 type jobStartCommand struct {
@@ -87,11 +87,11 @@ func (c *jobStartCommand) Run(ctx context.Context, world *process) error {
 	if c.Delay != 0 {
 		args["delay_ms"] = c.Delay.Milliseconds()
 	}
-	desk, err := c.desk(world)
+	api, err := c.api(world)
 	if err != nil {
 		return err
 	}
-	return desk.handOut(ctx, world, "lua_execute", args, "job_id", "schedule_id")
+	return api.handOut(ctx, world, "lua_execute", args, "job_id", "schedule_id")
 }
 
 type jobListCommand struct {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/principal"
-	"github.com/luanette/luanette/internal/server"
 )
 
 // keyCommand is `luanette key`: what opens the doors of a server.
@@ -46,19 +46,19 @@ type keyFlags struct {
 }
 
 // open finds the keys: of a running server, or of the configuration.
-func (f *keyFlags) open(ctx context.Context, world *process) (server.Keys, error) {
+func (f *keyFlags) open(ctx context.Context, world *process) (client.Keys, error) {
 	if f.Server != "" {
-		return server.ConnectKeys(f.Server, f.token(world))
+		return client.ConnectKeys(f.Server, f.token(world))
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {
 		return nil, err
 	}
-	return server.OpenKeys(ctx, loaded, world.Env)
+	return client.OpenKeys(ctx, loaded, world.Env)
 }
 
 // at opens the keys, does something with them, and lets go of them.
-func (f *keyFlags) at(ctx context.Context, world *process, do func(server.Keys) error) error {
+func (f *keyFlags) at(ctx context.Context, world *process, do func(client.Keys) error) error {
 	keys, err := f.open(ctx, world)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *keyCreateCommand) Run(ctx context.Context, world *process) error {
 	for _, s := range c.Scope {
 		want.Scopes = append(want.Scopes, principal.Scope(s))
 	}
-	return c.at(ctx, world, func(keys server.Keys) error {
+	return c.at(ctx, world, func(keys client.Keys) error {
 		made, err := keys.Create(ctx, want)
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ type keyListCommand struct {
 
 // Run lists the keys.
 func (c *keyListCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(keys server.Keys) error {
+	return c.at(ctx, world, func(keys client.Keys) error {
 		list, err := keys.List(ctx)
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ type keyRevokeCommand struct {
 
 // Run ends the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(keys server.Keys) error {
+	return c.at(ctx, world, func(keys client.Keys) error {
 		gone, err := keys.Revoke(ctx, c.Name)
 		if err != nil {
 			return err

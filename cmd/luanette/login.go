@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/luanette/luanette/internal/access/oauth"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/client"
 )
 
 // loginFlags are those of commands about logins.
@@ -17,23 +18,23 @@ type loginFlags struct {
 	Server string `short:"s" placeholder:"URL" help:"Do it at the server running there, such as http://127.0.0.1:8081."`
 }
 
-func (f *loginFlags) at(ctx context.Context, world *process, do func(server.LoginDesk) error) error {
-	desk, err := f.open(ctx, world)
+func (f *loginFlags) at(ctx context.Context, world *process, do func(client.Logins) error) error {
+	api, err := f.open(ctx, world)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(desk), desk.Close())
+	return errors.Join(do(api), api.Close())
 }
 
-func (f *loginFlags) open(ctx context.Context, world *process) (server.LoginDesk, error) {
+func (f *loginFlags) open(ctx context.Context, world *process) (client.Logins, error) {
 	if f.Server != "" {
-		return server.ConnectLogins(f.Server, f.token(world))
+		return client.ConnectLogins(f.Server, f.token(world))
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {
 		return nil, err
 	}
-	return server.OpenLogins(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env})
+	return client.OpenLogins(ctx, loaded, world.Env, slog.New(slog.NewTextHandler(world.Stderr, nil)))
 }
 
 // upstreamLoginCommand is `luanette upstream login`.
@@ -54,8 +55,8 @@ this upstream only. A running server on the same database uses them at once.`
 
 // Run logs in.
 func (c *upstreamLoginCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk server.LoginDesk) error {
-		err := desk.Login(ctx, c.Name, c.Device, func(begun oauth.Begun) {
+	return c.at(ctx, world, func(api client.Logins) error {
+		err := api.Login(ctx, c.Name, c.Device, func(begun oauth.Begun) {
 			fmt.Fprintf(world.Stdout, "log in to %s at %s\n\n  %s\n\n", begun.Upstream, begun.Issuer, begun.URL)
 			if begun.Code != "" {
 				fmt.Fprintf(world.Stdout, "and type in the code %s\n", begun.Code)
@@ -73,8 +74,8 @@ type upstreamLogoutCommand struct{ loginFlags }
 
 // Run forgets the tokens.
 func (c *upstreamLogoutCommand) Run(ctx context.Context, world *process) error {
-	return c.at(ctx, world, func(desk server.LoginDesk) error {
-		was, err := desk.Logout(ctx, c.Name)
+	return c.at(ctx, world, func(api client.Logins) error {
+		was, err := api.Logout(ctx, c.Name)
 		switch {
 		case err != nil:
 			return err

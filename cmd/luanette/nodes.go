@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/cluster/node"
-	"github.com/luanette/luanette/internal/server"
 )
 
 // nodesCommand is `luanette nodes`.
@@ -29,7 +29,7 @@ func (c *nodesCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	list, err := server.Nodes(ctx, loaded, world.Env)
+	list, err := client.Nodes(ctx, loaded, world.Env)
 	if err != nil {
 		return err
 	}

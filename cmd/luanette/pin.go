@@ -10,7 +10,7 @@ import (
 
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -35,7 +35,7 @@ nobody sees the tool, and nobody can call it.
 }
 
 type pinListCommand struct {
-	deskFlags
+	clientFlags
 	Upstream string `arg:"" optional:"" help:"Only this upstream's."`
 	State    string `enum:",held,changed,approved,refused" default:"" placeholder:"STATE" help:"Only those held, changed, approved or refused."`
 }
@@ -83,7 +83,7 @@ func codes(flags []pin.Finding) (list []string) {
 }
 
 type pinArg struct {
-	deskFlags
+	clientFlags
 	ID string `arg:"" help:"The pin's id, as list shows it, or the tool as upstream.tool."`
 }
 
@@ -167,9 +167,9 @@ func (c *pinRefuseCommand) Run(ctx context.Context, world *process) error {
 
 // decide shows the definition and decides about exactly that.
 func (c *pinArg) decide(ctx context.Context, world *process, decision string) error {
-	return c.at(ctx, world, func(desk server.Desk) error {
+	return c.at(ctx, world, func(api client.Client) error {
 		var p adminapi.PinDetail
-		if _, err := askAdmin(ctx, desk, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
+		if _, err := askAdmin(ctx, api, http.MethodGet, "/api/v1/pins/"+url.PathEscape(c.ID), nil, &p); err != nil {
 			return err
 		}
 		if !c.JSON {
@@ -177,7 +177,7 @@ func (c *pinArg) decide(ctx context.Context, world *process, decision string) er
 				return err
 			}
 		}
-		raw, err := askAdmin(ctx, desk, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.DecideRequest{Decision: decision, Digest: p.Digest}, &p)
+		raw, err := askAdmin(ctx, api, http.MethodPost, "/api/v1/pins/"+p.ID+"/decide", adminapi.DecideRequest{Decision: decision, Digest: p.Digest}, &p)
 		if err != nil {
 			return err
 		}
@@ -190,16 +190,16 @@ func (c *pinArg) decide(ctx context.Context, world *process, decision string) er
 }
 
 // admin asks the door for administrators and reads its answer.
-func (f *deskFlags) admin(ctx context.Context, world *process, method, path string, body, into any) (raw json.RawMessage, err error) {
-	err = f.at(ctx, world, func(desk server.Desk) error {
-		raw, err = askAdmin(ctx, desk, method, path, body, into)
+func (f *clientFlags) admin(ctx context.Context, world *process, method, path string, body, into any) (raw json.RawMessage, err error) {
+	err = f.at(ctx, world, func(api client.Client) error {
+		raw, err = askAdmin(ctx, api, method, path, body, into)
 		return err
 	})
 	return raw, err
 }
 
-func askAdmin(ctx context.Context, desk server.Desk, method, path string, body, into any) (json.RawMessage, error) {
-	raw, err := desk.Admin(ctx, method, path, body)
+func askAdmin(ctx context.Context, api client.Client, method, path string, body, into any) (json.RawMessage, error) {
+	raw, err := api.Admin(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}

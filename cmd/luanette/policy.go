@@ -16,7 +16,7 @@ type policyCommand struct {
 }
 
 type policyCheckCommand struct {
-	deskFlags
+	clientFlags
 	Tool string `arg:"" help:"The tool, as namespace.tool, or a function of scripts such as http.request."`
 	For  string `placeholder:"KEY" help:"The name of the key that asks; the local owner when left away."`
 }

@@ -10,7 +10,7 @@ import (
 
 // previewCommand is `luanette preview`.
 type previewCommand struct {
-	deskFlags
+	clientFlags
 	languageFlag
 	File  string   `arg:"" help:"The script; - reads it from standard input."`
 	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`

@@ -14,15 +14,15 @@ import (
 	"sync"
 
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
-	"github.com/luanette/luanette/internal/server"
 	"github.com/luanette/luanette/lua"
 )
 
 // replCommand is `luanette repl`.
 type replCommand struct {
-	deskFlags
+	clientFlags
 	languageFlag
 	Session string `placeholder:"ID" help:"Go on in this session; a new one unless told."`
 }
@@ -47,8 +47,8 @@ Ctrl-C stops what is running, or drops what is typed.`
 // Run reads, runs and prints until there is nothing more to read.
 func (c *replCommand) Run(ctx context.Context, world *process) error {
 	ctx = context.WithoutCancel(ctx) // an interrupt ends a turn, not the evening
-	return c.at(ctx, world, func(desk server.Desk) error {
-		r := &repl{flags: &c.deskFlags, world: world, desk: desk, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
+	return c.at(ctx, world, func(api client.Client) error {
+		r := &repl{flags: &c.clientFlags, world: world, api: api, session: c.Session, language: cmp.Or(c.Language, script.Lua)}
 		if err := r.begin(ctx); err != nil {
 			return err
 		}
@@ -65,9 +65,9 @@ func (c *replCommand) Run(ctx context.Context, world *process) error {
 
 // repl is one conversation.
 type repl struct {
-	flags    *deskFlags
+	flags    *clientFlags
 	world    *process
-	desk     server.Desk
+	api      client.Client
 	session  string
 	language string
 	fresh    bool     // nothing has happened in the session, which is ours
@@ -89,7 +89,7 @@ func (r *repl) begin(ctx context.Context) error {
 
 // goOn finds the session there is, and its language.
 func (r *repl) goOn(ctx context.Context) error {
-	view, err := callTool(ctx, r.world, r.desk, "session_list", map[string]any{})
+	view, err := callTool(ctx, r.world, r.api, "session_list", map[string]any{})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (r *repl) goOn(ctx context.Context) error {
 
 // sessionFrom calls a tool that answers with a session, and returns its id.
 func (r *repl) sessionFrom(ctx context.Context, name string, args map[string]any) (string, error) {
-	view, err := callTool(ctx, r.world, r.desk, name, args)
+	view, err := callTool(ctx, r.world, r.api, name, args)
 	if err != nil {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func (r *repl) greet() {
 // another.
 func (r *repl) leave(ctx context.Context) error {
 	if r.fresh {
-		_, err := callTool(ctx, r.world, r.desk, "session_close", map[string]any{"session_id": r.session})
+		_, err := callTool(ctx, r.world, r.api, "session_close", map[string]any{"session_id": r.session})
 		return err
 	}
 	where := ""
@@ -282,7 +282,7 @@ func (r *repl) take(ctx context.Context, code string) error {
 
 func (r *repl) eval(ctx context.Context, code string, caller *tool.Caller) (tool.View, error) {
 	r.fresh = false
-	return r.desk.Call(ctx, "lua_eval", map[string]any{"code": code, "session_id": r.session}, caller)
+	return r.api.Call(ctx, "lua_eval", map[string]any{"code": code, "session_id": r.session}, caller)
 }
 
 // warn tells what of a turn could not be kept.
@@ -345,7 +345,7 @@ func (r *repl) command(ctx context.Context, line string) error {
 // listTools shows all tools, or those that a search finds.
 func (r *repl) listTools(ctx context.Context, words string) error {
 	if words != "" {
-		view, err := callTool(ctx, r.world, r.desk, "search_tools", map[string]any{"query": words})
+		view, err := callTool(ctx, r.world, r.api, "search_tools", map[string]any{"query": words})
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (r *repl) toolPaths(ctx context.Context) ([]string, error) {
 	if r.tools != nil {
 		return r.tools, nil
 	}
-	text, err := r.desk.Read(ctx, "lua://tools")
+	text, err := r.api.Read(ctx, "lua://tools")
 	if err != nil {
 		return nil, err
 	}

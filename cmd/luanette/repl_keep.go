@@ -14,7 +14,7 @@ import (
 func (r *repl) preview(ctx context.Context, code string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	view, err := callTool(ctx, r.world, r.desk, "lua_preview", map[string]any{"code": code, "session_id": r.session})
+	view, err := callTool(ctx, r.world, r.api, "lua_preview", map[string]any{"code": code, "session_id": r.session})
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (r *repl) save(ctx context.Context, name string) error {
 	if name == "" {
 		return fault.New(fault.InvalidParams, "/save needs a name").WithHint("such as /save tidy_up, for the function tidy_up")
 	}
-	view, err := callTool(ctx, r.world, r.desk, "session_script", map[string]any{"session_id": r.session, "name": name})
+	view, err := callTool(ctx, r.world, r.api, "session_script", map[string]any{"session_id": r.session, "name": name})
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (r *repl) save(ctx context.Context, name string) error {
 	for _, warning := range written.Warnings {
 		fmt.Fprintln(r.world.Stderr, "warning:", warning)
 	}
-	view, err = callTool(ctx, r.world, r.desk, "script_store", map[string]any{"content": written.Source})
+	view, err = callTool(ctx, r.world, r.api, "script_store", map[string]any{"content": written.Source})
 	if err != nil {
 		return err
 	}

@@ -60,13 +60,13 @@ func converse(t *testing.T) (*repl, *strings.Builder) {
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: io.Discard,
 		Env: config.ProcessEnvironment([]string{"HOME=" + home}),
 	}
-	flags := &deskFlags{Wait: time.Second}
-	desk, err := flags.open(t.Context(), world)
+	flags := &clientFlags{Wait: time.Second}
+	api, err := flags.open(t.Context(), world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = desk.Close(t.Context()) })
-	r := &repl{flags: flags, world: world, desk: desk, language: script.Lua}
+	t.Cleanup(func() { _ = api.Close(t.Context()) })
+	r := &repl{flags: flags, world: world, api: api, language: script.Lua}
 	if err := r.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

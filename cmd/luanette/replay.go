@@ -11,7 +11,7 @@ import (
 
 // replayCommand is `luanette replay`.
 type replayCommand struct {
-	deskFlags
+	clientFlags
 	ID     string `arg:"" name:"job" help:"The job's id."`
 	Script string `placeholder:"FILE" help:"Another script to try on the same answers; - reads it from standard input."`
 }

@@ -13,14 +13,14 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/builtin"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/scripting/script"
-	"github.com/luanette/luanette/internal/server"
 )
 
 // runCommand is `luanette run`.
 type runCommand struct {
-	deskFlags
+	clientFlags
 	languageFlag
 	File  string   `arg:"" help:"The script; - reads it from standard input."`
 	Param []string `short:"p" placeholder:"KEY=VALUE" help:"A parameter for main(params); KEY:=JSON passes JSON as it is."`
@@ -115,7 +115,7 @@ func readSource(world *process, file string) (string, error) {
 
 // evalCommand is `luanette eval`.
 type evalCommand struct {
-	deskFlags
+	clientFlags
 	languageFlag
 	Code string `arg:"" help:"An expression, or statements with a return; - reads standard input."`
 }
@@ -135,15 +135,15 @@ func (c *evalCommand) Run(ctx context.Context, world *process) error {
 
 // evaluate runs a script by lua_eval and shows what it says, as it says it, and
 // then what it returned.
-func (f *deskFlags) evaluate(ctx context.Context, world *process, args map[string]any) error {
+func (f *clientFlags) evaluate(ctx context.Context, world *process, args map[string]any) error {
 	var view tool.View
 	shown := newLive(world)
-	err := f.at(ctx, world, func(desk server.Desk) (err error) {
+	err := f.at(ctx, world, func(api client.Client) (err error) {
 		caller := shown.caller()
 		if !f.JSON {
 			caller.Log = shown.log
 		}
-		view, err = desk.Call(ctx, "lua_eval", args, caller)
+		view, err = api.Call(ctx, "lua_eval", args, caller)
 		return err
 	})
 	shown.end()

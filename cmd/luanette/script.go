@@ -20,7 +20,7 @@ type scriptCommand struct {
 }
 
 // answer calls one of our tools and prints what it says.
-func (f *deskFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
+func (f *clientFlags) answer(ctx context.Context, world *process, name string, args map[string]any) error {
 	view, err := f.ask(ctx, world, name, args)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (f *deskFlags) answer(ctx context.Context, world *process, name string, arg
 // handOut calls one of our tools that makes something. A person is told about it; a
 // program that reads the output is given the id, the first of these fields that is
 // there, and nothing else.
-func (f *deskFlags) handOut(ctx context.Context, world *process, name string, args map[string]any, ids ...string) error {
+func (f *clientFlags) handOut(ctx context.Context, world *process, name string, args map[string]any, ids ...string) error {
 	view, err := f.ask(ctx, world, name, args)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (f *deskFlags) handOut(ctx context.Context, world *process, name string, ar
 }
 
 type scriptStoreCommand struct {
-	deskFlags
+	clientFlags
 	File    string   `arg:"" help:"The script; - reads standard input."`
 	Tag     []string `short:"t" help:"Words to find it by."`
 	Creator string   `help:"Who made it."`
@@ -86,7 +86,7 @@ func (c *scriptStoreCommand) Run(ctx context.Context, world *process) error {
 }
 
 type scriptSearchCommand struct {
-	deskFlags
+	clientFlags
 	Words   []string `arg:"" optional:"" help:"Words about it."`
 	Tag     string   `short:"t" help:"Only with this tag."`
 	Creator string   `help:"Only by this creator."`
@@ -105,7 +105,7 @@ func (c *scriptSearchCommand) Run(ctx context.Context, world *process) error {
 }
 
 type hashArg struct {
-	deskFlags
+	clientFlags
 	Hash string `arg:"" help:"Its hash, or the first 12 digits or more."`
 }
 
@@ -138,7 +138,7 @@ func (c *scriptPublishCommand) Run(ctx context.Context, world *process) error {
 }
 
 type toolArg struct {
-	deskFlags
+	clientFlags
 	Name string `arg:"" help:"The tool's name."`
 }
 

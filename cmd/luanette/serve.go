@@ -38,7 +38,7 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 		return err
 	}
 	server.TuneCollector(loaded.GCPercent, world.Env)
-	house, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}
@@ -46,19 +46,19 @@ func (c *serveCommand) Run(ctx context.Context, world *process) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer stop()
-	work.Go(func() { reloadOnHangup(ctx, house) })
-	return house.Serve(ctx)
+	work.Go(func() { reloadOnHangup(ctx, srv) })
+	return srv.Serve(ctx)
 }
 
 // reloadOnHangup reads the configuration again when told so by SIGHUP.
-func reloadOnHangup(ctx context.Context, house *server.Server) {
+func reloadOnHangup(ctx context.Context, srv *server.Server) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 	for {
 		select {
 		case <-hangups:
-			house.Reload(ctx)
+			srv.Reload(ctx)
 		case <-ctx.Done():
 			return
 		}

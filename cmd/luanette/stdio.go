@@ -25,9 +25,9 @@ func (c *stdioCommand) Run(ctx context.Context, world *process) error {
 		return err
 	}
 	server.TuneCollector(loaded.GCPercent, world.Env)
-	house, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
+	srv, err := server.Build(ctx, loaded, server.Options{Version: version, Stderr: world.Stderr, Env: world.Env, Jobs: true})
 	if err != nil {
 		return err
 	}
-	return house.ServeStdio(ctx, world.Stdin, world.Stdout)
+	return srv.ServeStdio(ctx, world.Stdin, world.Stdout)
 }

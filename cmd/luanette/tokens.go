@@ -9,12 +9,12 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/suggest"
 	"github.com/luanette/luanette/internal/builtin"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/client"
 )
 
 // tokensCommand is `luanette tokens`.
 type tokensCommand struct {
-	deskFlags
+	clientFlags
 	Namespace string `arg:"" optional:"" help:"Show each tool of this server."`
 }
 
@@ -28,8 +28,8 @@ estimates that fit the usual vocabularies within about a tenth.`
 // Run prints the costs.
 func (c *tokensCommand) Run(ctx context.Context, world *process) error {
 	var text string
-	err := c.at(ctx, world, func(desk server.Desk) (err error) {
-		text, err = desk.Read(ctx, "lua://tokens")
+	err := c.at(ctx, world, func(api client.Client) (err error) {
+		text, err = api.Read(ctx, "lua://tokens")
 		return err
 	})
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/luanette/luanette/internal/base/fault"
-	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/client"
 )
 
 // toolsCommand is `luanette tools`.
 type toolsCommand struct {
-	deskFlags
+	clientFlags
 	Query     []string `arg:"" optional:"" help:"Words for what a tool should do; all tools when left away."`
 	Namespace string   `short:"n" placeholder:"NS" help:"Only this server's tools."`
 	Limit     int      `default:"20" help:"How many matches at most."`
@@ -40,8 +40,8 @@ func (c *toolsCommand) search(ctx context.Context, world *process) error {
 // list shows every tool, which the resource for it does without a limit.
 func (c *toolsCommand) list(ctx context.Context, world *process) error {
 	var text string
-	err := c.at(ctx, world, func(desk server.Desk) (err error) {
-		text, err = desk.Read(ctx, "lua://tools")
+	err := c.at(ctx, world, func(api client.Client) (err error) {
+		text, err = api.Read(ctx, "lua://tools")
 		return err
 	})
 	if err != nil {

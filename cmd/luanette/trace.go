@@ -13,8 +13,8 @@ import (
 
 	"github.com/luanette/luanette/internal/access/pin"
 	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/observe/telemetry"
-	"github.com/luanette/luanette/internal/server"
 )
 
 // traceCommand is `luanette trace`.
@@ -46,7 +46,7 @@ func (c *traceCommand) Run(ctx context.Context, world *process) error {
 	if err != nil {
 		return err
 	}
-	raw, err := server.Ask(ctx, address, c.token(world), http.MethodGet, path, nil)
+	raw, err := client.Request(ctx, address, c.token(world), http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

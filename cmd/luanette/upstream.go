@@ -25,7 +25,7 @@ type upstreamCommand struct {
 
 // upstreamAddCommand is `luanette upstream add`.
 type upstreamAddCommand struct {
-	deskFlags
+	clientFlags
 	Name   string            `arg:"" help:"Its namespace."`
 	Target []string          `arg:"" name:"url | command" help:"Where it is, such as https://example.org/mcp; or, after --, the command to start it with."`
 	Header map[string]string `short:"H" placeholder:"NAME=VALUE" help:"HTTP header to send with every request."`
@@ -85,7 +85,7 @@ func (c *upstreamAddCommand) Run(ctx context.Context, world *process) error {
 
 // upstreamRemoveCommand is `luanette upstream remove`.
 type upstreamRemoveCommand struct {
-	deskFlags
+	clientFlags
 	Name string `arg:"" help:"Its namespace."`
 }
 
@@ -106,7 +106,7 @@ func (c *upstreamRemoveCommand) Run(ctx context.Context, world *process) error {
 }
 
 // edited says what became of the configuration file.
-func (f *deskFlags) edited(world *process, words, name, file string) error {
+func (f *clientFlags) edited(world *process, words, name, file string) error {
 	if !f.JSON {
 		_, err := fmt.Fprintf(world.Stdout, words, name, file)
 		return err
@@ -119,7 +119,7 @@ func (f *deskFlags) edited(world *process, words, name, file string) error {
 }
 
 // upstreamListCommand is `luanette upstream list`.
-type upstreamListCommand struct{ deskFlags }
+type upstreamListCommand struct{ clientFlags }
 
 // Run shows every upstream in a row of its own.
 func (c *upstreamListCommand) Run(ctx context.Context, world *process) error {
@@ -168,7 +168,7 @@ func trouble(problem, hint string, warnings []string) string {
 
 // upstreamStatusCommand is `luanette upstream status`.
 type upstreamStatusCommand struct {
-	deskFlags
+	clientFlags
 	Name string `arg:"" help:"Its namespace."`
 }
 

@@ -12,7 +12,7 @@ import (
 
 // upstreamEditCommand is `luanette upstream edit`.
 type upstreamEditCommand struct {
-	deskFlags
+	clientFlags
 	Name     string            `arg:"" help:"Its namespace."`
 	URL      string            `placeholder:"URL" help:"Where it is from now on."`
 	Header   map[string]string `short:"H" placeholder:"NAME=VALUE" help:"HTTP headers to send with every request, instead of those until now."`
@@ -57,7 +57,7 @@ func (c *upstreamEditCommand) Run(ctx context.Context, world *process) error {
 
 // upstreamRestoreCommand is `luanette upstream restore`.
 type upstreamRestoreCommand struct {
-	deskFlags
+	clientFlags
 	Name string `arg:"" help:"Its namespace."`
 }
 
@@ -73,7 +73,7 @@ func (c *upstreamRestoreCommand) Run(ctx context.Context, world *process) error 
 }
 
 // manage asks a running server to change an upstream, and shows it.
-func (f *deskFlags) manage(ctx context.Context, world *process, method, name, verb string, body any) error {
+func (f *clientFlags) manage(ctx context.Context, world *process, method, name, verb string, body any) error {
 	if f.Server == "" {
 		return fault.New(fault.InvalidParams, "this is for a running server").
 			WithHint("name it with --server or LUANETTE_SERVER; what the configuration file has is changed there")

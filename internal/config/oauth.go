@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,17 @@ func (u *UpstreamOAuth) check(name string) error {
 		return fault.New(fault.Config, "upstreams.%s.oauth: credentials takes client_id, and client_secret or client_key", name)
 	}
 	return nil
+}
+
+// OAuthOptions are the options of logins to upstreams.
+func (l *Loaded) OAuthOptions(secrets secret.Finder, log *slog.Logger) oauth.Options {
+	return oauth.Options{
+		Key:          func() (secret.Text, error) { return l.OAuthKey(secrets) },
+		Resolve:      secrets.Find,
+		MetadataURL:  l.OAuth.MetadataURL,
+		AllowedHosts: l.MCP.AllowedHosts,
+		Log:          log,
+	}
 }
 
 // OAuthKey is what tokens are encrypted with: configured, or of a file that only

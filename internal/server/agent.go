@@ -9,9 +9,9 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// openAgent makes the agent over all tools. A house without a model has none: the
-// error says what to set, and everything else goes on.
-func (srv *Server) openAgent() (*agent.Agent, error) {
+// NewAgent returns an agent that has all tools. Without a configured model it fails: the
+// error says what to set.
+func (srv *Server) NewAgent() (*agent.Agent, error) {
 	c := &srv.config.Chat
 	model, err := c.OpenModel(srv.options.Env, srv.secrets)
 	if err != nil {
@@ -41,7 +41,7 @@ type assistant struct {
 }
 
 func (srv *Server) assistant() assistant {
-	a, err := srv.openAgent()
+	a, err := srv.NewAgent()
 	return assistant{a, err, srv.policy}
 }
 

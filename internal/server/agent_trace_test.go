@@ -41,11 +41,12 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chat, err := house.Chat(t.Context(), "anna", clocktest.Timeout)
+	house.AwaitUpstreams(t.Context(), clocktest.Timeout)
+	assistant, err := house.NewAgent()
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply, err := chat.Say(t.Context(), "what is my secret?", func(agent.Event) {})
+	reply, err := assistant.Turn(t.Context(), agent.Request{Client: "terminal", User: "anna", Conversation: "terminal", Message: "what is my secret?"}, func(agent.Event) {})
 	if err != nil || reply.Text() != "it said my secret" || reply.ToolCalls != 4 {
 		t.Fatalf("%+v, %v", reply, err)
 	}
@@ -67,7 +68,7 @@ func TestOneTraceFromTheChatThroughAScriptToAServer(t *testing.T) {
 		return slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, direct) }) &&
 			slices.ContainsFunc(seen, func(a []string) bool { return slices.Equal(a, script) })
 	})
-	if err := chat.Close(t.Context()); err != nil { // it has a second to deliver what is left
+	if err := house.Close(t.Context()); err != nil { // it has a second to deliver what is left
 		t.Error(err)
 	}
 	for _, span := range sink.Spans() {

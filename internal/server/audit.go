@@ -8,10 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/audit"
 	"github.com/luanette/luanette/internal/access/policy"
-	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/principal"
 	"github.com/luanette/luanette/internal/scripting/host"
-	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/ui/adminapi"
 )
 
@@ -64,17 +62,4 @@ func (srv *Server) did(ctx context.Context, action, subject string, detail []byt
 // loggedIn records that a browser logged in or out, or was refused.
 func (srv *Server) loggedIn(ctx context.Context, action, from string, allowed bool) {
 	srv.audit.RecordLogin(ctx, action, from, allowed)
-}
-
-// didAlone records an action of a command that runs without a server.
-func didAlone(ctx context.Context, store *db.DB, config *config.Loaded, action, subject string) error {
-	if !config.Audit.Enabled {
-		return nil
-	}
-	log, err := audit.Open(ctx, store, audit.Options{Node: config.NodeName()})
-	if err != nil {
-		return err
-	}
-	log.RecordAction(ctx, action, subject, nil)
-	return log.Close(ctx)
 }

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/apikey"
 	"github.com/luanette/luanette/internal/access/audit"
-	"github.com/luanette/luanette/internal/access/httpauth"
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/config"
@@ -110,37 +108,6 @@ func TestWhatAdministratorsDoIsKept(t *testing.T) {
 		for name := range kept {
 			t.Log(name)
 		}
-	}
-}
-
-// A key that a command makes without a server is kept too, in a chain that stays
-// sound.
-func TestKeysMadeWithoutAServerAreKept(t *testing.T) {
-	t.Parallel()
-	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := OpenKeys(t.Context(), loaded, config.Environment{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := keys.Create(t.Context(), httpauth.NewKey{Name: "web", Rights: apikey.Rights{}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := keys.Revoke(t.Context(), "web"); err != nil {
-		t.Fatal(err)
-	}
-	if err := keys.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store, err := audit.OpenStore(t.Context(), dbtest.Open(t, loaded.Database))
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := store.Find(t.Context(), audit.Filter{Node: "west"})
-	if err != nil || len(entries) != 2 || entries[0].Action != "key.created" || entries[1].Action != "key.revoked" {
-		t.Errorf("%+v %v", entries, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func (srv *Server) openChat(ctx context.Context) error {
 	room, err := conversation.Open(ctx, srv.store, assistant, conversation.Options{
 		CurrentPrincipal: srv.ring.Current,
 		OnForget:         assistant.forget,
-		Secrets:          secret.Box{Key: sync.OnceValues(srv.logins.options.Key), RecoveryHint: "give the server its token again"},
+		Secrets:          secret.Box{Key: sync.OnceValues(func() (secret.Text, error) { return srv.config.OAuthKey(srv.secrets) }), RecoveryHint: "give the server its token again"},
 		Servers:          &privateServers{upstreams: srv.upstreams, used: map[string]time.Time{}}, Depth: c.QueueDepth, Parallel: c.Parallel, Bus: srv.bus, Log: srv.log,
 		Node: srv.nodeID(), Broadcast: srv.tell(talkTopic),
 	})

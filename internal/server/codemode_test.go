@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/wire"
 	"github.com/luanette/luanette/internal/tools/tokencount"
 	"github.com/luanette/luanette/internal/tools/typedecl/typedecltest"
@@ -25,7 +24,7 @@ import (
 type visitor struct {
 	t     *testing.T
 	house *Server
-	desk  *remoteDesk
+	peer  *upstream.Peer
 }
 
 // visit starts a server with real neighbours behind it and connects to it.
@@ -61,22 +60,17 @@ func visit(t *testing.T, folder string, settings map[string]string) visitor {
 	url, house := start(t, config.Sources{File: path, Env: config.Environment{"PATH": env["PATH"], "HOME": folder}, Flags: settings})
 	house.upstreams.allTried(t.Context(), 2*time.Minute)
 	house.catalog.Refresh(t.Context())
-	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = desk.Close(context.WithoutCancel(t.Context())) })
-	return visitor{t, house, desk.(*remoteDesk)}
+	return visitor{t, house, connectPeer(t, url)}
 }
 
 // menu is the names of the tools shown, and what they and the instructions cost.
 func (v visitor) menu() (names []string, cost int) {
 	v.t.Helper()
-	_, _, instructions, err := v.desk.peer.Describe(v.t.Context())
+	_, _, instructions, err := v.peer.Describe(v.t.Context())
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	raw, err := v.desk.peer.Request(v.t.Context(), wire.MethodToolsList, nil, nil)
+	raw, err := v.peer.Request(v.t.Context(), wire.MethodToolsList, nil, nil)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -97,7 +91,7 @@ func (v visitor) use(name string, args any) tool.View {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	raw, err := v.desk.peer.Request(v.t.Context(), wire.MethodToolsCall, params, nil)
+	raw, err := v.peer.Request(v.t.Context(), wire.MethodToolsCall, params, nil)
 	if err != nil {
 		v.t.Fatalf("%s: %v", name, err)
 	}
@@ -273,14 +267,18 @@ func quoted(text string) string {
 func TestNeighboursAreDeclared(t *testing.T) {
 	t.Parallel()
 	v := visit(t, t.TempDir(), map[string]string{"mcp.mode": "direct"})
-	text, err := v.desk.Read(t.Context(), "lua://tools")
+	raw, err := v.peer.Request(t.Context(), "resources/read", json.RawMessage(`{"uri":"lua://tools"}`), nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var result struct{ Contents []struct{ Text string } }
+	if err := json.Unmarshal(raw, &result); err != nil || len(result.Contents) == 0 {
+		t.Fatalf("%s: %v", raw, err)
 	}
 	var listed struct {
 		Tools []struct{ Name, Namespace string }
 	}
-	if err := json.Unmarshal([]byte(text), &listed); err != nil {
+	if err := json.Unmarshal([]byte(result.Contents[0].Text), &listed); err != nil {
 		t.Fatal(err)
 	}
 	sources := map[string]string{}

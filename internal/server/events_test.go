@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/luanette/luanette/internal/base/clock/clocktest"
 	"github.com/luanette/luanette/internal/base/httpjson/httpjsontest"
 	"github.com/luanette/luanette/internal/base/sse"
+	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
 )
 
 // Whoever watches hears of everything that happens: each of these is brought
@@ -25,7 +27,7 @@ func TestEveryKindOfEventIsHeard(t *testing.T) {
 		Env:  config.Environment{"LUANETTE_CHAT_BASE_URL": model.URL, "ANTHROPIC_API_KEY": "sk-test"},
 	})
 	heard := listenTo(t, front)
-	there, here := deskAt(t, behind), deskAt(t, front)
+	there, here := toolClient{t, connectPeer(t, behind)}, toolClient{t, connectPeer(t, front)}
 
 	heard.until("upstream.connecting", "upstream.connected", "log.line", "catalog.changed")
 	here.call("call_tool", `{"name": "far.job_stats", "arguments": {}}`)
@@ -70,25 +72,21 @@ func (o object) text(name string) string {
 	return text
 }
 
-// counter is a desk in a test.
-type counter struct {
+// toolClient calls the tools of a server over HTTP.
+type toolClient struct {
 	t    *testing.T
-	desk Desk
+	peer *upstream.Peer
 }
 
-func deskAt(t *testing.T, url string) counter {
-	t.Helper()
-	desk, err := Connect(t.Context(), url, Options{Version: "test", Wait: clocktest.Timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = desk.Close(t.Context()) })
-	return counter{t, desk}
-}
-
-func (c counter) call(name, args string) (answer object) {
+func (c toolClient) call(name, args string) (answer object) {
 	c.t.Helper()
-	view, err := c.desk.Call(c.t.Context(), name, json.RawMessage(args), nil)
+	params := json.RawMessage(`{"name":"` + name + `","arguments":` + args + `}`)
+	meta := json.RawMessage(`{"` + builtin.FullKey + `":true}`)
+	raw, err := c.peer.Call(c.t.Context(), tool.Call{Ref: tool.Ref{Name: name}, Args: json.RawMessage(args), Meta: meta}, params)
+	if err != nil {
+		c.t.Fatalf("%s %s: %v", name, args, err)
+	}
+	view, err := tool.Result{Raw: raw}.View()
 	if err != nil || view.IsError {
 		c.t.Fatalf("%s %s: %v %s", name, args, err, view.Text())
 	}

@@ -42,6 +42,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
 	"github.com/luanette/luanette/internal/tools/results"
+	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
@@ -52,8 +53,6 @@ type Options struct {
 	Env     config.Environment // for variables that parts of the configuration name
 	Jobs    bool               // run jobs, those that a crash interrupted included; not for a house built in passing
 	Archive bool               // without Jobs: let them be looked at and replayed
-	Key     secret.Text        // for a server elsewhere
-	Wait    time.Duration      // for its first answer; zero: 5 s
 
 	unasked time.Duration // how often is looked for what nodes told each other anyway; zero: as usual
 }
@@ -62,46 +61,47 @@ type Options struct {
 // ServeStdio opens them; both close the house when they return, and so must
 // whoever opens neither.
 type Server struct {
-	config    *config.Loaded                // as it was at the start
-	current   atomic.Pointer[config.Loaded] // as it holds: see now
-	options   Options
-	telemetry *telemetry.Telemetry
-	log       *slog.Logger
-	store     *db.DB
-	ring      *apikey.Store
-	gate      *httpauth.Authenticator
-	tokens    *jwt.Server // of the configured issuers; nil: there are none
-	book      *guestbook.Book
-	visits    hub.SessionStore   // nil where no other node goes on with sessions
-	errands   *remotecall.Office // nil likewise
-	quota     *quota.Quota
-	calls     tachometer
-	heard     heard      // of other nodes' events
-	node      *node.Node // nil in a house that is alone on its database and only passing
-	secrets   secret.Finder
-	logins    *logins
-	bus       *event.Bus
-	upstreams *upstreams
-	catalog   *catalog.Catalog
-	contents  contentStore
-	results   *results.Store
-	scripts   *scripts
-	hoot      *hootenanny.Backend // nil when it is switched off or elsewhere
-	approvals *approval.Store
-	pins      *pin.Guard
-	policy    *policy.Policy
-	audit     *audit.Log // nil in a house that keeps no log
-	jobs      *job.Queue // nil in a house that has no business with them
-	own       *builtin.Set
-	menu      *builtin.Menu
-	hub       *hub.Hub
-	hud       *web.Server
-	talk      *conversation.Service // nil in a house that does not serve
-	chat      *chatapi.Handler
-	started   time.Time
-	settled   chan struct{} // closed when startup.lua has run
-	leaving   atomic.Bool   // told to stop: see ready
-	listening atomic.Value  // string: where the HTTP server is, once it listens
+	config       *config.Loaded                // as it was at the start
+	current      atomic.Pointer[config.Loaded] // as it holds: see now
+	options      Options
+	telemetry    *telemetry.Telemetry
+	log          *slog.Logger
+	store        *db.DB
+	ring         *apikey.Store
+	gate         *httpauth.Authenticator
+	tokens       *jwt.Server // of the configured issuers; nil: there are none
+	book         *guestbook.Book
+	visits       hub.SessionStore   // nil where no other node goes on with sessions
+	errands      *remotecall.Office // nil likewise
+	quota        *quota.Quota
+	calls        tachometer
+	heard        heard      // of other nodes' events
+	node         *node.Node // nil in a house that is alone on its database and only passing
+	secrets      secret.Finder
+	logins       *login.Upstreams
+	loginService *login.Service
+	bus          *event.Bus
+	upstreams    *upstreams
+	catalog      *catalog.Catalog
+	contents     contentStore
+	results      *results.Store
+	scripts      *scripts
+	hoot         *hootenanny.Backend // nil when it is switched off or elsewhere
+	approvals    *approval.Store
+	pins         *pin.Guard
+	policy       *policy.Policy
+	audit        *audit.Log // nil in a house that keeps no log
+	jobs         *job.Queue // nil in a house that has no business with them
+	own          *builtin.Set
+	menu         *builtin.Menu
+	hub          *hub.Hub
+	hud          *web.Server
+	talk         *conversation.Service // nil in a house that does not serve
+	chat         *chatapi.Handler
+	started      time.Time
+	settled      chan struct{} // closed when startup.lua has run
+	leaving      atomic.Bool   // told to stop: see ready
+	listening    atomic.Value  // string: where the HTTP server is, once it listens
 
 	watching  watchlist      // the files of the configuration
 	reloading sync.Mutex     // held while they are read again; guards told
@@ -210,7 +210,7 @@ func (srv *Server) openStore(ctx context.Context) error {
 	if err := srv.openKeys(ctx); err != nil {
 		return err
 	}
-	if srv.logins, err = openLogins(ctx, store, srv.config, srv.secrets, srv.log); err != nil {
+	if srv.logins, err = login.OpenUpstreams(ctx, store, srv.config.OAuthOptions(srv.secrets, srv.log)); err != nil {
 		return err
 	}
 	if err := srv.openPolicy(ctx); err != nil {
@@ -246,6 +246,7 @@ func (srv *Server) connectRooms(ctx context.Context) error {
 		Tracer: srv.telemetry.Tracer("catalog"), Meter: srv.telemetry.Meter("catalog"),
 	})
 	srv.upstreams = &upstreams{manager: manager, pins: srv.pins, overlay: tools, did: srv.did, catalog: srv.catalog, bus: srv.bus, log: srv.log, address: srv.address}
+	srv.loginService = srv.newLogins()
 	if err := srv.openWants(ctx); err != nil {
 		return err
 	}

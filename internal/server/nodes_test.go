@@ -76,21 +76,21 @@ func TestNodesShareWhatHappens(t *testing.T) {
 		waitFor(t, b.house, "node.*")
 	}
 	client := listChanges(t, a.url)
-	desk := deskAt(t, b.url)
-	desk.call("job_stats", `{}`)
+	tools := toolClient{t, connectPeer(t, b.url)}
+	tools.call("job_stats", `{}`)
 	r.until(ofNode("b", "tool.call_started"))
 	r.until(ofNode("b", "tool.call_ended"))
-	script := desk.call("script_store", `{"content": "function describe() return {name = 'greet', description = 'Greets.'} end function main() return 'hi' end"}`)
-	desk.call("script_publish", `{"script_hash": "`+script.text("hash")+`"}`)
+	script := tools.call("script_store", `{"content": "function describe() return {name = 'greet', description = 'Greets.'} end function main() return 'hi' end"}`)
+	tools.call("script_publish", `{"script_hash": "`+script.text("hash")+`"}`)
 	r.until(ofNode("b", "script.published"))
 	client.until("notifications/tools/list_changed")
-	if said := deskAt(t, a.url).call("greet", `{}`); said == nil {
+	if said := (toolClient{t, connectPeer(t, a.url)}).call("greet", `{}`); said == nil {
 		t.Error("the other node's script is no tool here")
 	}
-	desk.call("lua_execute", `{"script_hash": "`+script.text("hash")+`"}`)
+	tools.call("lua_execute", `{"script_hash": "`+script.text("hash")+`"}`)
 	r.until(ofNode("b", "job.finished"))
-	session := desk.call("session_create", `{}`).text("session_id")
-	desk.call("lua_eval", `{"session_id": "`+session+`", "code": "x = 1"}`)
+	session := tools.call("session_create", `{}`).text("session_id")
+	tools.call("lua_eval", `{"session_id": "`+session+`", "code": "x = 1"}`)
 	r.until(ofNode("b", "session.used"))
 	b.api(http.StatusOK, "POST", "/upstreams", `{"namespace": "docs", "url": "`+behind+`/mcp"}`)
 	r.until(ofNode("b", "upstream.connected"))

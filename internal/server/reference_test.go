@@ -1,12 +1,8 @@
 package server
 
 import (
-	"context"
 	"testing"
 
-	"github.com/luanette/luanette/internal/access/httpauth"
-	"github.com/luanette/luanette/internal/base/clock/clocktest"
-	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/store/db/dbtest"
 )
@@ -33,44 +29,6 @@ func TestDatabaseByReference(t *testing.T) {
 			if _, err := house.config.OAuthKey(house.secrets); (err == nil) == tt.shared {
 				t.Errorf("a key of its own: %v", err)
 			}
-			beside, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"data": t.TempDir()}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if list, err := Nodes(t.Context(), beside, env); err != nil || len(list) != 1 || list[0].Name != "west" {
-				t.Errorf("nodes: %+v, %v", list, err)
-			}
-			keys, err := OpenKeys(t.Context(), beside, env)
-			if err != nil {
-				t.Fatal(err)
-			}
-			made, err := keys.Create(t.Context(), httpauth.NewKey{Name: "web"})
-			if err := keys.Close(); err != nil {
-				t.Error(err)
-			}
-			if err != nil || made.Token == "" {
-				t.Fatal(made, err)
-			}
-			shut := func() bool {
-				shut, err := house.gate.KeyRequired(context.WithoutCancel(t.Context()))
-				return err == nil && shut
-			}
-			clocktest.Await(t, shut)
 		})
-	}
-}
-
-// What is referred to and is not there is named, in every command.
-func TestDatabaseByWrongReference(t *testing.T) {
-	t.Parallel()
-	loaded, err := config.Load(config.Sources{File: write(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenKeys(t.Context(), loaded, config.Environment{}); fault.CodeOf(err) != fault.Config {
-		t.Errorf("keys: %v", err)
-	}
-	if _, err := Nodes(t.Context(), loaded, config.Environment{}); fault.CodeOf(err) != fault.Config {
-		t.Errorf("nodes: %v", err)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/luanette/luanette/internal/base/httpjson"
+	"github.com/luanette/luanette/internal/base/netguard"
 	"github.com/luanette/luanette/internal/core/principal"
+	"github.com/luanette/luanette/internal/ui/login"
 	"github.com/luanette/luanette/internal/ui/web"
 )
 
@@ -17,7 +19,7 @@ func (srv *Server) routes() []principal.Route {
 		{Pattern: "GET /ready", Handler: http.HandlerFunc(srv.ready)},
 		{Pattern: "/", Handler: http.HandlerFunc(notFound)},
 	}
-	list = slices.Concat(list, web.PageRoutes(), srv.gate.Routes(), srv.hub.Routes(), srv.hud.Routes(), srv.admin().Routes(), srv.loginRoutes(), srv.oauthRoutes())
+	list = slices.Concat(list, web.PageRoutes(), srv.gate.Routes(), srv.hub.Routes(), srv.hud.Routes(), srv.admin().Routes(), login.Routes(srv.loginService, netguard.Browsers{Origins: srv.config.MCP.AllowedOrigins}), srv.oauthRoutes())
 	if srv.chat != nil {
 		list = append(list, srv.chat.Routes()...)
 	}

@@ -316,15 +316,6 @@ func TestAnImportAddedLaterIsWatched(t *testing.T) {
 	}
 }
 
-// Anonymous waits for a server that is not there.
-func TestAServerThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	_, err := Connect(t.Context(), "127.0.0.1:1", Options{})
-	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "refused") || !strings.Contains(fault.HintOf(err), "luanette serve") {
-		t.Errorf("error %v, hint %s", err, fault.HintOf(err))
-	}
-}
-
 // Whoever starts without a file and then adds an upstream need not restart.
 func TestAFileThatComesLaterIsRead(t *testing.T) {
 	t.Parallel()

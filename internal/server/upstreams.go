@@ -171,21 +171,19 @@ func (u *upstreams) allTried(ctx context.Context, patience time.Duration) {
 }
 
 func (u *upstreams) until(ctx context.Context, name string, done func(upstream.Status) bool) {
-	until(ctx, u.manager, u.bus, name, done)
+	u.manager.Await(ctx, u.bus, name, done)
 }
 
-// until returns when done says so, the upstream is gone, or ctx ends.
-func until(ctx context.Context, manager *upstream.Manager, bus *event.Bus, name string, done func(upstream.Status) bool) {
-	sub := bus.Subscribe(event.Options{Types: []string{"upstream.*"}})
-	defer sub.Close()
-	for {
-		if s, ok := manager.Status(name); !ok || done(s) {
-			return
-		}
-		if _, err := sub.Next(ctx); err != nil {
-			return
-		}
+// loginAt is the address where a person can log in to an upstream that requires it.
+func (u *upstreams) loginAt(s upstream.Status) string {
+	base := ""
+	if u.address != nil {
+		base = u.address()
 	}
+	if s.State != upstream.StateNeedsAuth || base == "" || len(s.Desired.Addresses()) == 0 {
+		return ""
+	}
+	return base + "/api/v1/upstreams/" + s.Name + "/login"
 }
 
 // Refresh fetches the upstream's list anew.

@@ -98,11 +98,11 @@ func TestUpstreamsAreWantedOnAllNodes(t *testing.T) {
 	if got := late.await("docs", "connected"); got.Endpoint != other+"/mcp" {
 		t.Errorf("who comes later finds %s", got.Endpoint)
 	}
-	deskAt(t, a.url).call("mcp_disconnect", `{"namespace": "docs"}`)
+	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "docs"}`)
 	b.await("docs", "")
 	late.await("docs", "")
 	a.api(http.StatusNotFound, "DELETE", "/upstreams/docs", "")
-	deskAt(t, b.url).call("lua_eval", `{"code": "tools.mcp_add('viascript', '`+one+`/mcp')"}`)
+	toolClient{t, connectPeer(t, b.url)}.call("lua_eval", `{"code": "tools.mcp_add('viascript', '`+one+`/mcp')"}`)
 	a.await("viascript", "connected")
 }
 
@@ -151,12 +151,12 @@ func TestRemovedAndYetConfigured(t *testing.T) {
 	late.await("far", "connected")
 	b.api(http.StatusConflict, "POST", "/upstreams/far/restore", "")
 
-	deskAt(t, a.url).call("mcp_disconnect", `{"namespace": "far"}`)
+	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
 	b.await("far", stateRemoved)
-	deskAt(t, b.url).call("mcp_connect", `{"namespace": "far", "url": "`+one+`/mcp"}`)
+	toolClient{t, connectPeer(t, b.url)}.call("mcp_connect", `{"namespace": "far", "url": "`+one+`/mcp"}`)
 	a.await("far", "connected")
 
-	deskAt(t, a.url).call("mcp_disconnect", `{"namespace": "far"}`)
+	toolClient{t, connectPeer(t, a.url)}.call("mcp_disconnect", `{"namespace": "far"}`)
 	b.await("far", stateRemoved)
 	b.house.reread(t.Context(), false) // a file that did not change what it says of it
 	b.await("far", stateRemoved)

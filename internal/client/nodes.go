@@ -1,4 +1,4 @@
-package server
+package client
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // Nodes lists the servers that share the configuration's database.
-func Nodes(ctx context.Context, config *config.Loaded, env config.Environment) (list []node.Info, err error) {
-	store, err := config.OpenDatabase(ctx, config.SecretFinder(env))
+func Nodes(ctx context.Context, loaded *config.Loaded, env config.Environment) (list []node.Info, err error) {
+	store, err := loaded.OpenDatabase(ctx, loaded.SecretFinder(env))
 	if err != nil {
 		return nil, err
 	}

@@ -16,77 +16,78 @@ import (
 
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/client"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/server"
 )
 
-// deskFlags are those of every command that asks our tools for something: of a
-// running server, or of one that is built for the occasion.
-type deskFlags struct {
+// clientFlags are the flags of every command that uses our tools, of a running
+// server or of one in this process.
+type clientFlags struct {
 	settingFlags
-	Server string `short:"s" placeholder:"URL" help:"Ask the server running there, such as http://127.0.0.1:8081."`
+	Server string `short:"s" placeholder:"URL" help:"Use the running server at this URL, such as http://127.0.0.1:8081."`
 	tokenFlag
-	JSON bool          `help:"Print JSON for programs."`
-	Wait time.Duration `default:"30s" help:"How long to wait for upstreams that are slow to start, and for a server to answer."`
+	JSON bool          `help:"Print JSON."`
+	Wait time.Duration `default:"30s" help:"How long to wait for slow upstreams, and for a server to respond."`
 
-	Archive bool           `kong:"-"` // the command looks at jobs
-	Notes   map[string]any `kong:"-"` // what goes along with its calls
+	Archive bool           `kong:"-"` // the command reads jobs
+	Notes   map[string]any `kong:"-"` // added to the _meta of its calls
 }
 
-// tokenFlag is what a server is shown to be let in.
+// tokenFlag is the API key for a running server.
 type tokenFlag struct {
-	Key string `placeholder:"TOKEN" help:"Key for the server; LUANETTE_KEY hides it from whoever lists processes."`
+	Key string `placeholder:"TOKEN" help:"API key of the server; better set LUANETTE_KEY, which process lists do not show."`
 }
 
-// token is the key that was given, or that of the environment.
+// token returns the key of the flag or of the environment.
 func (f tokenFlag) token(world *process) secret.Text {
 	return secret.New(cmp.Or(f.Key, world.Env["LUANETTE_KEY"], world.Env["ENGINE_API_KEY"]))
 }
 
-// open finds the desk. A spinner runs meanwhile when a person is looking.
-func (f *deskFlags) open(ctx context.Context, world *process) (server.Desk, error) {
+// open connects to the server that --server names, or builds one in this process. A
+// spinner is shown on a terminal meanwhile.
+func (f *clientFlags) open(ctx context.Context, world *process) (client.Client, error) {
 	defer spin(world, "connecting")()
-	options := server.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
 	if f.Server != "" {
-		options.Key, options.Wait = f.token(world), f.Wait
-		return server.Connect(ctx, f.Server, options)
+		return client.Connect(ctx, f.Server, client.Options{Version: version, Key: f.token(world), Wait: f.Wait})
 	}
 	loaded, err := f.load(world, nil)
 	if err != nil {
 		return nil, err
 	}
+	options := server.Options{Version: version, Stderr: io.Discard, Env: world.Env, Archive: f.Archive}
 	if f.LogLevel != nil {
 		options.Stderr = world.Stderr
 	}
 	server.TuneCollector(loaded.GCPercent, world.Env)
-	house, err := server.Build(ctx, loaded, options)
+	srv, err := server.Build(ctx, loaded, options)
 	if err != nil {
 		return nil, err
 	}
-	return house.Desk(ctx, f.Wait), nil
+	return client.Local(ctx, srv, f.Wait), nil
 }
 
-// at opens the desk, does something there, and closes it.
-func (f *deskFlags) at(ctx context.Context, world *process, do func(server.Desk) error) error {
-	desk, err := f.open(ctx, world)
+// at opens a client, passes it to do and closes it.
+func (f *clientFlags) at(ctx context.Context, world *process, do func(client.Client) error) error {
+	api, err := f.open(ctx, world)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(desk.With(f.Notes)), desk.Close(ctx))
+	return errors.Join(do(api.With(f.Notes)), api.Close(ctx))
 }
 
-// ask calls one of our tools. A tool that failed is an error here.
-func (f *deskFlags) ask(ctx context.Context, world *process, name string, args any) (view tool.View, err error) {
-	err = f.at(ctx, world, func(desk server.Desk) error {
-		view, err = callTool(ctx, world, desk, name, args)
+// ask calls one of our tools and returns an error if the tool failed.
+func (f *clientFlags) ask(ctx context.Context, world *process, name string, args any) (view tool.View, err error) {
+	err = f.at(ctx, world, func(api client.Client) error {
+		view, err = callTool(ctx, world, api, name, args)
 		return err
 	})
 	return view, err
 }
 
-func callTool(ctx context.Context, world *process, desk server.Desk, name string, args any) (tool.View, error) {
+func callTool(ctx context.Context, world *process, api client.Client, name string, args any) (tool.View, error) {
 	shown := newLive(world)
-	view, err := desk.Call(ctx, name, args, shown.caller())
+	view, err := api.Call(ctx, name, args, shown.caller())
 	shown.end()
 	if err != nil {
 		return view, err
@@ -97,8 +98,8 @@ func callTool(ctx context.Context, world *process, desk server.Desk, name string
 	return view, nil
 }
 
-// print writes the answer: as JSON, or as the text for people.
-func (f *deskFlags) print(world *process, view tool.View) error {
+// print writes a result as text, or as JSON with --json.
+func (f *clientFlags) print(world *process, view tool.View) error {
 	if f.JSON {
 		return printJSON(world.Stdout, view.Value())
 	}
@@ -140,20 +141,20 @@ func table(world *process, head []string, rows [][]string) error {
 	return nil
 }
 
-// terminalWidth is 0 when nobody is looking.
+// terminalWidth returns 0 if w is not a terminal.
 func terminalWidth(w io.Writer) int {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return 0
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil || width == 0 { // a terminal that does not know
+	if err != nil || width == 0 { // the terminal does not report it
 		return 80
 	}
 	return width
 }
 
-// spin turns a wheel on a terminal's standard error until stop is called.
+// spin shows a spinner on standard error, if it is a terminal, until stop is called.
 func spin(world *process, doing string) (stop func()) {
 	if terminalWidth(world.Stderr) == 0 {
 		return func() {}

@@ -1,4 +1,4 @@
-package server
+package client
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/luanette/luanette/internal/access/apikey"
@@ -19,8 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Keys is where the command line makes and ends keys: of a database, or of a
-// server that is running elsewhere.
+// Keys creates, lists and revokes API keys, in the database or on a running server.
 type Keys interface {
 	Create(ctx context.Context, want httpauth.NewKey) (httpauth.KeyView, error)
 	List(ctx context.Context) ([]httpauth.KeyView, error)
@@ -28,8 +26,8 @@ type Keys interface {
 	Close() error
 }
 
-// OpenKeys opens the keys of a configuration without the rest of the house. A
-// server that runs on the same database hears of changes.
+// OpenKeys opens the keys of a configuration's database. Servers that use the same
+// database notice changes.
 func OpenKeys(ctx context.Context, loaded *config.Loaded, env config.Environment) (Keys, error) {
 	fixed, err := loaded.FixedKeys(env)
 	if err != nil {
@@ -44,19 +42,19 @@ func OpenKeys(ctx context.Context, loaded *config.Loaded, env config.Environment
 	}
 	var failed error
 	ring, err := apikey.Open(ctx, store, apikey.Options{Fixed: fixed, OnChange: func(ctx context.Context, action, name string) {
-		failed = didAlone(ctx, store, loaded, action, name)
+		failed = recordAudit(ctx, store, loaded, action, name)
 	}})
 	if err != nil {
-		_ = store.Close() // the other error tells more
+		_ = store.Close() // the first error matters
 		return nil, err
 	}
 	return localKeys{ring, store, &failed}, nil
 }
 
 type localKeys struct {
-	ring  *apikey.Store
-	store *db.DB
-	noted *error // why what was done is not in the log
+	ring   *apikey.Store
+	store  *db.DB
+	failed *error // of the last audit entry
 }
 
 func (k localKeys) Create(ctx context.Context, want httpauth.NewKey) (httpauth.KeyView, error) {
@@ -83,20 +81,17 @@ func (k localKeys) Revoke(ctx context.Context, name string) (httpauth.KeyView, e
 	return httpauth.ViewOf(key, time.Now()), err
 }
 
-func (k localKeys) Close() error { return errors.Join(*k.noted, k.store.Close()) }
+func (k localKeys) Close() error { return errors.Join(*k.failed, k.store.Close()) }
 
-// ConnectKeys are the keys of the server that runs at address.
+// ConnectKeys uses the keys of the server at address.
 func ConnectKeys(address string, key secret.Text) (Keys, error) {
 	base, err := serverURL(address)
 	return remoteKeys{base, key}, err
 }
 
-// serverURL reads where a server is.
+// serverURL parses the address of a server.
 func serverURL(address string) (*url.URL, error) {
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	base, err := url.Parse(address)
+	base, err := url.Parse(withScheme(address))
 	if err != nil || base.Host == "" {
 		return nil, fault.New(fault.InvalidParams, "%q is not the address of a server", address).WithHint("for example http://127.0.0.1:8081")
 	}
@@ -109,23 +104,23 @@ type remoteKeys struct {
 }
 
 func (k remoteKeys) Create(ctx context.Context, want httpauth.NewKey) (made httpauth.KeyView, err error) {
-	return made, k.ask(ctx, http.MethodPost, []string{"/api/v1/keys"}, want, &made)
+	return made, k.do(ctx, http.MethodPost, []string{"/api/v1/keys"}, want, &made)
 }
 
 func (k remoteKeys) List(ctx context.Context) ([]httpauth.KeyView, error) {
 	var answer struct{ Keys []httpauth.KeyView }
-	err := k.ask(ctx, http.MethodGet, []string{"/api/v1/keys"}, nil, &answer)
+	err := k.do(ctx, http.MethodGet, []string{"/api/v1/keys"}, nil, &answer)
 	return answer.Keys, err
 }
 
-func (k remoteKeys) Revoke(ctx context.Context, name string) (gone httpauth.KeyView, err error) {
-	return gone, k.ask(ctx, http.MethodDelete, []string{"/api/v1/keys", name}, nil, &gone)
+func (k remoteKeys) Revoke(ctx context.Context, name string) (revoked httpauth.KeyView, err error) {
+	return revoked, k.do(ctx, http.MethodDelete, []string{"/api/v1/keys", name}, nil, &revoked)
 }
 
 func (remoteKeys) Close() error { return nil }
 
-// ask sends a request and reads the answer.
-func (k remoteKeys) ask(ctx context.Context, method string, path []string, body, into any) error {
+// do sends a request and decodes the response.
+func (k remoteKeys) do(ctx context.Context, method string, path []string, body, into any) error {
 	var raw []byte
 	if body != nil {
 		var err error
@@ -135,7 +130,7 @@ func (k remoteKeys) ask(ctx context.Context, method string, path []string, body,
 	}
 	req, err := http.NewRequestWithContext(ctx, method, k.base.JoinPath(path...).String(), bytes.NewReader(raw))
 	if err != nil {
-		return fault.Wrap(fault.InvalidParams, err, "write request")
+		return fault.Wrap(fault.InvalidParams, err, "create request")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if !k.key.IsZero() {
@@ -143,31 +138,31 @@ func (k remoteKeys) ask(ctx context.Context, method string, path []string, body,
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "reach the server").
-			WithHint("start it with `luanette serve`, or leave --server away to use the database")
+		return fault.Wrap(fault.Unavailable, err, "connect to the server").
+			WithHint("start it with `luanette serve`, or omit --server to use the database")
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, err, "read the answer")
+		return fault.Wrap(fault.Unavailable, err, "read the response")
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		return refusedKeys(resp, answer)
+		return keysFault(resp, answer)
 	}
 	return json.Unmarshal(answer, into)
 }
 
-// refusedKeys is why a server refused.
-func refusedKeys(resp *http.Response, answer []byte) error {
+// keysFault reads the error of a response.
+func keysFault(resp *http.Response, answer []byte) error {
 	var body struct{ Message, Hint string }
 	if json.Unmarshal(answer, &body) != nil || body.Message == "" {
-		return fault.New(fault.Upstream, "the server answered %s", resp.Status)
+		return fault.New(fault.Upstream, "the server responded with %s", resp.Status)
 	}
 	f := fault.New(fault.Upstream, "%s", body.Message)
 	if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
 		f = fault.New(fault.NeedsAuth, "%s", body.Message)
 		if body.Hint == "" {
-			body.Hint = "show a key of the server with the scope admin: LUANETTE_KEY"
+			body.Hint = "set LUANETTE_KEY to a key of the server with the scope admin"
 		}
 	}
 	if body.Hint != "" {

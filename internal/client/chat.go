@@ -1,4 +1,4 @@
-package server
+package client
 
 import (
 	"bytes"
@@ -17,37 +17,36 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 	"github.com/luanette/luanette/internal/chat/conversation"
 	"github.com/luanette/luanette/internal/chat/llm"
+	"github.com/luanette/luanette/internal/server"
 )
 
-// Chat is one person's conversation with the agent: of a house built for the
-// occasion, or of a server that is running elsewhere.
+// Chat is one person's conversation with the agent, in this process or on a running
+// server.
 type Chat interface {
-	// Say says something and hears the answer. What happens meanwhile is told to
-	// emit.
+	// Say sends a message and returns the reply. Events until then are passed to emit.
 	Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error)
-	// Reset begins anew.
+	// Reset starts a new conversation.
 	Reset(ctx context.Context) error
-	// Close gives back what the conversation took.
+	// Close closes the connection, or the server in this process.
 	Close(ctx context.Context) error
 }
 
-// Chat begins a conversation in this house once each upstream was reached or found
-// to be away, or patience is over. It is forgotten at its end.
-func (srv *Server) Chat(ctx context.Context, user string, patience time.Duration) (Chat, error) {
-	a, err := srv.openAgent()
+// LocalChat starts a conversation on a server in this process once each upstream was
+// tried or wait is over. The conversation is not stored.
+func LocalChat(ctx context.Context, srv *server.Server, user string, wait time.Duration) (Chat, error) {
+	a, err := srv.NewAgent()
 	if err != nil {
 		return nil, err
 	}
-	srv.upstreams.allTried(ctx, patience)
-	srv.catalog.Refresh(ctx)
-	return &localChat{house: srv, agent: a, user: user}, nil
+	srv.AwaitUpstreams(ctx, wait)
+	return &localChat{server: srv, agent: a, user: user}, nil
 }
 
-// remembered is how many exchanges a conversation in a terminal sends along.
-const remembered = 20
+// maxHistory is the number of earlier exchanges that are sent with each message.
+const maxHistory = 20
 
 type localChat struct {
-	house   *Server
+	server  *server.Server
 	agent   *agent.Agent
 	user    string
 	history []agent.Exchange
@@ -61,7 +60,7 @@ func (c *localChat) Say(ctx context.Context, message string, emit func(agent.Eve
 		return reply, err
 	}
 	c.history = append(c.history, agent.Exchange{User: message, Assistant: reply.Text(), At: time.Now()})
-	c.history = c.history[max(0, len(c.history)-remembered):]
+	c.history = c.history[max(0, len(c.history)-maxHistory):]
 	return reply, nil
 }
 
@@ -70,9 +69,9 @@ func (c *localChat) Reset(ctx context.Context) error {
 	return c.agent.Reset(ctx, "", c.user, "terminal")
 }
 
-func (c *localChat) Close(ctx context.Context) error { return c.house.Close(ctx) }
+func (c *localChat) Close(ctx context.Context) error { return c.server.Close(ctx) }
 
-// ConnectChat is a conversation with the server that runs at address.
+// ConnectChat starts a conversation with the server at address.
 func ConnectChat(address, user string, key secret.Text) (Chat, error) {
 	base, err := serverURL(address)
 	if err != nil {
@@ -87,14 +86,14 @@ type remoteChat struct {
 	key  secret.Text
 }
 
-func (c *remoteChat) ask(ctx context.Context, method string, path []string, body any) (*http.Response, error) {
+func (c *remoteChat) do(ctx context.Context, method string, path []string, body any) (*http.Response, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "write request")
+		return nil, fault.Wrap(fault.Internal, err, "create request")
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), bytes.NewReader(raw))
 	if err != nil {
-		return nil, fault.Wrap(fault.InvalidParams, err, "write request")
+		return nil, fault.Wrap(fault.InvalidParams, err, "create request")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if !c.key.IsZero() {
@@ -102,22 +101,22 @@ func (c *remoteChat) ask(ctx context.Context, method string, path []string, body
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, err, "reach the server").
-			WithHint("start it with `luanette serve`, or leave --server away to chat without one")
+		return nil, fault.Wrap(fault.Unavailable, err, "connect to the server").
+			WithHint("start it with `luanette serve`, or omit --server to chat without one")
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		defer resp.Body.Close()
-		return nil, refusedChat(resp)
+		return nil, chatFault(resp)
 	}
 	return resp, nil
 }
 
-// refusedChat is why a server refused.
-func refusedChat(resp *http.Response) error {
+// chatFault reads the error of a response.
+func chatFault(resp *http.Response) error {
 	var body struct{ Error, Code, Message string }
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(raw, &body) != nil || body.Error == "" {
-		return fault.New(fault.Upstream, "the server answered %s", resp.Status)
+		return fault.New(fault.Upstream, "the server responded with %s", resp.Status)
 	}
 	text := body.Message
 	if text == "" {
@@ -134,7 +133,7 @@ func refusedChat(resp *http.Response) error {
 }
 
 func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Event)) (agent.Reply, error) {
-	resp, err := c.ask(ctx, http.MethodPost, []string{"/api/v1/chat/stream"}, map[string]string{
+	resp, err := c.do(ctx, http.MethodPost, []string{"/api/v1/chat/stream"}, map[string]string{
 		"client_id": "terminal", "user_id": c.user, "message": message, "message_type": "text",
 	})
 	if err != nil {
@@ -148,8 +147,8 @@ func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Ev
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return agent.Reply{}, fault.Wrap(fault.Unavailable, err, "read the answer").
-				WithHint("the server may be finishing it all the same; ask for the history")
+			return agent.Reply{}, fault.Wrap(fault.Unavailable, err, "read the reply").
+				WithHint("the server may still complete the reply; the history shows it")
 		}
 		reply, done, err := chatEvent(event.Data, emit)
 		if done || err != nil {
@@ -158,7 +157,7 @@ func (c *remoteChat) Say(ctx context.Context, message string, emit func(agent.Ev
 	}
 }
 
-// chatEvent hands one event of a stream on; done with the last.
+// chatEvent passes one event of a stream to emit. The last one carries the reply.
 func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done bool, err error) {
 	var e struct {
 		Type, Message, Text, Error, Tool string
@@ -173,7 +172,7 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 		}
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return reply, false, fault.Wrap(fault.Upstream, err, "read the answer")
+		return reply, false, fault.Wrap(fault.Upstream, err, "read the reply")
 	}
 	switch e.Type {
 	case "status":
@@ -200,7 +199,7 @@ func chatEvent(data []byte, emit func(agent.Event)) (reply agent.Reply, done boo
 }
 
 func (c *remoteChat) Reset(ctx context.Context) error {
-	resp, err := c.ask(ctx, http.MethodDelete, []string{"/api/v1/orgs", conversation.DefaultOrg, "users", c.user, "history"}, nil)
+	resp, err := c.do(ctx, http.MethodDelete, []string{"/api/v1/orgs", conversation.DefaultOrg, "users", c.user, "history"}, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,124 @@
+package client
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/luanette/luanette/internal/access/apikey"
+	"github.com/luanette/luanette/internal/access/audit"
+	"github.com/luanette/luanette/internal/access/httpauth"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/config"
+	"github.com/luanette/luanette/internal/server"
+	"github.com/luanette/luanette/internal/store/db/dbtest"
+)
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "luanette.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestConnectReportsARefusedConnection(t *testing.T) {
+	t.Parallel()
+	_, err := Connect(t.Context(), "127.0.0.1:1", Options{})
+	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "refused") || !strings.Contains(fault.HintOf(err), "luanette serve") {
+		t.Errorf("error %v, hint %s", err, fault.HintOf(err))
+	}
+}
+
+// A key that a command creates or revokes without a server is in the audit log.
+func TestKeyChangesAreAudited(t *testing.T) {
+	t.Parallel()
+	loaded, err := config.Load(config.Sources{Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := OpenKeys(t.Context(), loaded, config.Environment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Create(t.Context(), httpauth.NewKey{Name: "web", Rights: apikey.Rights{}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keys.Revoke(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	if err := keys.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := audit.OpenStore(t.Context(), dbtest.Open(t, loaded.Database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := store.Find(t.Context(), audit.Filter{Node: "west"})
+	if err != nil || len(entries) != 2 || entries[0].Action != "key.created" || entries[1].Action != "key.revoked" {
+		t.Errorf("%+v %v", entries, err)
+	}
+}
+
+// Commands open the same database as the server when its URL is a reference.
+func TestDatabaseByReference(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]string{
+		"sqlite":   "sqlite:" + t.TempDir() + "/elsewhere.db",
+		"postgres": dbtest.Postgres(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := config.Environment{"HOME": t.TempDir(), "WHERE": database}
+			file := writeConfig(t, `database = "${env:WHERE}"`)
+			load := func() *config.Loaded {
+				loaded, err := config.Load(config.Sources{File: file, Env: env, Flags: map[string]string{"data": t.TempDir(), "node": "west"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return loaded
+			}
+			srv, err := server.Build(t.Context(), load(), server.Options{Version: "test", Stderr: io.Discard, Env: env, Jobs: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Close(t.Context())
+			if list, err := Nodes(t.Context(), load(), env); err != nil || len(list) != 1 || list[0].Name != "west" {
+				t.Errorf("nodes: %+v, %v", list, err)
+			}
+			keys, err := OpenKeys(t.Context(), load(), env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := keys.Create(t.Context(), httpauth.NewKey{Name: "web"})
+			if err := keys.Close(); err != nil {
+				t.Error(err)
+			}
+			if err != nil || made.Token == "" {
+				t.Fatal(made, err)
+			}
+			raw, err := Local(t.Context(), srv, 0).Admin(t.Context(), "GET", "/api/v1/audit?action=key.created", nil)
+			if err != nil || !strings.Contains(string(raw), "web") {
+				t.Errorf("the server does not see the key: %s, %v", raw, err)
+			}
+		})
+	}
+}
+
+// A reference that cannot be resolved is reported as an error of the configuration.
+func TestDatabaseByUnknownReference(t *testing.T) {
+	t.Parallel()
+	loaded, err := config.Load(config.Sources{File: writeConfig(t, `database = "${env:NOWHERE}"`), Flags: map[string]string{"data": t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenKeys(t.Context(), loaded, config.Environment{}); fault.CodeOf(err) != fault.Config {
+		t.Errorf("keys: %v", err)
+	}
+	if _, err := Nodes(t.Context(), loaded, config.Environment{}); fault.CodeOf(err) != fault.Config {
+		t.Errorf("nodes: %v", err)
+	}
+}

@@ -1,0 +1,147 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/base/rawjson"
+	"github.com/luanette/luanette/internal/base/secret"
+	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/core/tool"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+)
+
+// Options are those of a connection to a running server.
+type Options struct {
+	Version string        // of this program
+	Key     secret.Text   // API key
+	Wait    time.Duration // for the first response; zero means 5 s
+}
+
+// Connect connects to the server at address, such as "http://127.0.0.1:8081", or to a
+// backend, such as "zmq+tcp://127.0.0.1:5570".
+func Connect(ctx context.Context, address string, options Options) (Client, error) {
+	spec, err := serverSpec(address)
+	if err != nil {
+		return nil, err
+	}
+	if !options.Key.IsZero() {
+		spec.Headers = map[string]string{"Authorization": "Bearer " + options.Key.Reveal()}
+	}
+	bus := event.New(event.BusOptions{})
+	defer bus.Close()
+	manager := upstream.New(upstream.Options{ClientName: "luanette-cli", ClientVersion: options.Version, Events: bus})
+	if err := manager.Add(spec); err != nil {
+		manager.Close()
+		return nil, err
+	}
+	if err := awaitConnection(ctx, manager, bus, spec.Name, cmp.Or(options.Wait, spec.Wait)); err != nil {
+		status, _ := manager.Status(spec.Name)
+		manager.Close()
+		if status.State == upstream.StateNeedsAuth {
+			problem := "the server requires a key"
+			if !options.Key.IsZero() {
+				problem = "the server rejects the key"
+			}
+			return nil, fault.New(fault.NeedsAuth, "connect to %s: %s", address, problem).WithHint(keyHint)
+		}
+		return nil, fault.Wrap(fault.Unavailable, err, "connect to %s", address).WithHint(startHint)
+	}
+	peer, _ := manager.Peer(spec.Name)
+	return &remote{manager, peer, fullResults, address, options.Key}, nil
+}
+
+// Hints for a server that cannot be used.
+const (
+	keyHint   = "give a key with --key or LUANETTE_KEY; `luanette key create` creates one"
+	startHint = "start a server with `luanette serve`, or name a running one with --server URL"
+)
+
+// awaitConnection waits for the first attempt to connect. It does not wait for a
+// retry, since a person is waiting at a terminal.
+func awaitConnection(ctx context.Context, manager *upstream.Manager, bus *event.Bus, name string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last upstream.Status
+	manager.Await(ctx, bus, name, func(s upstream.Status) bool {
+		last = s
+		return s.State != upstream.StateConnecting
+	})
+	switch {
+	case last.State == upstream.StateConnected:
+		return nil
+	case last.LastError != "":
+		return errors.New(last.LastError)
+	default:
+		return fault.New(fault.Timeout, "no response within %s", timeout)
+	}
+}
+
+// serverSpec is the server at an address as an upstream of this process.
+func serverSpec(address string) (upstream.Spec, error) {
+	spec := upstream.Spec{Name: "server", URL: address, Wait: 5 * time.Second, Trusted: true}
+	if strings.HasPrefix(address, "zmq+") {
+		return spec, nil
+	}
+	u, err := url.Parse(withScheme(address))
+	if err != nil {
+		return spec, fault.Wrap(fault.InvalidParams, err, "read server address")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/mcp"
+	}
+	spec.URL, spec.Transport = u.String(), upstream.HTTP
+	return spec, nil
+}
+
+type remote struct {
+	manager *upstream.Manager
+	peer    *upstream.Peer
+	meta    json.RawMessage
+	address string
+	key     secret.Text
+}
+
+func (c *remote) With(notes map[string]any) Client {
+	return &remote{c.manager, c.peer, withNotes(c.meta, notes), c.address, c.key}
+}
+
+func (c *remote) Call(ctx context.Context, name string, args any, caller *tool.Caller) (tool.View, error) {
+	params, err := json.Marshal(map[string]any{"name": name, "arguments": args})
+	if err != nil {
+		return tool.View{}, fault.Wrap(fault.InvalidParams, err, "encode arguments of %s", name)
+	}
+	encoded, _ := rawjson.Get(params, "arguments")
+	raw, err := c.peer.Call(ctx, tool.Call{Ref: tool.Ref{Name: name}, Args: encoded, Meta: c.meta, Caller: caller}, params)
+	if err != nil {
+		return tool.View{}, err
+	}
+	return tool.Result{Raw: raw}.View()
+}
+
+func (c *remote) Read(ctx context.Context, uri string) (string, error) {
+	params, err := json.Marshal(map[string]string{"uri": uri})
+	if err != nil {
+		return "", err
+	}
+	raw, err := c.peer.Request(ctx, "resources/read", params, nil)
+	if err != nil {
+		return "", err
+	}
+	return resourceText(raw)
+}
+
+func (c *remote) Admin(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
+	return Request(ctx, c.address, c.key, method, path, body)
+}
+
+func (c *remote) Close(context.Context) error {
+	c.manager.Close()
+	return nil
+}

@@ -1,0 +1,77 @@
+package login
+
+import (
+	"context"
+
+	"github.com/luanette/luanette/internal/access/oauth"
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/mcp/upstream"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Upstreams logs in to upstreams. It implements upstream.Login.
+type Upstreams struct {
+	*oauth.Logins
+	options oauth.Options
+}
+
+// OpenUpstreams opens the stored logins of a database.
+func OpenUpstreams(ctx context.Context, store *db.DB, options oauth.Options) (*Upstreams, error) {
+	logins, err := oauth.Open(ctx, store, options)
+	if err != nil {
+		return nil, err
+	}
+	return &Upstreams{logins, options}, nil
+}
+
+func oauthServer(spec upstream.Spec) oauth.Server {
+	o := spec.OAuth
+	return oauth.Server{Name: spec.Name, URL: spec.URL, Trusted: spec.Trusted, Settings: oauth.Settings{
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret, ClientKey: o.ClientKey, Scopes: o.Scopes, Issuer: o.Issuer, Grant: o.Grant,
+	}}
+}
+
+// Token implements upstream.Login.
+func (u *Upstreams) Token(ctx context.Context, spec upstream.Spec) (string, error) {
+	return u.Logins.Token(ctx, oauthServer(spec))
+}
+
+// Refused implements upstream.Login.
+func (u *Upstreams) Refused(ctx context.Context, spec upstream.Spec, status int, challenge, token string) (string, error) {
+	return u.Logins.Refused(ctx, oauthServer(spec), oauth.Refusal{Status: status, Challenge: oauth.ParseChallenge(challenge), Token: token})
+}
+
+// Start starts a login. For a login with a device code it also returns the function
+// that waits until the person has agreed.
+func (u *Upstreams) Start(ctx context.Context, spec upstream.Spec, device bool, redirect string) (oauth.Begun, func(context.Context) error, error) {
+	if spec.OAuth.Grant == oauth.GrantCredentials {
+		return oauth.Begun{}, nil, fault.New(fault.Conflict, "upstream %s logs in by itself, with client credentials", spec.Name)
+	}
+	addresses := spec.Addresses()
+	if len(addresses) == 0 {
+		return oauth.Begun{}, nil, fault.New(fault.InvalidParams, "upstream %s is not reached over HTTP, so it has no login", spec.Name).
+			WithHint("give a program its credentials in env")
+	}
+	server, err := u.Locate(ctx, oauthServer(spec), addresses)
+	if err != nil {
+		return oauth.Begun{}, nil, err
+	}
+	if device || spec.OAuth.Grant == oauth.GrantDevice {
+		return u.Device(ctx, server)
+	}
+	begun, err := u.Begin(ctx, server, redirect)
+	return begun, nil, err
+}
+
+// StatusOf returns the login to an upstream at the first of its addresses that has one.
+func (u *Upstreams) StatusOf(ctx context.Context, spec upstream.Spec) (oauth.Status, error) {
+	for _, address := range spec.Addresses() {
+		spec.URL = address
+		if st, err := u.Status(ctx, oauthServer(spec)); err != nil || st.LoggedIn {
+			return st, err
+		}
+	}
+	return oauth.Status{}, nil
+}
+
+var _ upstream.Login = (*Upstreams)(nil)
