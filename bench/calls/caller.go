@@ -1,5 +1,5 @@
-// Package calls is what benchmarks of servers share: clients that call tools, an
-// upstream that says the same, and the guards that may stand between them.
+// Package calls is shared by the benchmarks of servers: clients that call tools, an
+// upstream with an echo tool, and the configuration of policy, pins and audit log.
 package calls
 
 import (
@@ -17,7 +17,13 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// Caller is one client with its connection and, in the older era, its session.
+// The eras of the protocol that a client may use.
+const (
+	Legacy = "legacy" // with sessions
+	Modern = "modern" // stateless
+)
+
+// Caller is one client with its connection and, in the sessions era, its session.
 type Caller struct {
 	HTTP   *http.Client
 	url    string
@@ -35,19 +41,19 @@ func body(tool, args, meta string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, tool, args, meta)
 }
 
-// New is a client of the echo tool at url, in an era: "legacy" or "modern".
-func New(ctx context.Context, url, era string) (*Caller, error) {
+// New connects a client of an era to url. It calls an echo tool of that name.
+func New(ctx context.Context, url, era, tool string) (*Caller, error) {
 	c := &Caller{
 		HTTP:   &http.Client{Transport: &http.Transport{}},
 		url:    url,
 		header: http.Header{"Content-Type": {wire.ContentJSON}, "Accept": {wire.ContentJSON + ", " + wire.ContentEvent}},
-		body:   body("echo", echoArgs, ""),
+		body:   body(tool, echoArgs, ""),
 	}
-	if era == "modern" {
-		c.body = body("echo", echoArgs, modernMeta)
+	if era == Modern {
+		c.body = body(tool, echoArgs, modernMeta)
 		c.header.Set(wire.HeaderRevision, wire.NewestModern)
 		c.header.Set(wire.HeaderMethod, wire.MethodToolsCall)
-		c.header.Set(wire.HeaderName, "echo")
+		c.header.Set(wire.HeaderName, tool)
 		return c, nil
 	}
 	answer, _, err := c.post(ctx, c.header, initialize)
@@ -86,7 +92,7 @@ func (c *Caller) Call(ctx context.Context) error {
 	return err
 }
 
-// Ask calls another tool, in the newer era, and returns all of the answer.
+// Ask calls another tool, in the stateless era, and returns the whole answer.
 func (c *Caller) Ask(ctx context.Context, tool, args string) ([]byte, error) {
 	header := c.header.Clone()
 	header.Set(wire.HeaderName, tool)
@@ -110,22 +116,35 @@ func (c *Caller) Listen(ctx context.Context) error {
 	return nil
 }
 
-// Many lets clients call for a while and returns how long each call took, the
-// quickest first.
-func Many(ctx context.Context, url, era string, clients int, length time.Duration) ([]time.Duration, error) {
-	callers := make([]*Caller, clients)
-	for i := range callers {
-		var err error
-		if callers[i], err = New(ctx, url, era); err != nil {
-			return nil, err
+// Callers are clients that call at the same time.
+type Callers []*Caller
+
+// Connect connects clients as New does. The caller closes them, also after an error.
+func Connect(ctx context.Context, url, era, tool string, clients int) (all Callers, err error) {
+	for range clients {
+		c, err := New(ctx, url, era, tool)
+		if err != nil {
+			return all, err
 		}
-		defer callers[i].HTTP.CloseIdleConnections()
+		all = append(all, c)
 	}
-	return During(length, clients, func(i int) error { return callers[i].Call(ctx) })
+	return all, nil
 }
 
-// During has clients do something again and again for a while and returns how
-// long each time took, the quickest first.
+// Call calls for a while and returns how long each call took, the quickest first.
+func (all Callers) Call(ctx context.Context, length time.Duration) ([]time.Duration, error) {
+	return During(length, len(all), func(i int) error { return all[i].Call(ctx) })
+}
+
+// Close closes the connections.
+func (all Callers) Close() {
+	for _, c := range all {
+		c.HTTP.CloseIdleConnections()
+	}
+}
+
+// During has clients repeat something for a while and returns how long each time took,
+// the quickest first.
 func During(length time.Duration, clients int, do func(client int) error) ([]time.Duration, error) {
 	var (
 		group sync.WaitGroup
@@ -157,7 +176,7 @@ func until(end time.Time, do func() error) (times []time.Duration, err error) {
 	return times, nil
 }
 
-// Quantile is how long q of a hundred took at most.
+// Quantile is the time within which q percent were done.
 func Quantile(sorted []time.Duration, q int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -165,7 +184,7 @@ func Quantile(sorted []time.Duration, q int) time.Duration {
 	return sorted[(len(sorted)-1)*q/100].Round(10 * time.Microsecond)
 }
 
-// FreeAddress is one on which nobody listens just now.
+// FreeAddress is an address on which no program listens at the moment.
 func FreeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -3,17 +3,16 @@ package calls
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/hub"
 )
 
-// Echo serves a tool that says the same, in both eras.
-func Echo() http.Handler {
+// Echo is a server of a tool that returns its arguments, in both eras.
+func Echo() *hub.Hub {
 	return hub.New(hub.Options{Name: "echo", Version: "1", Tools: &echo{[]tool.Info{
-		{Ref: tool.Ref{Name: "echo"}, Description: "Says the same", Input: json.RawMessage(`{"type":"object"}`)},
-	}}}).Handler()
+		{Ref: tool.Ref{Name: "echo"}, Description: "Returns its arguments", Input: json.RawMessage(`{"type":"object"}`)},
+	}}})
 }
 
 type echo struct{ infos []tool.Info }

@@ -1,22 +1,17 @@
-// Command hub measures what the hub adds to a call: a client calls an echo tool
-// directly and through the hub, in each pair of protocol eras, alone and with
-// others beside it. Server, hub and client are three processes, so that the
-// hub's processor time and garbage can be told from the rest: user and system time
-// of its process, as the kernel counts them, divided by the calls. The hub is all of
-// luanette serve, without telemetry. Beside it stands the least that anything in
-// its place could cost in Go: the standard library's reverse proxy, which copies
-// bytes and looks at nothing. It also tells what open sessions hold in memory.
+// Command hub measures what the hub adds to a tool call. A client of each protocol era
+// calls an echo tool at /mcp and at /mcp/NAME, with the tool's server behind the hub
+// over stdio and over HTTP. The same run calls the tool's server directly and through
+// httputil.ReverseProxy, which copies bytes and does nothing else.
 //
-//	go run ./bench/hub [-for 300ms] [-clients 1,16,64] [-rounds 10] [-guards]
+// Audit log, policy, pins and traces are on. Each server is a process of its own. CPU is
+// user and system time of that process, divided by the calls. Every round goes through
+// all rows, so that other load on the machine affects them alike; ratios are those of a
+// round, and the median of all rounds is shown.
 //
-// Other users of a machine make it slower, never faster, so of several rounds the
-// one counts in which a call took the least processor time.
+//	go run ./bench/hub [-clients 1,16] [-for 300ms] [-rounds 9] [-also PATH] [-profile FILE]
 //
-// With -guards it measures instead what pins, policy, labels and the audit log cost:
-// a hub with all of them on beside one with all off.
-//
-// With -profile FILE the hub's processor time with the first number of clients, in
-// the newer era, is profiled instead.
+// With -also, another luanette binary is measured in the same run, and the last column
+// is the CPU of this one as a part of the other's.
 package main
 
 import (
@@ -31,34 +26,34 @@ import (
 )
 
 func main() {
-	l := load{counts: calls.Counts{1, 16, 64}}
+	l := load{counts: calls.Counts{1, 16}}
 	var (
-		role     = flag.String("role", "", "serve as upstream, hub or proxy; used by the program itself")
-		listen   = flag.String("listen", "", "where to serve; used by the program itself")
-		upstream = flag.String("upstream", "", "what to stand in front of; used by the program itself")
-		door     = flag.String("door", "", "where the hub listens; used by the program itself")
-		guarded  = flag.String("guarded", "", "on or off; used by the program itself")
-		guards   = flag.Bool("guards", false, "measure pins, policy and audit, all on against all off")
-		profile  = flag.String("profile", "", "write a profile of the hub here, and measure nothing else")
+		role     = flag.String("role", "", "serve as upstream, stdio, proxy or hub; used by the program itself")
+		listen   = flag.String("listen", "", "address to serve on; used by the program itself")
+		upstream = flag.String("upstream", "", "URL of the proxy's upstream; used by the program itself")
+		config   = flag.String("config", "", "configuration of the hub; used by the program itself")
+		also     = flag.String("also", "", "another luanette binary to measure in the same run")
+		profile  = flag.String("profile", "", "write a CPU profile of the hub to this file during each row that -row selects, and measure nothing else")
+		only     = flag.String("row", "", "measure only rows whose name contains this")
 	)
 	flag.DurationVar(&l.length, "for", 300*time.Millisecond, "how long to measure each row in a round")
-	flag.IntVar(&l.rounds, "rounds", 10, "rounds; the best of them is shown, and the median of what they spent")
-	flag.Var(&l.counts, "clients", "how many clients at a time")
+	flag.IntVar(&l.rounds, "rounds", 9, "number of rounds")
+	flag.Var(&l.counts, "clients", "numbers of concurrent clients")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	switch {
-	case *role == "upstream":
-		err = serveUpstream(ctx, *listen)
-	case *role == "hub":
-		err = serveHub(ctx, *listen, *door, *upstream, *guarded)
-	case *role == "proxy":
+	switch *role {
+	case "upstream":
+		err = serve(ctx, *listen, calls.Echo().Handler())
+	case "stdio":
+		err = calls.Echo().ServeStdio(ctx, os.Stdin, os.Stdout)
+	case "proxy":
 		err = serveProxy(ctx, *listen, *upstream)
-	case *guards:
-		err = measureGuards(ctx, l)
+	case "hub":
+		err = serveHub(ctx, *listen, *config)
 	default:
-		err = measure(ctx, l, *profile)
+		err = measure(ctx, l, *only, *also, *profile)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/hub:", err)
@@ -66,36 +61,19 @@ func main() {
 	}
 }
 
-func measure(ctx context.Context, l load, profile string) error {
-	far, err := start(ctx, "upstream")
+func measure(ctx context.Context, l load, only, also, profile string) error {
+	s, err := startServers(ctx, also)
+	defer s.stop()
 	if err != nil {
 		return err
 	}
-	defer far.stop()
-	near, err := startHub(ctx, far)
-	if err != nil {
-		return err
-	}
-	defer near.stop()
+	rows := s.rows(only)
 	if profile != "" {
-		return way{"", near, "/mcp/modern", "modern"}.profile(ctx, l.counts[0], l.length, profile)
+		return l.profile(ctx, s.hub, rows, profile)
 	}
-	plain, err := start(ctx, "proxy", "-upstream", far.url)
+	results, err := l.run(ctx, rows)
 	if err != nil {
 		return err
 	}
-	defer plain.stop()
-	ways := []way{
-		{"direct, legacy", far, "/mcp", "legacy"}, {"direct, modern", far, "/mcp", "modern"},
-		{"reverse proxy, legacy", plain, "/mcp", "legacy"}, {"reverse proxy, modern", plain, "/mcp", "modern"},
-	}
-	for _, era := range eras {
-		for _, behind := range eras {
-			ways = append(ways, way{era + " client, " + behind + " upstream", near, "/mcp/" + behind, era})
-		}
-	}
-	if err := l.report(ctx, ways); err != nil {
-		return err
-	}
-	return weighSessions(ctx, near)
+	return results.print(os.Stdout)
 }

@@ -2,79 +2,74 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/luanette/luanette/bench/calls"
 )
 
-// process is a server that this program started from itself.
+// process is a server that this program started.
 type process struct {
-	url  string // where it tells what it has spent
-	mcp  string // where it is called
-	stop func()
+	url string
+	cmd *exec.Cmd
 }
 
-// start runs the program in a role and waits until it serves.
-func start(ctx context.Context, role string, args ...string) (*process, error) {
+// start runs a program with a free address as its last argument, and waits until it
+// answers at path.
+func start(ctx context.Context, path, binary string, args ...string) (*process, error) {
 	address, err := calls.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
+	p := &process{url: "http://" + address, cmd: exec.CommandContext(ctx, binary, append(args, address)...)}
+	if binary != os.Args[0] {
+		p.cmd.Env = append(os.Environ(), "HOME="+os.TempDir())
+	}
+	p.cmd.Stdout = os.Stderr
+	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, append([]string{"-role", role, "-listen", address}, args...)...)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &process{url: "http://" + address, mcp: "http://" + address, stop: func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	}}
-	for ctx.Err() == nil {
-		if _, err := p.usage(ctx); err == nil {
+	for range 500 {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
+		if err != nil {
+			return p, err
+		}
+		if answer, err := http.DefaultClient.Do(r); err == nil {
+			_ = answer.Body.Close()
 			return p, nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	return p, ctx.Err()
+	return p, fmt.Errorf("%s %v does not answer", binary, args)
 }
 
-// startHub runs a hub in front of an upstream.
-func startHub(ctx context.Context, far *process, args ...string) (*process, error) {
-	door, err := calls.FreeAddress()
-	if err != nil {
-		return nil, err
-	}
-	near, err := start(ctx, "hub", append([]string{"-upstream", far.url + "/mcp", "-door", door}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	near.mcp = "http://" + door
-	return near, nil
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	done := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer done.Stop()
+	_ = p.cmd.Wait() // it was interrupted
 }
 
-func (p *process) usage(ctx context.Context) (usage, error) { return p.ask(ctx, "/usage") }
-
-func (p *process) ask(ctx context.Context, path string) (u usage, err error) {
-	answer, err := p.get(ctx, path)
+// cpu is the user and system time that the threads of the process have used.
+func (p *process) cpu() (sum time.Duration, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err != nil {
-		return u, err
+		return 0, err
 	}
-	defer answer.Body.Close()
-	return u, json.NewDecoder(answer.Body).Decode(&u)
-}
-
-func (p *process) get(ctx context.Context, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+path, nil)
-	if err != nil {
-		return nil, err
+	for _, file := range threads {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		var used time.Duration
+		if _, err := fmt.Sscan(string(text), &used); err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		sum += used
 	}
-	return http.DefaultClient.Do(r)
+	return sum, nil
 }

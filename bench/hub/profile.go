@@ -5,27 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"strings"
 	"time"
-
-	"github.com/luanette/luanette/bench/calls"
 )
 
-// profile writes what the server's processor time is spent on to a file, and what it
-// allocates to another beside it.
-func (w way) profile(ctx context.Context, clients int, length time.Duration, file string) error {
-	loaded := make(chan error, 1)
+// profile writes what the hub spends CPU on, and what it allocates, while the rows that
+// it serves are called.
+func (l load) profile(ctx context.Context, hub *process, rows []row, file string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	profiles := "http://" + profileAddress(strings.TrimPrefix(hub.url, "http://"))
+	called := make(chan error, 1)
+	seconds := max(1, int(l.length.Seconds()))
 	go func() {
-		_, err := calls.Many(ctx, w.server.mcp+w.path, w.era, clients, length+time.Second)
-		loaded <- err
+		for end := time.Now().Add(time.Duration(seconds+1) * time.Second); time.Now().Before(end); {
+			for _, r := range rows {
+				if r.server != hub {
+					continue
+				}
+				if _, err := r.measure(ctx, l.counts[0], time.Second); err != nil {
+					called <- err
+					return
+				}
+			}
+		}
+		called <- nil
 	}()
-	err := w.server.save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(length.Seconds()))), file)
-	return errors.Join(err, <-loaded, w.server.save(ctx, "/debug/pprof/allocs", file+".allocs"))
+	err := save(ctx, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", profiles, seconds), file)
+	return errors.Join(err, save(ctx, profiles+"/debug/pprof/allocs", file+".allocs"), <-called)
 }
 
-// save writes what the server answers at a path to a file.
-func (p *process) save(ctx context.Context, path, file string) error {
-	answer, err := p.get(ctx, path)
+func save(ctx context.Context, url, file string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return err
 	}

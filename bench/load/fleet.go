@@ -184,7 +184,7 @@ var hashIn = regexp.MustCompile(`"hash":\s*"([0-9a-f]{64})"`)
 
 // store keeps a script and returns its hash.
 func (n *nodes) store(ctx context.Context, source string) (string, error) {
-	c, err := calls.New(ctx, n.url(0)+"/mcp", "modern")
+	c, err := calls.New(ctx, n.url(0)+"/mcp", calls.Modern, "echo")
 	if err != nil {
 		return "", err
 	}

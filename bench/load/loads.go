@@ -53,7 +53,7 @@ func mixed(kinds ...prepare) prepare {
 
 // relayed is a call of the upstream's tool through the node.
 func relayed(ctx context.Context, url string, _ int) (func() error, error) {
-	c, err := calls.New(ctx, url+"/mcp/"+upstreamName, "modern")
+	c, err := calls.New(ctx, url+"/mcp/"+upstreamName, calls.Modern, "echo")
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ var jobIn = regexp.MustCompile(`"job_id":\s*"([^"]+)"`)
 // jobsOf are jobs from being submitted to their stored end.
 func jobsOf(script string) prepare {
 	return func(ctx context.Context, url string, i int) (func() error, error) {
-		c, err := calls.New(ctx, url+"/mcp", "modern")
+		c, err := calls.New(ctx, url+"/mcp", calls.Modern, "echo")
 		if err != nil {
 			return nil, err
 		}

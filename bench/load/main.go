@@ -67,7 +67,7 @@ type bench struct {
 
 // serveUpstream is the server behind the nodes.
 func serveUpstream(ctx context.Context, address string) error {
-	server := &http.Server{Addr: address, Handler: calls.Echo(), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Addr: address, Handler: calls.Echo().Handler(), ReadHeaderTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.ListenAndServe(); ctx.Err() == nil {
