@@ -58,7 +58,7 @@ func (s *servers) startHub(ctx context.Context, name, binary string, args ...str
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		return nil, err
 	}
-	p, err := start(ctx, "/health", binary, append(args, "-config", file, "-listen")...)
+	p, err := start(ctx, "/health", binary, append(args, "--config", file, "--listen")...)
 	if err != nil {
 		return p, err
 	}
