@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"slices"
 	"sync"
 
@@ -34,6 +35,8 @@ type MenuSource interface {
 	tool.Source
 	// Pinned tells whether a tool is shown whatever the mode.
 	Pinned(name string) bool
+	// InputSchema is the schema of a tool's arguments.
+	InputSchema(name string) (json.RawMessage, bool)
 }
 
 // MenuOptions say how much is shown.
@@ -65,6 +68,9 @@ func (m *Menu) Set(mode string, threshold int) {
 	m.options.Mode, m.options.Threshold = mode, threshold
 	m.shown = nil // to be made anew
 }
+
+// InputSchema is the schema of a tool's arguments, whether or not the tool is shown.
+func (m *Menu) InputSchema(name string) (json.RawMessage, bool) { return m.source.InputSchema(name) }
 
 // Tools lists what is shown. The list is the same one until the source's changes.
 func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {

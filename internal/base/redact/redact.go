@@ -30,11 +30,13 @@ var secretWords = []string{
 // JSON writes arguments for people: without the values of keys that sound
 // secret, and not at any length.
 func JSON(args json.RawMessage) string {
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		return "{}"
-	}
-	if len(args) > longestParsed {
+	case len(args) > longestParsed:
 		return fmt.Sprintf("(%d bytes)", len(args))
+	case isPlain(args) && json.Valid(args):
+		return string(args)
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(args))
@@ -49,6 +51,31 @@ func JSON(args json.RawMessage) string {
 		return fmt.Sprintf("(%d bytes)", len(args))
 	}
 	return Cut(strings.TrimSuffix(out.String(), "\n"), longestShown)
+}
+
+// isPlain tells whether JSON can be shown as it is: it is short and compact, has neither
+// escapes nor long strings, and no key in it sounds secret. Most arguments are like that.
+func isPlain(args []byte) bool {
+	if len(args) > longestShown {
+		return false
+	}
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case '\\', ' ', '\t', '\r', '\n':
+			return false
+		case '"':
+			length := bytes.IndexByte(args[i+1:], '"')
+			if length < 0 || length > longestValue || bytes.IndexByte(args[i+1:i+1+length], '\\') >= 0 {
+				return false
+			}
+			end := i + 1 + length
+			if end+1 < len(args) && args[end+1] == ':' && Secret(string(args[i+1:end])) {
+				return false
+			}
+			i = end
+		}
+	}
+	return true
 }
 
 func veiled(value any) any {
@@ -79,9 +106,12 @@ func harmless(value any) bool {
 	}
 }
 
+// separators are left out before a key is compared.
+var separators = strings.NewReplacer("_", "", "-", "", ".", "")
+
 // Secret tells whether the value under a key is one nobody should read.
 func Secret(key string) bool {
-	plain := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(key))
+	plain := separators.Replace(strings.ToLower(key))
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) })
 }
 

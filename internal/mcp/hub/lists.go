@@ -205,7 +205,19 @@ func (o *own) definitions(ctx context.Context) ([]json.RawMessage, error) {
 	return entries, err
 }
 
+// schemaFinder is implemented by a source that finds the schema of one tool's arguments
+// without listing all tools.
+type schemaFinder interface {
+	InputSchema(name string) (json.RawMessage, bool)
+}
+
 func (o *own) mirrors(ctx context.Context, name string) []wire.HeaderParam {
+	if finder, ok := o.hub.opts.Tools.(schemaFinder); ok {
+		if schema, found := finder.InputSchema(name); found {
+			params, _ := wire.HeaderParams(schema) // a tool whose annotations are not allowed has none
+			return params
+		}
+	}
 	_, mirrors, err := o.load(ctx)
 	if err != nil {
 		return nil

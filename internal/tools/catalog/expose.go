@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -166,6 +167,16 @@ func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 		}
 	}
 	return list, nil
+}
+
+// InputSchema is the schema of a tool's arguments, by its exposed name.
+func (x Exposed) InputSchema(name string) (json.RawMessage, bool) {
+	tools := x.catalog.view.Load().exposed.tools
+	i, found := slices.BinarySearchFunc(tools, name, func(info tool.Info, name string) int { return cmp.Compare(info.Name, name) })
+	if !found {
+		return nil, false
+	}
+	return tools[i].Input, true
 }
 
 // Call runs a tool by its exposed name.

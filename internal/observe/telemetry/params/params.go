@@ -5,6 +5,7 @@ package params
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -62,26 +63,22 @@ func (f *flattening) object(prefix string, object json.RawMessage, depth int) {
 // one keeps the kind of plain values; others are JSON. A number or a boolean keeps
 // no secret: max_tokens is a number.
 func one(key, name string, raw json.RawMessage) attribute.KeyValue {
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		value = nil
+	switch string(raw) {
+	case "true", "false":
+		return attribute.Bool(key, raw[0] == 't')
+	case "null":
+		return attribute.String(key, "null")
 	}
-	switch value := value.(type) {
-	case bool:
-		return attribute.Bool(key, value)
-	case float64:
-		var whole int64
-		if json.Unmarshal(raw, &whole) == nil {
+	if number, ok := rawjson.Number(raw); ok {
+		if whole, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return attribute.Int64(key, whole)
 		}
-		return attribute.Float64(key, value)
-	case nil:
-		return attribute.String(key, "null")
+		return attribute.Float64(key, number)
 	}
 	if redact.Secret(name) {
 		return attribute.String(key, redact.Hidden)
 	}
-	if text, ok := value.(string); ok {
+	if text, ok := rawjson.Text(raw); ok {
 		return attribute.String(key, shorten(text))
 	}
 	return attribute.String(key, shorten(redact.JSON(raw)))
