@@ -229,7 +229,7 @@ func (o *tour) tamper(store *db.DB) {
 		o.Errorf("chains: %s", said)
 	}
 	err := store.Write(o.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(o.Context(), `UPDATE audit_pages SET entries = replace(entries, '"seq":2,"at":"20', '"seq":2,"at":"19') WHERE node = 'bob' AND first <= 2 AND last >= 2`)
+		_, err := tx.Exec(o.Context(), `UPDATE audit_log SET entry = replace(entry, '"seq":2,"at":"20', '"seq":2,"at":"19') WHERE node = 'bob' AND seq = 2`)
 		return err
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func problems(t *testing.T, l *audit.Log) string {
 	return strings.Join(all, "; ")
 }
 
-func TestChainIsSound(t *testing.T) {
+func TestChainVerifies(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := fill(t, d, 1500)
@@ -63,8 +63,8 @@ func TestChainIsSound(t *testing.T) {
 	})
 }
 
-// Entries go when they are old; what is left is still sound.
-func TestCut(t *testing.T) {
+// Old entries are deleted; the rest still verifies.
+func TestDeleteBefore(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := opened(t, d, audit.Options{Node: "a"})
@@ -85,14 +85,14 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// Several processes of one node add to one chain; none of their entries is lost.
+// Several processes of one node append to one chain, and no entry is lost.
 func TestManyWriters(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var work sync.WaitGroup
 		const logs, each = 3, 200
 		for range logs {
-			l := opened(t, d, audit.Options{Node: "a", Queue: 4}) // so small that callers wait
+			l := opened(t, d, audit.Options{Node: "a", Queue: 4}) // so small that callers block
 			work.Go(func() {
 				var callers sync.WaitGroup
 				for range 4 {
@@ -116,7 +116,7 @@ func TestManyWriters(t *testing.T) {
 	})
 }
 
-// Who has done something finds it in the log at once.
+// A reader finds entries that were recorded just before.
 func TestReadersSeeWhatWasRecorded(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -134,7 +134,7 @@ func TestReadersSeeWhatWasRecorded(t *testing.T) {
 	})
 }
 
-// An export can be verified by anybody who knows how an entry is hashed.
+// An export can be verified without this program: the hash is that of the JSON with an empty hash.
 func TestHashIsOfTheEntry(t *testing.T) {
 	t.Parallel()
 	l := fill(t, dbtest.Open(t, dbtest.SQLite(t)), 2)
@@ -151,11 +151,11 @@ func TestHashIsOfTheEntry(t *testing.T) {
 	}
 }
 
-// What is added while a chain is looked at is no tampering.
+// Entries that are added while a chain is verified are not reported.
 func TestVerifyWhileEntriesAreAdded(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		fill(t, d, 2100) // several pages, so that there is time for it
+		fill(t, d, 2100) // many, so that verifying takes a while
 		reader := opened(t, d, audit.Options{})
 		stop := make(chan struct{})
 		var writer sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 
 var args = []byte(`{"path":"/tmp/x","text":"hello"}`)
 
-// record keeps what a relayed call does.
+// record records a relayed call.
 func record(l *audit.Log, subject string) {
 	d := audit.Draft{
 		Who: "key:web", Name: "web", Client: "3f1c9a52e3b14a71", Action: audit.Call, Subject: subject, Args: audit.Digest(args),
@@ -24,7 +24,7 @@ func record(l *audit.Log, subject string) {
 	l.Record(d)
 }
 
-// What an entry costs, from the call to the disk.
+// BenchmarkWrite measures an entry from Record to the disk.
 func BenchmarkWrite(b *testing.B) {
 	l, err := audit.Open(b.Context(), dbtest.Open(b, dbtest.SQLite(b)), audit.Options{Node: "a"})
 	if err != nil {
@@ -42,14 +42,14 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(float64(processorTime()-began)/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime is how long this process has run.
+// processorTime is the CPU time of this process in nanoseconds.
 func processorTime() int64 {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used)
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// What finding entries among a million costs: a few, the newest, those of somebody.
+// BenchmarkFind searches a million entries: for a rare tool, the newest, and those of one principal.
 func BenchmarkFind(b *testing.B) {
 	d := dbtest.Open(b, dbtest.SQLite(b))
 	l, err := audit.Open(b.Context(), d, audit.Options{Node: "a"})

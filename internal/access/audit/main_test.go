@@ -7,8 +7,8 @@ import (
 	"github.com/luanette/luanette/internal/base/clock/clocktest"
 )
 
-// TestMain lets readers wait for a database that a busy machine holds up.
+// TestMain lets readers wait longer: a busy machine may delay the database.
 func TestMain(m *testing.M) {
-	settling = clocktest.Timeout
+	flushTimeout = clocktest.Timeout
 	os.Exit(m.Run())
 }

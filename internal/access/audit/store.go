@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"log/slog"
 
@@ -10,7 +11,10 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Store is what is kept: it can be read by processes that add nothing.
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Store reads stored entries. Processes that record nothing use it without a Log.
 type Store struct{ db *db.DB }
 
 // OpenStore brings the tables up to date.
@@ -23,15 +27,15 @@ func openStore(ctx context.Context, database *db.DB, log *slog.Logger) (*Store, 
 		return nil, err
 	}
 	s := &Store{database}
-	return s, s.adopt(ctx, log)
+	return s, s.moveOld(ctx, log)
 }
 
-// Chain is how far a node's entries go.
+// Chain is the beginning and the end of a node's entries.
 type Chain struct {
 	Node    string `json:"node"`
-	Seq     int64  `json:"seq"`
+	Seq     int64  `json:"seq"` // of the last entry
 	Hash    string `json:"hash"`
-	Cut     int64  `json:"cut"` // up to here entries were let go
+	Cut     int64  `json:"cut"` // entries up to this one were deleted because of their age
 	CutHash string `json:"cut_hash"`
 }
 
@@ -41,39 +45,44 @@ func scanChain(row db.Scanner) (c Chain, err error) {
 
 const chainColumns = `node, seq, hash, cut, cut_hash`
 
-// add puts entries at the end of a node's chain, which other processes of the node
-// may add to as well.
-func (s *Store) add(ctx context.Context, node string, deeds []Draft, b *binder) error {
+// add appends entries to a node's chain. Several processes may append to the same
+// chain.
+func (s *Store) add(ctx context.Context, node string, drafts []Draft) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		chain, err := scanChain(tx.QueryRow(ctx, `SELECT `+chainColumns+` FROM audit_chains WHERE node = $1`, node))
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		end := growing{node: node, seq: chain.Seq, hash: []byte(chain.Hash)}
-		for rest := deeds; len(rest) > 0; {
-			p, bound := b.bind(node, len(rest), func(i int, out []byte) ([]byte, int64, int64) { return end.add(&rest[i], out) })
-			if err := p.insert(ctx, tx, b.text); err != nil {
-				return err
-			}
-			rest = rest[bound:]
+		chain.Node = node
+		rows := make([]row, len(drafts))
+		for i := range drafts {
+			rows[i] = chain.append(&drafts[i])
+		}
+		if err := insertRows(ctx, tx, rows); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO audit_chains (`+chainColumns+`) VALUES ($1, $2, $3, 0, '')
-			ON CONFLICT (node) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, node, end.seq, string(end.hash))
+			ON CONFLICT (node) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`, node, chain.Seq, chain.Hash)
 		return err
 	})
 }
 
-// Chains are those of all nodes.
+// append makes a draft the last entry of the chain.
+func (c *Chain) append(d *Draft) row {
+	e := d.entry()
+	e.Node, e.Seq, e.Prev = c.Node, c.Seq+1, c.Hash
+	unsigned := e.appendUnsigned(make([]byte, 0, 768))
+	c.Seq, c.Hash = e.Seq, Digest(unsigned).String()
+	return rowOf(&e, sign(unsigned, c.Hash))
+}
+
+// Chains returns the chains of all nodes.
 func (s *Store) Chains(ctx context.Context) (list []Chain, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		list, err = allChains(ctx, tx)
+		list, err = db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains ORDER BY node`)
 		return err
 	})
 	return list, reading(err)
-}
-
-func allChains(ctx context.Context, tx *db.Tx) ([]Chain, error) {
-	return db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains ORDER BY node`)
 }
 
 func reading(err error) error {

@@ -8,26 +8,26 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Verified is what was found of one node's chain.
+// Verified is the result of verifying one node's chain.
 type Verified struct {
 	Chain
 	Entries  int64    `json:"entries"`
 	Problems []string `json:"problems"` // the first few
 }
 
-// mostProblems bounds what is told of one chain.
-const mostProblems = 20
+// maxProblems bounds the problems that are reported per chain.
+const maxProblems = 20
 
-// Verify goes through every chain from where it was cut to its end and tells of
-// entries that were changed, taken out, added or moved.
+// Verify checks every chain from its first stored entry to its end, and reports
+// entries that were changed, deleted, added or moved.
 func (s *Store) Verify(ctx context.Context) (list []Verified, err error) {
-	if err := s.adopt(ctx, slog.New(slog.DiscardHandler)); err != nil { // what older nodes have added meanwhile
+	if err := s.moveOld(ctx, slog.New(slog.DiscardHandler)); err != nil { // nodes of an older release may have added some
 		return nil, err
 	}
 	var chains []Chain
 	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
 		chains, err = db.All(ctx, tx, scanChain, `SELECT `+chainColumns+` FROM audit_chains
-			UNION ALL SELECT DISTINCT node, 0, '', 0, '' FROM audit_pages WHERE node NOT IN (SELECT node FROM audit_chains)
+			UNION ALL SELECT DISTINCT node, 0, '', 0, '' FROM audit_log WHERE node NOT IN (SELECT node FROM audit_chains)
 			ORDER BY node`)
 		return err
 	})
@@ -41,7 +41,7 @@ func (s *Store) Verify(ctx context.Context) (list []Verified, err error) {
 	return list, reading(err)
 }
 
-// verify goes through one chain, as it is at one moment.
+// verify checks one chain as of one moment.
 func (s *Store) verify(ctx context.Context, c Chain) (Verified, error) {
 	var w walk
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
@@ -50,86 +50,93 @@ func (s *Store) verify(ctx context.Context, c Chain) (Verified, error) {
 			return err
 		}
 		if w = (walk{Verified: Verified{Chain: c, Problems: []string{}}}); len(chains) == 0 {
-			w.problem("there are entries, and the end of the chain is not noted: it was taken out")
+			w.problem("there are entries, but the end of the chain is not stored: it was deleted")
 		} else {
 			w.Chain = chains[0]
 		}
-		w.last, w.hash, w.name = w.Cut, w.CutHash, string(appendText(nil, "", c.Node))
-		var where conditions
-		where.add(`node = ?`, c.Node)
-		behind := func(last *page, where *conditions) {
-			if last != nil {
-				where.add(`first > ?`, last.first)
-			}
+		w.last, w.hash = w.Cut, w.CutHash
+		if err := w.rows(ctx, tx); err != nil {
+			return err
 		}
-		err = turn(ctx, tx, pages{where, `first`, behind}, func(p *page) bool { w.page(p); return true })
 		w.end()
-		return err
+		return nil
 	})
 	return w.Verified, err
 }
 
-// walk is how far a chain was looked at.
+// walk is a chain that is being verified.
 type walk struct {
 	Verified
-	name string // of the node, as JSON
 	last int64
-	hash string // of that entry
+	hash string // of the last entry
 }
 
-// page looks at entries, and whether the page says of itself what they are.
-func (w *walk) page(p *page) {
-	found := page{node: p.node, entries: p.entries}
-	for line := range p.lines() {
-		w.Entries++
-		l, ok := linkOf(line)
-		if !ok {
-			w.last, w.hash = w.last+1, ""
-			w.problem("entry %d was changed: it cannot be read", w.last)
-			continue
+// rows checks all rows of the chain, one at a time.
+func (w *walk) rows(ctx context.Context, tx *db.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT `+rowColumns+` FROM audit_log WHERE node = $1 ORDER BY seq`, w.Node)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // Err has the error
+	for rows.Next() {
+		r, err := scanRow(rows)
+		if err != nil {
+			return err
 		}
-		w.entry(&l)
-		found.note(l.seq, l.at)
+		w.row(r)
 	}
-	if found != *p {
-		w.problem("the page of entries %d to %d is not what it says: it was changed", p.first, p.last)
+	return rows.Err()
+}
+
+func (w *walk) row(r row) {
+	w.Entries++
+	e, err := decode(r.entry)
+	if err != nil || e.Hash == "" {
+		w.last, w.hash = r.seq, ""
+		w.problem("entry %d was changed: it cannot be read", r.seq)
+		return
+	}
+	w.position(&e)
+	if !isSigned(r.entry, e.Hash) {
+		w.problem("entry %d was changed", e.Seq)
+	}
+	if own := rowOf(&e, r.entry); e.Node == w.Node && own != r {
+		w.problem("entry %d was changed: its columns differ from it", r.seq)
+	}
+	if e.Seq > w.last {
+		w.last, w.hash = e.Seq, e.Hash
+	}
+	if e.Seq == w.Seq && e.Hash != w.Chain.Hash {
+		w.problem("the last entry is not the stored end of the chain: the end was changed")
 	}
 }
 
-func (w *walk) entry(l *link) {
+// position checks that an entry follows the one before.
+func (w *walk) position(e *Entry) {
 	switch {
-	case l.node != w.name:
-		w.problem("entry %d is one of node %s: it was moved", l.seq, l.node)
-	case l.seq <= w.last:
-		w.problem("entry %d stands behind entry %d: it was moved or added", l.seq, w.last)
-	case l.seq > w.last+1:
-		w.problem("entries %d to %d are missing", w.last+1, l.seq-1)
-	case l.prev != w.hash:
-		w.problem("entry %d does not follow entry %d: one of them was changed or moved", l.seq, w.last)
-	}
-	if !l.isSound() {
-		w.problem("entry %d was changed", l.seq)
-	}
-	if l.seq > w.last {
-		w.last, w.hash = l.seq, l.hash
-	}
-	if l.seq == w.Seq && l.hash != w.Hash {
-		w.problem("the chain does not end as was noted: its end was changed")
+	case e.Node != w.Node:
+		w.problem("entry %d belongs to node %s: it was moved", e.Seq, e.Node)
+	case e.Seq <= w.last:
+		w.problem("entry %d comes after entry %d: it was moved or added", e.Seq, w.last)
+	case e.Seq > w.last+1:
+		w.problem("entries %d to %d are missing", w.last+1, e.Seq-1)
+	case e.Prev != w.hash:
+		w.problem("entry %d does not follow entry %d: one of them was changed or moved", e.Seq, w.last)
 	}
 }
 
-// end looks whether the chain ends where it was noted to.
+// end checks that the chain ends at the stored end.
 func (w *walk) end() {
 	switch {
 	case w.last < w.Seq:
 		w.problem("entries %d to %d are missing at the end", w.last+1, w.Seq)
-	case w.last > w.Seq, w.Entries == 0 && w.hash != w.Hash:
-		w.problem("the chain does not end as was noted: its end was changed")
+	case w.last > w.Seq, w.Entries == 0 && w.hash != w.Chain.Hash:
+		w.problem("the last entry is not the stored end of the chain: the end was changed")
 	}
 }
 
 func (v *Verified) problem(format string, args ...any) {
-	if len(v.Problems) < mostProblems {
+	if len(v.Problems) < maxProblems {
 		v.Problems = append(v.Problems, fmt.Sprintf(format, args...))
 	}
 }

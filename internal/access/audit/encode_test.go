@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What is hashed is what an export shows, with an empty hash: others can check it.
-func TestSumIsOverTheJSON(t *testing.T) {
+// The hashed text is what encoding/json writes, so that others can check an export.
+func TestHashIsOfTheJSON(t *testing.T) {
 	t.Parallel()
 	same := func(e Entry, micros int64) bool {
 		e.At, e.Hash = time.UnixMicro(micros%(1<<50)).UTC(), ""

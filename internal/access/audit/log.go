@@ -1,0 +1,250 @@
+// Package audit stores who did what. One goroutine writes what callers record, many
+// entries per transaction; when it cannot keep up, callers wait, so that no entry is
+// lost. The entries of a node form a chain: each holds the hash of the one before, so
+// that Verify finds an entry that was changed, deleted or moved.
+package audit
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/luanette/luanette/internal/base/backoff"
+	"github.com/luanette/luanette/internal/base/clock"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// Options are a log's choices.
+type Options struct {
+	Node  string        // whose chain this process appends to; "" is "local"
+	Keep  time.Duration // how long entries are stored; 0 is forever
+	Queue int           // how many entries may be unwritten before callers wait; 0 is 8192
+	Clock clock.Clock   // nil is the machine's
+	Log   *slog.Logger  // nil discards
+}
+
+// Log records entries. It is safe for concurrent use. Close it when done.
+type Log struct {
+	Store
+	options Options
+	wake    chan struct{} // has a token when there is something to write, and when there is much
+	written chan struct{} // closed after the last entry is written
+
+	mu       sync.Mutex
+	done     *sync.Cond // signalled when entries are settled
+	pending  []Draft
+	spare    []Draft // empty; becomes pending next
+	blocked  int     // callers that wait because the queue is full
+	closed   bool
+	accepted int // all entries so far
+	settled  int // of them, those written or given up
+}
+
+// Open opens the store and starts the goroutine that writes.
+func Open(ctx context.Context, database *db.DB, o Options) (*Log, error) {
+	if o.Node = valid(o.Node); o.Node == "" {
+		o.Node = "local"
+	}
+	if o.Queue <= 0 {
+		o.Queue = 8192
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	store, err := openStore(ctx, database, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{Store: *store, options: o, wake: make(chan struct{}, 1), written: make(chan struct{})}
+	l.done = sync.NewCond(&l.mu)
+	go l.write() //nolint:contextcheck // until Close
+	return l, nil
+}
+
+// Record stores an entry soon. It waits only while the queue is full.
+func (l *Log) Record(d Draft) {
+	if d.At.IsZero() {
+		d.At = l.options.Clock.Now()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		l.options.Log.Warn("audit entry recorded after the log was closed", "action", d.Action, "subject", d.Subject)
+		return
+	}
+	for l.blocked++; l.accepted-l.settled >= l.options.Queue; {
+		l.done.Wait()
+	}
+	l.blocked--
+	l.accepted++
+	l.pending = append(l.pending, d)
+	if len(l.pending) == 1 || len(l.pending) == l.fullBatch() {
+		l.signal()
+	}
+}
+
+// fullBatch is how many entries are written without waiting for more.
+func (l *Log) fullBatch() int { return min(maxBatch, l.options.Queue) }
+
+// signal wakes the writer.
+func (l *Log) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close writes what is pending, unless ctx ends first.
+func (l *Log) Close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.signal()
+	select {
+	case <-l.written:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// maxBatch is how many entries share a transaction.
+const maxBatch = 512
+
+// batchDelay is how long an entry waits for others that are written with it: a commit
+// for each call would cost more than the call.
+const batchDelay = 100 * time.Millisecond
+
+// write writes entries until the log is closed and none is left.
+func (l *Log) write() {
+	defer close(l.written)
+	ctx := context.Background()
+	for {
+		<-l.wake
+		l.collect()
+		drafts, last := l.take()
+		for batch := range slices.Chunk(drafts, maxBatch) {
+			l.persist(ctx, batch)
+		}
+		if last {
+			return
+		}
+		l.reuse(drafts)
+	}
+}
+
+// collect waits for more entries after the first, unless a full batch is pending
+// already.
+func (l *Log) collect() {
+	l.mu.Lock()
+	ready := l.closed || len(l.pending) >= l.fullBatch()
+	l.mu.Unlock()
+	if ready {
+		return
+	}
+	timer := time.NewTimer(batchDelay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.wake: // the batch is full, a reader waits, or the log closes
+	}
+}
+
+// take returns what is to be written next, and whether it is the last batch.
+func (l *Log) take() (drafts []Draft, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	drafts, l.pending, l.spare = l.pending, l.spare, nil
+	return drafts, l.closed && l.blocked == 0
+}
+
+// reuse keeps the memory of written drafts, unless it is unusually large.
+func (l *Log) reuse(drafts []Draft) {
+	if cap(drafts) > 4*maxBatch {
+		return
+	}
+	clear(drafts)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.spare = drafts[:0]
+}
+
+// closeAttempts is how often a batch is tried once the log is closed: an unreachable
+// database must not prevent the program from ending.
+const closeAttempts = 8
+
+func (l *Log) persist(ctx context.Context, batch []Draft) {
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.settled += len(batch)
+		l.done.Broadcast()
+	}()
+	wait := backoff.Policy{First: 50 * time.Millisecond, Max: 5 * time.Second}
+	for try := 1; ; try++ {
+		err := l.add(ctx, l.options.Node, batch)
+		if err == nil {
+			return
+		}
+		if try >= closeAttempts && l.isClosed() {
+			l.options.Log.ErrorContext(ctx, "audit entries lost", "entries", len(batch), "error", err)
+			return
+		}
+		l.options.Log.WarnContext(ctx, "audit entries not written", "entries", len(batch), "error", err)
+		_ = l.options.Clock.Sleep(ctx, wait.Delay(try)) // ctx never ends
+	}
+}
+
+func (l *Log) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// Find is Store.Find, with the entries that were just recorded.
+func (l *Log) Find(ctx context.Context, f Filter) ([]Entry, error) {
+	l.flush(ctx)
+	return l.Store.Find(ctx, f)
+}
+
+// Chains is Store.Chains, with the entries that were just recorded.
+func (l *Log) Chains(ctx context.Context) ([]Chain, error) {
+	l.flush(ctx)
+	return l.Store.Chains(ctx)
+}
+
+// Verify is Store.Verify, with the entries that were just recorded.
+func (l *Log) Verify(ctx context.Context) ([]Verified, error) {
+	l.flush(ctx)
+	return l.Store.Verify(ctx)
+}
+
+// flushTimeout is how long a reader waits for entries to be written. Tests wait
+// longer.
+var flushTimeout = time.Second
+
+// flush waits until what was recorded by now is written, so that a caller finds its
+// own entries.
+func (l *Log) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		l.mu.Lock() // or a reader that is about to wait would miss it
+		defer l.mu.Unlock()
+		l.done.Broadcast()
+	})
+	defer stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.settled < l.accepted {
+		l.signal()
+	}
+	for goal := l.accepted; l.settled < goal && ctx.Err() == nil; {
+		l.done.Wait()
+	}
+}

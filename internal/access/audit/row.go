@@ -1,0 +1,93 @@
+package audit
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/luanette/luanette/internal/base/fault"
+	"github.com/luanette/luanette/internal/store/db"
+)
+
+// row is an entry as it is stored: its JSON, and the columns that it is found by.
+type row struct {
+	node                         string
+	seq, at                      int64 // at is microseconds since 1970
+	who, name, subject, decision string
+	entry                        string
+}
+
+const rowColumns = `node, seq, at, who, name, subject, decision, entry`
+
+// rowOf stores an entry whose JSON is text.
+func rowOf(e *Entry, text string) row {
+	return row{
+		node: e.Node, seq: e.Seq, at: e.At.UnixMicro(), entry: text,
+		who: column(e.Who), name: column(e.Name), subject: column(e.Subject), decision: column(e.Decision),
+	}
+}
+
+func scanRow(from db.Scanner) (r row, err error) {
+	return r, from.Scan(&r.node, &r.seq, &r.at, &r.who, &r.name, &r.subject, &r.decision, &r.entry)
+}
+
+// column is text for a column: Postgres stores neither zero bytes nor invalid UTF-8.
+func column(text string) string {
+	return strings.ReplaceAll(valid(text), "\x00", "\ufffd")
+}
+
+// maxRows is how many rows one statement inserts.
+const maxRows = 64
+
+// insertRows inserts rows, many per statement. The numbers of rows are powers of two,
+// so that the database prepares only a few different statements.
+//
+// Two processes of one node may insert the same sequence number at once. Postgres
+// reports that as a conflict of transactions, which db.Write retries, only with
+// ON CONFLICT DO NOTHING; a row that was there before is an error.
+func insertRows(ctx context.Context, tx *db.Tx, rows []row) error {
+	for n := maxRows; len(rows) > 0; {
+		for n > len(rows) {
+			n /= 2
+		}
+		args := make([]any, 0, 8*n)
+		for _, r := range rows[:n] {
+			args = append(args, r.node, r.seq, r.at, r.who, r.name, r.subject, r.decision, r.entry)
+		}
+		result, err := tx.Exec(ctx, inserts[n], args...)
+		if err != nil {
+			return err
+		}
+		added, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if added < int64(n) {
+			return fault.New(fault.Conflict, "audit entry %d of node %s, or one of the %d after it, exists already", rows[0].seq, rows[0].node, n-1).
+				WithHint("the table audit_log was edited by hand: run luanette audit verify")
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+// inserts are the statements of insertRows, by the number of rows.
+var inserts = func() map[int]string {
+	all := map[int]string{}
+	for n := 1; n <= maxRows; n *= 2 {
+		text := `INSERT INTO audit_log (` + rowColumns + `) VALUES `
+		for i := range 8 * n {
+			switch {
+			case i == 0:
+				text += `(`
+			case i%8 == 0:
+				text += `), (`
+			default:
+				text += `, `
+			}
+			text += "$" + strconv.Itoa(i+1)
+		}
+		all[n] = text + `) ON CONFLICT DO NOTHING`
+	}
+	return all
+}()
