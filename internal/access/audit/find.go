@@ -26,7 +26,7 @@ func (s *Store) Find(ctx context.Context, f Filter) (list []Entry, err error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
-	where, order := f.conditions(s.db.Kind()), `at DESC, node, seq DESC`
+	where, order := f.conditions(s.db.Kind()), `at DESC, node DESC, seq DESC` // as the index has it
 	if f.Node != "" {
 		order = `seq`
 	}

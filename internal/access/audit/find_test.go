@@ -32,7 +32,7 @@ func picked(all []Entry, f Filter) (list []Entry) {
 	}
 	if f.Node == "" {
 		slices.SortFunc(list, func(a, b Entry) int {
-			return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Node, b.Node), cmp.Compare(b.Seq, a.Seq))
+			return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Node, a.Node), cmp.Compare(b.Seq, a.Seq))
 		})
 	}
 	return list[:min(len(list), f.Limit)]

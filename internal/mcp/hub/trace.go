@@ -18,7 +18,6 @@ import (
 
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
-	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
 // instruments are what the hub measures, by the semantic conventions for MCP.
@@ -66,7 +65,7 @@ func (h *Hub) observe(ctx context.Context, t *task) (context.Context, func(json.
 		if link.IsValid() {
 			links = []trace.Link{{SpanContext: link}}
 		}
-		ctx, span = telemetry.Start(ctx, h.opts.Tracer, trace.SpanKindServer, t.spanName(), told, links...)
+		ctx, span = h.opts.Tracer.Start(ctx, t.spanName(), trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(told...), trace.WithLinks(links...))
 	}
 	return ctx, func(result json.RawMessage, err error) {
 		failure := t.failure(result, err)

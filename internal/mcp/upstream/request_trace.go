@@ -14,7 +14,6 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 	"github.com/luanette/luanette/internal/base/rawjson"
 	"github.com/luanette/luanette/internal/mcp/wire"
-	"github.com/luanette/luanette/internal/observe/telemetry"
 )
 
 // spanLabel is the name and the attributes of a request's spans.
@@ -44,7 +43,7 @@ func (c *connection) startSpan(ctx context.Context, r *request) (context.Context
 	if r.label == nil {
 		r.label = newSpanLabel(c.name, r.method, r.about)
 	}
-	ctx, span := telemetry.Start(ctx, c.opts.Tracer, trace.SpanKindClient, r.label.name, r.label.attributes)
+	ctx, span := c.opts.Tracer.Start(ctx, r.label.name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(r.label.attributes...))
 	if c.opts.Propagator != nil {
 		c.opts.Propagator.Inject(ctx, &r.trace)
 	}

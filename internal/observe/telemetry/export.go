@@ -23,8 +23,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// providers are the three signals' beginnings. Those not exported do nothing,
-// and logs is nil then.
+// providers make traces, metrics and logs. Without an exporter meters does nothing
+// and logs is nil.
 type providers struct {
 	recent    *Traces
 	tracers   trace.TracerProvider
@@ -33,27 +33,27 @@ type providers struct {
 	shutdowns []func(context.Context) error
 }
 
-// build makes the providers. If one cannot be made, none is left running.
+// build makes the providers. If one fails, those made before are shut down.
 func (p plan) build(ctx context.Context, res *resource.Resource, recent *Traces, complain *complaints) (_ *providers, err error) {
-	made := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
+	built := &providers{recent: recent, tracers: idProvider{}, meters: nometric.NewMeterProvider()}
 	if recent != nil {
-		made.tracers = &recorder{traces: recent}
+		built.tracers = newMemoryProvider(recent)
 	}
 	steps := []func() error{
-		func() error { return made.addTraces(ctx, p.traces, res, complain) },
-		func() error { return made.addMetrics(ctx, p.metrics, res, complain) },
-		func() error { return made.addLogs(ctx, p.logs, res, complain) },
+		func() error { return built.addTraces(ctx, p.traces, res, complain) },
+		func() error { return built.addMetrics(ctx, p.metrics, res, complain) },
+		func() error { return built.addLogs(ctx, p.logs, res, complain) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			for _, stop := range made.shutdowns {
+			for _, stop := range built.shutdowns {
 				err = errors.Join(err, stop(ctx))
 			}
 			return nil, fault.Wrap(fault.Config, err, "set up telemetry").
 				WithHint("check the OTEL_* variables and the OTLP endpoint")
 		}
 	}
-	return made, nil
+	return built, nil
 }
 
 func (p *providers) atShutdown(d *delivery, shutdown func(context.Context) error) {
@@ -71,7 +71,7 @@ func (p *providers) addTraces(ctx context.Context, r route, res *resource.Resour
 	d := newDelivery("traces", complain)
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithBatcher(spanDelivery{exporter, d})}
 	if p.recent != nil {
-		options = append(options, sdktrace.WithSpanProcessor(exported{p.recent}))
+		options = append(options, sdktrace.WithSpanProcessor(memoryProcessor{p.recent}))
 	}
 	tp := sdktrace.NewTracerProvider(options...)
 	p.tracers = tp
@@ -150,8 +150,8 @@ func newLogExporter(ctx context.Context, r route) (sdklog.Exporter, error) {
 	}
 }
 
-// newResource says who we are. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come
-// last and so win.
+// newResource describes this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+// come last and override the rest.
 func newResource(ctx context.Context, o Options, complain *complaints) *resource.Resource {
 	if o.Service == "" {
 		o.Service = "luanette"
@@ -166,7 +166,7 @@ func newResource(ctx context.Context, o Options, complain *complaints) *resource
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
 		resource.WithAttributes(self...), resource.WithFromEnv())
 	if err != nil {
-		complain.about("resource", err) // what could be found out is in res all the same
+		complain.about("resource", err) // res has what was detected
 	}
 	return res
 }

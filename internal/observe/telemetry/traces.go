@@ -13,10 +13,10 @@ import (
 // Bounds of what Traces keeps of one trace. A busy one loses its latest spans,
 // never its first, which tell what it was about.
 const (
-	spansPerTrace  = 400
-	eventsPerSpan  = 50
-	textPerSpan    = 2 << 10 // of one attribute's value
-	attributesKept = 64
+	maxSpans      = 400
+	maxEvents     = 50
+	maxText       = 2 << 10 // of one attribute's value
+	maxAttributes = 64
 )
 
 // Traces are the latest traces, kept in memory so that one request can be looked
@@ -24,7 +24,7 @@ const (
 type Traces struct {
 	mu     sync.Mutex
 	ended  []ended // the latest spans, which are not in the ring yet
-	ring   []kept
+	ring   []storedTrace
 	next   int                   // the place of the oldest, once the ring is full
 	places map[trace.TraceID]int // in the ring
 	keep   int
@@ -45,7 +45,7 @@ const endedAtOnce = 64
 // ended is a span that has ended, and the trace it is of.
 type ended struct {
 	of   trace.TraceID
-	step *step
+	span *storedSpan
 }
 
 // Trace is what one request made us do.
@@ -114,7 +114,7 @@ func (t *Traces) Get(id string) (Trace, bool) {
 }
 
 // add keeps a span that has ended, which nobody changes any more.
-func (t *Traces) add(id trace.TraceID, s *step) {
+func (t *Traces) add(id trace.TraceID, s *storedSpan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended = append(t.ended, ended{id, s}); len(t.ended) == endedAtOnce {
@@ -129,9 +129,9 @@ func (t *Traces) gather() {
 		if !found {
 			place = t.makeRoom()
 			t.places[e.of] = place
-			t.ring[place].begin(e.of, e.step)
+			t.ring[place].begin(e.of, e.span)
 		}
-		t.ring[place].take(e.step)
+		t.ring[place].take(e.span)
 	}
 	clear(t.ended)
 	t.ended = t.ended[:0]
@@ -140,7 +140,7 @@ func (t *Traces) gather() {
 // makeRoom is the place of a new trace, which was the oldest's.
 func (t *Traces) makeRoom() (place int) {
 	if len(t.ring) < t.keep {
-		t.ring = append(t.ring, kept{})
+		t.ring = append(t.ring, storedTrace{})
 		return len(t.ring) - 1
 	}
 	place, t.next = t.next, (t.next+1)%t.keep
@@ -154,10 +154,10 @@ func texts(attributes []attribute.KeyValue) map[string]string {
 		return nil
 	}
 	texts := make(map[string]string, len(attributes))
-	for _, a := range attributes[:min(attributesKept, len(attributes))] {
+	for _, a := range attributes[:min(maxAttributes, len(attributes))] {
 		text := a.Value.String()
-		if len(text) > textPerSpan {
-			text = text[:textPerSpan] + "…"
+		if len(text) > maxText {
+			text = text[:maxText] + "…"
 		}
 		texts[string(a.Key)] = text
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -88,19 +90,29 @@ func TestTheOldestTraceMakesRoom(t *testing.T) {
 	}
 }
 
-// A caller's span stays the one that others see, though ours is in between.
-func TestRecordedSpansKeepTheCallersIdentity(t *testing.T) {
+// While nothing is exported, upstreams are told of the caller's span, not of ours.
+func TestUpstreamsSeeTheCallersSpan(t *testing.T) {
 	t.Parallel()
 	tel := keeping(t, Options{RecentTraces: 3})
 	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceID: newTraceID(), SpanID: newSpanID(), TraceFlags: trace.FlagsSampled, Remote: true})
-	ctx := trace.ContextWithRemoteSpanContext(t.Context(), caller)
-	_, span := tel.Tracer("x").Start(ctx, "ours")
-	span.End()
-	if got := span.SpanContext(); !got.Equal(caller) {
-		t.Errorf("others see %v, not %v", got, caller)
+	header := http.Header{}
+	Inject(trace.ContextWithRemoteSpanContext(t.Context(), caller), header)
+	want := header.Get("Traceparent")
+	ctx, outer := tel.Tracer("x").Start(Extract(t.Context(), header), "outer")
+	ctx, inner := tel.Tracer("x").Start(ctx, "inner")
+	sent := http.Header{}
+	if Inject(ctx, sent); sent.Get("Traceparent") != want {
+		t.Errorf("the upstream gets %q, want %q", sent.Get("Traceparent"), want)
 	}
-	if _, found := tel.Traces().Get(caller.TraceID().String()); !found {
-		t.Error("it was not kept in the caller's trace")
+	ctx, root := tel.Tracer("x").Start(ctx, "root", trace.WithNewRoot())
+	if Inject(ctx, sent); !strings.Contains(sent.Get("Traceparent"), root.SpanContext().TraceID().String()) || !strings.HasSuffix(sent.Get("Traceparent"), "-00") {
+		t.Errorf("with a new root the upstream gets %q", sent.Get("Traceparent"))
+	}
+	inner.End()
+	outer.End()
+	whole, found := tel.Traces().Get(caller.TraceID().String())
+	if !found || len(whole.Spans) != 2 || whole.Spans[0].Parent != "" || whole.Spans[1].Parent != whole.Spans[0].ID {
+		t.Errorf("stored: %v %+v", found, whole)
 	}
 }
 
@@ -111,18 +123,5 @@ func BenchmarkSpanInMemory(b *testing.B) {
 	for b.Loop() {
 		_, span := tracer.Start(b.Context(), "x", trace.WithAttributes(attribute.String("tool", "fs.read")))
 		span.End()
-	}
-}
-
-// What a relayed call makes: the span of the request and that of the upstream's.
-func BenchmarkSpansOfACall(b *testing.B) {
-	tracer := keeping(b, Options{RecentTraces: 200}).Tracer("x")
-	attributes := []attribute.KeyValue{attribute.String("tool", "fs.read")}
-	b.ReportAllocs()
-	for b.Loop() {
-		ctx, outer := Start(b.Context(), tracer, trace.SpanKindServer, "tools/call", attributes)
-		_, inner := Start(ctx, tracer, trace.SpanKindClient, "tools/call", attributes)
-		inner.End()
-		outer.End()
 	}
 }

@@ -14,7 +14,7 @@ CREATE TABLE audit_log (
     entry    TEXT NOT NULL,   -- all of it as JSON, as it was hashed
     PRIMARY KEY (node, seq)
 );
-CREATE INDEX audit_log_by_time ON audit_log (at);
+CREATE INDEX audit_log_by_time ON audit_log (at, node, seq);
 
 -- +goose Down
 DROP TABLE audit_log;

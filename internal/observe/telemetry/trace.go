@@ -8,21 +8,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// kept is a trace in the memory of Traces, where another takes its place later. It
+// storedTrace is a trace in the memory of Traces, where another takes its place later. It
 // is written out, as a Trace, when somebody looks: every request makes spans, and few
 // of them are ever looked at.
-type kept struct {
+type storedTrace struct {
 	id     trace.TraceID
 	name   string
 	start  time.Time
 	took   time.Duration
 	failed bool
 	count  int
-	steps  []*step
+	spans  []*storedSpan
 }
 
-// step is a span that is kept.
-type step struct {
+// storedSpan is a span that is storedTrace.
+type storedSpan struct {
 	id, parent trace.SpanID
 	name       string
 	kind       trace.SpanKind
@@ -35,19 +35,19 @@ type step struct {
 }
 
 // begin puts a trace in the place of another, of which nothing stays but the room for
-// as many steps as most have.
-func (k *kept) begin(id trace.TraceID, first *step) {
+// as many spans as most have.
+func (k *storedTrace) begin(id trace.TraceID, first *storedSpan) {
 	const most = 8
-	steps := k.steps[:0]
-	clear(k.steps)
-	if cap(steps) > most {
-		steps = nil
+	spans := k.spans[:0]
+	clear(k.spans)
+	if cap(spans) > most {
+		spans = nil
 	}
-	*k = kept{id: id, name: first.name, start: first.start, steps: steps}
+	*k = storedTrace{id: id, name: first.name, start: first.start, spans: spans}
 }
 
-// take adds a step that has ended.
-func (k *kept) take(s *step) {
+// take adds a storedSpan that has ended.
+func (k *storedTrace) take(s *storedSpan) {
 	k.count++
 	k.failed = k.failed || s.failed
 	end := k.start.Add(k.took)
@@ -58,18 +58,18 @@ func (k *kept) take(s *step) {
 		end = own
 	}
 	k.took = end.Sub(k.start)
-	if len(k.steps) < spansPerTrace {
-		k.steps = append(k.steps, s)
+	if len(k.spans) < maxSpans {
+		k.spans = append(k.spans, s)
 	}
 }
 
-// sorted are the steps in the order they began.
-func (k *kept) sorted() []*step {
-	return slices.SortedStableFunc(slices.Values(k.steps), func(a, b *step) int { return a.start.Compare(b.start) })
+// sorted are the spans in the order they began.
+func (k *storedTrace) sorted() []*storedSpan {
+	return slices.SortedStableFunc(slices.Values(k.spans), func(a, b *storedSpan) int { return a.start.Compare(b.start) })
 }
 
 // head is the trace without its spans.
-func (k *kept) head() Trace {
+func (k *storedTrace) head() Trace {
 	return Trace{
 		ID: k.id.String(), Name: k.name, Start: k.start, Duration: k.took,
 		Failed: k.failed, Count: k.count, Tools: called(k),
@@ -77,7 +77,7 @@ func (k *kept) head() Trace {
 }
 
 // whole is the trace.
-func (k *kept) whole() Trace {
+func (k *storedTrace) whole() Trace {
 	t := k.head()
 	for _, s := range k.sorted() {
 		t.Spans = append(t.Spans, s.span())
@@ -85,7 +85,7 @@ func (k *kept) whole() Trace {
 	return t
 }
 
-func (s *step) span() Span {
+func (s *storedSpan) span() Span {
 	shown := Span{
 		ID: s.id.String(), Name: s.name, Kind: s.kind.String(), Start: s.start, Duration: s.took,
 		Error: s.failure, Failed: s.failed, Attributes: texts(s.attributes), Events: s.events,

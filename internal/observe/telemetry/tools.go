@@ -7,14 +7,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// toolsListed is how many tools a trace names.
-const toolsListed = 20
+// maxTools is how many tools a trace names.
+const maxTools = 20
 
 // called are the tools that were called in a trace, by their full names, in the
 // order they were first called in. The one that the request itself named is left
 // out unless it has another name here: the trace bears it.
-func called(k *kept) (names []string) {
-	named := map[trace.SpanID]bool{} // steps whose tool was named
+func called(k *storedTrace) (names []string) {
+	named := map[trace.SpanID]bool{} // spans whose tool was named
 	for _, s := range k.sorted() {
 		tool, space := s.about()
 		if tool == "" || s.kind == trace.SpanKindServer && space == "" || s.kind == trace.SpanKindClient && named[s.parent] {
@@ -28,11 +28,11 @@ func called(k *kept) (names []string) {
 			names = append(names, tool)
 		}
 	}
-	return names[:min(len(names), toolsListed)]
+	return names[:min(len(names), maxTools)]
 }
 
-// about is the tool that a step is about, and whose it is.
-func (s *step) about() (tool, space string) {
+// about is the tool that a storedSpan is about, and whose it is.
+func (s *storedSpan) about() (tool, space string) {
 	var namespace, upstream string
 	for _, a := range s.attributes {
 		switch a.Key {
