@@ -18,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// delayed is a clock some time ahead of the machine's.
+// late is a clock some time ahead of the machine's.
 type late struct {
 	clock.Clock
 	by time.Duration

@@ -54,7 +54,7 @@ func (srv *Server) tasks() hub.Tasks {
 	return builtin.JobTasks{Queue: srv.jobs}
 }
 
-// closeTimeout is how long a job waits for upstreams that are slow to start: one that
+// patience is how long a job waits for upstreams that are slow to start: one that
 // goes on after a restart finds them all connecting.
 const patience = 30 * time.Second
 

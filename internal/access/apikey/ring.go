@@ -155,7 +155,7 @@ func (r *Store) meet(ctx context.Context, hash Hash) {
 	}
 }
 
-// CurrentPrincipal is who somebody is now that began something earlier: with the rights
+// Current is who somebody is now that began something earlier: with the rights
 // of its key as it stands today. A key that is over, or gone, is fault.Denied.
 // Those who came without a key of ours are as they were.
 func (r *Store) Current(ctx context.Context, was principal.Principal) (principal.Principal, error) {

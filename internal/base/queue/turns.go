@@ -85,7 +85,7 @@ func (t *FairSemaphore) Acquire(ctx context.Context, name string) error {
 	return context.Cause(ctx)
 }
 
-// Detach gives the place back.
+// Release gives the place back.
 func (t *FairSemaphore) Release() {
 	if t.free {
 		return
@@ -138,7 +138,7 @@ func (t *FairSemaphore) Waiting() int {
 	return t.waiting
 }
 
-// Empty tells whether nobody is inside or waits.
+// Idle tells whether nobody is inside or waits.
 func (t *FairSemaphore) Idle() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

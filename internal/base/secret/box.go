@@ -12,23 +12,23 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Box encrypts what is kept. What it is about is authenticated with it, so that
-// a row cannot be passed off as another upstream's or issuer's.
+// Box encrypts stored values with AES-GCM. Each value is bound to what it is about, so
+// that one row of a table cannot be passed off as another.
 type Box struct {
 	Key          func() (Text, error)
-	RecoveryHint string // how to come by the contents again when the key is lost: "log in again with …"
+	RecoveryHint string // what to do when the key is lost: "log in again with …"
 }
 
-// shortestKey is the least a key may have in bytes.
-const shortestKey = 16
+// minKey is the shortest key, in bytes.
+const minKey = 16
 
 func (b Box) cipher() (cipher.AEAD, error) {
 	given, err := b.Key()
 	if err != nil {
 		return nil, err
 	}
-	if len(given.Reveal()) < shortestKey {
-		return nil, fault.New(fault.Config, "oauth.key is shorter than %d bytes", shortestKey).
+	if len(given.Reveal()) < minKey {
+		return nil, fault.New(fault.Config, "oauth.key is shorter than %d bytes", minKey).
 			WithHint("make one with `openssl rand -hex 32`")
 	}
 	key, err := hkdf.Key(sha256.New, []byte(given.Reveal()), nil, "luanette oauth", 32)
@@ -42,7 +42,7 @@ func (b Box) cipher() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Seal encrypts v, bound to about: what kind of thing it is, and whose.
+// Seal encrypts v as JSON. about is the kind of value, then whose it is.
 func (b Box) Seal(v any, about ...string) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -55,7 +55,7 @@ func (b Box) Seal(v any, about ...string) ([]byte, error) {
 	return aead.Seal(nil, nil, plain, bound(about)), nil
 }
 
-// Open decrypts what Seal made, into v.
+// Open decrypts what Seal returned into v. about must be the same.
 func (b Box) Open(sealed []byte, v any, about ...string) error {
 	aead, err := b.cipher()
 	if err != nil {
@@ -63,13 +63,14 @@ func (b Box) Open(sealed []byte, v any, about ...string) error {
 	}
 	plain, err := aead.Open(nil, nil, sealed, bound(about))
 	if err != nil {
-		return fault.New(fault.Config, "credentials of %s cannot be decrypted: they were kept under another key", strings.Join(about[1:], " at ")).
-			WithHint("bring back the key they were kept under, or %s", b.RecoveryHint)
+		return fault.New(fault.Config, "cannot decrypt the credentials of %s: they were encrypted with another key", strings.Join(about[1:], " at ")).
+			WithHint("restore the key they were encrypted with, or %s", b.RecoveryHint)
 	}
 	return json.Unmarshal(plain, v)
 }
 
-// bound joins words so that no two lists of them are alike.
+// bound joins words with their lengths, so that different lists never give the same
+// bytes.
 func bound(words []string) []byte {
 	var out []byte
 	for _, word := range words {

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// patience is how long a keyring may take, which may ask its person to open it.
-const patience = 30 * time.Second
+// keyringTimeout leaves time to unlock the keyring in a dialog.
+const keyringTimeout = 30 * time.Second
 
 // FromKeyring reads a secret from the operating system's keyring.
 func FromKeyring(service, name string) (Text, error) {
@@ -23,7 +23,7 @@ func FromKeyring(service, name string) (Text, error) {
 		value, err := keyring.Get(service, name)
 		done <- answer{value, err}
 	}()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(keyringTimeout)
 	defer timer.Stop()
 	select {
 	case a := <-done:
@@ -37,7 +37,7 @@ func FromKeyring(service, name string) (Text, error) {
 		}
 		return New(a.value), nil
 	case <-timer.C:
-		return Text{}, fault.New(fault.Timeout, "the keyring did not answer within %v", patience).
-			WithHint("it may wait to be opened")
+		return Text{}, fault.New(fault.Timeout, "the keyring did not answer within %v", keyringTimeout).
+			WithHint("it may be waiting to be unlocked")
 	}
 }

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Finder looks up secrets that configuration only refers to: ${env:NAME},
+// Finder resolves references to secrets in configuration: ${env:NAME},
 // ${file:PATH} and ${keyring:SERVICE/NAME}. Its errors name the reference, never
-// what was found.
+// the secret.
 type Finder struct {
-	Getenv  func(name string) (string, bool)          // nil: there are no variables
-	Folder  string                                    // relative paths of files begin here
-	Keyring func(service, name string) (Text, error)  // nil: there is none
-	Problem func(reference string, cause error) error // nil: an error of two words
+	Getenv  func(name string) (string, bool)          // nil: no variable is set
+	Folder  string                                    // base of relative paths
+	Keyring func(service, name string) (Text, error)  // nil: there is no keyring
+	Problem func(reference string, cause error) error // makes the error of a reference; may be nil
 }
 
 var reference = regexp.MustCompile(`\$\{(env|file|keyring):([^}]*)\}`)
 
-// maxFile is the most a file of a secret may have.
+// maxFile is the largest file of a secret, in bytes.
 const maxFile = 64 << 10
 
-// Authenticate is text with the secrets it refers to. Text without references is a
-// secret as it is.
+// Find replaces the references in text by their secrets. Text without references is
+// the secret itself.
 func (f Finder) Find(text string) (Text, error) {
 	var failed error
 	found := reference.ReplaceAllStringFunc(text, func(form string) string {
@@ -73,7 +73,7 @@ func (f Finder) lookup(kind, name string) (string, error) {
 	}
 }
 
-// file is what a file holds, without the line's end that editors add.
+// file reads a file, without the newline at its end.
 func (f Finder) file(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(f.Folder, path)
@@ -101,8 +101,8 @@ func IsReference(text string) bool { return reference.MatchString(text) }
 
 var onlyReferences = regexp.MustCompile(`^(?:Bearer |Basic |Token )?(?:\$\{(?:env|file|keyring):[^}]*\})+$`)
 
-// RedactURL is what of a configured secret may be seen: references, which are none
-// themselves, and nothing else.
+// Shown is a configured secret as it may be shown: references as they are, anything
+// else hidden.
 func Shown(text string) string {
 	if text == "" || onlyReferences.MatchString(text) {
 		return text

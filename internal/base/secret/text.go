@@ -1,6 +1,6 @@
-// Package secret holds strings that must not be seen (keys, tokens, passwords),
-// finds them in the environment, in files and in the operating system's keyring,
-// and encrypts what is stored of them.
+// Package secret holds strings that must not be shown (keys, tokens, passwords),
+// reads them from the environment, from files and from the operating system's keyring,
+// and encrypts stored ones.
 package secret
 
 import (
@@ -8,14 +8,14 @@ import (
 	"log/slog"
 )
 
-// Hidden is what is shown in place of a secret.
+// Hidden is shown in place of a secret.
 const Hidden = "[hidden]"
 
-// Text is a secret string. The zero value is the absence of one. It is read from
-// configuration like a string, and never written back.
+// Text is a secret string. The zero value is no secret. It is read from configuration
+// like a string, and never written.
 type Text struct {
-	// A pointer, because fmt prints fields it may not call methods on (those
-	// that are not exported) as they are: so it prints an address.
+	// A pointer, because fmt prints unexported fields of a struct without calling
+	// their methods: it prints an address.
 	value *string
 }
 
@@ -27,7 +27,7 @@ func New(s string) Text {
 	return Text{value: &s}
 }
 
-// Reveal gives the secret away.
+// Reveal returns the secret.
 func (t Text) Reveal() string {
 	if t.value == nil {
 		return ""

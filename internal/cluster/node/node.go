@@ -298,7 +298,7 @@ func (n *Node) Sweep(ctx context.Context) error {
 	})
 }
 
-// Detach takes the node away. What it still has in hand is the others'.
+// Leave takes the node away. What it still has in hand is the others'.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.stop != nil {
 		n.stop()

@@ -35,7 +35,7 @@ type Options struct {
 	Log   *slog.Logger                                         // nil is nobody
 }
 
-// Store sends errands and takes those of others. It is safe for concurrent use.
+// Office sends errands and takes those of others. It is safe for concurrent use.
 type Office struct {
 	db      *db.DB
 	options Options

@@ -50,7 +50,7 @@ type Options struct {
 	// so it is for a number this bus has not reached, which some earlier bus gave
 	// out, and then all that is kept follows.
 	After uint64
-	// OtherBus also gives what happens on other nodes. Those who act on events
+	// IncludeRemote also gives what happens on other nodes. Those who act on events
 	// leave it: every node acts on its own.
 	IncludeRemote bool
 }

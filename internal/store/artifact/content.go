@@ -27,7 +27,7 @@ const idPrefix = "artifact_"
 // ID is what people and tools call the artifact of that content.
 func ID(ref cas.Ref) string { return idPrefix + ref.Short() }
 
-// Finish stores all of r without making it an artifact. Content that is there keeps
+// StoreContent stores all of r without making it an artifact. Content that is there keeps
 // the type it was first said to have, unless that was none.
 func (s *Store) StoreContent(ctx context.Context, r io.Reader, mime string) (c Content, err error) {
 	d, err := Details{MIME: mime}.checked()
@@ -51,7 +51,7 @@ func (s *Store) StoreContent(ctx context.Context, r io.Reader, mime string) (c C
 	return c, err
 }
 
-// Authenticate is the content that text names: a hash or a unique beginning of one, with
+// Find is the content that text names: a hash or a unique beginning of one, with
 // or without "cas:", or an artifact's id.
 func (s *Store) Find(ctx context.Context, text string) (c Content, err error) {
 	ref, err := cas.Resolve(ctx, s.blobs, strings.TrimPrefix(text, idPrefix))

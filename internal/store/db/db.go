@@ -36,7 +36,7 @@ import (
 type Options struct {
 	// Readers is how many Reads may run at once; zero or less means 8. More wait.
 	Readers int
-	// CloseTimeout is how long Reads and Writes wait for a server that is away, or for
+	// OutageTimeout is how long Reads and Writes wait for a server that is away, or for
 	// another program that holds the file; zero or less means 20 s and 5 s. See
 	// Patiently.
 	OutageTimeout time.Duration

@@ -109,7 +109,7 @@ func (g *guest) BeginTx(ctx context.Context, _ driver.TxOptions) (driver.Tx, err
 	}
 }
 
-// BeginSession is BeginTx for callers without a context.
+// Begin is BeginTx for callers without a context.
 func (g *guest) Begin() (driver.Tx, error) {
 	return g.BeginTx(context.Background(), driver.TxOptions{})
 }

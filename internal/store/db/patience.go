@@ -11,7 +11,7 @@ import (
 // Outages tells whoever asked for patience whether it was needed.
 type Outages struct{ met atomic.Bool }
 
-// HasKeys tells whether the database was away when it was asked for something.
+// Any tells whether the database was away when it was asked for something.
 func (o *Outages) Any() bool { return o.met.Load() }
 
 // WaitForDatabase is for work that somebody was promised: Reads and Writes under the

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// CloseTimeout is far longer than anything takes that happens at all.
+	// Timeout is far longer than anything takes that happens at all.
 	Timeout = time.Minute
 	turn    = 5 * time.Millisecond
 )

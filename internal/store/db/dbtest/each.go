@@ -40,7 +40,7 @@ func OnPostgres(t *testing.T, tests ...func(*testing.T)) {
 	}
 }
 
-// MaxAge is the address of an empty database: Postgres under OnPostgres, else
+// Fresh is the address of an empty database: Postgres under OnPostgres, else
 // SQLite.
 func Fresh(t testing.TB) string {
 	t.Helper()
