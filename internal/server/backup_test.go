@@ -151,7 +151,7 @@ func TestWhatIsRestoredIsWhatWasKept(t *testing.T) {
 func furnishHouse(t *testing.T, h *Server) artifact.Artifact {
 	t.Helper()
 	content := bytes.Repeat([]byte("all of it and more "), 200_000)
-	a, _, err := h.contents.store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
+	a, _, err := h.contents.Store.Put(t.Context(), bytes.NewReader(content), artifact.Details{MIME: "text/plain", Name: "Épopée", Tags: []string{"kind:song"}, Description: "a nocturne"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +162,12 @@ func furnishHouse(t *testing.T, h *Server) artifact.Artifact {
 func checkHouse(t *testing.T, h *Server, want artifact.Artifact) {
 	t.Helper()
 	for _, words := range []string{"nocturne", "épopée"} {
-		page, err := h.contents.store.Search(t.Context(), artifact.Query{Vibe: words})
+		page, err := h.contents.Store.Search(t.Context(), artifact.Query{Vibe: words})
 		if err != nil || len(page.Artifacts) != 1 || page.Artifacts[0].Hash != want.Hash {
 			t.Errorf("%q finds %+v (%v)", words, page, err)
 		}
 	}
-	content, err := h.contents.store.Read(t.Context(), want.Hash, 1<<30)
+	content, err := h.contents.Store.Read(t.Context(), want.Hash, 1<<30)
 	if err != nil || int64(len(content)) != want.Size {
 		t.Errorf("read %d bytes (%v), want %d", len(content), err, want.Size)
 	}

@@ -24,7 +24,7 @@ func (srv *Server) codeOptions() builtin.CodeOptions {
 
 // scriptLanguage is the language a stored script was stored in.
 func (srv *Server) scriptLanguage(ctx context.Context, hash cas.Ref) string {
-	a, err := srv.contents.store.Get(ctx, hash)
+	a, err := srv.contents.Get(ctx, hash)
 	if err != nil {
 		return "" // one that was not stored
 	}

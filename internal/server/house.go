@@ -33,11 +33,13 @@ import (
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	guestbook "github.com/luanette/luanette/internal/mcp/sessionstore"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
+	"github.com/luanette/luanette/internal/store/artifact"
 	"github.com/luanette/luanette/internal/store/db"
 	"github.com/luanette/luanette/internal/tools/catalog"
 	"github.com/luanette/luanette/internal/tools/overlay"
@@ -83,7 +85,7 @@ type Server struct {
 	bus          *event.Bus
 	upstreams    *upstreams
 	catalog      *catalog.Catalog
-	contents     contentStore
+	contents     *artifact.Files
 	results      *results.Store
 	scripts      *scripts
 	hoot         *hootenanny.Backend // nil when it is switched off or elsewhere
@@ -182,7 +184,7 @@ func (srv *Server) furnish(ctx context.Context) error {
 			return err
 		}
 		if srv.hoot != nil {
-			srv.hoot.SetJobs(musicJobs{srv.jobs})
+			srv.hoot.SetJobs(musicjob.Queue{Jobs: srv.jobs})
 		}
 	}
 	srv.offerTools()
@@ -328,7 +330,7 @@ func (srv *Server) resources() *builtin.Resources {
 		families = append(families, builtin.JobResources(srv.jobs))
 	}
 	if srv.hoot != nil {
-		families = append(families, builtin.MusicResources(musicians{srv}))
+		families = append(families, builtin.MusicResources(srv.music()))
 	}
 	return builtin.NewResources(families...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/builtin"
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/jobs/job"
+	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/mcp/hub"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/script"
@@ -24,7 +25,7 @@ func (srv *Server) openJobs(ctx context.Context) error {
 	options := job.Options{
 		Workers: srv.config.Jobs.Workers, KeepComplete: time.Duration(srv.config.Jobs.KeepComplete), KeepFailed: time.Duration(srv.config.Jobs.KeepFailed),
 		Grace: graceTime, TempDir: filepath.Join(srv.config.Data, "jobs"),
-		CurrentPrincipal: srv.standing(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: isMusic, Events: srv.bus, Log: srv.log,
+		CurrentPrincipal: srv.standing(), ReadOnly: !srv.options.Jobs, Node: srv.jobNode(), Unlimited: musicjob.Is, Events: srv.bus, Log: srv.log,
 	}
 	if srv.approvals != nil { // the music backend asks nobody
 		options.Approvals, options.Tools = srv.approvals, srv.catalog
@@ -83,8 +84,8 @@ func (r jobRunner) ready(ctx context.Context, task job.Task) error {
 }
 
 func (r jobRunner) RunJob(ctx context.Context, task job.Task) (job.Outcome, error) {
-	if isMusic(task.Spec) {
-		return runMusic(ctx, r.music, task)
+	if musicjob.Is(task.Spec) {
+		return musicjob.Run(ctx, r.music, task)
 	}
 	if r.runner == nil {
 		return job.Outcome{}, fault.New(fault.Unavailable, "no scripts run in this process").WithHint("give the music backend a data folder of its own")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/luanette/luanette/internal/config"
 	"github.com/luanette/luanette/internal/core/event"
+	"github.com/luanette/luanette/internal/jobs/musicjob"
 	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/observe/telemetry"
 )
@@ -39,18 +40,17 @@ func (srv *Server) furnishMusic(ctx context.Context) error {
 	if err := srv.openStore(ctx); err != nil {
 		return err
 	}
-	kept, err := srv.openContents(ctx)
-	if err != nil {
+	if err := srv.openContents(ctx); err != nil {
 		return err
 	}
-	srv.contents = kept
+	var err error
 	if srv.hoot, err = srv.musicBackend(ctx); err != nil {
 		return err
 	}
 	if err := srv.openJobs(ctx); err != nil {
 		return err
 	}
-	srv.hoot.SetJobs(musicJobs{srv.jobs})
+	srv.hoot.SetJobs(musicjob.Queue{Jobs: srv.jobs})
 	return nil
 }
 

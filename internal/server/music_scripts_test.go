@@ -37,7 +37,7 @@ func TestDocumentsScriptsRun(t *testing.T) {
 	}
 	m := &music{}
 	_, house := start(t, settings(t, m, ""))
-	kept, err := house.contents.Put(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
+	kept, err := house.contents.PutFile(t.Context(), bytes.NewReader(song(t, 60, 62, 64)), "audio/midi")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestMusicJobGoesOnAfterRestart(t *testing.T) {
 		return house
 	}
 	first := build()
-	kept, err := first.contents.Put(t.Context(), bytes.NewReader(tone(t, 0.5)), "audio/wav")
+	kept, err := first.contents.PutFile(t.Context(), bytes.NewReader(tone(t, 0.5)), "audio/wav")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 	"github.com/luanette/luanette/internal/mcp/upstream"
 	"github.com/luanette/luanette/internal/mcp/upstreamstore"
+	"github.com/luanette/luanette/internal/music/hootenanny"
 	"github.com/luanette/luanette/internal/scripting/host"
 	webmodule "github.com/luanette/luanette/internal/scripting/module/http"
 	"github.com/luanette/luanette/internal/scripting/module/workspace"
@@ -37,11 +38,9 @@ type scripts struct {
 // openScripts makes the runner over all tools, the store of scripts, what is
 // published of it, and the sessions.
 func (srv *Server) openScripts(ctx context.Context) error {
-	kept, err := srv.openContents(ctx)
-	if err != nil {
+	if err := srv.openContents(ctx); err != nil {
 		return err
 	}
-	srv.contents = kept
 	if err := srv.makeTempFolder(); err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (srv *Server) openScripts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store := kept.store
+	store := srv.contents.Store
 	published, err := script.OpenPublished(ctx, srv.store, runner, store, script.PublishedOptions{
 		Reserved: srv.reserved, Shared: srv.isShared(), Changed: srv.catalog.Refresh, Events: srv.bus, Log: srv.log,
 	})
@@ -86,7 +85,7 @@ func (srv *Server) newRunner(javascript *script.JavaScriptEngine) (*script.Runne
 		Events: srv.bus, Log: srv.log,
 		Tracer: srv.telemetry.Tracer("script"), Meter: srv.telemetry.Meter("script"),
 		JavaScript: javascript, Language: srv.scriptLanguage,
-		Contents: musicContents{srv.contents, srv}, TempDir: srv.tempFolder(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
+		Contents: hootenanny.Contents{Files: srv.contents, Remote: srv.remoteMusic(), IsRemote: srv.musicIsRemote}, TempDir: srv.tempFolder(), Clock: clock.Real(), Commands: srv.scriptPrograms(),
 		HTTP: web, GetWrites: srv.config.Scripts.HTTPGet == "write",
 		Getenv: srv.scriptVariable, Approvals: srv.approvals, CurrentPrincipal: srv.standing(), Flow: standingFlow{srv.policy, srv.ring},
 		Files: host.FilesOptions{Read: srv.config.Scripts.Read, Write: srv.config.Scripts.Write},

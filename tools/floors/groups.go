@@ -16,7 +16,7 @@ var Groups = []Group{
 	{"ui", "builtin access music mcp cluster store observe core base"},
 	{"builtin", "jobs access scripting music tools store core base"},
 	{"chat", "store core base"},
-	{"jobs", "scripting store core base"},
+	{"jobs", "scripting music store core base"},
 	{"access", "scripting tools store core base"},
 	{"scripting", "music store observe core base"},
 	{"music", "tools store core base"},

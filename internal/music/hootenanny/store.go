@@ -16,7 +16,7 @@ type Store interface {
 	// Find is the content that a hash, a unique beginning of one, or an artifact's
 	// id names.
 	Find(ctx context.Context, name string) (Content, error)
-	// Subscribe reads a content.
+	// Open opens a content for reading.
 	Open(ctx context.Context, ref cas.Ref) (io.ReadCloser, error)
 	// Stats counts all contents.
 	Stats(ctx context.Context) (Stats, error)
@@ -32,13 +32,8 @@ type Store interface {
 	Annotate(ctx context.Context, ref cas.Ref, n Annotation) (Artifact, error)
 }
 
-// Content is something kept under its hash.
-type Content struct {
-	Hash cas.Ref
-	Size int64
-	MIME string
-	Path string // of its file; "" when it has none
-}
+// Content is data stored under its hash.
+type Content = cas.File
 
 // Stats is how much is kept.
 type Stats struct {

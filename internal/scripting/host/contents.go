@@ -24,12 +24,7 @@ type Contents interface {
 }
 
 // Content is data stored under its hash.
-type Content struct {
-	Hash cas.Ref
-	Size int64
-	MIME string
-	Path string // of its file; "" if it has none
-}
+type Content = cas.File
 
 // Store returns the run's content store, or an error if there is none.
 func (w *Services) Store() (Contents, error) {
