@@ -44,7 +44,7 @@ func (srv *Server) openHoot(ctx context.Context) error {
 	if srv.musicIsRemote() {
 		srv.log.InfoContext(ctx, "music tools come from an upstream", "upstream", hootenanny.Space)
 	}
-	srv.catalog.Add(hootenanny.LocalTools{Source: backend.Tools(), IsRemote: srv.musicIsRemote})
+	srv.catalog.Add(&hootenanny.LocalTools{Source: backend.Tools(), IsRemote: srv.musicIsRemote})
 	return nil
 }
 

@@ -117,7 +117,7 @@ type LocalTools struct {
 }
 
 // Tools lists them.
-func (t LocalTools) Tools(ctx context.Context) ([]tool.Info, error) {
+func (t *LocalTools) Tools(ctx context.Context) ([]tool.Info, error) {
 	if t.IsRemote() {
 		return nil, nil
 	}
