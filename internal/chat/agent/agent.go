@@ -1,8 +1,8 @@
-// Package agent answers one message of one person with the help of every tool at
-// hand: it asks a model, runs the tools the model asks for, side by side, hands
-// back what they said, and goes on until the model has nothing more to ask or the
-// turn's bounds are reached. It knows no server and no database: tools are a
-// tool.Source, what is remembered about a person comes with the Request.
+// Package agent answers one message with a language model and tools: it asks the model,
+// runs the tools that the answer asks for in parallel, sends their results back, and
+// repeats this until the model asks for no more tools or a limit of the turn is reached.
+// It does not depend on servers or a database: tools are a tool.Source, and what is
+// remembered about a person comes with the Request.
 package agent
 
 import (
@@ -21,32 +21,32 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Options are an agent's choices.
+// Options are the options of an agent.
 type Options struct {
 	// Model answers. Required.
 	Model llm.Model
-	// Tools is every tool there is; Request.Servers narrows it for one turn.
+	// Tools is the source of all tools; Request.Servers restricts it for one turn.
 	Tools tool.Source
-	// Own tells which tools without a namespace may be used beside Core: published
-	// scripts, say. nil allows none.
+	// Own reports which tools without a namespace may be used beside Core, such as
+	// published scripts. nil allows none.
 	Own func(name string) bool
-	// Core are the tools that are always offered, as far as Tools has them; nil means
+	// Core are the tools that are always offered if Tools has them; nil means
 	// DefaultCore.
 	Core []string
-	// Servers tells which namespaces a request that names none may use; nil allows
+	// Servers reports which namespaces a request without servers may use; nil allows
 	// all.
 	Servers func(space string) bool
 	// Offer is how servers' tools are offered to the model; empty means Auto.
 	Offer Offer
-	// Prompts replace the defaults of slots for everybody.
+	// Prompts replace the default texts of slots.
 	Prompts Prompts
 	// Limits bound every turn; zero fields mean the defaults.
 	Limits Limits
-	// Version stands for {{version}} in prompts.
+	// Version replaces {{version}} in prompts.
 	Version string
-	// Content lets message text and tool arguments into logs and spans.
+	// Content includes message text and tool arguments in logs and spans.
 	Content bool
-	// Bus is told of turns and of what they cost; nil tells nobody.
+	// Bus receives the events of turns; may be nil.
 	Bus *event.Bus
 	// Log gets one record per event of a turn; nil discards them.
 	Log *slog.Logger
@@ -56,13 +56,13 @@ type Options struct {
 	Meter metric.Meter
 }
 
-// DefaultCore are the tools by which all others are found and used.
+// DefaultCore are the tools that find and call all others.
 var DefaultCore = []string{"execute_code", "get_tool_definitions", "lua_eval", "search_tools"}
 
 // Offer is how the tools of servers are offered to the model.
 type Offer string
 
-// The ways to offer them.
+// The ways to offer tools.
 const (
 	Auto   Offer = "auto"   // Direct for servers with few tools, Code for the others
 	Direct Offer = "direct" // each as a tool of its own
@@ -71,12 +71,12 @@ const (
 
 // Limits bound one turn.
 type Limits struct {
-	Iterations  int           // how often the model is asked (10)
-	Calls       int           // how many tools are called, those that scripts call included (100)
-	ResultBytes int           // of one tool's answer, shown to the model (32 KiB)
+	Iterations  int           // calls of the model (10)
+	Calls       int           // tool calls, including those of scripts (100)
+	ResultBytes int           // of one tool's result, as sent to the model (32 KiB)
 	PromptBytes int           // of the whole conversation sent to the model (200 KB)
-	ToolTime    time.Duration // how long one tool may take (2 min)
-	DirectTools int           // how many tools Auto offers directly: server after server, as far as they fit (20)
+	ToolTime    time.Duration // duration of one tool call (2 min)
+	DirectTools int           // number of tools that Auto offers directly, server by server (20)
 }
 
 func (l Limits) filled() Limits {
@@ -101,9 +101,8 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// Agent answers messages. It keeps nothing between turns and is safe for
-// concurrent use; whoever calls it sees to it that a person's turns come one
-// after another.
+// Agent answers messages. It has no state between turns and is safe for concurrent use;
+// the caller makes sure that the turns of a person do not overlap.
 type Agent struct {
 	options Options
 	log     *slog.Logger
@@ -114,7 +113,7 @@ type Agent struct {
 // New makes an agent.
 func New(o Options) (*Agent, error) {
 	if o.Model == nil {
-		return nil, fault.New(fault.Config, "no model to chat with").
+		return nil, fault.New(fault.Config, "no model is configured for the chat").
 			WithHint("set ANTHROPIC_API_KEY, or [chat] provider and base_url in luanette.toml")
 	}
 	if err := o.Prompts.Check(); err != nil {
@@ -125,7 +124,7 @@ func New(o Options) (*Agent, error) {
 		o.Offer = Auto
 	case Auto, Direct, Code:
 	default:
-		return nil, fault.New(fault.Config, "chat.offer: %q is no way to offer tools", o.Offer).WithHint("use auto, direct or code")
+		return nil, fault.New(fault.Config, "chat.offer: %q is not a way to offer tools", o.Offer).WithHint("use auto, direct or code")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -140,11 +139,11 @@ func New(o Options) (*Agent, error) {
 	return &Agent{options: o, log: o.Log, tracer: o.Tracer, meters: newMeters(o.Meter)}, nil
 }
 
-// Turn answers one message. What happens on the way is told to emit, which may be
-// nil; it is called by one goroutine at a time and holds up the turn as long as it
-// takes. Tools and servers that fail do not fail the turn: the model is told. An
-// error, a *fault.Error, means that there is no answer; the Reply then says what
-// was used up all the same. Cancelling ctx ends the turn with cancelled.
+// Turn answers one message. It passes its events to emit, which may be nil; emit is
+// called by one goroutine at a time and delays the turn while it runs. Failures of tools
+// and servers do not fail the turn: they are reported to the model. An error, a
+// *fault.Error, means that there is no answer; the Reply then has the usage so far.
+// Cancelling ctx ends the turn with the code cancelled.
 func (a *Agent) Turn(ctx context.Context, r Request, emit func(Event)) (Reply, error) {
 	t := a.begin(r, emit)
 	ctx, finish := t.observe(ctx)
@@ -154,7 +153,7 @@ func (a *Agent) Turn(ctx context.Context, r Request, emit func(Event)) (Reply, e
 	return t.reply, err
 }
 
-// with is l with the fields of o that are not zero.
+// with returns l with the fields of o that are not zero.
 func (l Limits) with(o Limits) Limits {
 	return Limits{
 		Iterations: cmp.Or(o.Iterations, l.Iterations), Calls: cmp.Or(o.Calls, l.Calls),

@@ -12,7 +12,7 @@ import (
 // ToolResult, Usage and Notice.
 type Event interface{ happens() }
 
-// Status says in a line what is being done, for people who wait.
+// Status describes the current activity in a line, for people who wait.
 type Status struct{ Message string }
 
 // Text is a piece of the answer as it arrives. Pieces with the same Block belong
@@ -22,29 +22,29 @@ type Text struct {
 	Text  string
 }
 
-// ToolUse tells that a tool is about to run.
+// ToolUse announces a tool call.
 type ToolUse struct {
 	ID        string // the same in ToolResult
 	Iteration int    // from 1
-	Tool      string // as people write it: space.name
+	Tool      string // as people write it: namespace.name
 	Input     json.RawMessage
 }
 
-// ToolResult tells what a tool answered.
+// ToolResult is the result of a tool call.
 type ToolResult struct {
 	ID        string
 	Iteration int
 	Tool      string
-	Text      string // as the model gets it
+	Text      string // as sent to the model
 	Failed    bool
 	Took      time.Duration
 }
 
-// Usage tells what the turn has used up so far.
+// Usage is the usage of the turn so far.
 type Usage struct{ llm.Usage }
 
-// Notice is something people should know about the turn that is no answer to
-// their message: a bound that was reached, a server that is away.
+// Notice is information about the turn that is not part of the answer: a limit that was
+// reached, a server that is unreachable.
 type Notice struct {
 	Code    string `json:"code"` // iteration_limit, call_limit, refusal, max_tokens, server_away, model_busy
 	Message string `json:"message"`
@@ -62,16 +62,16 @@ type Reply struct {
 	RequestID  string
 	Responses  []string // one per block of text, over all iterations
 	Language   string   // the Request's, or "en"
-	Stop       llm.Stop // why the last answer ended; "iteration_limit" at the bound
+	Stop       llm.Stop // why the last answer ended; "iteration_limit" at the limit
 	Iterations int
-	ToolCalls  int // those that scripts made included
+	ToolCalls  int // including those of scripts
 	Usage      llm.Usage
 	Model      string
 	Notices    []Notice
 }
 
-// StopIterations is the Stop of a turn that was ended by its bound.
+// StopIterations is the Stop of a turn that reached Limits.Iterations.
 const StopIterations llm.Stop = "iteration_limit"
 
-// Text is the whole answer, as it is kept in a history.
+// Text is the whole answer, as stored in the history.
 func (r Reply) Text() string { return strings.Join(r.Responses, "\n") }

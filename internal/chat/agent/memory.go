@@ -16,15 +16,15 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// Bounds of what is remembered about one person.
+// Limits of what is remembered about one person.
 const (
 	memorySize     = 128 << 10 // bytes of all sections, names included
 	longestSection = 32 << 10
 	longestTitle   = 128
 )
 
-// memory is a person's notes during a turn. What the model changes is saved at
-// once.
+// memory is what is remembered about a person, during a turn. Changes of the model are
+// saved at once.
 type memory struct {
 	store Memory
 
@@ -41,7 +41,7 @@ func openMemory(ctx context.Context, store Memory) (*memory, error) {
 	return &memory{store: store, sections: sections}, nil
 }
 
-// offerMemory gives the model its two tools.
+// offerMemory offers the memory tools to the model.
 func (t *turn) offerMemory(box *toolbox) {
 	for _, own := range []struct {
 		name, schema string
@@ -61,7 +61,7 @@ func (t *turn) offerMemory(box *toolbox) {
 
 const (
 	readSchema = `{"type":"object","properties":{"sections":{"type":"array","items":{"type":"string"},` +
-		`"description":"names of the sections to read; all when left out"}}}`
+		`"description":"names of the sections to read; all if omitted"}}}`
 	updateSchema = `{"type":"object","properties":{` +
 		`"sections":{"type":"object","additionalProperties":{"type":["string","null"]},"description":"new text by section name; null deletes a section"},` +
 		`"pin":{"type":"array","items":{"type":"string"},"description":"sections that must stay"},` +
@@ -87,14 +87,14 @@ func (m *memory) read(_ context.Context, input json.RawMessage) (string, error) 
 	return asJSON(map[string]any{"sections": found, "missing": append(names{}, missing...)})
 }
 
-// memoryChange is what the model wants changed.
+// memoryChange is a change that the model asks for.
 type memoryChange struct {
 	Sections texts `json:"sections"`
 	Pin      names `json:"pin"`
 	Unpin    names `json:"unpin"`
 }
 
-// memoryChanged is what update_memory answers.
+// memoryChanged is the result of update_memory.
 type memoryChanged struct {
 	Updated  []string `json:"updated"`
 	Deleted  []string `json:"deleted"`
@@ -123,8 +123,8 @@ func (m *memory) update(ctx context.Context, input json.RawMessage) (string, err
 	return asJSON(changed)
 }
 
-// change makes a change, and room for it: of the sections that are not pinned and
-// were not touched now, those updated longest ago go first.
+// change applies a change and makes space for it: of the sections that are not pinned
+// and not part of the change, those updated longest ago are removed first.
 func (m *memory) change(in memoryChange, now time.Time) (memoryChanged, error) {
 	done := memoryChanged{Updated: []string{}, Deleted: []string{}, Evicted: []string{}}
 	for _, name := range slices.Sorted(maps.Keys(in.Sections)) {
@@ -160,7 +160,7 @@ func checkSection(name, text string) error {
 	}
 	if len(text) > longestSection {
 		return fault.New(fault.Limit, "section %q has %d bytes", name, len(text)).
-			WithHint("at most %d are kept: shorten it, or divide it", longestSection)
+			WithHint("at most %d are allowed: shorten or split it", longestSection)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (m *memory) pin(names []string, pinned bool) error {
 	return nil
 }
 
-// makeRoom evicts until everything fits.
+// makeRoom removes sections until everything fits.
 func (m *memory) makeRoom(keep []string) (evicted []string, err error) {
 	for m.size() > memorySize {
 		oldest := -1
@@ -221,11 +221,11 @@ func (m *memory) size() int {
 
 func (m *memory) percent() int { return m.size() * 100 / memorySize }
 
-// texts is an object of texts. Models also send it as a string that holds JSON, or
-// in braces too many.
+// texts is an object of strings. Models also send it as a string that contains JSON, or
+// with extra braces.
 type texts map[string]*string
 
-// UnmarshalJSON reads it however it was written.
+// UnmarshalJSON accepts all these forms.
 func (x *texts) UnmarshalJSON(raw []byte) error {
 	raw = unwrapped(raw)
 	var plain map[string]*string
@@ -243,10 +243,10 @@ func (x *texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// names is a list of names. Models also send one name, or a string that holds JSON.
+// names is a list of names. Models also send one name, or a string that contains JSON.
 type names []string
 
-// UnmarshalJSON reads it however it was written.
+// UnmarshalJSON accepts all these forms.
 func (x *names) UnmarshalJSON(raw []byte) error {
 	raw = unwrapped(raw)
 	if len(raw) > 0 && raw[0] == '"' {
@@ -263,8 +263,8 @@ func (x *names) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// unwrapped is the JSON inside of a string that holds some, braces around braces
-// taken off; else raw itself.
+// unwrapped returns the JSON inside a string, without extra braces; otherwise raw
+// itself.
 func unwrapped(raw []byte) []byte {
 	var inner string
 	if json.Unmarshal(raw, &inner) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// TurnStarted tells that a message is being answered.
+// TurnStarted is published when a turn begins.
 type TurnStarted struct {
 	RequestID string `json:"request_id"`
 	Org       string `json:"org,omitempty"`
@@ -28,7 +28,7 @@ func (TurnStarted) EventType() string { return "chat.turn_started" }
 // EventKey is the request.
 func (e TurnStarted) EventKey() string { return e.RequestID }
 
-// TurnEnded tells how it went and what it took.
+// TurnEnded is published when a turn has ended.
 type TurnEnded struct {
 	RequestID  string    `json:"request_id"`
 	Org        string    `json:"org,omitempty"`
@@ -47,7 +47,7 @@ func (TurnEnded) EventType() string { return "chat.turn_ended" }
 // EventKey is the request.
 func (e TurnEnded) EventKey() string { return e.RequestID }
 
-// observe begins the turn's span and tells the bus; finish ends both.
+// observe starts the turn's span and publishes TurnStarted; finish ends both.
 func (t *turn) observe(ctx context.Context) (context.Context, func(error)) {
 	about := t.agent.options.Model.About()
 	ctx, span := t.agent.tracer.Start(ctx, "invoke_agent luanette", trace.WithAttributes(
@@ -98,7 +98,7 @@ func errorType(err error) string {
 	return string(fault.CodeOf(err))
 }
 
-// endSpan ends a span with what went wrong, in words that are nobody's.
+// endSpan ends a span with its error, without content of the conversation.
 func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, loggable(err))
@@ -107,14 +107,13 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// iterationSpan is around one question and the tools it leads to.
+// iterationSpan covers one request to the model and the tools it leads to.
 func (t *turn) iterationSpan(ctx context.Context) (context.Context, trace.Span) {
 	return t.agent.tracer.Start(ctx, "iteration", trace.WithAttributes(
 		attribute.Int("luanette.chat.iteration", t.reply.Iterations), attribute.String("request_id", t.request.ID)))
 }
 
-// asking begins the span of one question; done ends it, measures it and writes it
-// down.
+// asking starts the span of one request to the model; done ends, measures and logs it.
 func (t *turn) asking(ctx context.Context) (context.Context, func(llm.Answer, error)) {
 	about := t.agent.options.Model.About()
 	ctx, span := t.agent.tracer.Start(ctx, "chat "+about.Model, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
@@ -149,7 +148,7 @@ func usageAttributes(u llm.Usage) []attribute.KeyValue {
 	}
 }
 
-// using begins the span of one tool; done ends it and writes it down.
+// using starts the span of one tool call; done ends and logs it.
 func (t *turn) using(ctx context.Context, use llm.Use, shown string) (context.Context, func(outcome)) {
 	ctx, span := t.agent.tracer.Start(ctx, "execute_tool "+shown, trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -172,7 +171,7 @@ func (t *turn) using(ctx context.Context, use llm.Use, shown string) (context.Co
 	}
 }
 
-// kind is the type of a tool's failure.
+// kind returns the type of a tool's failure.
 func (o outcome) kind() string {
 	if o.err != nil {
 		return errorType(o.err)
@@ -180,7 +179,7 @@ func (o outcome) kind() string {
 	return "tool_error"
 }
 
-// meters count for OpenTelemetry; those that are nil count nothing.
+// meters record metrics; those that are nil record nothing.
 type meters struct {
 	tokens metric.Int64Histogram
 	took   metric.Float64Histogram

@@ -14,19 +14,19 @@ import (
 // Slot is a named part of the system prompt.
 type Slot string
 
-// Slots lists the parts in the order they stand in the prompt.
+// Slots lists the parts in their order in the prompt.
 var Slots = []Slot{
 	"identity", "methodology", "tool_guidance", "instructions", "client_instructions", "memory_instructions", "closing",
 }
 
-// Prompts are texts for some slots. A slot that is not there falls through to a
-// weaker Prompts, in the end to the default; an empty text leaves the part out.
+// Prompts are texts for some slots. A missing slot uses the next lower layer, at last
+// the default; an empty text omits the part.
 type Prompts map[Slot]string
 
-// longestSlot bounds the text of one slot, in characters.
+// longestSlot limits the text of one slot, in characters.
 const longestSlot = 8000
 
-// Check refuses slots there are not and texts that are too long.
+// Check validates slots and the length of texts.
 func (p Prompts) Check() error {
 	for _, slot := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(Slots, slot) {
@@ -55,7 +55,7 @@ func unknownSlot(slot Slot) error {
 //go:embed prompts/*.md prompts/tools/*.md
 var defaultPrompts embed.FS
 
-// DefaultPrompts are the texts used where nobody says otherwise.
+// DefaultPrompts returns the default texts.
 func DefaultPrompts() Prompts {
 	all := Prompts{}
 	for _, slot := range Slots {
@@ -68,7 +68,7 @@ func DefaultPrompts() Prompts {
 	return all
 }
 
-// Resolve lays Prompts over the defaults, the weakest first.
+// Resolve merges layers over the defaults; later layers take precedence.
 func Resolve(layers ...Prompts) Prompts {
 	all := DefaultPrompts()
 	for _, layer := range layers {

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// Request is one message and what is known about who sent it.
+// Request is one message and what is known about its sender.
 type Request struct {
-	ID           string // request_id of every log record and span; made when empty
-	Client       string // the program it was sent with (client_id); may be empty
+	ID           string // request_id of every log record and span; generated if empty
+	Client       string // the program that sent it (client_id); may be empty
 	Org          string // may be empty
 	User         string // within Org
-	Conversation string // a person's conversations have Lua sessions of their own; may be empty
+	Conversation string // each conversation of a person has its own Lua session; may be empty
 	Message      string
-	History      []Exchange // to be sent to the model, the oldest first
-	Language     string     // to answer in, such as "de"; empty or "en" asks for nothing
-	First        bool       // the first message ever: the model may say hello
-	Prompts      []Prompts  // the weakest first: the organisation's, a mode's, the person's
-	Servers      []Server   // that may be used, in the order they are shown; nil allows all there are
-	Memory       Memory     // what the model remembers about the person; nil: nothing
-	Limits       Limits     // fields that are not zero bound this turn instead of the Options'
+	History      []Exchange // sent to the model, the oldest first
+	Language     string     // language of the answer, such as "de"; empty or "en" gives no instruction
+	First        bool       // the person's first message: the model may greet them
+	Prompts      []Prompts  // later ones take precedence: the organisation's, a mode's, the person's
+	Servers      []Server   // that may be used, in the order they are shown; nil allows all
+	Memory       Memory     // may be nil
+	Limits       Limits     // fields that are not zero replace those of Options
 }
 
 // Exchange is an earlier message and its answer.
@@ -32,13 +32,12 @@ type Exchange struct {
 // Server is a server whose tools may be used.
 type Server struct {
 	Space string   // its namespace in Options.Tools
-	Name  string   // how people call it; the namespace when empty
+	Name  string   // display name; the namespace if empty
 	Tools []string // only these; nil allows all
 }
 
-// Memory is one person's notes that the model keeps between conversations. The
-// agent decides what fits and what has to go; a Memory only keeps. It is used by
-// one goroutine at a time.
+// Memory stores one person's notes between conversations. The agent decides what to
+// store and what to remove. It is used by one goroutine at a time.
 type Memory interface {
 	// Load reads all sections, in any order.
 	Load(ctx context.Context) ([]Section, error)
@@ -50,6 +49,6 @@ type Memory interface {
 type Section struct {
 	Name    string    `json:"name"`
 	Text    string    `json:"text"`
-	Pinned  bool      `json:"pinned"` // never makes room for others
+	Pinned  bool      `json:"pinned"` // never removed to make space
 	Updated time.Time `json:"updated"`
 }

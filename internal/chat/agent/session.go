@@ -16,15 +16,15 @@ var luaEval = tool.Ref{Name: "lua_eval"}
 
 const sessionKey = "session_id"
 
-// luaSession is the session of a conversation, looked up when it is first needed.
+// luaSession is the session of a conversation, looked up on first use.
 type luaSession struct {
 	once sync.Once
 	id   string
 	err  error
 }
 
-// arguments are those a tool is called with: the model's, and for lua_eval the
-// session.
+// arguments returns the arguments of a tool call: the model's, with the session added
+// for lua_eval.
 func (t *turn) arguments(ctx context.Context, ref tool.Ref, input json.RawMessage) (json.RawMessage, error) {
 	if ref != luaEval || !rawjson.IsObject(input) {
 		return input, nil
@@ -39,7 +39,7 @@ func (t *turn) arguments(ctx context.Context, ref tool.Ref, input json.RawMessag
 	return rawjson.SetText(input, sessionKey, t.session.id), nil
 }
 
-// sessionName is how the conversation's session is found again.
+// sessionName returns the name of the conversation's session.
 func (t *turn) sessionName() string {
 	if t.request.Conversation == "" {
 		return "chat"
@@ -47,8 +47,8 @@ func (t *turn) sessionName() string {
 	return "chat:" + t.request.Conversation
 }
 
-// findSession finds the conversation's session or makes it. Where there are no
-// sessions, code runs without.
+// findSession finds or creates the conversation's session. If sessions are not
+// available, code runs without one.
 func (t *turn) findSession(ctx context.Context) (string, error) {
 	sessions, err := t.sessions(ctx, func(name string) bool { return name == t.sessionName() })
 	if err != nil {
@@ -64,11 +64,11 @@ func (t *turn) findSession(ctx context.Context) (string, error) {
 	var session struct {
 		ID string `json:"session_id"`
 	}
-	_ = json.Unmarshal(made, &session) // without one, code runs without
+	_ = json.Unmarshal(made, &session) // if creation failed, code runs without one
 	return session.ID, nil
 }
 
-// sessions are the person's sessions with a name that is wanted.
+// sessions returns the person's sessions with that name.
 func (t *turn) sessions(ctx context.Context, wanted func(name string) bool) (ids []string, err error) {
 	listed, err := t.ownTool(ctx, "session_list", struct{}{})
 	if err != nil {
@@ -91,8 +91,7 @@ func (t *turn) sessions(ctx context.Context, wanted func(name string) bool) (ids
 	return ids, nil
 }
 
-// ownTool calls one of the house's tools in the agent's own interest, for the
-// person. A tool that is not there answers nothing.
+// ownTool calls a built-in tool on behalf of the person. A missing tool returns nothing.
 func (t *turn) ownTool(ctx context.Context, name string, args any) (json.RawMessage, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -109,14 +108,13 @@ func (t *turn) ownTool(ctx context.Context, name string, args any) (json.RawMess
 	return view.Structured, nil
 }
 
-// Reset ends what a conversation has kept outside of its history: the variables of
-// its Lua session.
+// Reset closes the Lua session of a conversation.
 func (a *Agent) Reset(ctx context.Context, org, user, conversation string) error {
 	t := a.begin(Request{Org: org, User: user, Conversation: conversation}, nil)
 	return t.reset(ctx, func(name string) bool { return name == t.sessionName() })
 }
 
-// Forget is Reset for all conversations of a person.
+// Forget closes the Lua sessions of all conversations of a person.
 func (a *Agent) Forget(ctx context.Context, org, user string) error {
 	t := a.begin(Request{Org: org, User: user}, nil)
 	return t.reset(ctx, func(name string) bool { return name == t.sessionName() || strings.HasPrefix(name, t.sessionName()+":") })

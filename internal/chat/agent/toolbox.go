@@ -15,11 +15,11 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// toolbox is the tools of one turn: what the model is offered, and what its names
-// stand for.
+// toolbox is the tools of one turn: what the model is offered, and the tool of each
+// name.
 type toolbox struct {
 	offered []llm.Tool
-	refs    map[string]tool.Ref // every tool by the model's name for it, offered or not
+	refs    map[string]tool.Ref // all tools by the model's name for them, offered or not
 	local   map[string]func(ctx context.Context, input json.RawMessage) (string, error)
 	groups  []group
 }
@@ -27,14 +27,14 @@ type toolbox struct {
 // group is the tools of one server, or the published scripts.
 type group struct {
 	space  string
-	name   string // how people call it
+	name   string // display name
 	tools  []tool.Info
-	away   bool // it cannot be reached just now
-	direct bool // its tools are offered each by itself
+	away   bool // currently unreachable
+	direct bool // its tools are offered individually
 }
 
-// discover finds the tools of this turn. A source that cannot list them leaves the
-// turn without, which is better than no answer.
+// discover finds the tools of this turn. If they cannot be listed, the turn continues
+// without tools.
 func (t *turn) discover(ctx context.Context) {
 	box := &toolbox{refs: map[string]tool.Ref{}, local: map[string]func(context.Context, json.RawMessage) (string, error){}}
 	t.tools = box
@@ -49,7 +49,7 @@ func (t *turn) discover(ctx context.Context) {
 		var err error
 		if all, err = source.Tools(t.scoped(ctx)); err != nil {
 			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("error", loggable(err)))
-			t.notice("tools_away", "the tools could not be listed; the answer was made without them")
+			t.notice("tools_away", "the tools could not be listed; this answer does not use them")
 		}
 	}
 	core, scripts, servers := t.sort(all)
@@ -68,7 +68,7 @@ func (t *turn) discover(ctx context.Context) {
 		slog.Int64("duration_ms", time.Since(began).Milliseconds()), slog.Int("tools_offered", len(box.offered)))
 }
 
-// sort tells the tools that are always offered from scripts and servers' tools.
+// sort separates the tools that are always offered from scripts and servers' tools.
 func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
 	for i := range all {
 		info := all[i]
@@ -85,9 +85,9 @@ func (t *turn) sort(all []tool.Info) (core, scripts, servers []tool.Info) {
 	return core, scripts, servers
 }
 
-// chooseDirect decides whose tools are offered each by itself. Without tools to
-// find and run others, there is no other way. Away servers keep their place, so
-// that what the model sees does not change with every disturbance.
+// chooseDirect decides which servers' tools are offered individually. Without tools to
+// find and run others, all are. Unreachable servers keep their place, so that the prompt
+// does not change with every disconnection.
 func (t *turn) chooseDirect(groups []group, searchable bool) {
 	offer, room := t.agent.options.Offer, t.limits.DirectTools
 	for i := range groups {
@@ -101,7 +101,7 @@ func (t *turn) chooseDirect(groups []group, searchable bool) {
 	}
 }
 
-// offer gives a tool its name and, when it is to be called directly, offers it.
+// offer gives a tool its name and, if it is to be called directly, offers it.
 func (b *toolbox) offer(info *tool.Info, directly bool) {
 	name := b.name(info.Ref)
 	b.refs[name] = info.Ref
@@ -110,11 +110,11 @@ func (b *toolbox) offer(info *tool.Info, directly bool) {
 	}
 }
 
-// longestDescription bounds what one tool can say of itself to the model.
+// longestDescription limits a tool's description for the model.
 const longestDescription = 8 << 10
 
-// inputFor is the schema the model sees. The session of lua_eval is the
-// conversation's, not the model's business.
+// inputFor returns the schema the model sees. The session of lua_eval is chosen by the
+// agent, not by the model.
 func inputFor(info *tool.Info) json.RawMessage {
 	schema := acceptable(info.Input)
 	if info.Ref == luaEval {
@@ -123,9 +123,8 @@ func inputFor(info *tool.Info) json.RawMessage {
 	return schema
 }
 
-// acceptable is a schema without what providers refuse, for they refuse the whole
-// question with it, and one odd tool would end every chat. What is taken away is
-// still checked when the tool is called.
+// acceptable removes from a schema what providers refuse, because they refuse the whole
+// request with it. What is removed is still checked when the tool is called.
 func acceptable(schema json.RawMessage) json.RawMessage {
 	anything := json.RawMessage(`{"type":"object"}`)
 	if !rawjson.IsObject(schema) || !json.Valid(schema) {
@@ -149,10 +148,10 @@ func acceptable(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
-// propertyName is what providers take for a parameter's name.
+// propertyName matches parameter names that providers accept.
 var propertyName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`) })
 
-// without is an object schema that lacks a property.
+// without returns an object schema without a property.
 func without(schema json.RawMessage, property string) json.RawMessage {
 	properties, ok := rawjson.Get(schema, "properties")
 	if !ok {
@@ -161,7 +160,7 @@ func without(schema json.RawMessage, property string) json.RawMessage {
 	return rawjson.Set(schema, "properties", rawjson.Delete(properties, property))
 }
 
-// shown is how people write a tool the model named.
+// shown returns the display name of a tool that the model named.
 func (b *toolbox) shown(name string) string {
 	if ref, ok := b.refs[name]; ok {
 		return ref.String()
@@ -169,7 +168,7 @@ func (b *toolbox) shown(name string) string {
 	return name
 }
 
-// allows tells whether the turn may use a tool. A Ref without a name asks about a
+// allows reports whether the turn may use a tool. A Ref without a name stands for its
 // namespace.
 func (t *turn) allows(ref tool.Ref) bool {
 	if ref.Space == "" {
@@ -184,14 +183,12 @@ func (t *turn) allows(ref tool.Ref) bool {
 	})
 }
 
-// Namespaced is a source of tools that can tell its namespaces also when it does
-// not know their tools.
+// Namespaced is a source that knows its namespaces even if their tools are unknown.
 type Namespaced interface {
 	Namespaces(ctx context.Context) []string
 }
 
-// expected are the servers that should have tools: those the request names, or all
-// there are.
+// expected returns the servers that should have tools: those of the request, or all.
 func (t *turn) expected(ctx context.Context) []Server {
 	source, ok := t.agent.options.Tools.(Namespaced)
 	if t.request.Servers != nil || !ok {
@@ -204,7 +201,7 @@ func (t *turn) expected(ctx context.Context) []Server {
 	return all
 }
 
-// group puts scripts first, then servers in the order they are expected.
+// group puts scripts first, then servers in the order of expected.
 func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	var groups []group
 	if len(scripts) > 0 {
@@ -233,12 +230,12 @@ func (t *turn) group(scripts, servers []tool.Info, expected []Server) []group {
 	return groups
 }
 
-// reportAway tells of servers that cannot be reached.
+// reportAway reports servers that are unreachable.
 func (t *turn) reportAway(ctx context.Context) {
 	for _, g := range t.tools.groups {
 		if g.away {
 			t.note(ctx, slog.LevelError, "mcp_discovery_error", slog.String("server", g.space), slog.String("error", "unavailable"))
-			t.notice("server_away", "%s cannot be reached just now", g.title())
+			t.notice("server_away", "%s is currently unreachable", g.title())
 		}
 	}
 }

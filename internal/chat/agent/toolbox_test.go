@@ -155,7 +155,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	source := crowd(1)
-	s := play(t, source, "system cannot be reached just now\nsay ok")
+	s := play(t, source, "system are currently unreachable\nsay ok")
 	source.tools = append([]tool.Info(nil), source.tools...)
 	for i := range source.tools {
 		source.tools[i].Stale = source.tools[i].Space == "git"
@@ -167,7 +167,7 @@ func TestServerAway(t *testing.T) {
 	for _, n := range reply.Notices {
 		codes = append(codes, n.Message)
 	}
-	if got := strings.Join(codes, "; "); got != "git cannot be reached just now; Gone (nowhere) cannot be reached just now" {
+	if got := strings.Join(codes, "; "); got != "git is currently unreachable; Gone (nowhere) is currently unreachable" {
 		t.Errorf("notices %s", got)
 	}
 }

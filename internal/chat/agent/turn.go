@@ -22,11 +22,11 @@ type turn struct {
 	began    time.Time
 	reply    Reply
 	tools    *toolbox
-	memory   *memory // nil: there is none
-	system   string  // the part of the prompt that stays
+	memory   *memory // may be nil
+	system   string  // the part of the prompt that does not change
 	context  string  // the part that changes
 	messages []llm.Message
-	calls    atomic.Int64 // of tools, those of scripts included
+	calls    atomic.Int64 // tool calls, including those of scripts
 	session  luaSession
 
 	mu   sync.Mutex // one event at a time; guards reply.Notices
@@ -51,7 +51,7 @@ func (t *turn) tell(e Event) {
 	t.emit(e)
 }
 
-// notice tells something about the turn, each kind of thing once.
+// notice adds a notice, one per code.
 func (t *turn) notice(code, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,7 @@ func (t *turn) notice(code, format string, args ...any) {
 	t.emit(n)
 }
 
-// run asks and does until there is nothing more to do.
+// run asks the model and runs tools until the turn is done.
 func (t *turn) run(ctx context.Context) error {
 	if strings.TrimSpace(t.request.Message) == "" {
 		return fault.New(fault.InvalidParams, "the message is empty").WithHint("send some text")
@@ -103,8 +103,8 @@ func (t *turn) prepare(ctx context.Context) error {
 	return nil
 }
 
-// iterate asks once and uses the tools the answer asks for; done when it asks for
-// none.
+// iterate asks the model once and runs the tools of the answer; done means that it asked
+// for none.
 func (t *turn) iterate(ctx context.Context) (done bool, err error) {
 	ctx, span := t.iterationSpan(ctx)
 	defer span.End()
@@ -114,7 +114,7 @@ func (t *turn) iterate(ctx context.Context) (done bool, err error) {
 	}
 	uses := answer.Uses()
 	if len(uses) == 0 {
-		if answer.Stop == llm.StopPause { // it wants to go on where it was
+		if answer.Stop == llm.StopPause { // the model wants to continue its answer
 			return false, nil
 		}
 		t.finish(&answer)
@@ -128,7 +128,7 @@ func (t *turn) iterate(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// conversation is what was said before, and what is asked now.
+// conversation returns the history and the message.
 func conversation(r *Request) []llm.Message {
 	var messages []llm.Message
 	for _, e := range r.History {
@@ -144,7 +144,7 @@ func say(role llm.Role, text string) llm.Message {
 	return llm.Message{Role: role, Blocks: []llm.Block{{Text: text}}}
 }
 
-// ask asks the model once and keeps what it says.
+// ask asks the model once and records its answer.
 func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	if err := t.fit(ctx); err != nil {
 		return llm.Answer{}, err
@@ -169,7 +169,7 @@ func (t *turn) ask(ctx context.Context) (llm.Answer, error) {
 	return answer, nil
 }
 
-// worthKeeping leaves out blank text, which providers say and then refuse to hear.
+// worthKeeping removes blank text, which providers return but do not accept.
 func worthKeeping(blocks []llm.Block) []llm.Block {
 	var kept []llm.Block
 	for _, b := range blocks {
@@ -180,7 +180,7 @@ func worthKeeping(blocks []llm.Block) []llm.Block {
 	return kept
 }
 
-// hear hands on what the model says as it says it.
+// hear passes on the model's answer while it arrives.
 func (t *turn) hear(d llm.Delta) {
 	switch {
 	case d.Text != "":
@@ -191,15 +191,15 @@ func (t *turn) hear(d llm.Delta) {
 	}
 }
 
-// add says something in the agent's own name, as part of the answer.
+// add appends text of the agent itself to the answer.
 func (t *turn) add(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	t.tell(Text{Block: len(t.reply.Responses), Text: text})
 	t.reply.Responses = append(t.reply.Responses, text)
 }
 
-// finish tells about answers that did not end by themselves, and sees to it that
-// there is one.
+// finish adds notices about answers that ended early, and makes sure that there is an
+// answer.
 func (t *turn) finish(a *llm.Answer) {
 	switch a.Stop {
 	case llm.StopRefusal:
@@ -216,14 +216,14 @@ func (t *turn) finish(a *llm.Answer) {
 	case llm.StopLength:
 		t.add("The answer was cut off before it began. Ask for less at a time.")
 	default:
-		t.add("The model had nothing to say to this message. Try to put it in other words.")
+		t.add("The model returned an empty answer. Try to rephrase the message.")
 	}
 }
 
-// stopAtLimit says in the answer itself that it is not finished.
+// stopAtLimit says in the answer that it is incomplete.
 func (t *turn) stopAtLimit(ctx context.Context) {
 	t.add("I stopped here: this message took %d steps, which is as many as are allowed. "+
-		"What is above may be incomplete; ask me to go on, or ask for less at a time.", t.limits.Iterations)
+		"What is above may be incomplete; ask me to continue, or ask for less at a time.", t.limits.Iterations)
 	t.reply.Stop = StopIterations
 	t.notice("iteration_limit", "stopped after %d steps", t.limits.Iterations)
 	t.warn(ctx, "iteration_limit")

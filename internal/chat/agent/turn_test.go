@@ -192,7 +192,7 @@ func TestPromptIsKeptWithinItsBound(t *testing.T) {
 		}
 	}
 	last := string(s.model.Requests()[2].Body)
-	if strings.Contains(last, "aaaa") || !strings.Contains(last, "dropped to make room") || strings.Contains(last, "old question") {
+	if strings.Contains(last, "aaaa") || !strings.Contains(last, "removed to shorten the conversation") || strings.Contains(last, "old question") {
 		t.Errorf("the last request kept too much")
 	}
 
@@ -208,7 +208,7 @@ func TestEndings(t *testing.T) {
 		"refusal with words":    {"say \"I would rather not.\"\nstop refusal", "I would rather not.", "refusal"},
 		"refusal without words": {"stop refusal", "The model declined to answer this message.", "refusal"},
 		"cut":                   {"say \"To begin with\"\nstop max_tokens", "To begin with", "max_tokens"},
-		"nothing":               {"stop end_turn", "The model had nothing to say to this message. Try to put it in other words.", ""},
+		"nothing":               {"stop end_turn", "The model returned an empty answer. Try to rephrase the message.", ""},
 		"pause":                 {"say one\nstop pause_turn\n---\nsay two", "one\ntwo", ""},
 		"busy":                  {"status 529 overloaded_error Overloaded\n---\nsay ok", "ok", "model_busy"},
 	} {

@@ -11,14 +11,14 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
-// Servers are those that an organisation or a person has chosen.
+// Servers are the servers that an organisation or a person has added.
 type Servers struct {
 	Org     string       `json:"org"`
 	UserID  string       `json:"user_id,omitempty"`
 	Servers []ServerView `json:"servers"`
 }
 
-// ServerView is a server as it is shown: never with its token.
+// ServerView is a server as the API returns it, without its token.
 type ServerView struct {
 	conversation.Server
 	Status     string `json:"discovery_status,omitempty" doc:"ok, error or skipped"`
@@ -26,37 +26,37 @@ type ServerView struct {
 	ToolsCount *int   `json:"tools_count,omitempty"`
 }
 
-// Overrides are texts in place of the default prompts.
+// Overrides are texts that replace the default prompts.
 type Overrides struct {
 	Org       string        `json:"org"`
 	UserID    string        `json:"user_id,omitempty"`
 	Overrides agent.Prompts `json:"overrides"`
-	Resolved  agent.Prompts `json:"resolved" doc:"what holds in the end"`
+	Resolved  agent.Prompts `json:"resolved" doc:"the texts in effect"`
 }
 
-// Modes are the names of an organisation's.
+// Modes are the names of an organisation's modes.
 type Modes struct {
 	Modes []string `json:"modes"`
 }
 
-// ChosenMode is the one a person talks in.
+// ChosenMode is the mode that a person has chosen.
 type ChosenMode struct {
 	Mode string `json:"mode" doc:"empty: none"`
 }
 
-// Memory is what the agent remembers.
+// Memory is what the agent remembers about a person.
 type Memory struct {
 	Sections []agent.Section `json:"sections"`
 }
 
-// Usage is what people have used.
+// Usage is what an organisation's people have used.
 type Usage struct {
 	Org   string               `json:"org"`
 	Days  int                  `json:"days"`
 	Users []conversation.Spent `json:"users"`
 }
 
-// discoverTime is how long all servers together may take to show their tools.
+// discoverTime limits how long all servers together may take to list their tools.
 const discoverTime = 15 * time.Second
 
 func (d *Handler) servers(w http.ResponseWriter, r *http.Request) error {
@@ -64,7 +64,7 @@ func (d *Handler) servers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := d.room.Servers(r.Context(), p)
+	list, err := d.service.Servers(r.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (d *Handler) showServers(w http.ResponseWriter, r *http.Request, p conversa
 	return nil
 }
 
-// discover asks all servers at once what they offer.
+// discover lists the tools of all servers in parallel.
 func (d *Handler) discover(ctx context.Context, list []conversation.Server, views []ServerView) {
 	ctx, cancel := context.WithTimeout(ctx, discoverTime)
 	defer cancel()
@@ -94,7 +94,7 @@ func (d *Handler) discover(ctx context.Context, list []conversation.Server, view
 			continue
 		}
 		all.Go(func() {
-			tools, err := d.room.Discover(ctx, s)
+			tools, err := d.service.Discover(ctx, s)
 			if err != nil {
 				views[i].Status, views[i].Problem = "error", err.Error()
 				return
@@ -114,7 +114,7 @@ func (d *Handler) replaceServers(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &list); err != nil {
 		return err
 	}
-	if list, err = d.room.ReplaceServers(r.Context(), p, list); err != nil {
+	if list, err = d.service.ReplaceServers(r.Context(), p, list); err != nil {
 		return err
 	}
 	return d.showServers(w, r, p, list)
@@ -129,7 +129,7 @@ func (d *Handler) putServer(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &s); err != nil {
 		return err
 	}
-	list, err := d.room.PutServer(r.Context(), p, s)
+	list, err := d.service.PutServer(r.Context(), p, s)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (d *Handler) removeServer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.room.RemoveServer(r.Context(), p, r.PathValue("server")); err != nil {
+	if err := d.service.RemoveServer(r.Context(), p, r.PathValue("server")); err != nil {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, Removed{1})
@@ -153,7 +153,7 @@ func (d *Handler) settings(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.room.Settings(r.Context(), p.Org)
+	s, err := d.service.Settings(r.Context(), p.Org)
 	if err != nil {
 		return err
 	}
@@ -161,30 +161,30 @@ func (d *Handler) settings(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Handler) configure(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) setSettings(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	s, err := d.room.Settings(r.Context(), p.Org) // what is not said stays
+	s, err := d.service.Settings(r.Context(), p.Org) // omitted fields keep their value
 	if err != nil {
 		return err
 	}
 	if err := readJSON(w, r, &s); err != nil {
 		return err
 	}
-	if err := d.room.SetSettings(r.Context(), p.Org, s); err != nil {
+	if err := d.service.SetSettings(r.Context(), p.Org, s); err != nil {
 		return err
 	}
 	return d.settings(w, r)
 }
 
-func (d *Handler) unconfigure(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) resetSettings(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.room.ResetSettings(r.Context(), p.Org); err != nil {
+	if err := d.service.ResetSettings(r.Context(), p.Org); err != nil {
 		return err
 	}
 	return d.settings(w, r)
@@ -195,7 +195,7 @@ func (d *Handler) prompts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	own, resolved, err := d.room.Resolved(r.Context(), p)
+	own, resolved, err := d.service.Resolved(r.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (d *Handler) prompts(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Handler) prompt(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) setPrompts(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -212,18 +212,18 @@ func (d *Handler) prompt(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &changes); err != nil {
 		return err
 	}
-	if _, err := d.room.SetPrompts(r.Context(), p, changes); err != nil {
+	if _, err := d.service.SetPrompts(r.Context(), p, changes); err != nil {
 		return err
 	}
 	return d.prompts(w, r)
 }
 
-func (d *Handler) unprompt(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) resetPrompts(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.room.ResetPrompts(r.Context(), p); err != nil {
+	if err := d.service.ResetPrompts(r.Context(), p); err != nil {
 		return err
 	}
 	return d.prompts(w, r)
@@ -234,7 +234,7 @@ func (d *Handler) modes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	names, err := d.room.Modes(r.Context(), p.Org)
+	names, err := d.service.Modes(r.Context(), p.Org)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (d *Handler) mode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := d.room.Mode(r.Context(), p.Org, r.PathValue("mode"))
+	m, err := d.service.Mode(r.Context(), p.Org, r.PathValue("mode"))
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (d *Handler) setMode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	m.Name = r.PathValue("mode")
-	if err := d.room.SetMode(r.Context(), p.Org, m); err != nil {
+	if err := d.service.SetMode(r.Context(), p.Org, m); err != nil {
 		return err
 	}
 	return d.mode(w, r)
@@ -279,7 +279,7 @@ func (d *Handler) removeMode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.room.RemoveMode(r.Context(), p.Org, r.PathValue("mode")); err != nil {
+	if err := d.service.RemoveMode(r.Context(), p.Org, r.PathValue("mode")); err != nil {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, Removed{1})
@@ -291,7 +291,7 @@ func (d *Handler) chosenMode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	prefs, err := d.room.Preferences(r.Context(), p)
+	prefs, err := d.service.Preferences(r.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -309,11 +309,11 @@ func (d *Handler) chooseMode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wish.Mode != "" {
-		if _, err := d.room.Mode(r.Context(), p.Org, wish.Mode); err != nil {
+		if _, err := d.service.Mode(r.Context(), p.Org, wish.Mode); err != nil {
 			return err
 		}
 	}
-	if _, err := d.room.SetPreferences(r.Context(), p, func(p *conversation.Preferences) { p.Mode = wish.Mode }); err != nil {
+	if _, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) { p.Mode = wish.Mode }); err != nil {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, wish)
@@ -325,7 +325,7 @@ func (d *Handler) memory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	sections, err := d.room.Memory(p).Load(r.Context())
+	sections, err := d.service.Memory(p).Load(r.Context())
 	if err != nil {
 		return err
 	}
@@ -336,12 +336,12 @@ func (d *Handler) memory(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Handler) unremember(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) clearMemory(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
 	}
-	if err := d.room.ClearMemory(r.Context(), p); err != nil {
+	if err := d.service.ClearMemory(r.Context(), p); err != nil {
 		return err
 	}
 	httpjson.JSON(w, http.StatusOK, Removed{1})
@@ -358,7 +358,7 @@ func (d *Handler) usage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	since := d.options.Clock.Now().AddDate(0, 0, 1-days)
-	users, err := d.room.Usage(r.Context(), p.Org, since)
+	users, err := d.service.Usage(r.Context(), p.Org, since)
 	if err != nil {
 		return err
 	}

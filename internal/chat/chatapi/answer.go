@@ -11,11 +11,11 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
-// say hands a message to the room and tells the log.
+// say passes a message to the conversation service and logs it.
 func (d *Handler) say(r *http.Request, m conversation.Message) (*conversation.Turn, error) {
 	log := d.options.Log.With("request_id", m.RequestID, "user_id", m.Person.User)
 	log.InfoContext(r.Context(), "request_received", "event", "request_received", "client_id", m.Client, "path", r.URL.Path)
-	t, err := d.room.Send(context.WithoutCancel(r.Context()), m)
+	t, err := d.service.Send(context.WithoutCancel(r.Context()), m)
 	if err != nil {
 		log.WarnContext(r.Context(), "request_error", "event", "request_error", "error", err)
 		return nil, err
@@ -24,8 +24,8 @@ func (d *Handler) say(r *http.Request, m conversation.Message) (*conversation.Tu
 	return t, nil
 }
 
-// follow waits for the outcome of a turn and tells the log: also when whoever asked is
-// gone before.
+// follow waits for the outcome of a turn and logs it, also if the client has
+// disconnected before.
 func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(agent.Event) error) (Response, error) {
 	began := time.Now()
 	var unseen error
@@ -51,7 +51,7 @@ func (d *Handler) follow(ctx context.Context, t *conversation.Turn, see func(age
 	return responseOf(t, reply), nil
 }
 
-// report tells the log what became of a turn.
+// report logs the outcome of a turn.
 func (d *Handler) report(ctx context.Context, t *conversation.Turn, began time.Time, reply agent.Reply, err error, gone bool) {
 	log := d.options.Log.With("request_id", t.Message.RequestID, "user_id", t.Message.Person.User)
 	if gone {

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	webhookTime     = 10 * time.Second // for one of them
-	webhookTries    = 3                // of the last one; pieces on the way are not worth a second
+	webhookTime     = 10 * time.Second // for one request
+	webhookTries    = 3                // of the last one; earlier pieces are sent once
 	defaultThrottle = 5 * time.Second
 )
 
 var progressModes = []string{"complete", "iteration", "periodic", "sentence"}
 
-// Accepted is the answer to a message that is answered by webhook.
+// Accepted is the response to a message that is answered by webhook.
 type Accepted struct {
 	MessageID  string `json:"message_id"`
 	MessageKey string `json:"message_key,omitempty"`
 }
 
-// Webhook is what is told to a callback.
+// Webhook is the body of a request to a callback URL.
 type Webhook struct {
 	Type       string    `json:"type" doc:"status, progress, complete or error"`
 	UserID     string    `json:"user_id"`
@@ -48,8 +48,8 @@ type Webhook struct {
 	Response   *Response `json:"response,omitempty"`
 }
 
-// target is where and how to call back; it is kept with the message, so that a
-// turn made again after a restart still finds its way.
+// target is where and how to call back. It is stored with the message, so that a turn
+// that runs again after a restart can still call back.
 type target struct {
 	URL      string        `json:"url"`
 	Mode     string        `json:"mode"`
@@ -102,47 +102,47 @@ func (d *Handler) callback(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// callBack follows a turn in the background and tells its callback, if it has one.
+// callBack follows a turn in the background and calls its callback, if it has one.
 func (d *Handler) callBack(t *conversation.Turn) {
 	var to target
 	if len(t.Message.Note) == 0 || json.Unmarshal(t.Message.Note, &to) != nil || to.URL == "" {
 		return
 	}
 	d.hooks.Go(func() {
-		c := &caller{door: d, turn: t, to: to, sent: d.options.Clock.Now()}
-		answer, err := d.follow(d.ending, t, func(e agent.Event) error { c.hears(d.ending, e); return nil })
+		c := &caller{handler: d, turn: t, to: to, sent: d.options.Clock.Now()}
+		answer, err := d.follow(d.ending, t, func(e agent.Event) error { c.handle(d.ending, e); return nil })
 		switch {
 		case d.ending.Err() != nil:
 		case err != nil:
 			f, _ := failureOf(err)
-			c.tell(d.ending, Webhook{Type: "error", Error: f.Message, Code: f.Code}, webhookTries)
+			c.notify(d.ending, Webhook{Type: "error", Error: f.Message, Code: f.Code}, webhookTries)
 		default:
-			c.tell(d.ending, Webhook{Type: "complete", Text: strings.Join(answer.Responses, "\n"), Response: &answer}, webhookTries)
+			c.notify(d.ending, Webhook{Type: "complete", Text: strings.Join(answer.Responses, "\n"), Response: &answer}, webhookTries)
 		}
 	})
 }
 
-// caller tells one callback about one turn.
+// caller sends the webhooks of one turn.
 type caller struct {
-	door  *Handler
-	turn  *conversation.Turn
-	to    target
-	block int
-	text  string // not told yet
-	sent  time.Time
+	handler *Handler
+	turn    *conversation.Turn
+	to      target
+	block   int
+	text    string // not sent yet
+	sent    time.Time
 }
 
-// hears tells what the mode asks for.
-func (c *caller) hears(ctx context.Context, e agent.Event) {
+// handle sends what the mode asks for.
+func (c *caller) handle(ctx context.Context, e agent.Event) {
 	if c.to.Mode == "complete" {
 		return
 	}
 	switch e := e.(type) {
 	case agent.Status:
 		c.flush(ctx)
-		c.tell(ctx, Webhook{Type: "status", Message: e.Message}, 1)
+		c.notify(ctx, Webhook{Type: "status", Message: e.Message}, 1)
 	case agent.ToolUse:
-		c.flush(ctx) // what was said before it
+		c.flush(ctx) // the text before it
 	case agent.Text:
 		if e.Block > c.block {
 			c.block = e.Block
@@ -153,11 +153,11 @@ func (c *caller) hears(ctx context.Context, e agent.Event) {
 	}
 }
 
-// due is how much of what is held back has waited long enough.
+// due returns how much of the buffered text can be sent.
 func (c *caller) due() int {
 	switch c.to.Mode {
 	case "periodic":
-		if c.door.options.Clock.Now().Sub(c.sent) >= c.to.Throttle {
+		if c.handler.options.Clock.Now().Sub(c.sent) >= c.to.Throttle {
 			return len(c.text)
 		}
 	case "sentence":
@@ -168,30 +168,30 @@ func (c *caller) due() int {
 	return 0
 }
 
-// sentenceEnd is where a sentence ends: not before the space after it, without which
-// it may be the point in a number.
+// sentenceEnd matches the end of a sentence with the space after it, because a point may
+// also be part of a number.
 var sentenceEnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[.!?]["'”’)\]]*\s+`) })
 
-// flush tells all the text that was held back.
+// flush sends all buffered text.
 func (c *caller) flush(ctx context.Context) {
-	c.sent = c.door.options.Clock.Now()
+	c.sent = c.handler.options.Clock.Now()
 	c.send(ctx, len(c.text))
 }
 
-// send tells the first bytes of the text that was held back.
+// send sends the first bytes of the buffered text.
 func (c *caller) send(ctx context.Context, n int) {
 	if n == 0 {
 		return
 	}
 	text := c.text[:n]
-	c.text, c.sent = c.text[n:], c.door.options.Clock.Now()
-	c.tell(ctx, Webhook{Type: "progress", Text: text}, 1)
+	c.text, c.sent = c.text[n:], c.handler.options.Clock.Now()
+	c.notify(ctx, Webhook{Type: "progress", Text: text}, 1)
 }
 
-// tell sends a webhook. One that nobody takes is logged and never breaks a turn.
-func (c *caller) tell(ctx context.Context, hook Webhook, tries int) {
+// notify sends a webhook. A failure is logged and does not affect the turn.
+func (c *caller) notify(ctx context.Context, hook Webhook, tries int) {
 	m := c.turn.Message
-	hook.UserID, hook.MessageID, hook.MessageKey, hook.Timestamp = m.Person.User, c.turn.ID, m.Key, c.door.options.Clock.Now().UTC()
+	hook.UserID, hook.MessageID, hook.MessageKey, hook.Timestamp = m.Person.User, c.turn.ID, m.Key, c.handler.options.Clock.Now().UTC()
 	hook.ChatID, hook.ThreadID = c.to.ChatID, c.to.ThreadID
 	body, err := json.Marshal(hook)
 	for try := 1; err == nil; try++ {
@@ -199,11 +199,11 @@ func (c *caller) tell(ctx context.Context, hook Webhook, tries int) {
 		if failed == nil {
 			return
 		}
-		if try >= tries || c.door.options.Clock.Sleep(ctx, time.Duration(try)*time.Second) != nil {
+		if try >= tries || c.handler.options.Clock.Sleep(ctx, time.Duration(try)*time.Second) != nil {
 			err = failed
 		}
 	}
-	c.door.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "request_id", m.RequestID, "type", hook.Type, "error", err)
+	c.handler.options.Log.WarnContext(ctx, "webhook_error", "event", "webhook_error", "request_id", m.RequestID, "type", hook.Type, "error", err)
 }
 
 func (c *caller) post(ctx context.Context, body []byte) error {
@@ -214,10 +214,10 @@ func (c *caller) post(ctx context.Context, body []byte) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if token := c.door.options.Token; !token.IsZero() {
+	if token := c.handler.options.Token; !token.IsZero() {
 		r.Header.Set("X-Engine-Token", token.Reveal())
 	}
-	client := http.Client{Transport: c.door.options.Webhooks, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: c.handler.options.Webhooks, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Do(r)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/base/httpjson"
 )
 
-// Failure is what every error looks like.
+// Failure is the body of every error.
 type Failure struct {
 	Error      string `json:"error"`
 	Code       string `json:"code"`
@@ -17,12 +17,12 @@ type Failure struct {
 	RetryAfter int    `json:"retry_after_ms,omitempty"`
 }
 
-// kind is a sort of failure as clients know it.
+// kind is a type of failure as clients know it.
 type kind struct {
 	status int
 	name   string
 	code   string
-	retry  int // seconds after which trying again may help
+	retry  int // seconds after which a retry may succeed
 }
 
 var (
@@ -42,18 +42,19 @@ var (
 	noAudio       = kind{http.StatusBadRequest, "AudioTranscriptionError", "AUDIO_TRANSCRIPTION_ERROR", 0}
 )
 
-// told is an error whose kind is known where it happens.
-type told struct {
+// kindError is an error with a known kind.
+type kindError struct {
 	kind kind
 	err  error
 }
 
-func (t told) Error() string { return t.err.Error() }
-func (t told) Unwrap() error { return t.err }
+func (t kindError) Error() string { return t.err.Error() }
+func (t kindError) Unwrap() error { return t.err }
 
-// kindOf sorts an error of this door. Errors of turns are sorted by ofTurn first.
+// kindOf returns the kind of an error of this API. Errors of turns are classified by
+// ofTurn first.
 func kindOf(err error) kind {
-	var known told
+	var known kindError
 	if errors.As(err, &known) {
 		return known.kind
 	}
@@ -79,19 +80,19 @@ func kindOf(err error) kind {
 	}
 }
 
-// ofTurn sorts an error of the agent, whose other side is the model.
+// ofTurn classifies an error of the agent, whose upstream is the model.
 func ofTurn(err error) error {
 	switch fault.CodeOf(err) {
 	case fault.NeedsAuth, fault.Upstream, fault.Unavailable, fault.Denied, fault.Config:
-		return told{modelFailed, err}
+		return kindError{modelFailed, err}
 	case fault.Limit:
-		return told{modelRefused, err}
+		return kindError{modelRefused, err}
 	default:
 		return err
 	}
 }
 
-// failureOf is an error as clients see it.
+// failureOf converts an error for clients.
 func failureOf(err error) (Failure, kind) {
 	k := kindOf(err)
 	message := err.Error()
@@ -101,7 +102,7 @@ func failureOf(err error) (Failure, kind) {
 	return Failure{Error: k.name, Code: k.code, Message: message, RetryAfter: k.retry * 1000}, k
 }
 
-// refuse answers with an error.
+// refuse responds with an error.
 func refuse(w http.ResponseWriter, err error) {
 	body, k := failureOf(err)
 	if k.retry > 0 {

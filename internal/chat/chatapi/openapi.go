@@ -14,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// object is a piece of the document.
+// object is a part of the document.
 type object = map[string]any
 
 var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
-// openAPI tells programs what can be asked, made of the same table and types that
-// answer.
+// openAPI serves the OpenAPI document, made from the same table and types that handle
+// requests.
 func (d *Handler) openAPI(w http.ResponseWriter, _ *http.Request) {
 	httpjson.JSON(w, http.StatusOK, document(d.options.Version))
 }
@@ -45,20 +45,20 @@ func document(version string) object {
 	}
 }
 
-// describe tells about one route.
+// describe describes one route.
 func (r route) describe(book schemas) object {
 	failure := object{"description": "what went wrong", "content": object{"application/json": object{"schema": book.of(reflect.TypeFor[Failure]())}}}
 	kind := "application/json"
-	if _, streams := r.gives.(StreamEvent); streams {
+	if _, streams := r.response.(StreamEvent); streams {
 		kind = "text/event-stream"
 	}
 	status := strconv.Itoa(max(r.status, http.StatusOK))
 	about := object{
-		"summary":     r.says,
+		"summary":     r.summary,
 		"operationId": strings.Trim(strings.NewReplacer("/api/v1/", "", "/", "_", "{", "", "}", "", "-", "_").Replace(r.path), "_") + "_" + strings.ToLower(r.method),
 		"tags":        []string{map[principal.Scope]string{principal.Chat: "chat", principal.Org: "admin"}[r.scope]},
 		"responses": object{
-			status:    object{"description": "done", "content": object{kind: object{"schema": book.of(reflect.TypeOf(r.gives))}}},
+			status:    object{"description": "done", "content": object{kind: object{"schema": book.of(reflect.TypeOf(r.response))}}},
 			"default": failure,
 		},
 	}
@@ -69,16 +69,16 @@ func (r route) describe(book schemas) object {
 	if parameters != nil {
 		about["parameters"] = parameters
 	}
-	if r.takes != nil {
-		about["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": book.of(reflect.TypeOf(r.takes))}}}
+	if r.body != nil {
+		about["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": book.of(reflect.TypeOf(r.body))}}}
 	}
 	return about
 }
 
-// schemas are those of named types, by their names.
+// schemas are the schemas of named types, by name.
 type schemas map[string]object
 
-// of is the schema of a type, or a reference to it.
+// of returns the schema of a type, or a reference to it.
 func (s schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -111,7 +111,7 @@ func (s schemas) of(t reflect.Type) object {
 
 func (s schemas) named(t reflect.Type) object {
 	if _, known := s[t.Name()]; !known {
-		s[t.Name()] = object{} // so that a type may hold itself
+		s[t.Name()] = object{} // for recursive types
 		properties, required := object{}, []string{}
 		s.fields(t, properties, &required)
 		s[t.Name()] = object{"type": "object", "properties": properties, "required": required}

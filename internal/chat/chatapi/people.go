@@ -9,13 +9,13 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
-// Preferences are what a person may say of themselves.
+// Preferences are the settings that people may change themselves.
 type Preferences struct {
 	ResponseLanguage string `json:"response_language" doc:"two lowercase letters"`
-	FirstInteraction *bool  `json:"first_interaction,omitempty" doc:"nothing was ever answered; not to be set"`
+	FirstInteraction *bool  `json:"first_interaction,omitempty" doc:"no message was answered yet; read-only"`
 }
 
-// History is a part of what was said.
+// History is a page of a person's history.
 type History struct {
 	UserID  string               `json:"user_id"`
 	Entries []conversation.Entry `json:"entries"`
@@ -24,15 +24,15 @@ type History struct {
 	Offset  int                  `json:"offset"`
 }
 
-// Removed tells what is gone.
+// Removed says how many entries were removed.
 type Removed struct {
 	Removed int64 `json:"removed"`
 }
 
-// personOf is whom a path is about: a person, or an organisation.
+// personOf returns the person or organisation that a path names.
 func personOf(r *http.Request) (conversation.Person, error) {
 	p := conversation.Person{Org: r.PathValue("org"), User: r.PathValue("user")}
-	if p.User == "" { // an organisation's name must do as well as a person's
+	if p.User == "" { // validates an organisation's name like a person's
 		return p, conversation.Person{Org: p.Org, User: "-"}.Check()
 	}
 	return p, p.Check()
@@ -43,7 +43,7 @@ func (d *Handler) preferences(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	prefs, err := d.room.Preferences(r.Context(), p)
+	prefs, err := d.service.Preferences(r.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (d *Handler) preferences(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Handler) prefer(w http.ResponseWriter, r *http.Request) error {
+func (d *Handler) setPreferences(w http.ResponseWriter, r *http.Request) error {
 	p, err := personOf(r)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (d *Handler) prefer(w http.ResponseWriter, r *http.Request) error {
 	if err := conversation.CheckLanguage(wish.ResponseLanguage); err != nil {
 		return err
 	}
-	prefs, err := d.room.SetPreferences(r.Context(), p, func(p *conversation.Preferences) {
+	prefs, err := d.service.SetPreferences(r.Context(), p, func(p *conversation.Preferences) {
 		p.ResponseLanguage, p.LanguageChosen = wish.ResponseLanguage, true
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Handler) prefer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// historyMost is how many exchanges one page has at the most: all that can be kept.
+// historyMost is the largest page of history: all that can be stored.
 const historyMost = 100
 
 func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
@@ -89,7 +89,7 @@ func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	entries, total, err := d.room.History(r.Context(), p, limit, offset)
+	entries, total, err := d.service.History(r.Context(), p, limit, offset)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (d *Handler) history(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// number reads a whole number from the query.
+// number reads an integer from the query.
 func number(r *http.Request, name string, otherwise, least, most int) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -118,7 +118,7 @@ func (d *Handler) forget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	gone, err := d.room.Forget(r.Context(), p)
+	gone, err := d.service.Forget(r.Context(), p)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/conversation"
 )
 
-// rates count messages by person and minute.
+// rates counts messages by person and minute.
 type rates struct {
 	most  int
 	clock clock.Clock
@@ -18,7 +18,7 @@ type rates struct {
 	counts map[conversation.Person]int
 }
 
-// take counts a message and tells whether it is one too many.
+// take counts a message and reports whether it is within the limit.
 func (r *rates) take(p conversation.Person) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

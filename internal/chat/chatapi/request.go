@@ -16,35 +16,35 @@ import (
 
 const (
 	bodyMost    = 200 << 10
-	messageMost = 100_000 // characters would be fairer, but bytes are what costs
+	messageMost = 100_000 // bytes
 	keyMost     = 256
 )
 
 // Request is a message as clients send it.
 type Request struct {
 	ClientID    string `json:"client_id" doc:"the program that sends it"`
-	UserID      string `json:"user_id" doc:"who says it"`
+	UserID      string `json:"user_id" doc:"the person who sends it"`
 	Org         string `json:"org,omitempty" doc:"the person's organisation"`
-	OrgID       string `json:"org_id,omitempty" doc:"another name of org"`
-	Message     string `json:"message" doc:"what is said"`
+	OrgID       string `json:"org_id,omitempty" doc:"alias of org"`
+	Message     string `json:"message" doc:"the text of the message"`
 	MessageType string `json:"message_type,omitempty" doc:"text (the default) or audio, which is not supported"`
-	MessageKey  string `json:"message_key,omitempty" doc:"the client's own key; sent again, it is the same message and gets the same answer"`
+	MessageKey  string `json:"message_key,omitempty" doc:"idempotency key of the client; a message with the same key is the same message and gets the same answer"`
 
 	AudioBase64 string `json:"audio_base64,omitempty" doc:"not supported"`
 	AudioFormat string `json:"audio_format,omitempty" doc:"not supported"`
 
-	CallbackURL     string  `json:"progress_callback_url,omitempty" doc:"where /chat/callback tells the answer"`
-	ThrottleSeconds float64 `json:"progress_throttle_seconds,omitempty" doc:"time between two pieces in the mode periodic, at least 1; 5 by default"`
+	CallbackURL     string  `json:"progress_callback_url,omitempty" doc:"where /chat/callback sends the answer"`
+	ThrottleSeconds float64 `json:"progress_throttle_seconds,omitempty" doc:"seconds between two pieces in mode periodic, at least 1; default 5"`
 	ProgressMode    string  `json:"progress_mode,omitempty" doc:"complete, iteration (the default), periodic or sentence"`
 
 	ChatType     string `json:"chat_type,omitempty" doc:"private; groups are not supported"`
 	ChatID       string `json:"chat_id,omitempty" doc:"one of a person's conversations"`
 	ThreadID     string `json:"thread_id,omitempty" doc:"one thread of a conversation"`
-	LanguageHint string `json:"response_language_hint,omitempty" doc:"language to answer in where the person has not chosen one"`
-	IsAdmin      *bool  `json:"is_admin,omitempty" doc:"forbidden: who is one is said by the key"`
+	LanguageHint string `json:"response_language_hint,omitempty" doc:"language of the answer if the person has not chosen one"`
+	IsAdmin      *bool  `json:"is_admin,omitempty" doc:"not accepted: the API key decides"`
 }
 
-// Response is the answer.
+// Response is the answer to a message.
 type Response struct {
 	Responses        []string `json:"responses" doc:"one per block of text"`
 	ResponseLanguage string   `json:"response_language"`
@@ -52,23 +52,23 @@ type Response struct {
 	MessageID        string   `json:"message_id"`
 	Model            string   `json:"model,omitempty"`
 	Usage            any      `json:"usage,omitempty" doc:"tokens and cost"`
-	Notices          any      `json:"notices,omitempty" doc:"bounds that were reached, servers that were away"`
+	Notices          any      `json:"notices,omitempty" doc:"limits that were reached, servers that were unreachable"`
 }
 
-// readJSON reads a body of bounded size.
+// readJSON reads a body of limited size.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMost))
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return told{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", bodyMost).WithHint("send less at once")}
+		return kindError{tooLarge, fault.New(fault.Limit, "the body has more than %d bytes", bodyMost).WithHint("send less at once")}
 	case err != nil:
 		return fault.Wrap(fault.InvalidParams, err, "read body")
 	}
 	return httpjson.Decode(body, into)
 }
 
-// message reads a request and checks it, in the order clients rely on.
+// message reads and checks a request, in the order clients rely on.
 func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool) (Request, conversation.Message, error) {
 	var q Request
 	if err := readJSON(w, r, &q); err != nil {
@@ -82,7 +82,7 @@ func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool)
 		return q, conversation.Message{}, err
 	}
 	who := principal.Of(r.Context())
-	if err := mayTalk(who, person); err != nil {
+	if err := maySend(who, person); err != nil {
 		return q, conversation.Message{}, err
 	}
 	var asker *principal.Principal
@@ -90,7 +90,7 @@ func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool)
 		asker = &who
 	}
 	if !d.rates.take(person) {
-		return q, conversation.Message{}, told{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
+		return q, conversation.Message{}, kindError{rateLimited, fault.New(fault.Limit, "more than %d messages in a minute", d.options.Rate).WithHint("send fewer")}
 	}
 	return q, conversation.Message{
 		RequestID: "req_" + rand.Text(), Person: person, Client: q.ClientID, Key: q.MessageKey,
@@ -98,13 +98,13 @@ func (d *Handler) message(w http.ResponseWriter, r *http.Request, callback bool)
 	}, nil
 }
 
-// mayTalk refuses who may not talk as that person.
-func mayTalk(who principal.Principal, person conversation.Person) error {
+// maySend checks that the principal may send messages as that person.
+func maySend(who principal.Principal, person conversation.Person) error {
 	if !who.May(principal.Chat, person.Org) {
-		return fault.New(fault.Denied, "%s is not for this", who.Title()).WithHint("it takes the scope chat of the organisation %s", person.Org)
+		return fault.New(fault.Denied, "%s may not send messages", who.Title()).WithHint("it needs the scope chat of the organisation %s", person.Org)
 	}
 	if who.User != "" && who.User != person.User {
-		return fault.New(fault.Denied, "%s is for %s only", who.Title(), who.User)
+		return fault.New(fault.Denied, "%s may send messages as %s only", who.Title(), who.User)
 	}
 	return nil
 }
@@ -121,15 +121,15 @@ func (q Request) check(callback bool) error {
 	case q.ChatType != "" && q.ChatType != "private":
 		return bad("chat_type %q is not supported, only private", q.ChatType)
 	case len(q.ChatID) > keyMost || len(q.ThreadID) > keyMost || len(q.MessageKey) > keyMost || len(q.ClientID) > keyMost:
-		return bad("client_id, chat_id, thread_id and message_key may have %d bytes", keyMost)
+		return bad("client_id, chat_id, thread_id and message_key may have at most %d bytes", keyMost)
 	case q.MessageType == "audio" || q.AudioBase64 != "":
-		return told{noAudio, bad("audio messages are not supported").WithHint("send the message as text")}
+		return kindError{noAudio, bad("audio messages are not supported").WithHint("send the message as text")}
 	case q.MessageType != "" && q.MessageType != "text":
 		return bad("message_type must be text or audio, not %q", q.MessageType)
 	case strings.TrimSpace(q.Message) == "":
 		return bad("message is required")
 	case len(q.Message) > messageMost:
-		return bad("message has %d bytes, at most %d are possible", len(q.Message), messageMost)
+		return bad("message has %d bytes, at most %d are allowed", len(q.Message), messageMost)
 	}
 	if callback {
 		if err := q.checkCallback(); err != nil {

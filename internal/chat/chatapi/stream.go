@@ -11,12 +11,12 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 )
 
-// writeTime is how long a client may take to accept what was sent.
+// writeTime limits how long a client may take to accept an event.
 const writeTime = 30 * time.Second
 
-// StreamEvent is one event of a stream. Which fields there are depends on its type.
+// StreamEvent is one event of a stream. Its type decides which fields are set.
 type StreamEvent struct {
-	Type     string          `json:"type" doc:"status, progress, complete, error, keepalive; tool_use and tool_result where the server shows them"`
+	Type     string          `json:"type" doc:"status, progress, complete, error, keepalive; tool_use and tool_result if the server sends debug events"`
 	Message  string          `json:"message,omitempty" doc:"of status"`
 	Text     string          `json:"text,omitempty" doc:"of progress"`
 	Response *Response       `json:"response,omitempty" doc:"of complete"`
@@ -27,8 +27,8 @@ type StreamEvent struct {
 	Result   any             `json:"result,omitempty" doc:"of tool_result"`
 }
 
-// stream is POST /api/v1/chat/stream. A client that goes away ends its stream and
-// not the turn.
+// stream is POST /api/v1/chat/stream. If the client disconnects, the stream ends and the
+// turn continues.
 func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	_, m, err := d.message(w, r, false)
 	if err != nil {
@@ -53,9 +53,9 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 		first = "Queued — processing will begin shortly"
 	}
 	_ = s.send(StreamEvent{Type: "status", Message: first})
-	scribe := scribe{debug: d.options.Debug, status: first}
+	streamWriter := streamWriter{debug: d.options.Debug, status: first}
 	answer, err := d.follow(ctx, t, func(e agent.Event) error {
-		for _, shown := range scribe.shows(e) {
+		for _, shown := range streamWriter.shows(e) {
 			if err := s.send(shown); err != nil {
 				return err
 			}
@@ -64,22 +64,22 @@ func (d *Handler) stream(w http.ResponseWriter, r *http.Request) error {
 	})
 	if err != nil {
 		f, _ := failureOf(err)
-		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code}) // it may be why nothing can be sent
+		_ = s.send(StreamEvent{Type: "error", Error: f.Message, Code: f.Code}) // the connection may be the cause
 		return nil
 	}
 	_ = s.send(StreamEvent{Type: "complete", Response: &answer})
 	return nil
 }
 
-// scribe turns what happens in a turn into what a stream shows. All pieces of text
-// together are the whole answer.
-type scribe struct {
+// streamWriter converts the events of a turn to those of a stream. All pieces of text together
+// are the whole answer.
+type streamWriter struct {
 	debug  bool
 	block  int
-	status string // the last one shown: the same again says nothing
+	status string // the last one sent, to skip repetitions
 }
 
-func (s *scribe) shows(e agent.Event) []StreamEvent {
+func (s *streamWriter) shows(e agent.Event) []StreamEvent {
 	switch e := e.(type) {
 	case agent.Status:
 		if e.Message == s.status {
@@ -121,15 +121,15 @@ func (s *sse) send(e StreamEvent) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = time.Now()
-	_ = s.control.SetWriteDeadline(s.last.Add(writeTime)) // not every connection has one
+	_ = s.control.SetWriteDeadline(s.last.Add(writeTime)) // not every connection supports it
 	if _, err := fmt.Fprintf(s.w, "data: %s\n\n", data); err != nil {
 		return err
 	}
 	return s.control.Flush()
 }
 
-// keepAlive says that the stream lives whenever it was silent for a while, until
-// ctx ends; what it returns waits for that.
+// keepAlive sends keepalive events while the stream is silent, until ctx ends; the
+// returned function waits for that.
 func (s *sse) keepAlive(ctx context.Context, every time.Duration) (wait func()) {
 	var work sync.WaitGroup
 	work.Go(func() {

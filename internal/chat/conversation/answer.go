@@ -10,22 +10,23 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// run answers one message, when it is its turn, and stores the outcome before
-// anybody hears of it. It was accepted, so a database that is away is waited for.
-func (r *Service) run(ctx context.Context, l *line, t *Turn) {
+// run answers one message when its turn has come, and stores the outcome before anyone
+// receives it. The message was accepted, so run waits for a database that is
+// unreachable.
+func (r *Service) run(ctx context.Context, l *personQueue, t *Turn) {
 	ctx, _ = db.WaitForDatabase(ctx)
 	switch mine, err := r.await(ctx, l, t); {
-	case err != nil: // the house closes; the turn stays as it is on disk
-		t.end(agent.Reply{}, errKept)
+	case err != nil: // the server is stopping; the stored turn is unchanged
+		t.end(agent.Reply{}, errStored)
 		return
 	case !mine:
 		r.follow(t)
 		return
 	}
 	defer r.over()
-	select { // after the wait for others, who may wait for a place on another node
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
+	select { // after waiting for earlier turns, which may wait for a slot on another node
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
 	case <-ctx.Done():
 	}
 	turn, cancel := context.WithCancelCause(ctx)
@@ -34,34 +35,34 @@ func (r *Service) run(ctx context.Context, l *line, t *Turn) {
 	reply, err := r.attempt(turn, t)
 	r.own(t, nil)
 	if ctx.Err() != nil {
-		t.end(agent.Reply{}, errKept)
+		t.end(agent.Reply{}, errStored)
 		return
 	}
 	ended := r.now()
 	kept := false
-	failed := r.persist(ctx, func() (err2 error) {
+	failed := r.retryDB(ctx, func() (err2 error) {
 		kept, err2 = r.finish(context.WithoutCancel(ctx), t, reply, err, ended)
 		return err2
 	})
 	switch {
 	case failed != nil:
-		t.end(agent.Reply{}, errKept)
-	case !kept: // another node took the turn over while this one was cut off
+		t.end(agent.Reply{}, errStored)
+	case !kept: // another node took over the turn while this one was disconnected
 		r.follow(t)
 	default:
-		r.tell(ctx, t.Message.Person)
+		r.broadcast(ctx, t.Message.Person)
 		t.end(reply, err)
 	}
 }
 
-var errKept = fault.New(fault.Unavailable, "the server is shutting down").
-	WithHint("the message is kept and will be answered after the restart")
+var errStored = fault.New(fault.Unavailable, "the server is shutting down").
+	WithHint("the message is stored and will be answered after the restart")
 
-// await waits until every earlier message of the person is answered, on whichever
-// node, and begins the turn. Nothing about that can run out: who is before us is
-// before us until it is answered, by its node or, should that die, by another. It
-// is not ours any more when another node took it over, thinking this one dead.
-func (r *Service) await(ctx context.Context, l *line, t *Turn) (mine bool, err error) {
+// await waits until every earlier message of the person is answered, on whichever node,
+// and begins the turn. There is no timeout: an earlier message stays first until it is
+// answered, by its node or, if that stops, by another. mine is false if another node
+// took over the turn.
+func (r *Service) await(ctx context.Context, l *personQueue, t *Turn) (mine bool, err error) {
 	for {
 		if !r.startTurn() {
 			<-ctx.Done()
@@ -69,9 +70,9 @@ func (r *Service) await(ctx context.Context, l *line, t *Turn) (mine bool, err e
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		news := l.later()
+		changed := l.later()
 		var state standing
-		err := r.persist(ctx, func() (err error) {
+		err := r.retryDB(ctx, func() (err error) {
 			state, err = r.begin(ctx, t)
 			return err
 		})
@@ -83,8 +84,8 @@ func (r *Service) await(ctx context.Context, l *line, t *Turn) (mine bool, err e
 			return false, err
 		}
 		select {
-		case <-news:
-		case <-time.After(look): // a word may have been lost
+		case <-changed:
+		case <-time.After(pollInterval): // a notification may have been lost
 		case <-ctx.Done():
 		}
 	}
@@ -106,7 +107,7 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 		ctx = principal.With(ctx, who)
 	}
 	var request agent.Request
-	err = r.persist(ctx, func() (err error) {
+	err = r.retryDB(ctx, func() (err error) {
 		request, err = r.request(ctx, t)
 		return err
 	})
@@ -120,25 +121,26 @@ func (r *Service) attempt(ctx context.Context, t *Turn) (reply agent.Reply, err 
 	return reply, err
 }
 
-// persist tries until the database is there again: what was accepted is answered,
-// however long that takes. Other errors are answers.
-func (r *Service) persist(ctx context.Context, try func() error) error {
+// retryDB retries until the database is reachable again: an accepted message is
+// answered, however long that takes. Other errors are returned.
+func (r *Service) retryDB(ctx context.Context, try func() error) error {
 	for {
 		err := try()
-		if err == nil || !away(err) {
+		if err == nil || !unreachable(err) {
 			return err
 		}
-		r.options.Log.WarnContext(ctx, "the database is away, trying again", "error", err)
-		if err := r.options.Clock.Sleep(ctx, look); err != nil {
+		r.options.Log.WarnContext(ctx, "database unreachable, retrying", "error", err)
+		if err := r.options.Clock.Sleep(ctx, pollInterval); err != nil {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// away tells whether an error is the database's absence and not an answer of it.
-func away(err error) bool { return fault.CodeOf(err) == fault.Unavailable }
+// unreachable reports whether an error means that the database is unreachable.
+func unreachable(err error) bool { return fault.CodeOf(err) == fault.Unavailable }
 
-// startTurn counts a turn that begins, unless none is to; over that it has ended.
+// startTurn counts a turn that begins, unless the service is draining; over must be
+// called when it has ended.
 func (r *Service) startTurn() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,8 +165,8 @@ func (r *Service) isDraining() bool {
 	return r.settled != nil
 }
 
-// Drain accepts nothing new, begins no turn, and waits for those under way until
-// ctx ends. It tells how many were left.
+// Drain accepts no new messages, begins no turns, and waits for those in progress until
+// ctx ends. It returns how many were left.
 func (r *Service) Drain(ctx context.Context) (left int) {
 	r.mu.Lock()
 	if r.settled == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// load reads a document of a person or an organisation; one that is not there
-// leaves into as it is.
+// load reads a document of a person or an organisation; if there is none, into is
+// unchanged.
 func (r *Service) load(ctx context.Context, p Person, kind, name string, into any) (found bool, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		found, err = loadIn(ctx, tx, p, kind, name, into)
@@ -32,7 +32,7 @@ func loadIn(ctx context.Context, tx *db.Tx, p Person, kind, name string, into an
 	return true, json.Unmarshal([]byte(body), into)
 }
 
-// keep stores a document in place of the one there was.
+// keep stores a document and replaces an existing one.
 func (r *Service) keep(ctx context.Context, p Person, kind, name string, body any) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error { return r.keepIn(ctx, tx, p, kind, name, body) })
 }
@@ -48,7 +48,7 @@ func (r *Service) keepIn(ctx context.Context, tx *db.Tx, p Person, kind, name st
 	return err
 }
 
-// drop removes a document and tells whether it was there.
+// drop removes a document and reports whether it existed.
 func (r *Service) drop(ctx context.Context, p Person, kind, name string) (found bool, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_documents WHERE org = $1 AND person = $2 AND kind = $3 AND name = $4`,

@@ -7,7 +7,7 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 )
 
-// Started tells that a message is being answered.
+// Started is published when a turn begins.
 type Started struct {
 	Turn      string `json:"turn"`
 	Person    string `json:"person"`
@@ -18,7 +18,8 @@ type Started struct {
 func (Started) EventType() string  { return "chat.turn_started" }
 func (s Started) EventKey() string { return s.Turn }
 
-// Finished tells what became of a message, not what was said.
+// Finished is published when a turn has ended. It does not contain any text of the
+// conversation.
 type Finished struct {
 	Turn       string  `json:"turn"`
 	Person     string  `json:"person"`

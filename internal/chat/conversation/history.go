@@ -17,8 +17,8 @@ type Entry struct {
 	Timestamp         time.Time `json:"timestamp"`
 }
 
-// History returns a person's answered messages, the oldest first, of which limit
-// from offset on; and how many there are.
+// History returns limit of a person's answered messages from offset on, the oldest
+// first, and how many there are.
 func (r *Service) History(ctx context.Context, p Person, limit, offset int) (entries []Entry, total int, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM talk_turns WHERE org = $1 AND person = $2 AND status = $3`, p.Org, p.User, done).Scan(&total)
@@ -63,8 +63,8 @@ func scanEntry(row db.Scanner) (e Entry, err error) {
 	return Entry{m.Text, answer.Text(), time.UnixMicro(ended).UTC()}, nil
 }
 
-// Forget removes a person's history, and what else their conversations have left,
-// and returns how many exchanges it had. Messages that are still waiting are answered.
+// Forget removes a person's history and calls Options.OnForget, and returns how many
+// exchanges it removed. Messages that are still waiting are answered.
 func (r *Service) Forget(ctx context.Context, p Person) (gone int64, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `DELETE FROM talk_turns WHERE org = $1 AND person = $2 AND status IN ('done', 'failed')`, p.Org, p.User)

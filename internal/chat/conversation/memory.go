@@ -8,7 +8,7 @@ import (
 
 const memoryKind = "memory"
 
-// Memory is what the agent remembers of a person.
+// Memory returns what the agent remembers about a person.
 func (r *Service) Memory(p Person) agent.Memory { return memory{r, p} }
 
 type memory struct {
@@ -25,7 +25,7 @@ func (m memory) Save(ctx context.Context, sections []agent.Section) error {
 	return m.room.keep(ctx, m.person, memoryKind, "", sections)
 }
 
-// ClearMemory empties a person's memory.
+// ClearMemory deletes a person's memory.
 func (r *Service) ClearMemory(ctx context.Context, p Person) error {
 	_, err := r.drop(ctx, p, memoryKind, "")
 	return err

@@ -12,15 +12,15 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Several nodes may share a database. A message belongs to the node that accepted
-// it, until that node is gone: then another adopts it. Which is decided by the row
-// alone, so a node that was only cut off finds out when it comes to store its
-// answer, and gives the other's instead.
+// Several nodes may share a database. A message belongs to the node that accepted it,
+// until that node has stopped: then another takes it over. The row decides, so a node
+// that was only disconnected finds out when it stores its answer, and returns the other
+// node's answer instead.
 
-// look is how often a node looks for itself at what others should have told it.
-const look = time.Second
+// pollInterval is how often a node polls for changes that it should have been notified of.
+const pollInterval = time.Second
 
-// Owners are the nodes that messages wait for.
+// Owners returns the nodes with unanswered messages.
 func (r *Service) Owners(ctx context.Context) (nodes []string, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		nodes, err = db.All(ctx, tx, func(row db.Scanner) (node string, err error) { return node, row.Scan(&node) },
@@ -30,7 +30,7 @@ func (r *Service) Owners(ctx context.Context) (nodes []string, err error) {
 	return nodes, err
 }
 
-// Adopt makes the messages of nodes that are gone this one's own.
+// Adopt takes over the messages of nodes that have stopped.
 func (r *Service) Adopt(ctx context.Context, gone []string) error {
 	var turns []*Turn
 	for _, node := range gone {
@@ -52,26 +52,26 @@ func (r *Service) Adopt(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// tell tells the other nodes that something happened to a person's messages.
-func (r *Service) tell(ctx context.Context, p Person) {
+// broadcast notifies the other nodes that a person's messages changed.
+func (r *Service) broadcast(ctx context.Context, p Person) {
 	r.Receive(p.Org + "\x00" + p.User)
 	if r.options.Broadcast != nil {
 		r.options.Broadcast(context.WithoutCancel(ctx), p.Org+"\x00"+p.User)
 	}
 }
 
-// Receive takes a word that another node told.
+// Receive handles a notification of another node.
 func (r *Service) Receive(word string) {
 	org, user, _ := strings.Cut(word, "\x00")
 	r.mu.Lock()
 	l := r.lines[Person{Org: org, User: user}]
 	r.mu.Unlock()
 	if l != nil {
-		l.tell()
+		l.broadcast()
 	}
 }
 
-// Recheck calls off what other nodes have taken over while this one was cut off.
+// Recheck cancels turns that other nodes took over while this one was disconnected.
 func (r *Service) Recheck(ctx context.Context) error {
 	r.mu.Lock()
 	current := slices.Collect(maps.Keys(r.active))
@@ -88,8 +88,8 @@ func (r *Service) Recheck(ctx context.Context) error {
 	return nil
 }
 
-// own notes how the agent that answers a turn is stopped, or, with nil, that it
-// has returned; revoke stops it.
+// own registers how to cancel the agent that answers a turn, or, with nil, that it has
+// returned; revoke cancels it.
 func (r *Service) own(t *Turn, stop context.CancelCauseFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,17 +109,16 @@ func (r *Service) revoke(t *Turn, cause error) {
 	}
 }
 
-// follow ends a turn that is answered elsewhere with the outcome that is stored
-// there.
+// follow ends a turn that another node answers with the outcome that it stored.
 func (r *Service) follow(t *Turn) {
 	p := t.Message.Person
 	l := r.enter(p)
 	r.work.Go(func() {
 		defer r.leave(p, l)
 		for {
-			news := l.later()
+			changed := l.later()
 			over := false
-			err := r.persist(r.background, func() (err error) {
+			err := r.retryDB(r.background, func() (err error) {
 				over, err = r.outcome(r.background, t)
 				return err
 			})
@@ -131,16 +130,16 @@ func (r *Service) follow(t *Turn) {
 				return
 			}
 			select {
-			case <-news:
-			case <-time.After(look):
+			case <-changed:
+			case <-time.After(pollInterval):
 			case <-r.background.Done():
 			}
 			if r.background.Err() != nil {
-				t.end(agent.Reply{}, errKept)
+				t.end(agent.Reply{}, errStored)
 				return
 			}
 		}
 	})
 }
 
-var errTaken = fault.New(fault.Cancelled, "another node has taken the message over")
+var errTaken = fault.New(fault.Cancelled, "another node took over the message")

@@ -25,24 +25,24 @@ func TestTheDatabaseIsAwayForAWhile(t *testing.T) {
 	defer func() { _ = d.Close() }()
 	var back sync.WaitGroup
 	moments := map[string]int{}
-	away := func(moment, wanted string) {
+	unreachable := func(moment, wanted string) {
 		if moment == wanted {
 			moments[moment]++
 			server.Stop(t, "immediate")
 			back.Go(func() { server.Start(t) })
 		}
 	}
-	look := func(ctx context.Context) error {
+	pollInterval := func(ctx context.Context) error {
 		return d.Read(ctx, func(tx *db.Tx) error { _, err := tx.Now(ctx); return err })
 	}
 	standing := func(ctx context.Context, was principal.Principal) (principal.Principal, error) {
-		away("who", was.User)
-		return was, look(ctx)
+		unreachable("who", was.User)
+		return was, pollInterval(ctx)
 	}
 	answer := script(func(ctx context.Context, r agent.Request, _ func(agent.Event)) (agent.Reply, error) {
-		away("tool", r.User)
-		err := look(ctx) // as a tool that needs the database would
-		away("end", r.User)
+		unreachable("tool", r.User)
+		err := pollInterval(ctx) // as a tool that needs the database would
+		unreachable("end", r.User)
 		return agent.Reply{Responses: []string{"re: " + r.Message}}, err
 	})
 	room, err := conversation.Open(t.Context(), d, answer, conversation.Options{CurrentPrincipal: standing, Node: "a"})

@@ -7,21 +7,21 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// DefaultOrg is the organisation of people of whom none is told.
+// DefaultOrg is the organisation of people for whom none is given.
 const DefaultOrg = "default"
 
-// Person is somebody who talks to the agent. Two of them with the same User in
-// different organisations have nothing in common. An organisation itself is the
-// Person without a User.
+// Person identifies a user of the chat. Users with the same name in different
+// organisations are unrelated. A Person without a User stands for the organisation
+// itself.
 type Person struct {
 	Org  string
 	User string
 }
 
-// longestName bounds organisations' and people's names.
+// longestName limits the names of organisations and users, in bytes.
 const longestName = 256
 
-// Check refuses names that nobody has.
+// Check validates the names.
 func (p Person) Check() error {
 	for what, name := range map[string]string{"org": p.Org, "user_id": p.User} {
 		if name == "" || len(name) > longestName || !utf8.ValidString(name) || strings.ContainsFunc(name, isControl) {
@@ -33,8 +33,8 @@ func (p Person) Check() error {
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
-// org is the person's organisation.
+// org returns the person's organisation.
 func (p Person) org() Person { return Person{Org: p.Org} }
 
-// String names the person in logs and as the owner of sessions.
+// String identifies the person in logs and as the owner of sessions.
 func (p Person) String() string { return p.Org + ":" + p.User }

@@ -9,17 +9,17 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Preferences are what a person likes.
+// Preferences are a person's settings.
 type Preferences struct {
 	ResponseLanguage string `json:"response_language"`         // two letters; "en" until chosen
-	FirstInteraction bool   `json:"first_interaction"`         // no message was ever answered
-	Mode             string `json:"mode,omitempty"`            // of the organisation's; see Modes
-	LanguageChosen   bool   `json:"language_chosen,omitempty"` // by the person, not by default
+	FirstInteraction bool   `json:"first_interaction"`         // no message was answered yet
+	Mode             string `json:"mode,omitempty"`            // one of the organisation's; see Modes
+	LanguageChosen   bool   `json:"language_chosen,omitempty"` // by the person; otherwise the default
 }
 
 const preferencesKind = "preferences"
 
-// Preferences returns a person's.
+// Preferences returns a person's preferences.
 func (r *Service) Preferences(ctx context.Context, p Person) (Preferences, error) {
 	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
 	_, err := r.load(ctx, p, preferencesKind, "", &prefs)
@@ -28,11 +28,11 @@ func (r *Service) Preferences(ctx context.Context, p Person) (Preferences, error
 
 var languageCode = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{2}$`) })
 
-// CheckLanguage refuses what is no ISO 639-1 code.
+// CheckLanguage checks that code has the form of an ISO 639-1 code.
 func CheckLanguage(code string) error {
 	if !languageCode().MatchString(code) {
-		return fault.New(fault.InvalidParams, "%q is not a language", code).
-			WithHint("use two lowercase letters as of ISO 639-1, such as en or sw")
+		return fault.New(fault.InvalidParams, "%q is not a language code", code).
+			WithHint("use two lowercase letters of ISO 639-1, such as en or sw")
 	}
 	return nil
 }
@@ -50,8 +50,8 @@ func (r *Service) SetPreferences(ctx context.Context, p Person, change func(*Pre
 	return prefs, err
 }
 
-// met notes that a person was answered.
-func (r *Service) met(ctx context.Context, tx *db.Tx, p Person) error {
+// recordFirst records that a person's first message was answered.
+func (r *Service) recordFirst(ctx context.Context, tx *db.Tx, p Person) error {
 	prefs := Preferences{ResponseLanguage: "en", FirstInteraction: true}
 	if _, err := loadIn(ctx, tx, p, preferencesKind, "", &prefs); err != nil || !prefs.FirstInteraction {
 		return err

@@ -15,14 +15,14 @@ const (
 	modesMost   = 20
 )
 
-// Prompts returns what a person, or an organisation, says instead of the defaults.
+// Prompts returns the prompts of a person or an organisation that replace the defaults.
 func (r *Service) Prompts(ctx context.Context, p Person) (agent.Prompts, error) {
 	prompts := agent.Prompts{}
 	_, err := r.load(ctx, p, promptsKind, "", &prompts)
 	return prompts, err
 }
 
-// SetPrompts changes some slots; a nil text brings the weaker one back.
+// SetPrompts changes some slots; nil resets a slot.
 func (r *Service) SetPrompts(ctx context.Context, p Person, changes map[agent.Slot]*string) (agent.Prompts, error) {
 	prompts, err := r.Prompts(ctx, p)
 	if err != nil {
@@ -44,13 +44,13 @@ func (r *Service) SetPrompts(ctx context.Context, p Person, changes map[agent.Sl
 	return prompts, r.keep(ctx, p, promptsKind, "", prompts)
 }
 
-// ResetPrompts brings the weaker texts back.
+// ResetPrompts removes all prompts of a person or an organisation.
 func (r *Service) ResetPrompts(ctx context.Context, p Person) error {
 	_, err := r.drop(ctx, p, promptsKind, "")
 	return err
 }
 
-// Mode is a way of talking that an organisation defines and people choose.
+// Mode is a set of prompts that an organisation defines and people choose.
 type Mode struct {
 	Name        string        `json:"name"`
 	Description string        `json:"description,omitempty"`
@@ -64,7 +64,7 @@ func (r *Service) Modes(ctx context.Context, org string) ([]string, error) {
 	return r.names(ctx, Person{Org: org}, modesKind)
 }
 
-// Mode returns one.
+// Mode returns a mode.
 func (r *Service) Mode(ctx context.Context, org, name string) (Mode, error) {
 	var m Mode
 	found, err := r.load(ctx, Person{Org: org}, modesKind, name, &m)
@@ -74,10 +74,10 @@ func (r *Service) Mode(ctx context.Context, org, name string) (Mode, error) {
 	return m, err
 }
 
-// SetMode defines a mode, or replaces it.
+// SetMode creates or replaces a mode.
 func (r *Service) SetMode(ctx context.Context, org string, m Mode) error {
 	if len(m.Name) > 64 || !modeName().MatchString(m.Name) {
-		return fault.New(fault.InvalidParams, "%q is not a name for a mode", m.Name).
+		return fault.New(fault.InvalidParams, "%q is not a valid name of a mode", m.Name).
 			WithHint("use up to 64 lowercase letters, digits and hyphens")
 	}
 	if err := m.Prompts.Check(); err != nil {
@@ -92,12 +92,12 @@ func (r *Service) SetMode(ctx context.Context, org string, m Mode) error {
 		known = known || name == m.Name
 	}
 	if !known && len(names) >= modesMost {
-		return fault.New(fault.Limit, "there are %d modes already", len(names)).WithHint("remove one first")
+		return fault.New(fault.Limit, "the organisation has %d modes already", len(names)).WithHint("remove one first")
 	}
 	return r.keep(ctx, Person{Org: org}, modesKind, m.Name, m)
 }
 
-// RemoveMode removes a mode. People who use it talk as if they had chosen none.
+// RemoveMode removes a mode. People who chose it have no mode then.
 func (r *Service) RemoveMode(ctx context.Context, org, name string) error {
 	found, err := r.drop(ctx, Person{Org: org}, modesKind, name)
 	if err == nil && !found {
@@ -110,8 +110,7 @@ func noMode(name string) error {
 	return fault.New(fault.NotFound, "no mode %q", name).WithHint("GET …/modes lists them")
 }
 
-// Resolved returns what a person, or an organisation, says itself and what holds
-// for it in the end.
+// Resolved returns a person's or organisation's own prompts, and those in effect.
 func (r *Service) Resolved(ctx context.Context, p Person) (own, resolved agent.Prompts, err error) {
 	if own, err = r.Prompts(ctx, p); err != nil {
 		return nil, nil, err

@@ -6,10 +6,10 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 )
 
-// request gathers what the agent needs to know for a turn.
+// request gathers what the agent needs for a turn.
 func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	m, p := t.Message, t.Message.Person
-	text, prefs, err := r.heed(ctx, m)
+	text, prefs, err := r.applyDirectives(ctx, m)
 	if err != nil {
 		return agent.Request{}, err
 	}
@@ -40,7 +40,7 @@ func (r *Service) request(ctx context.Context, t *Turn) (agent.Request, error) {
 	}, nil
 }
 
-// layers are the prompts that hold for a person, the weakest first.
+// layers returns the prompts that apply to a person; later ones take precedence.
 func (r *Service) layers(ctx context.Context, p Person, mode string) ([]agent.Prompts, error) {
 	org, err := r.Prompts(ctx, p.org())
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Service) layers(ctx context.Context, p Person, mode string) ([]agent.Pr
 	layers := []agent.Prompts{org}
 	if mode != "" {
 		var m Mode
-		if _, err := r.load(ctx, p.org(), modesKind, mode, &m); err != nil { // it may be gone
+		if _, err := r.load(ctx, p.org(), modesKind, mode, &m); err != nil { // it may have been removed
 			return nil, err
 		}
 		layers = append(layers, m.Prompts)

@@ -14,9 +14,9 @@ import (
 	"github.com/luanette/luanette/internal/chat/agent"
 )
 
-// Server is an MCP server that an organisation or a person has chosen. Without a
-// URL it is one of the house's own, by its namespace, to switch off, to order or
-// to restrict.
+// Server is an MCP server that an organisation or a person has configured. Without a URL
+// it refers to one of this server's own upstreams, by its namespace, to disable, order
+// or restrict it.
 type Server struct {
 	ID           string   `json:"id"`
 	Name         string   `json:"name"`
@@ -27,8 +27,8 @@ type Server struct {
 	AllowedTools []string `json:"allowedTools,omitempty"`
 }
 
-// HiddenToken stands for a token wherever a server is shown. Said back, it leaves
-// the token as it is.
+// HiddenToken replaces a token wherever a server is shown. A client that sends it back
+// leaves the token unchanged.
 const HiddenToken = "••••••••"
 
 // Hidden returns the server without its token.
@@ -39,14 +39,14 @@ func (s Server) Hidden() Server {
 	return s
 }
 
-// Servers connects to what people have chosen.
+// Servers connects to the servers that people have configured.
 type Servers interface {
-	// Own lists the house's servers, by namespace.
+	// Own lists this server's own upstreams, by namespace.
 	Own() []Server
-	// Connect brings a server up for a person and whoever else has the same URL
-	// and token, and returns its namespace. It does not wait for the connection.
+	// Connect connects a server, shared by everyone with the same URL and token, and
+	// returns its namespace. It does not wait for the connection.
 	Connect(ctx context.Context, s Server) (space string, err error)
-	// Discover connects and returns how many tools there are.
+	// Discover connects and returns the number of tools.
 	Discover(ctx context.Context, s Server) (tools int, err error)
 }
 
@@ -57,17 +57,17 @@ const (
 
 var serverID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
-// Check refuses what cannot be connected to.
+// Check validates the server.
 func (s Server) Check() error {
 	bad := func(format string, args ...any) error {
 		return fault.New(fault.InvalidParams, "server "+s.ID+": "+format, args...)
 	}
 	if !serverID().MatchString(s.ID) {
-		return fault.New(fault.InvalidParams, "%q is not an id for a server", s.ID).
+		return fault.New(fault.InvalidParams, "%q is not a valid id of a server", s.ID).
 			WithHint("use up to 64 letters, digits, - and _")
 	}
 	if len(s.Name) > 128 {
-		return bad("its name has %d bytes, at most 128 are possible", len(s.Name))
+		return bad("its name has %d bytes, at most 128 are allowed", len(s.Name))
 	}
 	if s.Priority < 0 || s.Priority > 100 {
 		return bad("priority must be 0 to 100, not %d", s.Priority)
@@ -78,13 +78,13 @@ func (s Server) Check() error {
 	return nil
 }
 
-// reachable tells whether an address is one we may connect to.
+// reachable reports whether an address may be connected to.
 func reachable(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
 }
 
-// UnmarshalJSON reads a server; one of which nothing else is said is enabled.
+// UnmarshalJSON reads a server, which is enabled by default.
 func (s *Server) UnmarshalJSON(text []byte) error {
 	type plain Server
 	fresh := plain{Enabled: true}
@@ -95,9 +95,9 @@ func (s *Server) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Servers returns what a person, or an organisation, has chosen, in order.
+// Servers returns the servers of a person or an organisation, in order.
 func (r *Service) Servers(ctx context.Context, p Person) ([]Server, error) {
-	var kept []keptServer
+	var kept []storedServer
 	if _, err := r.load(ctx, p, serversKind, "", &kept); err != nil {
 		return nil, err
 	}
@@ -113,10 +113,10 @@ func byPriority(a, b Server) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.ID, b.ID))
 }
 
-// ReplaceServers replaces all that a person, or an organisation, has chosen.
+// ReplaceServers replaces all servers of a person or an organisation.
 func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) ([]Server, error) {
 	if len(list) > serversMost {
-		return nil, fault.New(fault.Limit, "%d servers are too many", len(list)).WithHint("at most %d are possible", serversMost)
+		return nil, fault.New(fault.Limit, "%d servers are too many", len(list)).WithHint("at most %d are allowed", serversMost)
 	}
 	before, err := r.Servers(ctx, p)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 			return nil, err
 		}
 		if seen[s.ID] {
-			return nil, fault.New(fault.InvalidParams, "server %s is there twice", s.ID)
+			return nil, fault.New(fault.InvalidParams, "server %s is listed twice", s.ID)
 		}
 		seen[s.ID] = true
 		if s.AuthToken == HiddenToken {
@@ -138,7 +138,7 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 		}
 	}
 	slices.SortStableFunc(list, byPriority)
-	kept := make([]keptServer, len(list))
+	kept := make([]storedServer, len(list))
 	for i, s := range list {
 		if kept[i], err = r.sealed(p, s); err != nil {
 			return nil, err
@@ -147,8 +147,7 @@ func (r *Service) ReplaceServers(ctx context.Context, p Person, list []Server) (
 	return list, r.keep(ctx, p, serversKind, "", kept)
 }
 
-// tokenOf is what a server's token was, provided that it still goes to the same
-// place.
+// tokenOf returns the stored token of a server if its URL has not changed.
 func tokenOf(before []Server, s Server) string {
 	for _, old := range before {
 		if old.ID == s.ID && old.URL == s.URL {
@@ -158,7 +157,7 @@ func tokenOf(before []Server, s Server) string {
 	return ""
 }
 
-// PutServer adds one server or replaces it.
+// PutServer adds or replaces a server.
 func (r *Service) PutServer(ctx context.Context, p Person, s Server) ([]Server, error) {
 	list, err := r.Servers(ctx, p)
 	if err != nil {
@@ -171,7 +170,7 @@ func (r *Service) PutServer(ctx context.Context, p Person, s Server) ([]Server, 
 	return r.ReplaceServers(ctx, p, append(list, s))
 }
 
-// RemoveServer removes one.
+// RemoveServer removes a server.
 func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
 	list, err := r.Servers(ctx, p)
 	if err != nil {
@@ -185,17 +184,17 @@ func (r *Service) RemoveServer(ctx context.Context, p Person, id string) error {
 	return err
 }
 
-// Discover tells what a server offers.
+// Discover returns the number of tools of a server.
 func (r *Service) Discover(ctx context.Context, s Server) (tools int, err error) {
 	if r.options.Servers == nil {
-		return 0, fault.New(fault.Unavailable, "no server can be reached from here")
+		return 0, fault.New(fault.Unavailable, "servers cannot be added here")
 	}
 	return r.options.Servers.Discover(ctx, s)
 }
 
-// offered is what a person's agent may use: the house's servers, changed and added
-// to by the organisation, then by the person. Nil is everything, where nobody has
-// chosen.
+// offered returns the servers that a person's agent may use: this server's own, as
+// changed by the organisation and then by the person. Nil means all, if nothing is
+// configured.
 func (r *Service) offered(ctx context.Context, p Person) ([]agent.Server, error) {
 	if r.options.Servers == nil {
 		return nil, nil
@@ -226,7 +225,7 @@ func (r *Service) offered(ctx context.Context, p Person) ([]agent.Server, error)
 	return offered, nil
 }
 
-// connect brings a server up. One that cannot be never breaks a conversation.
+// connect connects a server. A failure does not affect the conversation.
 func (r *Service) connect(ctx context.Context, p Person, s Server) (agent.Server, bool) {
 	if !s.Enabled {
 		return agent.Server{}, false

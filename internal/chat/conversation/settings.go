@@ -6,18 +6,18 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// Settings are an organisation's.
+// Settings are an organisation's settings.
 type Settings struct {
-	HistoryStored int `json:"max_history_storage"` // exchanges kept, 1 to 100
-	HistorySent   int `json:"max_history_llm"`     // of them shown to the model, 1 to 50
+	HistoryStored int `json:"max_history_storage"` // exchanges stored, 1 to 100
+	HistorySent   int `json:"max_history_llm"`     // exchanges sent to the model, 1 to 50
 }
 
-// DefaultSettings hold where nothing else was said.
+// DefaultSettings apply if an organisation has none.
 var DefaultSettings = Settings{HistoryStored: 50, HistorySent: 5}
 
 const settingsKind = "settings"
 
-// Check refuses what cannot be.
+// Check validates the settings.
 func (s Settings) Check() error {
 	switch {
 	case s.HistoryStored < 1 || s.HistoryStored > 100:
@@ -26,12 +26,12 @@ func (s Settings) Check() error {
 		return fault.New(fault.InvalidParams, "max_history_llm must be 1 to 50, not %d", s.HistorySent)
 	case s.HistorySent > s.HistoryStored:
 		return fault.New(fault.InvalidParams, "max_history_llm, %d, is more than max_history_storage, %d", s.HistorySent, s.HistoryStored).
-			WithHint("what is not kept cannot be sent")
+			WithHint("only stored exchanges can be sent")
 	}
 	return nil
 }
 
-// Settings returns an organisation's.
+// Settings returns an organisation's settings.
 func (r *Service) Settings(ctx context.Context, org string) (Settings, error) {
 	s := DefaultSettings
 	_, err := r.load(ctx, Person{Org: org}, settingsKind, "", &s)
@@ -46,7 +46,7 @@ func (r *Service) SetSettings(ctx context.Context, org string, s Settings) error
 	return r.keep(ctx, Person{Org: org}, settingsKind, "", s)
 }
 
-// ResetSettings brings the defaults back.
+// ResetSettings resets an organisation's settings to the defaults.
 func (r *Service) ResetSettings(ctx context.Context, org string) error {
 	_, err := r.drop(ctx, Person{Org: org}, settingsKind, "")
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// The states of a turn on disk.
+// The states of a stored turn.
 const (
 	waiting = "waiting"
 	running = "running"
@@ -22,7 +22,7 @@ const (
 	failed  = "failed"
 )
 
-// failure is an error as it is kept.
+// failure is an error as it is stored.
 type failure struct {
 	Code    fault.Code `json:"code"`
 	Message string     `json:"message"`
@@ -41,8 +41,8 @@ func (f failure) err() error {
 	return err
 }
 
-// insert stores a message behind all others of its person. A twin is a message of
-// the same key that another node stored meanwhile.
+// insert stores a message after all others of its person. twin means that another node
+// stored a message with the same key meanwhile.
 func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 	message, err := json.Marshal(t.Message)
 	if err != nil {
@@ -78,18 +78,17 @@ func (r *Service) insert(ctx context.Context, t *Turn) (twin bool, err error) {
 	}
 }
 
-// standing is where a turn stands that is about to begin.
+// standing says whether a turn can begin.
 type standing int
 
 const (
-	early standing = iota // others are before it
+	early standing = iota // earlier messages are not answered yet
 	begun
-	taken // it is another node's now, or over
+	taken // another node has it, or it has ended
 )
 
-// begin notes another attempt, if the turn is this node's and all before it are
-// answered. Once that is so it stays so: what is before a message can only become
-// less.
+// begin counts another attempt if the turn belongs to this node and all earlier ones are
+// answered. The number of earlier messages can only decrease.
 func (r *Service) begin(ctx context.Context, t *Turn) (state standing, err error) {
 	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		state = early
@@ -116,7 +115,7 @@ func (r *Service) begin(ctx context.Context, t *Turn) (state standing, err error
 	return state, err
 }
 
-// isMine tells whether a turn is still this node's to answer.
+// isMine reports whether a turn still belongs to this node.
 func (r *Service) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		var n int
@@ -127,9 +126,9 @@ func (r *Service) isMine(ctx context.Context, t *Turn) (mine bool, err error) {
 	return mine, err
 }
 
-// finish stores the outcome, and with it all that follows from it: the person is
-// known now, has used so much, and what is older than the history goes.
-// Nothing is kept, and the answer false, when the turn is another node's meanwhile.
+// finish stores the outcome and its consequences: the person's preferences, the usage,
+// and the removal of exchanges beyond the history. If the turn belongs to another node
+// meanwhile, it stores nothing and returns false.
 func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcome error, ended time.Time) (kept bool, err error) {
 	status, answer, why := done, []byte(nil), []byte(nil)
 	if outcome == nil {
@@ -157,7 +156,7 @@ func (r *Service) finish(ctx context.Context, t *Turn, reply agent.Reply, outcom
 			return err
 		}
 		if outcome == nil {
-			if err := r.met(ctx, tx, t.Message.Person); err != nil {
+			if err := r.recordFirst(ctx, tx, t.Message.Person); err != nil {
 				return err
 			}
 		}
@@ -183,8 +182,8 @@ func forgetBeyond(ctx context.Context, tx *db.Tx, p Person, keep int) error {
 	return nil
 }
 
-// elsewhere is the turn of a message that was said before, here or to another
-// node, or nil. One that is not over ends when it is.
+// elsewhere returns the turn of a message that was sent before, to this node or another,
+// or nil. If it has not ended, it ends when the stored one does.
 func (r *Service) elsewhere(ctx context.Context, m Message) (*Turn, error) {
 	t, found, err := r.lookUp(ctx, m)
 	if !found || err != nil {
@@ -209,7 +208,7 @@ func (r *Service) lookUp(ctx context.Context, m Message) (t *Turn, found bool, e
 	return t, err == nil, err
 }
 
-// outcome ends a turn if it is over, with what was stored.
+// outcome ends a turn with the stored outcome, if there is one.
 func (r *Service) outcome(ctx context.Context, t *Turn) (over bool, err error) {
 	var status, reply, why string
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
@@ -217,14 +216,14 @@ func (r *Service) outcome(ctx context.Context, t *Turn) (over bool, err error) {
 	})
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return false, fault.New(fault.NotFound, "the message was forgotten").WithHint("send it again")
+		return false, fault.New(fault.NotFound, "the message was deleted").WithHint("send it again")
 	case err != nil || status != done && status != failed:
 		return false, err
 	}
 	return true, t.settle(status, reply, why)
 }
 
-// settle ends a turn with the outcome that was stored.
+// settle ends a turn with the stored outcome.
 func (t *Turn) settle(status, reply, why string) error {
 	if status == failed {
 		var f failure
@@ -256,7 +255,7 @@ func scanTurn(row db.Scanner) (*Turn, error) {
 	return t, err
 }
 
-// recover takes all messages that were not answered when the house was last left.
+// recover takes all messages that were unanswered when the server stopped.
 func (r *Service) recover(ctx context.Context) error {
 	var turns []*Turn
 	err := r.db.Write(ctx, func(tx *db.Tx) (err error) {
@@ -277,7 +276,7 @@ func (r *Service) resume(ctx context.Context, turns []*Turn) {
 		return
 	}
 	slices.SortFunc(turns, func(a, b *Turn) int { return cmp.Compare(a.seq, b.seq) })
-	r.options.Log.InfoContext(ctx, "answering messages that were interrupted", "count", len(turns))
+	r.options.Log.InfoContext(ctx, "answering interrupted messages", "count", len(turns))
 	r.mu.Lock()
 	told := r.onResume
 	if told == nil {
@@ -289,7 +288,7 @@ func (r *Service) resume(ctx context.Context, turns []*Turn) {
 		byPerson[t.Message.Person] = append(byPerson[t.Message.Person], t)
 	}
 	for p, theirs := range byPerson {
-		// Not in the person's line: they are before whatever waits there.
+		// Not in the person's queue: they precede whatever waits there.
 		l := r.enter(p)
 		r.work.Go(func() {
 			defer r.leave(p, l)

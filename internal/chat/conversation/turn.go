@@ -10,30 +10,31 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// Message is something a person says.
+// Message is a message of a person.
 type Message struct {
 	RequestID    string `json:"request_id"`
 	Person       Person `json:"-"`
 	Client       string `json:"client,omitempty"`
-	Key          string `json:"-"` // the client's own; the same one again is the same message; may be empty
+	Key          string `json:"-"` // idempotency key of the client: the same key is the same message; may be empty
 	Conversation string `json:"conversation,omitempty"`
 	Text         string `json:"text"`
-	Hint         string `json:"hint,omitempty"` // language to answer in where the person has not chosen one
-	// Note is the door's own, kept with the message: what it needs to know when
-	// the turn is made again after a restart.
+	Hint         string `json:"hint,omitempty"` // language of the answer if the person has not chosen one
+	// Note is stored with the message for the sender: what it needs to know when the
+	// turn runs again after a restart.
 	Note json.RawMessage `json:"note,omitempty"`
-	// Asker is who sent it, whose rights its turn has; nil is the local owner.
+	// Asker is the principal that sent it, whose rights the turn has; nil means the
+	// local owner.
 	Asker *principal.Principal `json:"asker,omitempty"`
 }
 
-// Turn is a message and what becomes of it.
+// Turn is a message and its answer in progress.
 type Turn struct {
 	ID      string
 	Message Message
-	Queued  bool // others of the same person were before it when it came
+	Queued  bool // earlier messages of the person were waiting when it arrived
 
 	attempts int
-	seq      int64 // its place among the person's, where it was read from disk
+	seq      int64 // its position among the person's messages, if it was loaded
 
 	mu      sync.Mutex
 	events  []agent.Event
@@ -47,9 +48,8 @@ func newTurn(id string, m Message) *Turn {
 	return &Turn{ID: id, Message: m, changed: make(chan struct{})}
 }
 
-// Follow hands every event of the turn to see, from the first on whenever it is
-// called, and returns the outcome. When ctx ends, or see returns an error, that
-// ends the following and not the turn.
+// Follow passes every event of the turn to see, from the first one on, and returns the
+// outcome. If ctx ends or see returns an error, Follow returns and the turn continues.
 func (t *Turn) Follow(ctx context.Context, see func(agent.Event) error) (agent.Reply, error) {
 	for next := 0; ; {
 		fresh, changed, done := t.since(next)
@@ -70,12 +70,12 @@ func (t *Turn) Follow(ctx context.Context, see func(agent.Event) error) (agent.R
 	}
 }
 
-// Wait is Follow for those who only want the outcome.
+// Wait waits for the outcome.
 func (t *Turn) Wait(ctx context.Context) (agent.Reply, error) {
 	return t.Follow(ctx, func(agent.Event) error { return nil })
 }
 
-// since returns the events after the first n, and whether they are the last.
+// since returns the events after the first n, and whether the turn has ended.
 func (t *Turn) since(n int) (fresh []agent.Event, changed <-chan struct{}, done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

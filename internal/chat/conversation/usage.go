@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// Spent is what turns have used up.
+// Spent is what turns have used.
 type Spent struct {
 	User  string `json:"user_id,omitempty"`
 	Turns int64  `json:"turns"`
@@ -29,8 +29,8 @@ func countUsage(ctx context.Context, tx *db.Tx, p Person, reply agent.Reply, at 
 	return err
 }
 
-// Usage tells what an organisation's people have used up since a day, each, the
-// one who used most first.
+// Usage returns the usage of each of an organisation's people since a day, the largest
+// first.
 func (r *Service) Usage(ctx context.Context, org string, since time.Time) (list []Spent, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list, err = db.All(ctx, tx, func(row db.Scanner) (s Spent, err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// claude asks Anthropic's Messages API through the official SDK, which writes and
-// reads the wire; waiting and trying again is ours, for both providers alike.
+// claude uses Anthropic's Messages API through the official SDK. Retries are our own,
+// the same for both providers.
 type claude struct {
 	client  anthropic.Client
 	options Options
@@ -23,7 +23,7 @@ type claude struct {
 
 func newAnthropic(o Options, client *http.Client) *claude {
 	options := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(), // what is set is set in our configuration
+		option.WithoutEnvironmentDefaults(), // only our configuration counts
 		option.WithHTTPClient(client),
 		option.WithMaxRetries(0),
 		option.WithoutOpenTelemetry(), // the agent has a span for it
@@ -43,7 +43,7 @@ func (c *claude) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, e
 		return Answer{}, err
 	}
 	stream := c.client.Messages.NewStreaming(ctx, params)
-	defer func() { _ = stream.Close() }() // an answer that is whole is whole
+	defer func() { _ = stream.Close() }() // a complete answer stays valid
 	var message anthropic.Message
 	finished := false
 	for stream.Next() {
@@ -70,8 +70,8 @@ func (c *claude) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, e
 	return answer, nil
 }
 
-// claudeFailure takes the SDK's error apart. Its own text has the whole request in
-// it; ours has what the provider said.
+// claudeFailure converts the SDK's error. Its text contains the whole request; ours has
+// the provider's message.
 func claudeFailure(err error) error {
 	var refused *anthropic.Error
 	if !errors.As(err, &refused) {
@@ -80,12 +80,12 @@ func claudeFailure(err error) error {
 	var body struct {
 		Error struct{ Type, Message string }
 	}
-	_ = json.Unmarshal([]byte(refused.RawJSON()), &body) // proxies answer with anything
+	_ = json.Unmarshal([]byte(refused.RawJSON()), &body) // proxies may return anything
 	return refusedBy(refused.StatusCode, refused.Response.Header, body.Error.Type, body.Error.Message)
 }
 
-// claudeAnswer is what has come of a message. A tool whose arguments were cut off
-// at the bound is not asked for.
+// claudeAnswer converts a message. A tool call whose arguments were cut off by the token
+// limit is dropped.
 func claudeAnswer(m *anthropic.Message) Answer {
 	a := Answer{
 		ID: m.ID, Model: m.Model, Stop: Stop(m.StopReason),
@@ -118,9 +118,9 @@ func objectOf(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// params writes a prompt as the API wants it. Three places are marked for its
-// cache: the tools, the part of the system prompt that stays, and the conversation
-// so far, of which the next question is a continuation.
+// params converts a prompt for the API. Three places are marked for its cache: the
+// tools, the constant part of the system prompt, and the conversation so far, which the
+// next request continues.
 func (c *claude) params(p Prompt) (anthropic.MessageNewParams, error) {
 	params := anthropic.MessageNewParams{Model: c.options.Model, MaxTokens: int64(c.options.MaxTokens)}
 	if t := c.options.Temperature; t != nil {
@@ -164,7 +164,7 @@ func claudeBlocks(blocks []Block) ([]anthropic.ContentBlockParamUnion, error) {
 		case b.Raw != nil:
 			var block anthropic.ContentBlockUnion
 			if err := json.Unmarshal(b.Raw, &block); err != nil {
-				return nil, fault.Wrap(fault.Internal, err, "hand back what the model said")
+				return nil, fault.Wrap(fault.Internal, err, "encode an earlier answer")
 			}
 			all = append(all, block.ToParam())
 		default:

@@ -14,14 +14,14 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
-// failure is what went wrong in one try.
+// failure is the error of one attempt.
 type failure struct {
-	status int           // HTTP status, or 0 when there was none
-	kind   string        // the provider's word for it
-	text   string        // and its explanation
-	after  time.Duration // how long it asks us to wait
-	again  bool          // another try may help
-	err    error         // the cause, when it was not the provider's answer
+	status int           // HTTP status, or 0
+	kind   string        // the provider's error type
+	text   string        // the provider's message
+	after  time.Duration // how long the provider asks to wait
+	again  bool          // a retry may succeed
+	err    error         // the cause, if it was not the provider's response
 }
 
 func (f *failure) Error() string {
@@ -39,20 +39,20 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// errBroken says that an answer ended before it was finished.
-var errBroken = errors.New("the answer broke off")
+// errBroken means that an answer ended before it was complete.
+var errBroken = errors.New("the answer ended early")
 
-// busyKinds are providers' words for "later".
+// busyKinds are the error types of providers that mean "try again later".
 var busyKinds = []string{"overloaded_error", "rate_limit_error", "api_error", "timeout_error", "server_error"}
 
-// refusedBy is the failure of an answer with an HTTP status that is no success,
-// or of an error told inside a stream.
+// refusedBy is the failure of a response with an HTTP error status, or of an error
+// inside a stream.
 func refusedBy(status int, header http.Header, kind, text string) *failure {
 	f := &failure{status: status, kind: kind, text: redact.Cut(strings.TrimSpace(text), 500)}
 	switch status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests, 529:
 		f.again = true
-	case http.StatusOK: // an error inside of a stream: its status was given away before
+	case http.StatusOK: // an error inside a stream
 		f.status = 0
 		for _, busy := range busyKinds {
 			f.again = f.again || kind == busy
@@ -70,7 +70,7 @@ func refusedBy(status int, header http.Header, kind, text string) *failure {
 	return f
 }
 
-// retryAfter reads how long an endpoint asks us to wait: seconds or a date.
+// retryAfter reads how long an endpoint asks to wait: seconds or a date.
 func retryAfter(header http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return time.Duration(ms * float64(time.Millisecond))
@@ -85,7 +85,7 @@ func retryAfter(header http.Header) time.Duration {
 	return 0
 }
 
-// failureOf makes a failure of any error of a try.
+// failureOf converts any error of an attempt.
 func failureOf(ctx context.Context, err error) *failure {
 	if ctx.Err() != nil {
 		return &failure{err: context.Cause(ctx)}
@@ -101,10 +101,10 @@ func failureOf(ctx context.Context, err error) *failure {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errBroken
 	}
-	return &failure{err: err, again: true} // the connection, or what came over it
+	return &failure{err: err, again: true} // a network error
 }
 
-// fault is the failure in the one shape, after so many tries.
+// fault converts the failure after so many attempts.
 func (f *failure) fault(who About, attempts int) *fault.Error {
 	doing := "ask " + who.Model
 	if attempts > 1 {
@@ -115,13 +115,13 @@ func (f *failure) fault(who About, attempts int) *fault.Error {
 	case e.Code == fault.NeedsAuth:
 		return e.WithHint("the provider does not accept the key: check %s", keyVariable(who.Provider))
 	case e.Code == fault.Config:
-		return e.WithHint("check [chat] model and base_url; the provider does not know what it was asked for")
+		return e.WithHint("check [chat] model and base_url; the provider does not know the model or path")
 	case f.status == http.StatusTooManyRequests && f.after > 0:
 		return e.WithHint("the provider's limit is reached; it asks to wait %v", f.after.Round(time.Second))
 	case e.Code == fault.Limit:
 		return e.WithHint("the conversation is too long for the model: start a new one, or ask for less at a time")
 	case e.Code == fault.Unavailable, e.Code == fault.Timeout:
-		return e.WithHint("the provider is busy or away; try again in a moment")
+		return e.WithHint("the provider is busy or unreachable; try again later")
 	default:
 		return e
 	}
@@ -139,7 +139,7 @@ func (f *failure) code() fault.Code {
 	switch {
 	case errors.As(f.err, &invalid):
 		return invalid.Code
-	case errors.Is(f.err, errSilent), errors.Is(f.err, context.DeadlineExceeded):
+	case errors.Is(f.err, errIdle), errors.Is(f.err, context.DeadlineExceeded):
 		return fault.Timeout
 	case errors.Is(f.err, context.Canceled):
 		return fault.Cancelled
@@ -158,8 +158,8 @@ func (f *failure) code() fault.Code {
 	}
 }
 
-// tooLong tells whether the provider refused a prompt for its length, which it
-// says in words only.
+// tooLong reports whether the provider refused a prompt for its length, which only its
+// message says.
 func (f *failure) tooLong() bool {
 	if f.status != http.StatusBadRequest {
 		return false
@@ -168,7 +168,7 @@ func (f *failure) tooLong() bool {
 	return strings.Contains(text, "too long") || strings.Contains(text, "context_length") || strings.Contains(text, "maximum context length")
 }
 
-// StatusOf is the HTTP status an error of Answer comes from, or 0.
+// StatusOf returns the HTTP status of an error of Answer, or 0.
 func StatusOf(err error) int {
 	var f *failure
 	if errors.As(err, &f) {

@@ -1,9 +1,8 @@
-// Package llm speaks to language models. A Model is asked with a Prompt and
-// answers in blocks: text, and tools it wants used. Behind the one interface stand
-// Anthropic's API through its official SDK, and any endpoint that speaks OpenAI's
-// chat completions, local ones included. Text is handed on as it arrives; tries
-// are repeated where that can help and nothing was handed on yet; tokens and what
-// they cost are counted.
+// Package llm is a client of language models. A Model gets a Prompt and answers in
+// blocks: text and tool calls. There are two implementations: Anthropic's API through
+// its official SDK, and any endpoint with OpenAI's chat completions API, including local
+// ones. Text is passed on as it arrives; failed attempts are repeated if that can help
+// and no text was passed on yet; tokens and their cost are counted.
 package llm
 
 import (
@@ -13,40 +12,40 @@ import (
 
 // Model is a language model at some provider. It is safe for concurrent use.
 type Model interface {
-	// Answer asks the model. Text is given to emit as it arrives, by the calling
-	// goroutine; emit may be nil. An answer that broke off is an error, never a
-	// short answer. Errors are *fault.Error: unavailable, timeout, needs_auth,
-	// limit_exceeded, invalid_params, upstream_error or cancelled.
+	// Answer asks the model. Text is passed to emit as it arrives, by the calling
+	// goroutine; emit may be nil. An incomplete answer is an error. Errors are
+	// *fault.Error: unavailable, timeout, needs_auth, limit_exceeded, invalid_params,
+	// upstream_error or cancelled.
 	Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error)
 
-	// About tells which model it is, for logs, spans and people.
+	// About identifies the model, for logs, spans and people.
 	About() About
 }
 
-// About names a model.
+// About identifies a model.
 type About struct {
 	Provider string // "anthropic" or "openai"
 	Model    string
 }
 
-// Prompt is everything a model is told.
+// Prompt is everything that is sent to a model.
 type Prompt struct {
-	// System is what stays the same from turn to turn; providers that can, cache it
+	// System does not change from turn to turn; providers that can cache it do so,
 	// together with the tools. Context follows it and may change every time.
 	System   string
 	Context  string
-	Tools    []Tool // in a stable order, for the same reason
+	Tools    []Tool // in a stable order, for the cache
 	Messages []Message
 }
 
-// Tool is a tool the model may ask for.
+// Tool is a tool the model may call.
 type Tool struct {
 	Name        string // at most 64 of [A-Za-z0-9_-]
 	Description string
 	Input       json.RawMessage // JSON Schema of an object
 }
 
-// Role is who speaks.
+// Role is the author of a message.
 type Role string
 
 // The roles.
@@ -55,7 +54,7 @@ const (
 	Assistant Role = "assistant"
 )
 
-// Message is what one side said. Results of tools are said by the user.
+// Message is a message of one side. Tool results are sent as the user.
 type Message struct {
 	Role   Role
 	Blocks []Block
@@ -66,19 +65,19 @@ type Block struct {
 	Text   string
 	Use    *Use
 	Result *Result
-	Raw    json.RawMessage // of the provider's own making, to be handed back as it came
+	Raw    json.RawMessage // provider-specific content that is sent back unchanged
 }
 
-// Use is the model's wish to use a tool.
+// Use is a tool call that the model asks for.
 type Use struct {
 	ID    string
 	Name  string
-	Input json.RawMessage // as the model wrote it; {} when it wrote nothing
+	Input json.RawMessage // as the model wrote it; {} if empty
 }
 
-// Result is what a tool answered.
+// Result is the result of a tool call.
 type Result struct {
-	ID     string // the Use's
+	ID     string // of the Use
 	Text   string
 	Failed bool
 }
@@ -86,30 +85,30 @@ type Result struct {
 // Delta is a piece of an answer that has just arrived. Exactly one field is set.
 type Delta struct {
 	Text string
-	Use  string // the name of a tool the model has begun to ask for
-	Wait *Wait  // the provider was busy and is asked again
+	Use  string // the name of a tool call that has begun
+	Wait *Wait  // the provider is busy and will be asked again
 }
 
 // Stop is why an answer ended.
 type Stop string
 
-// Reasons to stop. Others are passed on as the provider words them.
+// Reasons to stop. Others are passed on as the provider names them.
 const (
 	StopEnd     Stop = "end_turn"
 	StopTools   Stop = "tool_use"
 	StopLength  Stop = "max_tokens"
 	StopRefusal Stop = "refusal"
-	StopPause   Stop = "pause_turn" // to be asked again with what it said so far
+	StopPause   Stop = "pause_turn" // continue by asking again with the answer so far
 )
 
-// Answer is what a model said, whole.
+// Answer is a complete answer of a model.
 type Answer struct {
 	ID       string // the provider's
-	Model    string // that really answered
+	Model    string // that answered
 	Blocks   []Block
 	Stop     Stop
 	Usage    Usage
-	Attempts int // 1 when the first try succeeded
+	Attempts int // 1 if the first attempt succeeded
 }
 
 // Text joins the text of an answer.
@@ -121,7 +120,7 @@ func (a Answer) Text() string {
 	return text
 }
 
-// Uses lists the tools an answer asks for.
+// Uses lists the tool calls of an answer.
 func (a Answer) Uses() []Use {
 	var uses []Use
 	for _, b := range a.Blocks {

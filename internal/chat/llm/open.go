@@ -11,45 +11,45 @@ import (
 	"github.com/luanette/luanette/internal/base/secret"
 )
 
-// Options choose a model and how it is asked.
+// Options select and configure a model.
 type Options struct {
-	// Provider is how the endpoint speaks: "anthropic" (when empty) or "openai".
+	// Provider is the API of the endpoint: "anthropic" (default) or "openai".
 	Provider string
 	// Model is the provider's name for it; empty means DefaultModel at Anthropic.
 	Model string
-	// BaseURL is another endpoint than the provider's own, such as that of a local
-	// model: http://127.0.0.1:11434/v1.
+	// BaseURL replaces the provider's own endpoint, such as with that of a local model:
+	// http://127.0.0.1:11434/v1.
 	BaseURL string
 	// Key is sent to the endpoint; local ones need none.
 	Key secret.Text
-	// MaxTokens bounds one answer; zero means DefaultMaxTokens.
+	// MaxTokens limits one answer; zero means DefaultMaxTokens.
 	MaxTokens int
-	// Temperature is left to the provider when nil. Some models refuse it.
+	// Temperature is chosen by the provider if nil. Some models do not accept it.
 	Temperature *float64
-	// Prices replace and add to the known ones, by the beginning of a model's name.
+	// Prices override and extend the known ones, by prefix of a model's name.
 	Prices map[string]Price
-	// Retry is how often and how long to try; zero fields mean the defaults.
+	// Retry configures retries; zero fields mean the defaults.
 	Retry Retry
-	// IdleTimeout is how long an endpoint may say nothing at all; zero means 90 s.
+	// IdleTimeout limits how long an endpoint may send nothing; zero means 90 s.
 	IdleTimeout time.Duration
-	// Transport makes the requests; nil means one of our own.
+	// Transport makes the requests; nil means the default.
 	Transport http.RoundTripper
 }
 
-// What is asked when nobody says otherwise.
+// Defaults of Options.
 const (
 	DefaultModel     = "claude-sonnet-5-5"
 	DefaultMaxTokens = 8192
 	defaultSilence   = 90 * time.Second
 )
 
-// provider makes one try. It reports what went wrong as a *failure where it can.
+// provider makes one attempt. Its error is a *failure where possible.
 type provider interface {
 	try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error)
 }
 
-// Open makes a model. Nothing is asked yet, so a wrong key shows with the first
-// question only.
+// Open makes a model. It makes no request, so a wrong key is only noticed by the first
+// one.
 func Open(o Options) (Model, error) {
 	if o.MaxTokens == 0 {
 		o.MaxTokens = DefaultMaxTokens
@@ -63,8 +63,8 @@ func Open(o Options) (Model, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	m := &patient{retry: o.Retry.filled(), prices: priceList(o.Prices)}
-	client := &http.Client{Transport: &attentive{base: o.Transport, silence: o.IdleTimeout}, CheckRedirect: stay}
+	m := &retrying{retry: o.Retry.filled(), prices: priceList(o.Prices)}
+	client := &http.Client{Transport: &idleTransport{base: o.Transport, timeout: o.IdleTimeout}, CheckRedirect: stay}
 	switch o.Provider {
 	case "", "anthropic":
 		if o.Model == "" {
@@ -77,8 +77,8 @@ func Open(o Options) (Model, error) {
 	return m, nil
 }
 
-// stay keeps the key and the conversation with the endpoint they are for: a redirect
-// would take both elsewhere.
+// stay refuses redirects to another host, which would receive the key and the
+// conversation.
 func stay(next *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, next.URL
 	if len(via) <= maxRedirects && to.Host == from.Host && (to.Scheme == from.Scheme || to.Scheme == "https") {

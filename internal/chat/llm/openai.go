@@ -15,14 +15,13 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// openAI asks an endpoint that speaks OpenAI's chat completions. They are many and
-// each bends the format a little, so it is strict in what it sends and patient
-// with what it gets.
+// openAI uses an endpoint with OpenAI's chat completions API. Implementations differ in
+// details, so it is strict in what it sends and tolerant in what it accepts.
 type openAI struct {
 	client   *http.Client
 	endpoint string
 	options  Options
-	official bool // OpenAI's own, which wants newer names than the others know
+	official bool // OpenAI's own endpoint, which expects newer field names
 }
 
 const openAIBase = "https://api.openai.com/v1"
@@ -35,7 +34,7 @@ func newOpenAI(o Options, client *http.Client) *openAI {
 	a := &openAI{client: client, options: o}
 	if u, err := url.Parse(base); err == nil {
 		a.official = u.Host == "api.openai.com"
-		if u.Path == "" { // an address without a path: the usual one is meant
+		if u.Path == "" { // an address without a path gets the usual one
 			base += "/v1"
 		}
 	}
@@ -74,7 +73,7 @@ func (o *openAI) try(ctx context.Context, p Prompt, emit func(Delta)) (Answer, e
 	return collected.answer(o.options.Model), err
 }
 
-// unwrapURL takes the address, which may have a password in it, off an error.
+// unwrapURL removes the address, which may contain a password, from an error.
 func unwrapURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -83,18 +82,18 @@ func unwrapURL(err error) error {
 	return err
 }
 
-// openAIRefusal reads why an endpoint refused.
+// openAIRefusal reads why an endpoint refused a request.
 func openAIRefusal(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
-		body = nil // the status says enough
+		body = nil // the status is enough
 	}
 	kind, text := openAIError(body)
 	return refusedBy(resp.StatusCode, resp.Header, kind, text)
 }
 
-// openAIError reads the shapes errors come in: {"error": {…}}, {"error": "…"},
-// {"message": "…"}, or plain text.
+// openAIError reads the forms of errors: {"error": {…}}, {"error": "…"}, {"message":
+// "…"}, or plain text.
 func openAIError(body []byte) (kind, text string) {
 	var shape struct {
 		Error   json.RawMessage
@@ -113,7 +112,7 @@ func openAIError(body []byte) (kind, text string) {
 	return "", shape.Message
 }
 
-// The request, in OpenAI's words.
+// The request in OpenAI's format.
 type (
 	openAIRequest struct {
 		Model               string          `json:"model"`
@@ -171,7 +170,7 @@ func (o *openAI) request(p Prompt) openAIRequest {
 	return q
 }
 
-// openAIMessages writes one message: what tools answered is a message each there.
+// openAIMessages converts one message; each tool result becomes a message of its own.
 func openAIMessages(m Message) []openAIMessage {
 	var all []openAIMessage
 	said := openAIMessage{Role: string(m.Role)}

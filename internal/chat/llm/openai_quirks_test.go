@@ -26,7 +26,7 @@ func TestBentAnswers(t *testing.T) {
 		"no ids":                 {"", event(`{"tool_calls":[{"index":0,"function":{"name":"a","arguments":"{}"}}]}`, `"tool_calls"`), `|a{}|tool_use|1`},
 		"null content":           {"", event(`{"role":"assistant","content":null}`, `null`) + event(`{"content":"hi"}`, `"stop"`) + "data: [DONE]\n\n", "hi||end_turn|1"},
 		"a refusal":              {"", event(`{"refusal":"no"}`, `null`) + event(`{}`, `"stop"`), "no||refusal|1"},
-		"an index out of bounds": {"", event(`{"tool_calls":[{"index":1000000,"function":{"name":"a"}}]}`, `"stop"`), "upstream_error belongs to none"},
+		"an index out of bounds": {"", event(`{"tool_calls":[{"index":1000000,"function":{"name":"a"}}]}`, `"stop"`), "upstream_error no call to belong to"},
 		"not JSON":               {"", "data: hello\n\n", "upstream_error read answer"},
 		"a page":                 {"application/json", `<html>`, "upstream_error read answer"},
 	}

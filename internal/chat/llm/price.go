@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Price is what a million tokens cost, in US dollars.
+// Price is the price of a million tokens, in US dollars.
 type Price struct {
 	Input      float64 `toml:"input"`
 	Output     float64 `toml:"output"`
@@ -13,7 +13,7 @@ type Price struct {
 	CacheWrite float64 `toml:"cache_write"`
 }
 
-// knownPrices are list prices, by the beginning of a model's name.
+// knownPrices are list prices, by prefix of a model's name.
 var knownPrices = map[string]Price{
 	"claude-fable-5-1":  {10, 50, 0.25, 12.5},
 	"claude-fable":      {10, 50, 1, 12.5},
@@ -36,7 +36,7 @@ func priceList(own map[string]Price) prices {
 	return all
 }
 
-// cost is what usage costs with a model; the longest name that fits decides.
+// cost returns the cost of usage with a model; the longest matching prefix decides.
 func (p prices) cost(model string, u Usage) float64 {
 	best := ""
 	for name := range p {

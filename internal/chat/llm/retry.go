@@ -8,13 +8,13 @@ import (
 	"github.com/luanette/luanette/internal/base/clock"
 )
 
-// Retry is how long to go on with an endpoint that does not answer.
+// Retry configures retries of an endpoint that does not answer.
 type Retry struct {
-	Attempts     int           // tries in all (4)
-	First        time.Duration // the first wait is up to this long, then twice as long each time (1 s)
-	Max          time.Duration // the longest wait of our own choice (30 s)
-	MaxTotalWait time.Duration // for all waits together; an endpoint that asks for more is given up (3 min)
-	// Sleep waits; nil really does. It returns early with ctx's error.
+	Attempts     int           // number of attempts (4)
+	First        time.Duration // the first wait is up to this long, each further one up to twice as long (1 s)
+	Max          time.Duration // longest single wait, unless the endpoint asks for more (30 s)
+	MaxTotalWait time.Duration // of all waits together; if the endpoint asks for more, the request fails (3 min)
+	// Sleep waits; nil means a real wait. It returns early with ctx's error.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
@@ -37,25 +37,25 @@ func (r Retry) filled() Retry {
 	return r
 }
 
-// Wait tells that an endpoint could not answer and will be asked again.
+// Wait announces that an endpoint could not answer and will be asked again.
 type Wait struct {
-	Attempt int // that failed, from 1
+	Attempt int // the failed attempt, from 1
 	Delay   time.Duration
-	Status  int // HTTP status, or 0 when there was none
+	Status  int // HTTP status, or 0
 }
 
-// patient is a Model that asks its provider again where that can help: when the
-// endpoint is busy or the connection failed, and no text was handed on yet.
-type patient struct {
+// retrying is a Model that retries if that can help: the endpoint is busy or the
+// connection failed, and no text was passed on yet.
+type retrying struct {
 	provider
 	about  About
 	retry  Retry
 	prices prices
 }
 
-func (m *patient) About() About { return m.about }
+func (m *retrying) About() About { return m.about }
 
-func (m *patient) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error) {
+func (m *retrying) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answer, error) {
 	if emit == nil {
 		emit = func(Delta) {}
 	}
@@ -81,9 +81,9 @@ func (m *patient) Answer(ctx context.Context, p Prompt, emit func(Delta)) (Answe
 	}
 }
 
-// delay is what the endpoint asks for, else a growing time with chance in it, so
-// that many who were turned away together do not come back together.
-func (m *patient) delay(f *failure, attempt int) time.Duration {
+// delay returns the wait that the endpoint asks for, otherwise a growing one with
+// jitter, so that refused clients do not all return at the same time.
+func (m *retrying) delay(f *failure, attempt int) time.Duration {
 	if f.after > 0 {
 		return f.after
 	}

@@ -78,7 +78,7 @@ func TestScenarios(t *testing.T) {
 		"busy inside the stream":       {"error overloaded_error Overloaded\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
 		"broken before a word":         {"break\n---\nsay ok", "ok||end_turn|2", "(0)/ok"},
 		"broken in a tool's arguments": {"use weather {\"city\":\"Bern\"}\nbreak\n---\nsay ok", "ok||end_turn|2", "<weather>/(0)/ok"},
-		"broken after a word":          {"say half\nbreak\n---\nsay never", "upstream_error broke off", "half"},
+		"broken after a word":          {"say half\nbreak\n---\nsay never", "upstream_error the answer ended early", "half"},
 		"error after a word":           {"say half\nerror overloaded_error Overloaded\n---\nsay never", "unavailable Overloaded", "half"},
 		"busy for ever": {
 			strings.Repeat("status 503 api_error down\n---\n", 3) + "status 503 api_error down\n---\nsay never",

@@ -1,16 +1,16 @@
 package llm
 
-// Usage is what answers consumed. Input does not include what came from or went
-// into the provider's cache.
+// Usage is the usage of answers. Input excludes tokens read from or written to the
+// provider's cache.
 type Usage struct {
 	Input      int64   `json:"input_tokens"`
 	Output     int64   `json:"output_tokens"`
 	CacheRead  int64   `json:"cache_read_input_tokens"`
 	CacheWrite int64   `json:"cache_creation_input_tokens"`
-	Cost       float64 `json:"cost_usd"` // by the price table; 0 for a model whose price is not known
+	Cost       float64 `json:"cost_usd"` // by the price table; 0 for a model of unknown price
 }
 
-// Add counts another answer in.
+// Add adds the usage of another answer.
 func (u *Usage) Add(o Usage) {
 	u.Input += o.Input
 	u.Output += o.Output
@@ -19,5 +19,5 @@ func (u *Usage) Add(o Usage) {
 	u.Cost += o.Cost
 }
 
-// Total is all tokens.
+// Total returns the number of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }

@@ -7,7 +7,7 @@ import (
 	"regexp"
 )
 
-// The request, in Anthropic's words.
+// The request in Anthropic's format.
 type (
 	anthropicRequest struct {
 		Model     string
@@ -77,7 +77,7 @@ func (s *Server) anthropic(w http.ResponseWriter, r *http.Request) {
 	s.sayAnthropic(begin(w, r, step, "event: ping\ndata: {\"type\": \"ping\"}\n\n"), &q, step)
 }
 
-// check is what the real API refuses.
+// check returns why the real API would refuse the request.
 func (q *anthropicRequest) check() string {
 	switch {
 	case q.Model == "" || q.MaxTokens <= 0 || !q.Stream:
@@ -118,7 +118,7 @@ var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// checkMessages sees to it that every use of a tool is followed by its result.
+// checkMessages checks that every tool use is followed by its result.
 func (q *anthropicRequest) checkMessages() string {
 	open := map[string]bool{}
 	for i, m := range q.Messages {
@@ -191,7 +191,7 @@ func textOf(blocks []anthropicBlock) string {
 	return text
 }
 
-// prefix is what of a request is to be cached.
+// prefix returns the part of a request that is marked for the cache.
 func (q *anthropicRequest) prefix() []byte {
 	var stays []anthropicBlock
 	for _, b := range q.System {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// The request, in OpenAI's words.
+// The request in OpenAI's format.
 type openAIRequest struct {
 	Model         string
 	Stream        bool
@@ -66,7 +66,7 @@ func (s *Server) openAI(w http.ResponseWriter, r *http.Request) {
 	sayOpenAI(begin(w, r, step, ": keep-alive\n\n"), &q, step)
 }
 
-// check is what the real API refuses.
+// check returns why the real API would refuse the request.
 func (q *openAIRequest) check() string {
 	if q.Model == "" || !q.Stream || !q.StreamOptions.IncludeUsage || len(q.Messages) == 0 {
 		return "model, messages, stream and stream_options.include_usage are wanted"
@@ -101,7 +101,7 @@ func (q *openAIRequest) check() string {
 	return ""
 }
 
-// request is what was asked; messages of tools that answer one message are one.
+// request converts a request; the tool messages that answer one message become one.
 func (q *openAIRequest) request(header http.Header, body []byte) Request {
 	r := Request{Wire: "openai", Header: header, Body: body, Model: q.Model}
 	for _, t := range q.Tools {
@@ -160,5 +160,5 @@ func sayOpenAI(out *stream, q *openAIRequest, step Step) {
 	out.flush()
 }
 
-// finishes are Anthropic's reasons in OpenAI's words.
+// finishes maps Anthropic's stop reasons to OpenAI's.
 var finishes = map[string]string{"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}

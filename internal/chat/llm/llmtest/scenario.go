@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Parse reads a scenario: answers divided by lines of ---, each line a word and
-// what it says. Text in double quotes may have \n and the like in it.
+// Parse reads a scenario: answers separated by lines of ---. Each line is a keyword and
+// its arguments. Text in double quotes may contain escapes such as \
+// .
 //
 //	expect WORDS      the last message must contain them
 //	system WORDS      the system prompt must
@@ -24,7 +25,7 @@ import (
 //	ping              pings between all events
 //	break             the connection ends before the answer does
 //
-// Empty lines and those that begin with # say nothing.
+// Empty lines and lines that begin with # are ignored.
 func Parse(text string) ([]Step, error) {
 	var steps []Step
 	var step Step

@@ -1,8 +1,7 @@
-// Package llmtest stands in for model providers. A Server speaks Anthropic's and
-// OpenAI's HTTP and server-sent events as they are on the wire, checks requests as
-// strictly as the real ones do, and answers as a scenario says: text and tools in
-// pieces, pings, busy and broken answers. So what is above a model can be proven
-// without one.
+// Package llmtest provides a fake model provider for tests. A Server implements
+// Anthropic's and OpenAI's HTTP APIs with server-sent events, checks requests as
+// strictly as the real ones do, and answers as a scenario says: text and tool calls in
+// pieces, pings, errors and broken connections.
 package llmtest
 
 import (
@@ -17,44 +16,44 @@ import (
 	"testing"
 )
 
-// Key is what a Server wants to be shown.
+// Key is the API key that a Server accepts.
 const Key = "sk-stand-in-0123456789abcdef"
 
 // Step is one answer.
 type Step struct {
-	// What the request must contain, else it is refused: in its last message, in the
-	// system prompt, among the tools.
+	// What the request must contain, otherwise it is refused: in its last message, in
+	// the system prompt, among the tools.
 	Expect, System, Offer []string
 
-	Think string   // what the model thinks first; at Anthropic only
+	Think string   // thinking before the answer; Anthropic only
 	Say   []string // the text, in the pieces it arrives in
-	Echo  bool     // say what the last message says
+	Echo  bool     // repeat the last message
 	Use   []Use    // tools it asks for
-	Stop  string   // Anthropic's word for it; made of the rest when empty
+	Stop  string   // stop reason of Anthropic; derived if empty
 
 	Status     int    // other than 200: the request is refused, with
-	Kind, Text string // the error's type and message; without Status told inside the stream
+	Kind, Text string // the error's type and message; without Status sent inside the stream
 	RetryAfter string
 	Ping       bool          // between all events
 	Break      bool          // the connection ends before the answer does
-	Spoken     func()        // called when the first piece of the text is about to be sent; may be nil
-	Hold       chan struct{} // the answer goes on after its first event when this is closed
+	Spoken     func()        // called before the first piece of text is sent; may be nil
+	Hold       chan struct{} // the answer continues after its first event when this is closed
 }
 
-// speak tells that the text begins.
+// speak calls Spoken.
 func (s Step) speak() {
 	if s.Spoken != nil && len(s.Say) > 0 {
 		s.Spoken()
 	}
 }
 
-// Use is a tool asked for. ID is made when empty.
+// Use is a tool call. ID is generated if empty.
 type Use struct {
 	ID, Name string
 	Input    string // JSON; sent in pieces of a few bytes
 }
 
-// Request is what a Server was asked.
+// Request is a request that a Server received.
 type Request struct {
 	Wire   string // "anthropic" or "openai"
 	Header http.Header
@@ -65,12 +64,12 @@ type Request struct {
 	Turns  []Turn
 }
 
-// Turn is one message: who said it and all its text, that of tools included.
+// Turn is one message: its role and all its text, including that of tools.
 type Turn struct {
 	Role, Text string
 }
 
-// Last is the text of the last message.
+// Last returns the text of the last message.
 func (r Request) Last() string {
 	if len(r.Turns) == 0 {
 		return ""
@@ -90,7 +89,7 @@ type Server struct {
 	trouble  []string
 }
 
-// New starts a server that answers as it is told. Close it.
+// New starts a server that answers with the steps of answer. The caller closes it.
 func New(answer func(Request) Step) *Server {
 	s := &Server{answer: answer, seen: map[[32]byte]bool{}}
 	mux := http.NewServeMux()
@@ -101,21 +100,20 @@ func New(answer func(Request) Step) *Server {
 	return s
 }
 
-// Start starts a server for a test, which fails when a request was not as it had
-// to be.
+// Start starts a server for a test, which fails if a request was wrong.
 func Start(t testing.TB, answer func(Request) Step) *Server {
 	s := New(answer)
 	t.Cleanup(func() {
 		s.Close()
 		for _, trouble := range s.Trouble() {
-			t.Errorf("the stand-in model was asked wrongly: %s", trouble)
+			t.Errorf("wrong request to the fake model: %s", trouble)
 		}
 	})
 	return s
 }
 
-// Play starts a server for a test that answers with steps, one after another, and
-// no more.
+// Play starts a server for a test that answers with steps in order, and refuses further
+// requests.
 func Play(t testing.TB, steps ...Step) *Server { return Start(t, Sequence(steps...)) }
 
 // Sequence answers with one step after another.
@@ -133,29 +131,29 @@ func Sequence(steps ...Step) func(Request) Step {
 	}
 }
 
-// ServeHTTP answers a request that did not come over the network.
+// ServeHTTP serves a request without a network.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.http.Config.Handler.ServeHTTP(w, r)
 }
 
-// Close ends the server.
+// Close stops the server.
 func (s *Server) Close() { s.http.Close() }
 
-// Requests is everything it was asked.
+// Requests returns all requests it received.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Trouble is what was wrong with requests.
+// Trouble returns what was wrong with requests.
 func (s *Server) Trouble() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.trouble...)
 }
 
-// take keeps a request and finds the step that answers it.
+// take records a request and returns the step that answers it.
 func (s *Server) take(r Request) Step {
 	s.mu.Lock()
 	s.requests = append(s.requests, r)
@@ -178,7 +176,7 @@ func (s *Server) take(r Request) Step {
 	return step
 }
 
-// missing says what of a step's expectations a request does not fulfil.
+// missing returns which expectation of a step a request does not meet.
 func (s Step) missing(r Request) string {
 	for _, want := range s.Expect {
 		if !strings.Contains(r.Last(), want) {
@@ -199,7 +197,7 @@ func (s Step) missing(r Request) string {
 	return ""
 }
 
-// cached tells whether a prompt is in the cache, and puts it there.
+// cached reports whether a prompt is in the cache, and adds it.
 func (s *Server) cached(prompt []byte) bool {
 	sum := sha256.Sum256(prompt)
 	s.mu.Lock()
@@ -211,7 +209,7 @@ func (s *Server) cached(prompt []byte) bool {
 
 func readBody(r *http.Request) ([]byte, error) { return io.ReadAll(io.LimitReader(r.Body, 32<<20)) }
 
-// pieces cuts text as models do: anywhere, and never inside a character.
+// pieces splits text at arbitrary places between characters, as models do.
 func pieces(text string, size int) []string {
 	var all []string
 	runes := []rune(text)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// stream writes server-sent events, each at once.
+// stream writes server-sent events and flushes each.
 type stream struct {
 	w    http.ResponseWriter
 	ping string // written after every event; may be empty
@@ -51,7 +51,7 @@ func (s *stream) flush() {
 	}
 }
 
-// cut ends the connection in the middle of everything.
+// cut closes the connection in the middle of the answer.
 func cut() { panic(http.ErrAbortHandler) }
 
 func writeJSON(w http.ResponseWriter, status int, retryAfter string, body any) {
@@ -60,5 +60,5 @@ func writeJSON(w http.ResponseWriter, status int, retryAfter string, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may be gone
+	_ = json.NewEncoder(w).Encode(body) // the client may have disconnected
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// writeSystem is the part of the prompt that stays the same from message to
-// message: the slots, with the list of tools after the one that explains them.
+// writeSystem writes the part of the prompt that does not change between messages: the
+// slots, with the list of tools after the slot that explains them.
 func (t *turn) writeSystem() string {
 	slots := Resolve(append([]Prompts{t.agent.options.Prompts}, t.request.Prompts...)...)
 	var parts []string
@@ -31,16 +31,16 @@ func (t *turn) writeSystem() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// remarks are %% what the authors of prompts say to each other %%.
+// remarks matches comments in prompts: %% comment %%.
 var remarks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)%%.*?%%`) })
 
-// fill takes remarks out of a slot's text and puts variables in.
+// fill removes comments from a slot's text and replaces variables.
 func (t *turn) fill(text string) string {
 	text = remarks().ReplaceAllString(text, "")
 	return strings.TrimSpace(strings.ReplaceAll(text, "{{version}}", t.agent.options.Version))
 }
 
-// writeContext is the part that may change with every message.
+// writeContext writes the part that may change with every message.
 func (t *turn) writeContext() string {
 	parts := []string{"Today is " + t.began.UTC().Format("Monday, 2 January 2006") + " (UTC)."}
 	if lang := t.request.Language; lang != "" && lang != "en" {
@@ -56,7 +56,7 @@ func (t *turn) writeContext() string {
 		}
 	}
 	if len(away) > 0 {
-		parts = append(parts, "These servers cannot be reached just now, so their tools will probably fail: "+strings.Join(away, ", ")+".")
+		parts = append(parts, "These servers are currently unreachable, so their tools will probably fail: "+strings.Join(away, ", ")+".")
 	}
 	if t.memory != nil {
 		parts = append(parts, t.memory.contents())
@@ -64,7 +64,7 @@ func (t *turn) writeContext() string {
 	return strings.Join(parts, "\n\n")
 }
 
-// contents lists what is remembered.
+// contents lists the sections of the memory.
 func (m *memory) contents() string {
 	if len(m.sections) == 0 {
 		return "Memory: empty."

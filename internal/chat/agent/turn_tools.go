@@ -15,8 +15,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// use runs the tools of one answer side by side. The results stand in the order
-// they were asked for.
+// use runs the tools of one answer in parallel. The results are in the order of the
+// calls.
 func (t *turn) use(ctx context.Context, uses []llm.Use) llm.Message {
 	blocks := make([]llm.Block, len(uses))
 	var all sync.WaitGroup
@@ -30,12 +30,12 @@ func (t *turn) use(ctx context.Context, uses []llm.Use) llm.Message {
 	return llm.Message{Role: llm.User, Blocks: blocks}
 }
 
-// outcome is what came of using a tool.
+// outcome is the outcome of a tool call.
 type outcome struct {
 	text   string
 	failed bool
 	err    error     // the call could not be made, or its end is unknown
-	view   tool.View // what the tool answered, when it did
+	view   tool.View // the tool's result, if there is one
 }
 
 func failed(err error) outcome { return outcome{text: failureText(err), failed: true, err: err} }
@@ -58,8 +58,8 @@ func (t *turn) useOne(ctx context.Context, use llm.Use) llm.Result {
 	return llm.Result{ID: use.ID, Text: o.text, Failed: o.failed}
 }
 
-// call runs one tool within the turn's bounds. Whatever goes wrong is told to the
-// model, which is the one who can do something about it.
+// call runs one tool within the limits of the turn. Failures are reported to the model,
+// which can react to them.
 func (t *turn) call(ctx context.Context, use llm.Use) outcome {
 	if !json.Valid(use.Input) {
 		return failed(fault.New(fault.InvalidParams, "the arguments of %s are not valid JSON", use.Name).WithHint("write them again as one JSON object"))
@@ -102,8 +102,8 @@ func noTool(name string) error {
 	return fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("search_tools finds tools by what they do")
 }
 
-// ref is what a name stands for. One that was not listed may be of a tool which is
-// kept from the person: it is asked for all the same, to be refused with the reason.
+// ref returns the tool of a name. A name that was not listed may belong to a tool that
+// the person may not use: it is called anyway, so that the refusal states the reason.
 func (b *toolbox) ref(name string) (tool.Ref, bool) {
 	if ref, listed := b.refs[name]; listed {
 		return ref, true
@@ -112,16 +112,16 @@ func (b *toolbox) ref(name string) (tool.Ref, bool) {
 	return tool.Ref{Space: space, Name: tail}, found && space != ""
 }
 
-// explain says of a call that ran out of the turn's time that it did.
+// explain adds the tool timeout to an error it caused.
 func (t *turn) explain(ctx context.Context, ref tool.Ref, err error) error {
 	if ctx.Err() != nil && fault.CodeOf(ctx.Err()) == fault.Timeout {
 		return fault.Wrap(fault.Timeout, err, "%s took longer than %v", ref, t.limits.ToolTime).
-			WithHint("try it with less, or answer without it")
+			WithHint("ask for less, or answer without it")
 	}
 	return err
 }
 
-// admit counts a call, and refuses it past the bound.
+// admit counts a call and refuses it beyond the limit.
 func (t *turn) admit() error {
 	if n := t.calls.Add(1); n <= int64(t.limits.Calls) {
 		return nil
@@ -132,8 +132,8 @@ func (t *turn) admit() error {
 		WithHint("answer with what you have, and say what is missing")
 }
 
-// scoped returns ctx with what this turn may reach. The first call that passes is
-// the one admitted already; those it leads to are counted one by one.
+// scoped returns ctx with the tools this turn may use. The first call is counted
+// already; calls that it leads to are counted one by one.
 func (t *turn) scoped(ctx context.Context) context.Context {
 	var first atomic.Bool
 	return tool.WithScope(ctx, &tool.Scope{
@@ -148,13 +148,13 @@ func (t *turn) scoped(ctx context.Context) context.Context {
 	})
 }
 
-// caller is who the tools are called for.
+// caller returns on whose behalf tools are called.
 func (t *turn) caller() *tool.Caller {
 	user := t.request.Org + "/" + t.request.User
 	return &tool.Caller{ID: "chat:" + user, User: user}
 }
 
-// failureText is how an error is told to the model.
+// failureText returns the text of an error for the model.
 func failureText(err error) string {
 	text := string(fault.CodeOf(err)) + ": " + err.Error()
 	if hint := fault.HintOf(err); hint != "" {
@@ -163,8 +163,8 @@ func failureText(err error) string {
 	return text
 }
 
-// textOf is a tool's answer as a model reads it: its text; data where it has no
-// text; and a word about what cannot be read.
+// textOf returns a tool's result for the model: its text, otherwise its data, and a note
+// about content that is not text.
 func textOf(view tool.View) string {
 	var parts []string
 	for _, raw := range view.Content {
@@ -193,10 +193,10 @@ func textOf(view tool.View) string {
 	return text
 }
 
-// longestNote bounds what cutTo adds.
+// longestNote limits what cutTo adds.
 const longestNote = 320
 
-// cutTo keeps a tool's answer within bounds, with a note on how to get the rest.
+// cutTo shortens a tool's result and adds a note on how to get the rest.
 func cutTo(text string, bound int) string {
 	if len(text) <= bound {
 		return text

@@ -8,19 +8,19 @@ import (
 	"github.com/luanette/luanette/internal/base/suggest"
 )
 
-// languages that people call by name at the head of a message.
+// languages maps the names that people use at the start of a message to codes.
 var languages = map[string]string{
 	"arabic": "ar", "bengali": "bn", "chinese": "zh", "dutch": "nl", "english": "en", "french": "fr", "german": "de",
 	"hindi": "hi", "indonesian": "id", "italian": "it", "japanese": "ja", "korean": "ko", "polish": "pl", "portuguese": "pt",
 	"russian": "ru", "spanish": "es", "swahili": "sw", "tamil": "ta", "turkish": "tr", "ukrainian": "uk", "vietnamese": "vi",
 }
 
-// resets are the modes that are none.
+// resets are the names that mean no mode.
 var resets = []string{"default", "none", "clear"}
 
-// heed takes what a message says about how to talk from its head: "#mode" and
-// "@language", which hold from now on. What is no mode or language stays text.
-func (r *Service) heed(ctx context.Context, m Message) (text string, prefs Preferences, err error) {
+// applyDirectives removes "#mode" and "@language" from the start of a message and stores them as
+// the person's preferences. Words that are no mode or language stay in the text.
+func (r *Service) applyDirectives(ctx context.Context, m Message) (text string, prefs Preferences, err error) {
 	text = m.Text
 	if prefs, err = r.Preferences(ctx, m.Person); err != nil {
 		return text, prefs, err
@@ -50,11 +50,12 @@ func (r *Service) heed(ctx context.Context, m Message) (text string, prefs Prefe
 	return text, prefs, err
 }
 
-// follow does what one word at the head of a message says, if it says something.
+// follow applies one word at the start of a message and reports whether it is a mode or
+// language.
 func follow(prefs *Preferences, word string, modes []string) bool {
 	switch {
 	case strings.HasPrefix(word, "#"):
-		name, ok := meant(strings.ToLower(word[1:]), append(slices.Clone(modes), resets...))
+		name, ok := matchName(strings.ToLower(word[1:]), append(slices.Clone(modes), resets...))
 		if !ok {
 			return false
 		}
@@ -67,7 +68,7 @@ func follow(prefs *Preferences, word string, modes []string) bool {
 		name := strings.ToLower(word[1:])
 		code := name
 		if !languageCode().MatchString(code) {
-			full, ok := meant(name, names(languages))
+			full, ok := matchName(name, names(languages))
 			if !ok {
 				return false
 			}
@@ -88,9 +89,9 @@ func names(m map[string]string) []string {
 	return list
 }
 
-// meant finds the one name that a word stands for: the same, the only one that
-// begins with it, or the only one that is spelt nearly so.
-func meant(word string, known []string) (string, bool) {
+// matchName returns the name that a word stands for: the same, the only one with that
+// prefix, or the only one with a similar spelling.
+func matchName(word string, known []string) (string, bool) {
 	if word == "" {
 		return "", false
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// longestName is what every provider allows for a tool's name.
+// longestName is the longest tool name that every provider allows.
 const longestName = 64
 
-// name is what the model calls a tool: its namespace and name in letters that
-// providers allow. A name that would be too long, or is taken by another tool,
-// ends in a piece of a hash of the whole. What it stands for is kept in a map and
-// never read out of it.
+// name returns the model's name for a tool: its namespace and name in characters that
+// providers allow. A name that is too long, or used by another tool, ends in part of a
+// hash. The tool of a name is looked up in a map, never parsed from it.
 func (b *toolbox) name(ref tool.Ref) string {
 	name := plain(ref.Name)
 	if ref.Space != "" {

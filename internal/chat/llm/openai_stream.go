@@ -13,7 +13,7 @@ import (
 	"github.com/luanette/luanette/internal/base/sse"
 )
 
-// openAIAnswer puts an answer together as its pieces arrive.
+// openAIAnswer assembles an answer from its chunks.
 type openAIAnswer struct {
 	emit   func(Delta)
 	id     string
@@ -21,12 +21,12 @@ type openAIAnswer struct {
 	text   []byte
 	calls  []*openAICall // arguments collected as plain text
 	finish string
-	refuse bool // it said no in words of its own
+	refuse bool // the model refused in its own words
 	usage  Usage
 }
 
-// openAIChunk is one piece; a whole answer has the same shape with message in the
-// place of delta.
+// openAIChunk is one chunk; a complete answer has the same form with message in place of
+// delta.
 type openAIChunk struct {
 	ID      string
 	Model   string
@@ -51,8 +51,8 @@ type openAIPiece struct {
 	ToolCalls []openAICall `json:"tool_calls"`
 }
 
-// readStream reads events until the answer is finished. Some endpoints end with
-// [DONE], some just end.
+// readStream reads events until the answer is complete. Not all endpoints end with
+// [DONE].
 func (a *openAIAnswer) readStream(body io.Reader) error {
 	events := sse.NewReader(body, 0)
 	for {
@@ -133,7 +133,7 @@ func (a *openAIAnswer) add(p openAIPiece) error {
 	for _, piece := range p.ToolCalls {
 		call := a.call(piece)
 		if call == nil {
-			return &failure{err: fault.New(fault.Upstream, "read answer: a piece of a tool call belongs to none")}
+			return &failure{err: fault.New(fault.Upstream, "read answer: a chunk of a tool call has no call to belong to")}
 		}
 		if call.ID == "" {
 			call.ID = piece.ID
@@ -151,11 +151,11 @@ func (a *openAIAnswer) add(p openAIPiece) error {
 	return nil
 }
 
-// mostCalls bounds how many tools an endpoint can make us keep.
+// mostCalls limits the number of tool calls in an answer.
 const mostCalls = 128
 
-// call finds the call a piece belongs to: by its index, else by its id, else a
-// piece with a name begins a new one and others continue the last.
+// call finds the tool call that a chunk belongs to: by its index, otherwise by its id;
+// otherwise a chunk with a name begins a new one and others continue the last.
 func (a *openAIAnswer) call(piece openAICall) *openAICall {
 	if piece.Index != nil {
 		return a.callAt(*piece.Index)
@@ -185,7 +185,7 @@ func (a *openAIAnswer) callAt(index int) *openAICall {
 	return a.calls[index]
 }
 
-// stops are OpenAI's reasons in our words.
+// stops maps OpenAI's stop reasons to ours.
 var stops = map[string]Stop{"stop": StopEnd, "tool_calls": StopTools, "function_call": StopTools, "length": StopLength, "content_filter": StopRefusal}
 
 func (a *openAIAnswer) answer(model string) Answer {
@@ -207,7 +207,7 @@ func (a *openAIAnswer) answer(model string) Answer {
 			c.ID = fmt.Sprintf("call_%d", i)
 		}
 		out.Blocks = append(out.Blocks, Block{Use: &Use{c.ID, c.Function.Name, objectOf(c.Function.Arguments)}})
-		if out.Stop == StopEnd { // some endpoints say stop all the same
+		if out.Stop == StopEnd { // some endpoints send stop with tool calls
 			out.Stop = StopTools
 		}
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// dropped stands for a tool's answer that had to make room.
-const dropped = "[This answer was dropped to make room. If you still need it, ask again for the part you need.]"
+// dropped replaces a tool result that was removed from the conversation.
+const dropped = "[This result was removed to shorten the conversation. If you still need it, request the part you need again.]"
 
-// fit keeps the conversation within its bound. First the answers of tools that
-// the model has seen make room, then what was said longest ago, then the newest
-// answers of tools share what is left.
+// fit keeps the conversation within its size limit. It first removes tool results that
+// the model has seen, then the oldest exchanges, and then shortens the newest tool
+// results equally.
 func (t *turn) fit(ctx context.Context) error {
 	bound := t.limits.PromptBytes
 	size := sizeOf(t.messages)
@@ -34,19 +34,19 @@ func (t *turn) fit(ctx context.Context) error {
 	}
 	t.note(ctx, slog.LevelWarn, "prompt_trimmed", slog.Int("bytes", before), slog.Int("kept", size))
 	if size > bound {
-		return fault.New(fault.Limit, "the message and what belongs to it have %d bytes, more than the %d that may be sent to the model", size, bound).
+		return fault.New(fault.Limit, "the message and its context have %d bytes, more than the %d that may be sent to the model", size, bound).
 			WithHint("send a shorter message, or raise [chat] prompt_bytes")
 	}
 	return nil
 }
 
-// beginsWithHistory tells whether the conversation begins with something said long
-// ago, which can go without tearing a call from its answer.
+// beginsWithHistory reports whether the conversation begins with an old exchange, which
+// can be removed without separating a tool call from its result.
 func (t *turn) beginsWithHistory() bool {
 	return len(t.request.History) > 0 && len(t.messages) > 2 && plainText(t.messages[0]) && plainText(t.messages[1])
 }
 
-// dropResults empties the tools' answers in a message; it returns the bytes saved.
+// dropResults removes the tool results in a message and returns the bytes saved.
 func dropResults(m *llm.Message) (saved int) {
 	for _, b := range m.Blocks {
 		if b.Result != nil && len(b.Result.Text) > len(dropped) {
@@ -57,8 +57,8 @@ func dropResults(m *llm.Message) (saved int) {
 	return saved
 }
 
-// shareOut cuts the tools' answers in a message so that each has an equal part of
-// room; it returns the bytes saved.
+// shareOut shortens the tool results in a message so that each has an equal part of
+// limit, and returns the bytes saved.
 func (t *turn) shareOut(m *llm.Message, room int) (saved int) {
 	n := 0
 	for _, b := range m.Blocks {
@@ -82,7 +82,7 @@ func plainText(m llm.Message) bool {
 	return len(m.Blocks) == 1 && m.Blocks[0].Text != ""
 }
 
-// sizeOf counts the bytes of what is said.
+// sizeOf returns the size of messages in bytes.
 func sizeOf(messages []llm.Message) int {
 	size := 0
 	for _, m := range messages {

@@ -8,34 +8,34 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// line is where a person's messages wait that this node answers. It exists while
-// somebody uses it. Whether others, on other nodes, are before them is for the
-// database to say: see begin.
-type line struct {
-	users int // who hold it; guarded by the room
+// personQueue is the queue of a person's messages that this node answers. It exists while it is
+// in use. Whether messages on other nodes come first is decided by the database: see
+// begin.
+type personQueue struct {
+	users int // number of users; guarded by the Service
 
-	mu      sync.Mutex // held while a message is stored, so that the order on disk is that of the line
+	mu      sync.Mutex // held while a message is stored, so that the stored order is that of the queue
 	waiting []*Turn
 	current *Turn // being answered
 
-	signal sync.Mutex
-	news   chan struct{} // closed and replaced when something happened to the person's messages elsewhere
+	signal  sync.Mutex
+	changed chan struct{} // closed and replaced when another node changed the person's messages
 }
 
-// enter takes hold of a person's line; leave lets go of it.
-func (r *Service) enter(p Person) *line {
+// enter returns a person's queue and counts a user; leave releases it.
+func (r *Service) enter(p Person) *personQueue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[p]
 	if l == nil {
-		l = &line{news: make(chan struct{})}
+		l = &personQueue{changed: make(chan struct{})}
 		r.lines[p] = l
 	}
 	l.users++
 	return l
 }
 
-func (r *Service) leave(p Person, l *line) {
+func (r *Service) leave(p Person, l *personQueue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if l.users--; l.users == 0 {
@@ -43,23 +43,23 @@ func (r *Service) leave(p Person, l *line) {
 	}
 }
 
-// later is closed when there is news.
-func (l *line) later() <-chan struct{} {
+// later returns a channel that is closed at the next change on another node.
+func (l *personQueue) later() <-chan struct{} {
 	l.signal.Lock()
 	defer l.signal.Unlock()
-	return l.news
+	return l.changed
 }
 
-func (l *line) tell() {
+func (l *personQueue) broadcast() {
 	l.signal.Lock()
 	defer l.signal.Unlock()
-	close(l.news)
-	l.news = make(chan struct{})
+	close(l.changed)
+	l.changed = make(chan struct{})
 }
 
-// Send accepts a message: it is on disk when Say returns, and will be answered
-// whatever becomes of whoever asked, or of this node. A message with the key of an
-// earlier one is that one.
+// Send accepts a message: it is stored when Send returns, and will be answered even if
+// the client disconnects or this node stops. A message with the key of an earlier one
+// returns the turn of that one.
 func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 	if err := m.Person.Check(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 	t := newTurn("msg_"+rand.Text(), m)
 	twin, err := r.insert(ctx, t)
 	if twin || err != nil {
-		if twin { // said to another node at the same moment
+		if twin { // sent to another node at the same time
 			return r.elsewhere(ctx, m)
 		}
 		return nil, err
@@ -88,8 +88,8 @@ func (r *Service) Send(ctx context.Context, m Message) (*Turn, error) {
 	return t, nil
 }
 
-// earlier finds the turn of a message that was said before, or nil. l.mu is held.
-func (r *Service) earlier(ctx context.Context, l *line, m Message) (*Turn, error) {
+// earlier returns the turn of a message with the same key, or nil. l.mu is held.
+func (r *Service) earlier(ctx context.Context, l *personQueue, m Message) (*Turn, error) {
 	for _, t := range append([]*Turn{l.current}, l.waiting...) {
 		if t != nil && t.Message.Key == m.Key {
 			return t, nil
@@ -98,9 +98,9 @@ func (r *Service) earlier(ctx context.Context, l *line, m Message) (*Turn, error
 	return r.elsewhere(ctx, m)
 }
 
-// join puts a turn at the end of its line and sees that somebody works on it.
-// l.mu is held.
-func (r *Service) join(l *line, t *Turn) {
+// join appends a turn to its queue and makes sure that a goroutine works on it. l.mu is
+// held.
+func (r *Service) join(l *personQueue, t *Turn) {
 	l.waiting = append(l.waiting, t)
 	if l.current != nil {
 		return
@@ -110,8 +110,8 @@ func (r *Service) join(l *line, t *Turn) {
 	r.work.Go(func() { r.answer(t.Message.Person, l) })
 }
 
-// take removes the first of those who wait, or returns nil. l.mu is held.
-func (l *line) take() *Turn {
+// take removes the first waiting turn, or returns nil. l.mu is held.
+func (l *personQueue) take() *Turn {
 	if len(l.waiting) == 0 {
 		return nil
 	}
@@ -120,8 +120,8 @@ func (l *line) take() *Turn {
 	return first
 }
 
-// answer works through a line until it is empty.
-func (r *Service) answer(p Person, l *line) {
+// answer works through a queue until it is empty.
+func (r *Service) answer(p Person, l *personQueue) {
 	defer r.leave(p, l)
 	for t := l.current; t != nil; {
 		r.run(r.background, l, t)
@@ -133,7 +133,7 @@ func (r *Service) answer(p Person, l *line) {
 }
 
 func tooMany(depth int) error {
-	return fault.New(fault.Limit, "%d messages are waiting in line already", depth).
+	return fault.New(fault.Limit, "%d messages are waiting already", depth).
 		WithHint("wait until an earlier one is answered, then try again")
 }
 

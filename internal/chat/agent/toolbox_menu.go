@@ -8,16 +8,15 @@ import (
 	"github.com/luanette/luanette/internal/base/redact"
 )
 
-// longestMenu bounds what the list of tools may take of the system prompt, in
-// bytes. Longer lists are told in less detail.
+// longestMenu limits the size of the tool list in the system prompt, in bytes. Longer
+// lists have less detail.
 const longestMenu = 16 << 10
 
-// menu lists the servers' tools, grouped by server and in a stable order, in as
-// much detail as there is room for. It has no examples: models take them for
-// facts.
+// menu lists the servers' tools, grouped by server and in a stable order, in as much
+// detail as fits. It has no examples, because models take them for facts.
 func (b *toolbox) menu() string {
 	if len(b.groups) == 0 {
-		return "## Available tools\n\nNo tools of servers are available."
+		return "## Available tools\n\nNo servers are connected."
 	}
 	var text string
 	for _, detail := range []func(group, *strings.Builder){group.lines, group.names, group.count} {
@@ -25,7 +24,7 @@ func (b *toolbox) menu() string {
 		menu.WriteString("## Available tools\n")
 		for _, g := range b.groups {
 			fmt.Fprintf(&menu, "\n### %s\n", oneLine(g.title(), 160))
-			if g.direct { // each is offered with its definition already
+			if g.direct { // they are offered with their definitions
 				g.names(&menu)
 			} else {
 				detail(g, &menu)
@@ -38,7 +37,7 @@ func (b *toolbox) menu() string {
 	return redact.Cut(text, longestMenu) + "\n(search_tools finds the rest)"
 }
 
-// lines has a line for each tool.
+// lines writes a line for each tool.
 func (g group) lines(out *strings.Builder) {
 	for _, info := range g.tools {
 		fmt.Fprintf(out, "- %s: %s\n", info.Ref, brief(info.Description))
@@ -46,7 +45,7 @@ func (g group) lines(out *strings.Builder) {
 	g.empty(out)
 }
 
-// names has the names only.
+// names writes the names only.
 func (g group) names(out *strings.Builder) {
 	names := make([]string, len(g.tools))
 	for i, info := range g.tools {
@@ -58,7 +57,7 @@ func (g group) names(out *strings.Builder) {
 	g.empty(out)
 }
 
-// count has only how many there are.
+// count writes only the number of tools.
 func (g group) count(out *strings.Builder) {
 	if len(g.tools) > 0 {
 		fmt.Fprintf(out, "%d tools; search_tools with this namespace lists them\n", len(g.tools))
@@ -68,14 +67,14 @@ func (g group) count(out *strings.Builder) {
 
 func (g group) empty(out *strings.Builder) {
 	if len(g.tools) == 0 {
-		out.WriteString("(its tools are not known just now)\n")
+		out.WriteString("(its tools are currently unknown)\n")
 	}
 }
 
-// longestBrief bounds what is told of one tool.
+// longestBrief limits the description of one tool.
 const longestBrief = 80
 
-// brief is the first sentence of a description.
+// brief returns the first sentence of a description.
 func brief(text string) string {
 	text = oneLine(text, 4*longestBrief)
 	for i, c := range text {
@@ -97,7 +96,7 @@ func brief(text string) string {
 	return text + "..."
 }
 
-// oneLine makes a stranger's text one line of a list: nothing in it begins a new
+// oneLine converts untrusted text to one line of a list, so that it cannot begin a new
 // line or heading.
 func oneLine(text string, limit int) string {
 	text = redact.Cut(text, 4*limit)

@@ -14,9 +14,8 @@ import (
 	"github.com/luanette/luanette/internal/chat/llm"
 )
 
-// note writes one record of the turn. All of them carry its request_id, so that
-// one search tells the whole story. Nobody's words stand in them: of messages,
-// arguments and answers there are only sizes, unless Options.Content asks for more.
+// note logs one record of the turn. All records have its request_id. They contain no
+// text of messages, arguments and answers, only sizes, unless Options.Content is set.
 func (t *turn) note(ctx context.Context, level slog.Level, event string, attrs ...slog.Attr) {
 	if !t.agent.log.Enabled(ctx, level) {
 		return
@@ -33,7 +32,8 @@ func (t *turn) note(ctx context.Context, level slog.Level, event string, attrs .
 
 func (t *turn) warn(ctx context.Context, event string) { t.note(ctx, slog.LevelWarn, event) }
 
-// content is an attribute with somebody's words, where those are asked for.
+// content returns an attribute with text of the conversation, or with its length if
+// Options.Content is not set.
 func (t *turn) content(key, text string) slog.Attr {
 	if !t.agent.options.Content {
 		return slog.Int(key+"_length", len(text))
@@ -41,8 +41,8 @@ func (t *turn) content(key, text string) slog.Attr {
 	return slog.String(key, redact.Cut(text, 4096))
 }
 
-// loggable is an error without words that may be somebody's. What a server or
-// tool said can quote the arguments it was given.
+// loggable returns an error's text without content of the conversation: what a server or
+// tool returned can quote its arguments.
 func loggable(err error) string {
 	code := fault.CodeOf(err)
 	switch code {
@@ -53,14 +53,14 @@ func loggable(err error) string {
 	}
 }
 
-// noteAsking tells that the model is asked.
+// noteAsking logs a request to the model.
 func (t *turn) noteAsking(ctx context.Context) {
 	about := t.agent.options.Model.About()
 	t.note(ctx, slog.LevelInfo, "claude_request", slog.Int("iteration", t.reply.Iterations), slog.Int("message_count", len(t.messages)),
 		slog.String("provider", about.Provider), slog.String("model", about.Model), slog.Int("tools_offered", len(t.tools.offered)))
 }
 
-// noteAsked tells what came of it.
+// noteAsked logs the model's answer.
 func (t *turn) noteAsked(ctx context.Context, a llm.Answer, err error, took time.Duration) {
 	if err != nil {
 		t.note(ctx, slog.LevelError, "claude_error", slog.Int("iteration", t.reply.Iterations), slog.String("error", loggable(err)),
@@ -74,21 +74,21 @@ func (t *turn) noteAsked(ctx context.Context, a llm.Answer, err error, took time
 		slog.Float64("cost_usd", a.Usage.Cost), t.content("text", a.Text()))
 }
 
-// runsCode tells whether a tool runs what the model wrote.
+// runsCode reports whether a tool runs code that the model wrote.
 func runsCode(tool string) bool { return tool == "execute_code" || tool == "lua_eval" }
 
-// noteUsing tells that a tool begins.
+// noteUsing logs the start of a tool call.
 func (t *turn) noteUsing(ctx context.Context, use llm.Use, shown string) {
 	t.note(ctx, slog.LevelInfo, "tool_execution_start", slog.String("tool_name", shown), slog.Int("iteration", t.reply.Iterations),
 		slog.String("tool_call_id", use.ID), t.content("arguments", string(use.Input)))
 	if runsCode(shown) {
 		var in struct{ Code string }
-		_ = json.Unmarshal(use.Input, &in) // a wrong one has no code
+		_ = json.Unmarshal(use.Input, &in) // invalid arguments have no code
 		t.note(ctx, slog.LevelInfo, "code_execution_start", slog.Int("code_length", len(in.Code)), slog.String("tool_name", shown))
 	}
 }
 
-// noteUsed tells how it ended.
+// noteUsed logs the end of a tool call.
 func (t *turn) noteUsed(ctx context.Context, shown string, o outcome, took time.Duration) {
 	ms := slog.Int64("duration_ms", took.Milliseconds())
 	if runsCode(shown) {
@@ -112,11 +112,11 @@ func (t *turn) noteCode(ctx context.Context, shown string, o outcome, ms slog.At
 		Output []json.RawMessage
 		Logs   []json.RawMessage
 	}
-	_ = json.Unmarshal(o.view.Structured, &said) // what has no such list said nothing
+	_ = json.Unmarshal(o.view.Structured, &said) // without such a list the count is zero
 	t.note(ctx, slog.LevelInfo, "code_execution_complete", ms, slog.Int("console_logs_count", len(said.Output)+len(said.Logs)), slog.String("tool_name", shown))
 }
 
-// reason is why a tool failed, in words that are nobody's.
+// reason returns why a tool failed, without content of the conversation.
 func (o outcome) reason() string {
 	if o.err != nil {
 		return loggable(o.err)
@@ -124,7 +124,7 @@ func (o outcome) reason() string {
 	return "tool_error"
 }
 
-// codeLine finds where code failed: "file:12:" or "line 12".
+// codeLine matches the position of a failure in code: "file:12:" or "line 12".
 var codeLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?::|\bline )(\d+)\b`) })
 
 func lineIn(text string) int {
@@ -139,7 +139,7 @@ func lineIn(text string) int {
 	return line
 }
 
-// truncated tells of an answer that was too long to be shown whole.
+// truncated logs that a result was too long to be sent whole.
 func (t *turn) truncated(ctx context.Context, shown string, whole int) {
 	t.note(ctx, slog.LevelWarn, "tool_result_truncated", slog.String("tool_name", shown), slog.Int("bytes", whole), slog.Int("kept", t.limits.ResultBytes))
 }

@@ -63,9 +63,9 @@ func assistant(_ context.Context, r agent.Request, emit func(agent.Event)) (agen
 
 // place is a door with a room behind it.
 type place struct {
-	url  string
-	room *conversation.Service
-	logs *bytes.Buffer
+	url     string
+	service *conversation.Service
+	logs    *bytes.Buffer
 }
 
 func open(t *testing.T, a script, o chatapi.Options, fixed ...apikey.Key) place {
@@ -79,7 +79,7 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
+	service, err := conversation.Open(t.Context(), database, a, conversation.Options{Depth: 2, Secrets: secret.Box{Key: func() (secret.Text, error) { return secret.New("the key of the test, long enough"), nil }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,24 +87,24 @@ func openAt(t *testing.T, url string, a script, o chatapi.Options, fixed ...apik
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewJSONHandler(&locked{w: logs}, nil))
 	}
-	door := chatapi.New(room, o)
+	handler := chatapi.New(service, o)
 	ring, err := apikey.Open(t.Context(), database, apikey.Options{Fixed: fixed})
 	if err != nil {
 		t.Fatal(err)
 	}
 	watch := httpauth.New(httpauth.Options{Ring: ring})
-	server := httptest.NewServer(watch.Mux(door.Routes()))
+	server := httptest.NewServer(watch.Mux(handler.Routes()))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 		watch.Close()
-		room.Close()
-		door.Close()
+		service.Close()
+		handler.Close()
 		if err := database.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return place{server.URL, room, logs}
+	return place{server.URL, service, logs}
 }
 
 type locked struct {
@@ -276,7 +276,7 @@ func TestFailures(t *testing.T) {
 	tests := []struct {
 		name, method, path, body string
 		status                   int
-		code, says               string
+		code, summary            string
 	}{
 		{"no JSON", "POST", "/api/v1/chat", "{", 400, "VALIDATION_ERROR", "Invalid JSON body"},
 		{"another type", "POST", "/api/v1/chat", `{"user_id":3}`, 400, "VALIDATION_ERROR", "user_id"},
@@ -314,7 +314,7 @@ func TestFailures(t *testing.T) {
 			if err := json.Unmarshal([]byte(body), &f); err != nil || f.Error == "" {
 				t.Errorf("%s: %v", body, err)
 			}
-			if status != tt.status || f.Code != tt.code || !strings.Contains(f.Message, tt.says) {
+			if status != tt.status || f.Code != tt.code || !strings.Contains(f.Message, tt.summary) {
 				t.Errorf("%d %s", status, body)
 			}
 		})
@@ -330,7 +330,7 @@ func TestALineIsBounded(t *testing.T) {
 		return assistant(ctx, r, emit)
 	}, chatapi.Options{})
 	for i := range 3 { // one is answered, two wait
-		_, err := p.room.Send(t.Context(), conversation.Message{Person: conversation.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
+		_, err := p.service.Send(t.Context(), conversation.Message{Person: conversation.Person{Org: "default", User: "ann@example.com"}, Text: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -496,11 +496,11 @@ func (b *hookbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (b *hookbox) tells() (told []string) {
+func (b *hookbox) tells() (kindError []string) {
 	for _, h := range b.hooks {
-		told = append(told, strings.TrimSpace(h.Type+" "+h.Message+h.Text))
+		kindError = append(kindError, strings.TrimSpace(h.Type+" "+h.Message+h.Text))
 	}
-	return told
+	return kindError
 }
 
 func TestCallback(t *testing.T) {
@@ -598,10 +598,10 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// told is a log whose records come out of it one by one.
-type told chan string
+// kindError is a log whose records come out of it one by one.
+type kindError chan string
 
-func (t told) Write(p []byte) (int, error) {
+func (t kindError) Write(p []byte) (int, error) {
 	t <- string(p)
 	return len(p), nil
 }
@@ -609,7 +609,7 @@ func (t told) Write(p []byte) (int, error) {
 // The story has its end also when the client did not wait for it.
 func TestLogsOfClientsThatLeave(t *testing.T) {
 	t.Parallel()
-	records := make(told, 100)
+	records := make(kindError, 100)
 	asked, leave := make(chan struct{}), make(chan struct{})
 	p := open(t, func(context.Context, agent.Request, func(agent.Event)) (agent.Reply, error) {
 		close(asked)
@@ -647,23 +647,23 @@ func FuzzRequests(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	room, err := conversation.Open(f.Context(), database, script(assistant), conversation.Options{})
+	service, err := conversation.Open(f.Context(), database, script(assistant), conversation.Options{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	door := chatapi.New(room, chatapi.Options{})
+	handler := chatapi.New(service, chatapi.Options{})
 	f.Cleanup(func() {
-		room.Close()
-		door.Close()
+		service.Close()
+		handler.Close()
 		_ = database.Close()
 	})
-	handler := principal.Unguarded(door.Routes())
+	mux := principal.Unguarded(handler.Routes())
 	paths := []string{"POST /api/v1/chat", "PUT /api/v1/orgs/o/users/u/preferences", "PUT /api/v1/admin/orgs/o/mcp-servers", "PUT /api/v1/admin/orgs/o/prompt-overrides"}
 	f.Fuzz(func(t *testing.T, which int, body string) {
 		method, path, _ := strings.Cut(paths[max(which, -which)%len(paths)&3], " ")
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
+		mux.ServeHTTP(w, r)
 		if w.Code >= 500 && !strings.Contains(body, "model") && !strings.Contains(body, "mistake") {
 			t.Errorf("%s %q: %d %s", path, body, w.Code, w.Body)
 		}
@@ -678,7 +678,7 @@ func BenchmarkFirstWord(b *testing.B) {
 		b.Fatal(err)
 	}
 	said := make(chan time.Time, 1)
-	room, err := conversation.Open(b.Context(), database, script(func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
+	service, err := conversation.Open(b.Context(), database, script(func(_ context.Context, _ agent.Request, emit func(agent.Event)) (agent.Reply, error) {
 		said <- time.Now()
 		emit(agent.Text{Text: "word"})
 		return agent.Reply{Responses: []string{"word"}}, nil
@@ -686,12 +686,12 @@ func BenchmarkFirstWord(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	door := chatapi.New(room, chatapi.Options{Rate: 1 << 30})
-	server := httptest.NewServer(principal.Unguarded(door.Routes()))
+	handler := chatapi.New(service, chatapi.Options{Rate: 1 << 30})
+	server := httptest.NewServer(principal.Unguarded(handler.Routes()))
 	b.Cleanup(func() {
 		server.Close()
-		room.Close()
-		door.Close()
+		service.Close()
+		handler.Close()
 		_ = database.Close()
 	})
 	var took []time.Duration
