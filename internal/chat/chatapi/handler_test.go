@@ -440,7 +440,7 @@ func TestWhatPeopleSet(t *testing.T) {
 		{"POST", admin + "/mcp-servers", `{"id":"a","name":"A","url":"https://a.example","authToken":"hunter2","priority":3}`,
 			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3}]}`},
 		{"GET", admin + "/mcp-servers?discover=true", "",
-			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3,"discovery_status":"error","discovery_error":"no server can be reached from here"}]}`},
+			`{"org":"acme","servers":[{"id":"a","name":"A","url":"https://a.example","authToken":"••••••••","enabled":true,"priority":3,"discovery_status":"error","discovery_error":"servers cannot be added here"}]}`},
 		{"PUT", admin + "/mcp-servers", `[{"id":"b","name":"","enabled":false}]`, `{"org":"acme","servers":[{"id":"b","name":"","enabled":false,"priority":0}]}`},
 		{"DELETE", admin + "/mcp-servers/b", "", `{"removed":1}`},
 		{"PUT", admin + "/users/ann/mcp-servers", `[]`, `{"org":"acme","user_id":"ann","servers":[]}`},
