@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// ApprovalStore keeps what waits for somebody's word.
+// ApprovalStore stores requests for approval.
 type ApprovalStore interface {
 	List(ctx context.Context, owner string, state approval.State, limit int) ([]approval.Approval, error)
 	Get(ctx context.Context, owner, id string) (approval.Approval, error)
@@ -24,12 +24,12 @@ type ApprovalStore interface {
 	Forget(ctx context.Context, id string) error
 }
 
-// Resumer goes on with a run that waited.
+// Resumer resumes a run after its approval.
 type Resumer interface {
 	Resume(ctx context.Context, id string, who host.RunInfo, kept []byte, q script.Request) (json.RawMessage, error)
 }
 
-// Approvals makes the tools for people to decide what scripts may do.
+// Approvals makes the tools with which people approve what scripts do.
 func Approvals(o ApprovalStore, r Resumer) []Tool {
 	t := approvalTools{o, r}
 	look := tool.Hints{ReadOnly: true, ClosedWorld: true}
@@ -42,28 +42,28 @@ func Approvals(o ApprovalStore, r Resumer) []Tool {
 }
 
 type approvalTools struct {
-	office  ApprovalStore
+	store   ApprovalStore
 	resumer Resumer
 }
 
-// ApprovalView is an approval as these tools show it, beside plan, output and
-// outcome: what became of the run, for one that is no job.
+// ApprovalView is an approval as these tools show it, without plan, output and
+// outcome, which is set for runs that are not jobs.
 type ApprovalView struct {
 	ID         string     `json:"id"`
 	Status     string     `json:"status" enum:"pending,allowed,denied,withdrawn"`
 	Subject    string     `json:"subject" jsonschema:"the tool or function it is about"`
-	Script     string     `json:"script" jsonschema:"how the script is called"`
+	Script     string     `json:"script" jsonschema:"name of the script"`
 	ScriptHash string     `json:"script_hash"`
 	JobID      string     `json:"job_id,omitempty" jsonschema:"the job that waits"`
 	Certain    bool       `json:"certain" jsonschema:"true when no entry of the plan follows a mocked answer"`
-	Complete   bool       `json:"complete" jsonschema:"true when the plan goes to the script's end"`
+	Complete   bool       `json:"complete" jsonschema:"true when the plan is complete"`
 	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  time.Time  `json:"expires_at" jsonschema:"no answer by then is a no"`
+	ExpiresAt  time.Time  `json:"expires_at" jsonschema:"without a decision by then it is denied"`
 	DecidedAt  *time.Time `json:"decided_at,omitempty"`
 	DecidedBy  string     `json:"decided_by,omitempty"`
 }
 
-// approvalData is a view with everything in it.
+// approvalData is a view with all fields.
 type approvalData struct {
 	ApprovalView
 	Plan    []host.Planned `json:"plan"`
@@ -82,7 +82,7 @@ func approvalView(a *approval.Approval) approvalData {
 	return approvalData{v, append([]host.Planned{}, a.Plan...), append([]JobLogLine{}, saidViews(a.Output)...), a.Outcome}
 }
 
-// line is the approval in a list.
+// line returns the approval as a line of a list.
 func (d approvalData) line() string {
 	who := d.Script
 	if d.JobID != "" {
@@ -91,7 +91,7 @@ func (d approvalData) line() string {
 	return fmt.Sprintf("%s  %s  %s, for %s (%d planned)", d.ID, d.Status, d.Subject, who, len(d.Plan))
 }
 
-// text is all of it for people.
+// text returns all of it for people.
 func (d approvalData) text() string {
 	var out strings.Builder
 	out.WriteString(d.line())
@@ -113,17 +113,17 @@ func (d approvalData) text() string {
 }
 
 type approvalListIn struct {
-	Status string `json:"status,omitempty" jsonschema:"only those in this state; pending unless told" enum:"pending,allowed,denied,withdrawn,any"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many at most; 50 unless told" min:"1" max:"500"`
+	Status string `json:"status,omitempty" jsonschema:"only those with this status; default pending" enum:"pending,allowed,denied,withdrawn,any"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"maximum number; default 50" min:"1" max:"500"`
 }
 
-// ApprovalList is what approval_list answers.
+// ApprovalList is the result of approval_list.
 type ApprovalList struct {
 	Approvals  []ApprovalView `json:"approvals" jsonschema:"the newest first"`
-	Remembered []RuleView     `json:"remembered" jsonschema:"answers that hold from now on; approval_forget takes one back"`
+	Remembered []RuleView     `json:"remembered" jsonschema:"stored decisions; approval_forget deletes one"`
 }
 
-// RuleView is a remembered answer.
+// RuleView is a stored decision.
 type RuleView struct {
 	ID        string    `json:"id"`
 	Decision  string    `json:"decision" enum:"allow,deny"`
@@ -144,11 +144,11 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 	case "any":
 		state = ""
 	}
-	found, err := t.office.List(ctx, ownerOf(call), state, in.Limit)
+	found, err := t.store.List(ctx, ownerOf(call), state, in.Limit)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	rules, err := t.office.Rules(ctx)
+	rules, err := t.store.Rules(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -158,7 +158,7 @@ func (t approvalTools) list(ctx context.Context, call tool.Call, in approvalList
 		all, lines = append(all, v), append(lines, v.line())
 	}
 	if len(all) == 0 {
-		lines = append(lines, "Nothing waits for approval.")
+		lines = append(lines, "No approvals are pending.")
 	}
 	for i, r := range rules {
 		if i == 0 {
@@ -183,15 +183,15 @@ type approvalStatusIn struct {
 }
 
 func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalStatusIn) (tool.Result, error) {
-	a, err := t.office.Get(ctx, ownerOf(call), in.ID)
+	a, err := t.store.Get(ctx, ownerOf(call), in.ID)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if a.State == approval.Pending && in.TimeoutMS > 0 {
 		within, cancel := context.WithTimeout(ctx, time.Duration(in.TimeoutMS)*time.Millisecond)
-		_ = t.office.Await(within, in.ID) // what it is then is shown
+		_ = t.store.Await(within, in.ID) // the current state is shown
 		cancel()
-		if a, err = t.office.Get(ctx, ownerOf(call), in.ID); err != nil {
+		if a, err = t.store.Get(ctx, ownerOf(call), in.ID); err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -201,8 +201,8 @@ func (t approvalTools) status(ctx context.Context, call tool.Call, in approvalSt
 
 type approvalDecideIn struct {
 	ID       string `json:"id" jsonschema:"id of a pending approval" min:"1" max:"64"`
-	Decision string `json:"decision" jsonschema:"allow: the script goes on and may do what its plan shows; deny: it is told no" enum:"allow,deny"`
-	Remember string `json:"remember,omitempty" jsonschema:"let the answer hold from now on for this tool, its namespace, or this script" enum:"tool,namespace,script"`
+	Decision string `json:"decision" jsonschema:"allow: the script may do what its plan shows; deny: the call is refused" enum:"allow,deny"`
+	Remember string `json:"remember,omitempty" jsonschema:"store the decision for this tool, its namespace, or this script" enum:"tool,namespace,script"`
 }
 
 func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDecideIn) (tool.Result, error) {
@@ -213,13 +213,13 @@ func (t approvalTools) decide(ctx context.Context, call tool.Call, in approvalDe
 	if call.Caller != nil && call.Caller.ID != "" {
 		by = call.Caller.ID
 	}
-	a, err := t.office.Decide(ctx, ownerOf(call), in.ID, host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, By: by})
+	a, err := t.store.Decide(ctx, ownerOf(call), in.ID, host.Answer{Allow: in.Decision == "allow", Remember: in.Remember, By: by})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if a.Resume != nil {
-		tell(call.Caller, 0, "Going on with the script")
-		// Who decided may leave: what was begun is ended.
+		tell(call.Caller, 0, "Resuming the script")
+		// The run continues even if the caller disconnects.
 		a.Outcome, err = t.resumer.Resume(context.WithoutCancel(ctx), a.ID, a.RunInfo, a.Resume, script.Request{Caller: call.Caller})
 		if err != nil {
 			return tool.Result{}, err
@@ -255,20 +255,20 @@ func outcomeText(raw JSON) string {
 }
 
 type approvalForgetIn struct {
-	ID string `json:"id" jsonschema:"id of a remembered answer, as approval_list shows it" min:"1" max:"64"`
+	ID string `json:"id" jsonschema:"id of a stored decision, from approval_list" min:"1" max:"64"`
 }
 
-// Forgotten is what approval_forget answers.
+// Forgotten is the result of approval_forget.
 type Forgotten struct {
 	ID string `json:"id"`
 }
 
-// Text says it in a line.
+// Text returns it as one line.
 func (f Forgotten) Text() string { return "Forgotten: " + f.ID }
 
 func (t approvalTools) forget(ctx context.Context, _ tool.Call, in approvalForgetIn) (Forgotten, error) {
 	if host.ParentOf(ctx) != nil {
-		return Forgotten{}, fault.New(fault.Denied, "scripts cannot change what is approved")
+		return Forgotten{}, fault.New(fault.Denied, "scripts cannot change stored decisions")
 	}
-	return Forgotten(in), t.office.Forget(ctx, in.ID)
+	return Forgotten(in), t.store.Forget(ctx, in.ID)
 }

@@ -1,10 +1,10 @@
-// Package builtin holds our own tools, one file per family: how each is called,
-// what it answers, and its description for models in a Markdown file of its name.
-// The work itself is done in the rooms below, which every family reaches through
-// a small interface it states; a tool here only translates.
+// Package builtin implements the tools that the server offers itself, one file per
+// family. Each tool has its description for models in a Markdown file of its name.
+// A family depends on other packages through small interfaces; its tools only
+// convert arguments and results.
 //
-// Around the tools, for the MCP server: resources that show what there is,
-// completions, and the instructions that teach a model to use the hub.
+// The package also has the resources, prompts and completions of the MCP server,
+// and the instructions that teach a model to use it.
 package builtin
 
 import (
@@ -18,7 +18,7 @@ import (
 //go:embed *.md
 var texts embed.FS
 
-// What tools are made of.
+// The types of tools.
 type (
 	Tool   = toolset.Tool
 	Set    = toolset.Set
@@ -27,7 +27,7 @@ type (
 	JSON   = toolset.JSON
 )
 
-// NewSet makes a source of several families' tools.
+// NewSet makes a source of the tools of several families.
 func NewSet(families ...[]Tool) *Set { return toolset.NewSet("", families...) }
 
 // Define makes a tool of a function, described in <name>.md.
@@ -35,7 +35,7 @@ func Define[In, Out any](name string, hints tool.Hints, do func(ctx context.Cont
 	return toolset.Define(texts, name, hints, do)
 }
 
-// Relay makes a tool whose result is another tool's, handed on as it is.
+// Relay makes a tool that returns another tool's result unchanged.
 func Relay[In any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	return toolset.Relay(texts, name, hints, do)
 }

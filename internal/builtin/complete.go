@@ -9,10 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// mostCompletions is MCP's bound of one answer.
+// mostCompletions is MCP's limit per response.
 const mostCompletions = 100
 
-// Candidates are the values an argument may have just now.
+// Candidates returns the possible values of an argument.
 type Candidates func(ctx context.Context) []string
 
 // Completions suggests values for arguments of prompts and resource templates,
@@ -20,7 +20,7 @@ type Candidates func(ctx context.Context) []string
 // the prompt's name or the template's address, a space, and the argument's name.
 type Completions map[string]Candidates
 
-// Join makes one of several; of two that know the same key the later counts.
+// Join merges several; for the same key the later one is used.
 func Join(all ...Completions) Completions {
 	joined := Completions{}
 	for _, c := range all {
@@ -29,7 +29,7 @@ func Join(all ...Completions) Completions {
 	return joined
 }
 
-// NamespaceCompletions knows the arguments that name servers and tools.
+// NamespaceCompletions completes the names of servers and tools.
 func NamespaceCompletions(c Catalog) Completions {
 	tools := func(ctx context.Context) []string {
 		var names []string
@@ -44,7 +44,7 @@ func NamespaceCompletions(c Catalog) Completions {
 	return Completions{"namespace": c.Namespaces, "name": c.Namespaces, "tool": tools, "names": tools}
 }
 
-// completionParams is what of completion/complete is looked at.
+// completionParams are the params of completion/complete that are used.
 type completionParams struct {
 	Ref struct {
 		Name string `json:"name"`
@@ -56,9 +56,9 @@ type completionParams struct {
 	} `json:"argument"`
 }
 
-// Complete takes the params of completion/complete and answers its result: the
-// candidates that begin with what was typed, in either case, and after them
-// those that contain it.
+// Complete takes the params of completion/complete and returns its result: the
+// candidates that begin with the typed text, ignoring case, and then those that
+// contain it.
 func (c Completions) Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	var p completionParams
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -75,7 +75,7 @@ func (c Completions) Complete(ctx context.Context, params json.RawMessage) (json
 	}})
 }
 
-// of finds who knows the argument, the one who knows it best first.
+// of finds the candidates of an argument, the most specific key first.
 func (c Completions) of(p completionParams) Candidates {
 	if f := c[p.Ref.Name+p.Ref.URI+" "+p.Argument.Name]; f != nil {
 		return f

@@ -17,20 +17,20 @@ import (
 	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
-// Catalog is all tools, as these tools need them.
+// Catalog is the source of all tools.
 type Catalog interface {
 	Search(ctx context.Context, q catalog.Query) (hits []catalog.Hit, total int)
-	// Resolve finds a tool by any way to write its name.
+	// Resolve finds a tool by any form of its name.
 	Resolve(ctx context.Context, name string) (tool.Info, error)
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	Namespaces(ctx context.Context) []string
 	In(ctx context.Context, namespace string) (tools []tool.Info, ok bool)
-	// Shows tells whether a tool is shown to the caller, or only refused with the
-	// reason when it is called.
+	// Shows reports whether a tool is shown to the caller. Calls of hidden tools are
+	// refused with the reason.
 	Shows(ctx context.Context, ref tool.Ref) bool
 }
 
-// Shapes is what is known of results whose tools do not tell it.
+// Shapes knows the observed shapes of results whose tools have no output schema.
 type Shapes interface {
 	Learned(ref tool.Ref) (results.Learned, bool)
 }
@@ -53,32 +53,32 @@ type discovery struct {
 type searchIn struct {
 	Query     string `json:"query" jsonschema:"words for what the tool should do; an empty string lists tools" max:"1000"`
 	Namespace string `json:"namespace,omitempty" jsonschema:"search only this server's tools"`
-	Limit     int    `json:"limit,omitempty" jsonschema:"how many at most (10 when left out)" min:"1" max:"100"`
+	Limit     int    `json:"limit,omitempty" jsonschema:"maximum number (default 10)" min:"1" max:"100"`
 }
 
-// Found is what search_tools answers.
+// Found is the result of search_tools.
 type Found struct {
 	Tools []FoundTool `json:"tools" jsonschema:"best match first"`
 	Total int         `json:"total" jsonschema:"how many tools matched"`
 }
 
-// FoundTool is one tool found, in short.
+// FoundTool is one tool found, in short form.
 type FoundTool struct {
 	Name        string `json:"name" jsonschema:"for get_tool_definitions and call_tool"`
 	Signature   string `json:"signature" jsonschema:"arguments it takes; a question mark marks optional ones"`
 	Description string `json:"description" jsonschema:"beginning of the description"`
-	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it claims to change nothing"`
-	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is away just now"`
+	ReadOnly    bool   `json:"read_only,omitempty" jsonschema:"it is marked read-only"`
+	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
 }
 
-// Text lists the tools, a paragraph each.
+// Text lists the tools, one paragraph each.
 func (f Found) Text() string {
 	if len(f.Tools) == 0 {
 		return "No tool matches. Try other words, or mcp_list_upstreams."
 	}
 	var b strings.Builder
 	if f.Total > len(f.Tools) {
-		fmt.Fprintf(&b, "%d of %d that match:\n", len(f.Tools), f.Total)
+		fmt.Fprintf(&b, "%d of %d matching tools:\n", len(f.Tools), f.Total)
 	}
 	for _, t := range f.Tools {
 		fmt.Fprintf(&b, "%s%s\n  %s\n", t.Name, t.Signature, t.Description)
@@ -117,15 +117,14 @@ type definitionsIn struct {
 	Format string   `json:"format,omitempty" jsonschema:"json schemas (default), or declarations for code" enum:"json,typescript,lua"`
 }
 
-// Definitions is what get_tool_definitions answers. Every name asked for stands
-// in one of the two lists.
+// Definitions is the result of get_tool_definitions. Every requested name is in one of the two lists.
 type Definitions struct {
 	Tools        []Definition `json:"tools" jsonschema:"empty when declarations were asked for"`
 	Declarations string       `json:"declarations,omitempty" jsonschema:"the tools in TypeScript or Lua"`
-	Unknown      []Unknown    `json:"unknown" jsonschema:"names that stand for no tool"`
+	Unknown      []Unknown    `json:"unknown" jsonschema:"names without a tool"`
 }
 
-// Definition is all there is to know of a tool before calling it.
+// Definition is the complete definition of a tool.
 type Definition struct {
 	Name        string `json:"name"`
 	Title       string `json:"title,omitempty"`
@@ -133,19 +132,19 @@ type Definition struct {
 	LuaPath     string `json:"lua_path" jsonschema:"the function in Lua scripts"`
 	Input       Object `json:"input_schema"`
 	Output      Object `json:"output_schema,omitempty"`
-	Learned     Object `json:"learned_output_schema,omitempty" jsonschema:"what its results looked like so far; it has no schema of its own"`
-	LearnedFrom int    `json:"learned_from,omitempty" jsonschema:"how many results that was"`
+	Learned     Object `json:"learned_output_schema,omitempty" jsonschema:"type of its results so far; it has no output schema"`
+	LearnedFrom int    `json:"learned_from,omitempty" jsonschema:"number of those results"`
 	Annotations Object `json:"annotations,omitempty"`
-	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is away just now"`
+	Stale       bool   `json:"stale,omitempty" jsonschema:"its server is currently disconnected"`
 }
 
-// Unknown is a name that stands for no tool.
+// Unknown is a name without a tool.
 type Unknown struct {
 	Name       string   `json:"name"`
 	DidYouMean []string `json:"did_you_mean"`
 }
 
-// Text shows the definitions in full, since there is no shorter way to say them.
+// Text returns the definitions in full.
 func (d Definitions) Text() string {
 	var b strings.Builder
 	b.WriteString(d.Declarations)
@@ -155,7 +154,7 @@ func (d Definitions) Text() string {
 			fmt.Fprintf(&b, "output: %s\n", t.Output)
 		}
 		if t.LearnedFrom > 0 {
-			fmt.Fprintf(&b, "output, learned from %s: %s\n", counted(t.LearnedFrom, "result"), t.Learned)
+			fmt.Fprintf(&b, "output, learned from %s: %s\n", count(t.LearnedFrom, "result"), t.Learned)
 		}
 		b.WriteByte('\n')
 	}
@@ -199,11 +198,11 @@ func (d discovery) definitions(ctx context.Context, _ tool.Call, in definitionsI
 	return all, nil
 }
 
-// declarations are the languages tools are declared in.
+// declarations are the languages in which tools can be declared.
 var declarations = map[string]func([]typedecl.Tool) string{"typescript": typedecl.TypeScript, "lua": typedecl.Lua}
 
-// declared is a tool to declare, with what was learned of its results where it
-// says nothing of them.
+// declared returns a tool to declare, with the learned type of its results if it has
+// no output schema.
 func (d discovery) declared(info *tool.Info) typedecl.Tool {
 	t := typedecl.Of(info)
 	if learned, ok := d.learned(info); ok {
@@ -219,7 +218,7 @@ func (d discovery) learned(info *tool.Info) (results.Learned, bool) {
 	return d.shapes.Learned(info.Ref)
 }
 
-// suggestions are what a tool_not_found suggests instead.
+// suggestions returns the names that a tool_not_found error suggests.
 func suggestions(err error) []string {
 	var details struct {
 		DidYouMean []string `json:"did_you_mean"`
@@ -244,7 +243,7 @@ func (d discovery) definitionOf(info *tool.Info) Definition {
 	return def
 }
 
-// luaPath is how a script writes the tool: mcp.fs.read, mcp.fs["read-file"].
+// luaPath returns the expression for a tool in Lua: mcp.fs.read, mcp.fs["read-file"].
 func luaPath(ref tool.Ref) string {
 	path := "mcp"
 	for _, part := range []string{ref.Space, ref.Name} {
@@ -284,8 +283,8 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 	info, err := d.catalog.Resolve(ctx, in.Name)
 	ref := info.Ref
 	if err != nil {
-		// The owner of a namespace that has not told its tools yet may wait for them;
-		// and what is kept from the caller is called to be refused like all else.
+		// The tools of the namespace may not be listed yet; and a call of a tool that the
+		// caller may not use is refused with the reason.
 		space, name, found := strings.Cut(strings.TrimPrefix(in.Name, "mcp."), ".")
 		if !found {
 			return tool.Result{}, err
@@ -293,12 +292,12 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 		ref = tool.Ref{Space: space, Name: name}
 	}
 	if host.ParentOf(ctx) != nil && ref.String() != strings.TrimPrefix(in.Name, "mcp.") {
-		// The door let the name pass that it was given, not one we guessed.
-		return tool.Result{}, fault.New(fault.InvalidParams, "call_tool: %q is not how scripts name a tool", in.Name).
+		// The effect was approved for the name as given, not for one we guessed.
+		return tool.Result{}, fault.New(fault.InvalidParams, "call_tool: scripts must use the exact name of a tool, not %q", in.Name).
 			WithHint("call mcp.%s { … }", ref)
 	}
 	meta := call.Meta
-	if rawjson.IsObject(meta) { // what it says to us is not for others
+	if rawjson.IsObject(meta) { // our own keys are not passed on
 		meta = rawjson.Delete(meta, FullKey)
 	}
 	return d.catalog.Call(ctx, tool.Call{
@@ -306,7 +305,7 @@ func (d discovery) call(ctx context.Context, call tool.Call, in callIn) (tool.Re
 	})
 }
 
-// brief is the first paragraph of a description, at most 240 bytes.
+// brief returns the first paragraph of a description, at most 240 bytes.
 func brief(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n\n")
 	text = strings.Join(strings.Fields(text), " ")

@@ -19,7 +19,7 @@ func TestSearchTools(t *testing.T) {
 	if found.Total != 2 || len(found.Tools) != 1 || found.Tools[0].Name != "fs.read_file" || found.Tools[0].Signature != "(path: string, head?: integer)" {
 		t.Errorf("found %+v", found)
 	}
-	if want := "1 of 2 that match:\nfs.read_file(path: string, head?: integer)\n  Does read file."; view.Text() != want {
+	if want := "1 of 2 matching tools:\nfs.read_file(path: string, head?: integer)\n  Does read file."; view.Text() != want {
 		t.Errorf("text %q", view.Text())
 	}
 	h.mustCall(t, "search_tools", `{"query":"zzzzzz"}`, &found)

@@ -13,13 +13,13 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// CodeOptions bound one execute_code. Zero fields mean the default beside them.
+// CodeOptions limit one execute_code. Zero fields mean the default beside them.
 type CodeOptions struct {
 	Time      time.Duration // 5 s
-	LongestMS int64         // what timeout_ms may ask for; 30,000
+	LongestMS int64         // largest timeout_ms; 30,000
 	Memory    int64         // 64 MiB
-	Calls     int64         // tools it may call; 100
-	ChatCalls int64         // the same when a chat's model runs it; 10
+	Calls     int64         // tool calls; 100
+	ChatCalls int64         // tool calls in a chat; 10
 }
 
 func (o CodeOptions) orDefault() CodeOptions {
@@ -38,7 +38,7 @@ func (o CodeOptions) orDefault() CodeOptions {
 	return o
 }
 
-// Code makes the tool that runs code over all tools.
+// Code makes the tool that runs code with access to all tools.
 func Code(r ScriptRunner, sessions SessionStore, o CodeOptions) []Tool {
 	t := codeTools{scriptTools{runner: r, sessions: sessions}, o.orDefault()}
 	return []Tool{runs[codeIn, Executed]("execute_code", tool.Hints{}, t.execute)}
@@ -51,13 +51,13 @@ type codeTools struct {
 
 type codeIn struct {
 	Code      string `json:"code" jsonschema:"the result is what it returns, or its last expression" min:"1" max:"100000"`
-	Language  string `json:"language,omitempty" jsonschema:"javascript unless told" enum:"javascript,lua"`
-	SessionID string `json:"session_id,omitempty" jsonschema:"whose variables persist" max:"64"`
-	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"5000 unless told" min:"1" max:"600000"`
+	Language  string `json:"language,omitempty" jsonschema:"default javascript" enum:"javascript,lua"`
+	SessionID string `json:"session_id,omitempty" jsonschema:"its variables persist" max:"64"`
+	TimeoutMS int64  `json:"timeout_ms,omitempty" jsonschema:"default 5000" min:"1" max:"600000"`
 }
 
-// Executed is what execute_code answers, beside result: what the code returned,
-// which can be anything and so has no place in a schema.
+// Executed is the result of execute_code, without the value that the code returned, which can be
+// anything and so is not in the schema.
 type Executed struct {
 	Logs       []CodeLog `json:"logs"`
 	DurationMS int64     `json:"duration_ms"`
@@ -83,7 +83,7 @@ func (t codeTools) execute(ctx context.Context, call tool.Call, in codeIn) (tool
 	return codeResult(done)
 }
 
-// request is the run that a call asks for.
+// request returns the run that a call asks for.
 func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 	language := in.Language
 	if language == "" && in.SessionID == "" {
@@ -99,9 +99,8 @@ func (t codeTools) request(call tool.Call, in codeIn) script.Request {
 	return script.Request{Source: in.Code, Language: language, Caller: call.Caller, Limits: limits}
 }
 
-// codeResult is the answer of code that came to its end. Whatever execute_code
-// gives to a model as its result passes here, and then [Bounded], which keeps
-// what is too big to be shown.
+// codeResult is the result of code that succeeded. [LimitedSet] stores it if it is
+// too large to be shown.
 func codeResult(done script.Turn) (tool.Result, error) {
 	said := executedOf(done)
 	return tool.Output(codeText(done), struct {
@@ -110,8 +109,7 @@ func codeResult(done script.Turn) (tool.Result, error) {
 	}{done.Result, said})
 }
 
-// failedCode is the answer of code that failed: told as scripts fail, and with what
-// it had said until then.
+// failedCode is the result of code that failed, with its output so far.
 func failedCode(done script.Turn, err error) tool.Result {
 	failed := script.ToolFailure(done.Outcome, err)
 	meta, _ := rawjson.Get(failed.Raw, "_meta")
@@ -145,7 +143,7 @@ func codeLogs(lines []host.OutputLine) []CodeLog {
 	return logs
 }
 
-// codeText is the result and what was said on the way, as a model reads it.
+// codeText returns the result and output as text for a model.
 func codeText(done script.Turn) string {
 	var out strings.Builder
 	out.WriteString(script.Pretty(done.Result))

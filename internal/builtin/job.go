@@ -14,7 +14,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// JobQueue keeps jobs, as these tools need it.
+// JobQueue runs and stores jobs.
 type JobQueue interface {
 	Submit(ctx context.Context, s job.Spec) (job.Job, error)
 	Schedule(ctx context.Context, s job.Spec, cron, zone string) (job.Schedule, error)
@@ -40,7 +40,7 @@ type JobScripts interface {
 type JobRunner interface {
 	// Prepare checks params against describe() and fills in defaults.
 	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-	// LanguageOf is the language of a stored script.
+	// LanguageOf returns the language of a stored script.
 	LanguageOf(ctx context.Context, ref cas.Ref) string
 }
 
@@ -88,7 +88,7 @@ func orEmpty(o Object) JSON {
 	return JSON(o)
 }
 
-// scriptFault gives a script's failure the one shape.
+// scriptFault converts a script's failure to a fault.
 func scriptFault(err error) error {
 	if failed, ok := err.(*script.Error); ok { //nolint:errorlint // what the runner returns is it, not around it
 		return failed.Fault()
@@ -97,7 +97,7 @@ func scriptFault(err error) error {
 }
 
 type jobIn struct {
-	JobID string `json:"job_id" jsonschema:"id of a job, as lua_execute gave it" min:"1" max:"64"`
+	JobID string `json:"job_id" jsonschema:"id of a job, from lua_execute" min:"1" max:"64"`
 }
 
 func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (tool.Result, error) {
@@ -111,26 +111,26 @@ func (t jobTools) status(ctx context.Context, _ tool.Call, in jobIn) (tool.Resul
 
 type jobPollIn struct {
 	JobIDs    []string `json:"job_ids" jsonschema:"ids of the jobs to wait for" min:"1" max:"1000"`
-	TimeoutMS int64    `json:"timeout_ms" jsonschema:"how long to wait at most" min:"0" max:"60000"`
-	Mode      string   `json:"mode,omitempty" jsonschema:"any: until one is over; all: until all are. any unless told" enum:"any,all"`
+	TimeoutMS int64    `json:"timeout_ms" jsonschema:"maximum time to wait" min:"0" max:"60000"`
+	Mode      string   `json:"mode,omitempty" jsonschema:"any: until one has ended; all: until all have. Default any" enum:"any,all"`
 }
 
-// Polled is what job_poll answers.
+// Polled is the result of job_poll.
 type Polled struct {
-	Completed []JobView `json:"completed" jsonschema:"the jobs that are over, whatever became of them"`
-	Pending   []string  `json:"pending" jsonschema:"ids of those that are not"`
-	TimedOut  bool      `json:"timed_out" jsonschema:"true when the time was over first"`
+	Completed []JobView `json:"completed" jsonschema:"the jobs that have ended"`
+	Pending   []string  `json:"pending" jsonschema:"ids of the others"`
+	TimedOut  bool      `json:"timed_out" jsonschema:"true if the wait timed out"`
 }
 
-// Text counts them.
+// Text returns a summary.
 func (p Polled) Text() string {
 	if p.TimedOut {
 		return fmt.Sprintf("Poll timed out. %d completed, %d still pending.", len(p.Completed), len(p.Pending))
 	}
-	return fmt.Sprintf("Poll complete. %s finished.", counted(len(p.Completed), "job"))
+	return fmt.Sprintf("Poll complete. %s finished.", count(len(p.Completed), "job"))
 }
 
-// reassure is how often a waiting client is told that all is well.
+// reassure is the interval of progress notifications to a waiting client.
 const reassure = 5 * time.Second
 
 func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.Result, error) {
@@ -148,7 +148,7 @@ func (t jobTools) poll(ctx context.Context, call tool.Call, in jobPollIn) (tool.
 			return polled(done, pending, !over)
 		}
 		if call.Caller != nil && call.Caller.Progress != nil {
-			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: counted(len(pending), "job") + " not over"})
+			call.Caller.Progress(tool.Progress{Progress: float64(len(done)), Total: float64(len(in.JobIDs)), Message: count(len(pending), "job") + " not finished"})
 		}
 	}
 }
@@ -164,18 +164,18 @@ func polled(done []job.Job, pending []string, timedOut bool) (tool.Result, error
 	return tool.Output(p.Text(), map[string]any{"completed": full, "pending": p.Pending, "timed_out": timedOut})
 }
 
-// JobCancelled is what job_cancel answers.
+// JobCancelled is the result of job_cancel.
 type JobCancelled struct {
 	JobID   string `json:"job_id"`
-	Success bool   `json:"success" jsonschema:"false when the job was over already"`
+	Success bool   `json:"success" jsonschema:"false if the job had already ended"`
 }
 
-// Text says it in a line.
+// Text returns it as one line.
 func (c JobCancelled) Text() string {
 	if c.Success {
 		return "Job " + c.JobID + " cancelled"
 	}
-	return "Job " + c.JobID + " was over already"
+	return "Job " + c.JobID + " had already ended"
 }
 
 func (t jobTools) cancel(ctx context.Context, _ tool.Call, in jobIn) (JobCancelled, error) {

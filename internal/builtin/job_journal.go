@@ -13,25 +13,25 @@ import (
 
 type jobJournalIn struct {
 	JobID string `json:"job_id" jsonschema:"id of a job" min:"1" max:"64"`
-	From  int    `json:"from,omitempty" jsonschema:"how many steps to leave out at the beginning" min:"0"`
-	Limit int    `json:"limit,omitempty" jsonschema:"how many steps at most; 200 unless told" min:"1" max:"1000"`
+	From  int    `json:"from,omitempty" jsonschema:"number of steps to skip" min:"0"`
+	Limit int    `json:"limit,omitempty" jsonschema:"maximum number of steps; default 200" min:"1" max:"1000"`
 }
 
-// Journaled is what job_journal answers.
+// Journaled is the result of job_journal.
 type Journaled struct {
 	Steps []StepView `json:"steps"`
 	Total int        `json:"total" jsonschema:"of the whole journal"`
 }
 
-// StepView is a step of a journal, beside outcome: the values it answered.
+// StepView is a step of a journal, without its outcome.
 type StepView struct {
-	Step   int64   `json:"step" jsonschema:"its number in the order the script asked"`
+	Step   int64   `json:"step" jsonschema:"number of the effect in the script's order"`
 	Effect string  `json:"effect" jsonschema:"such as mcp.call or fs.write"`
 	Kind   string  `json:"kind" enum:"read,repeat,write,moment"`
-	Call   string  `json:"call" jsonschema:"as it would be written in a script, shortened"`
-	Time   float64 `json:"time" jsonschema:"when it ended, or began; seconds since 1970"`
-	Done   bool    `json:"done" jsonschema:"false when its outcome is not known"`
-	Error  string  `json:"error,omitempty" jsonschema:"how it failed"`
+	Call   string  `json:"call" jsonschema:"as written in a script, shortened"`
+	Time   float64 `json:"time" jsonschema:"end, or start if not done; seconds since 1970"`
+	Done   bool    `json:"done" jsonschema:"false if its outcome is unknown"`
+	Error  string  `json:"error,omitempty" jsonschema:"its error"`
 }
 
 // stepData is a view with the outcome.
@@ -48,7 +48,7 @@ func stepView(s host.Step) stepData {
 	return stepData{v, s.Values}
 }
 
-// Text is a line for the step.
+// Text returns one line.
 func (v StepView) Text() string {
 	switch {
 	case !v.Done:
@@ -69,7 +69,7 @@ func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (to
 		in.Limit = 200
 	}
 	shown := steps[min(in.From, len(steps)):min(in.From+in.Limit, len(steps))]
-	lines := []string{fmt.Sprintf("%s (showing %d)", counted(len(steps), "step"), len(shown))}
+	lines := []string{fmt.Sprintf("%s (showing %d)", count(len(steps), "step"), len(shown))}
 	data := []stepData{}
 	for _, step := range shown {
 		v := stepView(step)
@@ -80,30 +80,30 @@ func (t jobTools) journal(ctx context.Context, _ tool.Call, in jobJournalIn) (to
 }
 
 type jobReplayIn struct {
-	JobID      string `json:"job_id" jsonschema:"id of a job that is over" min:"1" max:"64"`
-	Code       string `json:"code,omitempty" jsonschema:"another script to try on the same answers" max:"1048576"`
-	Language   string `json:"language,omitempty" jsonschema:"of code; that of the job's script unless told" enum:"lua,javascript"`
-	ScriptHash string `json:"script_hash,omitempty" jsonschema:"the same, stored"`
+	JobID      string `json:"job_id" jsonschema:"id of a finished job" min:"1" max:"64"`
+	Code       string `json:"code,omitempty" jsonschema:"another script to run with the same answers" max:"1048576"`
+	Language   string `json:"language,omitempty" jsonschema:"of code; default: that of the job's script" enum:"lua,javascript"`
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of another stored script"`
 }
 
-// Replayed is what job_replay answers, beside result.
+// Replayed is the result of job_replay, without the script\'s own result.
 type Replayed struct {
 	Steps    int          `json:"steps" jsonschema:"in the journal"`
-	Unused   int          `json:"unused" jsonschema:"of them the script did not ask for"`
-	Diverged bool         `json:"diverged" jsonschema:"true when the script wanted something else than the journal has"`
-	Error    *JobError    `json:"error,omitempty" jsonschema:"why it failed, or where it went another way"`
+	Unused   int          `json:"unused" jsonschema:"steps that the script did not ask for"`
+	Diverged bool         `json:"diverged" jsonschema:"true if the script's effects differ from the journal"`
+	Error    *JobError    `json:"error,omitempty" jsonschema:"why it failed, or where it differs"`
 	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
 }
 
-// Text says how it went.
+// Text returns a summary.
 func (r Replayed) Text() string {
 	switch {
 	case r.Diverged:
-		return "Replay went another way: " + r.Error.Message
+		return "Replay differs from the journal: " + r.Error.Message
 	case r.Error != nil:
-		return "Replay failed as a script: " + r.Error.Message
+		return "The script failed: " + r.Error.Message
 	default:
-		return fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", counted(r.Steps-r.Unused, "step"), r.Unused)
+		return fmt.Sprintf("Replay complete: %s answered from the journal, %d unused", count(r.Steps-r.Unused, "step"), r.Unused)
 	}
 }
 
@@ -127,7 +127,7 @@ func (t jobTools) replay(ctx context.Context, _ tool.Call, in jobReplayIn) (tool
 	}{v, r.Result})
 }
 
-// otherScript is what a replay is to run in place of the job's own script.
+// otherScript returns the script to run instead of the job's own.
 func (t jobTools) otherScript(ctx context.Context, in jobReplayIn) (job.Script, error) {
 	switch {
 	case in.Code != "" && in.Language != "":

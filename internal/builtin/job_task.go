@@ -10,11 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 )
 
-// JobTasks shows jobs as tasks to clients that know those. A task has its job's
-// id.
+// JobTasks presents jobs as MCP tasks. A task has the id of its job.
 type JobTasks struct{ Queue JobQueue }
 
-// Task is a job as it stands.
+// Task returns the current state of a job.
 func (t JobTasks) Task(ctx context.Context, id string) (tool.Task, error) {
 	j, err := t.Queue.Status(ctx, id)
 	if err != nil {
@@ -23,7 +22,7 @@ func (t JobTasks) Task(ctx context.Context, id string) (tool.Task, error) {
 	return t.view(&j)
 }
 
-// WaitTask is a job that is over.
+// WaitTask waits until a job has ended.
 func (t JobTasks) WaitTask(ctx context.Context, id string) (tool.Task, error) {
 	for {
 		done, _, err := t.Queue.Poll(ctx, []string{id}, time.Minute, true)
@@ -36,7 +35,7 @@ func (t JobTasks) WaitTask(ctx context.Context, id string) (tool.Task, error) {
 	}
 }
 
-// ListTasks are the jobs, the newest first.
+// ListTasks lists the jobs, the newest first.
 func (t JobTasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, string, error) {
 	page, err := t.Queue.List(ctx, job.Filter{}, 0, cursor)
 	if err != nil {
@@ -53,13 +52,13 @@ func (t JobTasks) ListTasks(ctx context.Context, cursor string) ([]tool.Task, st
 	return all, page.Next, nil
 }
 
-// CancelTask ends a job.
+// CancelTask cancels a job.
 func (t JobTasks) CancelTask(ctx context.Context, id string) error {
 	_, err := t.Queue.Cancel(ctx, id)
 	return err
 }
 
-// AnswerTask has nothing to answer: jobs ask nobody.
+// AnswerTask is not supported: jobs ask no questions.
 func (t JobTasks) AnswerTask(ctx context.Context, id string, _ map[string]json.RawMessage) error {
 	_, err := t.Queue.Status(ctx, id)
 	return err
@@ -96,7 +95,7 @@ func (t JobTasks) view(j *job.Job) (tool.Task, error) {
 	return task, err
 }
 
-// executed is what lua_execute would have answered, had it waited for the job.
+// executed is the result of lua_execute for a finished job.
 func executed(j *job.Job) (tool.Result, error) {
 	result := j.Result
 	if len(result) == 0 {

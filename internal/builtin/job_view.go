@@ -12,7 +12,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/host"
 )
 
-// JobView is a job as the tools show it, beside result: what its script returned.
+// JobView is a job as the tools show it, without the script's result.
 // Times are seconds since 1970.
 type JobView struct {
 	JobID       string       `json:"job_id"`
@@ -24,11 +24,11 @@ type JobView struct {
 	Priority    int          `json:"priority,omitempty"`
 	ScheduleID  string       `json:"schedule_id,omitempty" jsonschema:"of the schedule that started it"`
 	CreatedAt   float64      `json:"created_at" jsonschema:"seconds since 1970"`
-	DueAt       float64      `json:"due_at,omitempty" jsonschema:"when it may start, if that is later"`
+	DueAt       float64      `json:"due_at,omitempty" jsonschema:"earliest start, if delayed"`
 	StartedAt   float64      `json:"started_at,omitempty"`
 	CompletedAt float64      `json:"completed_at,omitempty"`
 	Progress    float64      `json:"progress" jsonschema:"0 to 1"`
-	Message     string       `json:"message,omitempty" jsonschema:"what it says it is doing"`
+	Message     string       `json:"message,omitempty" jsonschema:"last progress message"`
 	Error       *JobError    `json:"error,omitempty" jsonschema:"why it failed"`
 	Output      []JobLogLine `json:"output,omitempty" jsonschema:"what it printed and logged"`
 }
@@ -67,7 +67,7 @@ func jobView(j *job.Job) JobView {
 	return v
 }
 
-// Text says it in a line, and the error whole.
+// Text returns one line, and the full error.
 func (v JobView) Text() string {
 	text := fmt.Sprintf("Job %s: %s", v.JobID, v.Status)
 	if v.ScriptHash != "" {
@@ -100,7 +100,7 @@ func saidViews(lines []host.OutputLine) []JobLogLine {
 	return views
 }
 
-// seconds since 1970, to the millisecond; 0 for no time.
+// seconds returns seconds since 1970, to the millisecond; 0 for no time.
 func seconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
@@ -113,20 +113,20 @@ type jobListIn struct {
 	Tag        string `json:"tag,omitempty" jsonschema:"only jobs with this tag"`
 	Creator    string `json:"creator,omitempty" jsonschema:"only jobs of this creator"`
 	ScheduleID string `json:"schedule_id,omitempty" jsonschema:"only jobs that this schedule started"`
-	Limit      int    `json:"limit,omitempty" jsonschema:"how many at most; 100 unless told" min:"1" max:"1000"`
-	Cursor     string `json:"cursor,omitempty" jsonschema:"next_cursor of the answer before"`
+	Limit      int    `json:"limit,omitempty" jsonschema:"maximum number; default 100" min:"1" max:"1000"`
+	Cursor     string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
 }
 
-// JobList is what job_list answers.
+// JobList is the result of job_list.
 type JobList struct {
 	Jobs       []JobView `json:"jobs"`
-	Total      int       `json:"total" jsonschema:"of all parts"`
-	NextCursor string    `json:"next_cursor,omitempty" jsonschema:"for the next part; missing at the end"`
+	Total      int       `json:"total" jsonschema:"of all pages"`
+	NextCursor string    `json:"next_cursor,omitempty" jsonschema:"for the next page; missing on the last"`
 }
 
-// Text has a line for each.
+// Text returns one line per entry.
 func (l JobList) Text() string {
-	lines := []string{fmt.Sprintf("Found %s (showing %d)", counted(l.Total, "job"), len(l.Jobs))}
+	lines := []string{fmt.Sprintf("Found %s (showing %d)", count(l.Total, "job"), len(l.Jobs))}
 	for _, v := range l.Jobs {
 		lines = append(lines, v.Text())
 	}
@@ -147,20 +147,20 @@ func (t jobTools) list(ctx context.Context, _ tool.Call, in jobListIn) (tool.Res
 
 type noArguments struct{}
 
-// JobCounts is what job_stats answers.
+// JobCounts is the result of job_stats.
 type JobCounts struct {
 	Total     int `json:"total"`
 	Pending   int `json:"pending"`
 	Running   int `json:"running"`
-	Waiting   int `json:"waiting" jsonschema:"for somebody's approval"`
+	Waiting   int `json:"waiting" jsonschema:"waiting for approval"`
 	Complete  int `json:"completed"`
 	Failed    int `json:"failed"`
 	Cancelled int `json:"cancelled"`
 }
 
-// Text says it in a line.
+// Text returns it as one line.
 func (c JobCounts) Text() string {
-	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", counted(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
+	return fmt.Sprintf("%s: %d pending, %d running, %d waiting, %d complete, %d failed, %d cancelled", count(c.Total, "job"), c.Pending, c.Running, c.Waiting, c.Complete, c.Failed, c.Cancelled)
 }
 
 func (t jobTools) stats(ctx context.Context, _ tool.Call, _ noArguments) (JobCounts, error) {
@@ -172,16 +172,16 @@ func (t jobTools) stats(ctx context.Context, _ tool.Call, _ noArguments) (JobCou
 
 type jobLogsIn struct {
 	JobID string `json:"job_id" jsonschema:"id of a job" min:"1" max:"64"`
-	From  int    `json:"from,omitempty" jsonschema:"number of the first line wanted; 0 is the first there is" min:"0"`
+	From  int    `json:"from,omitempty" jsonschema:"number of the first line; 0 is the oldest available" min:"0"`
 }
 
-// JobLogs is what job_logs answers.
+// JobLogs is the result of job_logs.
 type JobLogs struct {
 	Lines []JobLogLine `json:"lines"`
-	Next  int          `json:"next" jsonschema:"give it as from to get what comes after"`
+	Next  int          `json:"next" jsonschema:"pass it as from to read the following lines"`
 }
 
-// Text is the lines.
+// Text returns the lines.
 func (l JobLogs) Text() string {
 	if len(l.Lines) == 0 {
 		return "(nothing said)"
@@ -234,7 +234,7 @@ func JobResources(q JobQueue) []Resource {
 	}
 }
 
-// JobCompletions knows the arguments that name jobs.
+// JobCompletions completes ids and states of jobs.
 func JobCompletions(q JobQueue) Completions {
 	active := func(context.Context) []string { return slices.Sorted(slices.Values(q.Active())) }
 	states := func(context.Context) []string {

@@ -17,20 +17,20 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// Upstreams are the tool servers behind the hub, as these tools need them.
+// Upstreams manages the connected tool servers.
 type Upstreams interface {
-	// Add makes u wanted and returns at once; connecting goes on by itself. The
-	// same again changes nothing, another URL under the same name reconnects.
+	// Add adds u and returns at once; the connection is made in the background. Adding
+	// the same again changes nothing; another URL under the same name reconnects.
 	Add(ctx context.Context, u Upstream) error
-	// Remove tells whether there was one.
+	// Remove reports whether there was one.
 	Remove(ctx context.Context, namespace string) (removed bool, err error)
 	// List is sorted by name.
 	List() []UpstreamStatus
 	Status(namespace string) (status UpstreamStatus, ok bool)
-	// Await returns when namespace is connected, is removed or needs somebody's
-	// help, or when ctx is done.
+	// Await returns when namespace is connected, is removed or needs a login, or when
+	// ctx is done.
 	Await(ctx context.Context, namespace string)
-	// Refresh fetches the list of tools anew and returns it.
+	// Refresh fetches the list of tools again and returns it.
 	Refresh(ctx context.Context, namespace string) ([]tool.Info, error)
 }
 
@@ -43,7 +43,7 @@ type Upstream struct {
 	Headers   map[string]string
 }
 
-// UpstreamStatus is how a tool server is doing.
+// UpstreamStatus is the state of a tool server.
 type UpstreamStatus struct {
 	Namespace    string
 	Endpoint     string // URL or command, without secrets
@@ -54,18 +54,18 @@ type UpstreamStatus struct {
 	Stale        bool // the list is from before the connection was lost
 	Error        string
 	Hint         string // what a person can do about it
-	Login        string // where a person can log in; empty: that does not help
+	Login        string // where a person can log in; empty if a login does not help
 	Attempt      int    // failures in a row
 	NextTry      time.Time
-	Fixed        bool      // it comes from configuration, so a tool may not point it elsewhere
+	Fixed        bool      // it comes from configuration, so a tool may not change its URL
 	Origin       string    // config, startup (startup.lua) or added (while running, on all nodes)
 	ConfiguredAt string    // file:line, of the configuration
 	By           string    // who added, changed or removed it last
 	Changed      time.Time // and when
-	Warnings     []string  // what of its settings makes no sense for its tools
+	Warnings     []string  // settings that do not match its tools
 }
 
-// Counts tells what was counted of a namespace's calls.
+// Counts returns the call statistics of a namespace.
 type Counts interface {
 	Stats(ctx context.Context, namespace string) (catalog.Stats, bool)
 }
@@ -99,16 +99,16 @@ type connectIn struct {
 	Namespace string            `json:"namespace" jsonschema:"name for the server: a letter, then letters, digits, _ or -"`
 	URL       string            `json:"url" jsonschema:"http or https URL of the MCP server, or zmq+tcp://HOST:PORT of a backend" min:"8" max:"2048"`
 	Transport string            `json:"transport,omitempty" jsonschema:"how to reach it; auto tries http, then sse" enum:"auto,http,sse"`
-	Protocol  string            `json:"protocol,omitempty" jsonschema:"which protocol era to speak; auto finds out" enum:"auto,legacy,modern"`
-	Headers   map[string]string `json:"headers,omitempty" jsonschema:"HTTP headers to send with every request, sent as they are"`
-	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (2000 when left out); connecting goes on in any case" min:"0" max:"30000"`
+	Protocol  string            `json:"protocol,omitempty" jsonschema:"protocol era; auto detects it" enum:"auto,legacy,modern"`
+	Headers   map[string]string `json:"headers,omitempty" jsonschema:"HTTP headers to send unchanged with every request"`
+	WaitMS    *int              `json:"wait_ms,omitempty" jsonschema:"how long to wait for the connection in milliseconds (default 2000); connecting continues in the background" min:"0" max:"30000"`
 }
 
 var namespacePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
 func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (UpstreamView, error) {
 	if !namespacePattern().MatchString(in.Namespace) {
-		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a name", in.Namespace).
+		return UpstreamView{}, fault.New(fault.InvalidParams, "namespace %q is not a valid name", in.Namespace).
 			WithHint("use a letter, then at most 63 letters, digits, _ or -")
 	}
 	target, err := Target(ctx, m.policy, in.URL)
@@ -116,7 +116,7 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 		return UpstreamView{}, err
 	}
 	if known, ok := m.upstreams.Status(in.Namespace); ok && known.Fixed && known.Endpoint != target {
-		return UpstreamView{}, fault.New(fault.Conflict, "namespace %s belongs to the configuration", in.Namespace).
+		return UpstreamView{}, fault.New(fault.Conflict, "namespace %s is defined in the configuration", in.Namespace).
 			WithHint("choose another namespace for %s", in.URL)
 	}
 	u := Upstream{Namespace: in.Namespace, URL: target, Headers: in.Headers}
@@ -139,8 +139,7 @@ func (m mcpTools) connect(ctx context.Context, _ tool.Call, in connectIn) (Upstr
 	return m.view(ctx, in.Namespace)
 }
 
-// Target checks the URL of a server that somebody wants to connect to, and returns
-// it as it will be used.
+// Target checks the URL of a server to connect to and returns it in normal form.
 func Target(ctx context.Context, policy Policy, raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	switch {
@@ -164,13 +163,13 @@ type namespaceIn struct {
 	Namespace string `json:"namespace" jsonschema:"name of the server, as mcp_list_upstreams shows it" min:"1"`
 }
 
-// Disconnected is what mcp_disconnect answers.
+// Disconnected is the result of mcp_disconnect.
 type Disconnected struct {
 	Namespace string `json:"namespace"`
-	Removed   bool   `json:"removed" jsonschema:"false when there was no such server"`
+	Removed   bool   `json:"removed" jsonschema:"false if there was no such server"`
 }
 
-// Text says what happened.
+// Text returns one line.
 func (d Disconnected) Text() string {
 	if !d.Removed {
 		return fmt.Sprintf("There was no upstream %s.", d.Namespace)
@@ -185,13 +184,13 @@ func (m mcpTools) disconnect(ctx context.Context, _ tool.Call, in namespaceIn) (
 
 type nothing struct{}
 
-// UpstreamList is what mcp_list_upstreams answers.
+// UpstreamList is the result of mcp_list_upstreams.
 type UpstreamList struct {
 	Upstreams []UpstreamView `json:"upstreams"`
 	Total     int            `json:"total"`
 }
 
-// Text lists them as people read it.
+// Text lists them for people.
 func (l UpstreamList) Text() string {
 	if l.Total == 0 {
 		return "No upstreams. mcp_connect adds one."
@@ -224,14 +223,14 @@ func (m mcpTools) view(ctx context.Context, namespace string) (UpstreamView, err
 	return viewOf(ctx, s, m.counts), nil
 }
 
-// Refreshed is what tools_refresh answers.
+// Refreshed is the result of tools_refresh.
 type Refreshed struct {
 	Namespace string   `json:"namespace"`
 	ToolCount int      `json:"tool_count"`
 	Tools     []string `json:"tools"`
 }
 
-// Text says how many there are, and which.
+// Text returns their number and names.
 func (r Refreshed) Text() string {
 	return fmt.Sprintf("%s has %s: %s", r.Namespace, count(r.ToolCount, "tool"), strings.Join(r.Tools, ", "))
 }
@@ -255,13 +254,13 @@ func (m mcpTools) refresh(ctx context.Context, _ tool.Call, in namespaceIn) (Ref
 	return r, nil
 }
 
-// seen are the upstreams that exist for who asks.
+// seen returns the upstreams that the caller may see.
 func (m mcpTools) seen(ctx context.Context) []UpstreamStatus {
 	who := principal.Of(ctx)
 	return slices.DeleteFunc(m.upstreams.List(), func(s UpstreamStatus) bool { return !who.CanSee(s.Namespace, "") })
 }
 
-// unknown says that there is no such upstream, and which there are.
+// unknown is the error for an unknown upstream.
 func (m mcpTools) unknown(ctx context.Context, namespace string) error {
 	all := m.seen(ctx)
 	names := make([]string, len(all))
@@ -271,7 +270,7 @@ func (m mcpTools) unknown(ctx context.Context, namespace string) error {
 	err := fault.New(fault.InvalidParams, "no upstream %q", namespace).WithDetails(map[string]any{"available": names})
 	switch close := suggest.Names(namespace, names, 3); {
 	case len(names) == 0:
-		return err.WithHint("there are none; mcp_connect adds one")
+		return err.WithHint("there are no upstreams; mcp_connect adds one")
 	case len(close) > 0:
 		return err.WithHint("did you mean %s? available: %s", strings.Join(close, " or "), strings.Join(names, ", "))
 	default:

@@ -49,15 +49,15 @@ func TestConnectRefuses(t *testing.T) {
 	h := open(t)
 	h.servers.fixed["fs"] = true
 	tests := []struct{ args, want string }{
-		{`{"namespace":"a b","url":"http://localhost/"}`, "is not a name"},
-		{`{"namespace":"a.b","url":"http://localhost/"}`, "is not a name"},
+		{`{"namespace":"a b","url":"http://localhost/"}`, "is not a valid name"},
+		{`{"namespace":"a.b","url":"http://localhost/"}`, "is not a valid name"},
 		{`{"namespace":"x","url":"stdio:///bin/sh"}`, "luanette.toml"},
 		{`{"namespace":"x","url":"/bin/sh -c ls"}`, "luanette.toml"},
 		{`{"namespace":"x","url":"file:///etc/passwd"}`, "luanette.toml"},
 		{`{"namespace":"x","url":"http://user:pw@localhost/"}`, "send credentials in headers"},
 		{`{"namespace":"x","url":"https://example.org/mcp"}`, "mcp.allowed_hosts"},
 		{`{"namespace":"x","url":"http://169.254.169.254/latest"}`, "permission_denied"},
-		{`{"namespace":"fs","url":"http://localhost:666/"}`, "belongs to the configuration"},
+		{`{"namespace":"fs","url":"http://localhost:666/"}`, "is defined in the configuration"},
 	}
 	for _, tt := range tests {
 		view, err := h.call(t, "mcp_connect", tt.args)

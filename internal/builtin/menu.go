@@ -13,47 +13,47 @@ import (
 
 // How tools are shown to clients.
 const (
-	ModeAuto   = "auto"   // directly while they are few, else as code
+	ModeAuto   = "auto"   // direct while there are few, otherwise code
 	ModeDirect = "direct" // every exposed tool is listed
 	ModeCode   = "code"   // three tools find, describe and call all others
 )
 
-// Modes are all of them.
+// Modes lists all modes.
 var Modes = []string{ModeAuto, ModeDirect, ModeCode}
 
-// DefaultThreshold is how many tools of others are listed directly in ModeAuto.
+// DefaultThreshold is the number of upstream tools up to which ModeAuto is direct.
 const DefaultThreshold = 60
 
 //go:embed instructions_code.md
 var codeInstructions string
 
-// codeMenu are the tools that show in ModeCode.
+// codeMenu are the tools that are listed in ModeCode.
 var codeMenu = []string{"search_tools", "get_tool_definitions", "execute_code"}
 
-// MenuSource is what there is to be shown.
+// MenuSource is the source of the tools to list.
 type MenuSource interface {
 	tool.Source
-	// Pinned tells whether a tool is shown whatever the mode.
+	// Pinned reports whether a tool is listed in every mode.
 	Pinned(name string) bool
-	// InputSchema is the schema of a tool's arguments.
+	// InputSchema returns the schema of a tool's arguments.
 	InputSchema(name string) (json.RawMessage, bool)
 }
 
-// MenuOptions say how much is shown.
+// MenuOptions decide which tools are listed.
 type MenuOptions struct {
 	Mode      string
 	Threshold int
-	Own       func(name string) bool // whether a name is one of our own tools'
+	Own       func(name string) bool // reports whether a name belongs to a built-in tool
 }
 
-// Menu is what a client is shown of the tools there are. What is not shown can be
-// called all the same.
+// Menu is the list of tools that a client sees. Tools that are not listed can still be
+// called.
 type Menu struct {
 	source  MenuSource
 	options MenuOptions
 
 	mu    sync.Mutex
-	from  []tool.Info // the list the rest was made of
+	from  []tool.Info // the source's list that shown was made from
 	shown []tool.Info
 	code  bool
 }
@@ -61,18 +61,18 @@ type Menu struct {
 // NewMenu makes the menu of a source.
 func NewMenu(source MenuSource, o MenuOptions) *Menu { return &Menu{source: source, options: o} }
 
-// Set changes how much is shown.
+// Set changes which tools are listed.
 func (m *Menu) Set(mode string, threshold int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.options.Mode, m.options.Threshold = mode, threshold
-	m.shown = nil // to be made anew
+	m.shown = nil // made again on the next use
 }
 
-// InputSchema is the schema of a tool's arguments, whether or not the tool is shown.
+// InputSchema returns the schema of a tool's arguments, whether or not the tool is shown.
 func (m *Menu) InputSchema(name string) (json.RawMessage, bool) { return m.source.InputSchema(name) }
 
-// Tools lists what is shown. The list is the same one until the source's changes.
+// Tools returns the list. It is the same slice until the source's list changes.
 func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 	all, err := m.source.Tools(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (m *Menu) Tools(ctx context.Context) ([]tool.Info, error) {
 	return m.shown, nil
 }
 
-// isCode tells whether the tools are shown as code.
+// isCode reports whether the menu is that of ModeCode.
 func (m *Menu) isCode(all []tool.Info) bool {
 	if m.options.Mode != ModeAuto {
 		return m.options.Mode == ModeCode
@@ -104,7 +104,7 @@ func (m *Menu) isCode(all []tool.Info) bool {
 	return others > m.options.Threshold
 }
 
-// short is the menu of ModeCode.
+// short returns the menu of ModeCode.
 func (m *Menu) short(all []tool.Info) []tool.Info {
 	shown := []tool.Info{}
 	for i := range all {
@@ -118,8 +118,8 @@ func (m *Menu) short(all []tool.Info) []tool.Info {
 	return shown
 }
 
-// terse leaves out of a definition what costs tokens and tells a model little: the
-// title, and the schema of the result, which is there to be seen.
+// terse removes what costs tokens and helps a model little from a definition: the
+// title and the output schema.
 func terse(info tool.Info) tool.Info {
 	info.Title, info.Output = "", nil
 	for _, key := range []string{"title", "outputSchema", "annotations"} {
@@ -133,7 +133,7 @@ func (m *Menu) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return m.source.Call(ctx, call)
 }
 
-// Instructions teach a model the tools it is shown.
+// Instructions returns the instructions for the listed tools.
 func (m *Menu) Instructions(ctx context.Context) string {
 	if _, err := m.Tools(ctx); err != nil {
 		return instructions

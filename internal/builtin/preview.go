@@ -13,20 +13,20 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// PreviewRunner runs scripts on a fresh state.
+// PreviewRunner runs scripts in a fresh state.
 type PreviewRunner interface {
 	Run(ctx context.Context, q script.Request) (script.Outcome, error)
 	// Prepare checks params against describe() and fills in defaults.
 	Prepare(ctx context.Context, q script.Request) (script.Request, error)
 }
 
-// PreviewSessions runs scripts on a copy of a session.
+// PreviewSessions runs scripts in a copy of a session.
 type PreviewSessions interface {
 	Preview(ctx context.Context, owner, id string, q script.Request) (script.Outcome, error)
 }
 
-// Preview makes the tool that shows what a script would do. tools is what scripts
-// call, for the shapes of their answers.
+// Preview makes the tool that shows what a script would do. tools has the output
+// schemas for mocked answers.
 func Preview(r PreviewRunner, s PreviewSessions, scripts JobScripts, tools tool.Source) []Tool {
 	t := previewTools{r, s, scripts, tools}
 	return []Tool{runs[previewIn, Previewed]("lua_preview", tool.Hints{ReadOnly: true}, t.preview)}
@@ -41,25 +41,25 @@ type previewTools struct {
 
 type previewIn struct {
 	Code       string `json:"code,omitempty" jsonschema:"the script; give this or script_hash" max:"1048576"`
-	Language   string `json:"language,omitempty" jsonschema:"of code; the session's, or lua, unless told" enum:"lua,javascript"`
+	Language   string `json:"language,omitempty" jsonschema:"of code; default: the session's, otherwise lua" enum:"lua,javascript"`
 	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script"`
-	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code is run as lua_eval runs it"`
-	SessionID  string `json:"session_id,omitempty" jsonschema:"the session to run in a copy of; a fresh environment without" max:"64"`
-	Mocks      Object `json:"mocks,omitempty" jsonschema:"answers to give, by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
+	Params     Object `json:"params,omitempty" jsonschema:"the argument of main; without it code runs as in lua_eval"`
+	SessionID  string `json:"session_id,omitempty" jsonschema:"the session to copy; default: a fresh environment" max:"64"`
+	Mocks      Object `json:"mocks,omitempty" jsonschema:"mocked answers by tool or function: {\"github.create_issue\": {\"number\": 7}}"`
 }
 
-// Previewed is what lua_preview answers, beside result.
+// Previewed is the result of lua_preview, without the script\'s own result.
 type Previewed struct {
-	Plan     []PlanView   `json:"plan" jsonschema:"what it would have done, in order"`
-	Reads    []PlanView   `json:"reads" jsonschema:"what it looked at for real"`
+	Plan     []PlanView   `json:"plan" jsonschema:"what it would do, in order"`
+	Reads    []PlanView   `json:"reads" jsonschema:"the reads that were made"`
 	Complete bool         `json:"complete" jsonschema:"true when the script ran to its end"`
 	Certain  bool         `json:"certain" jsonschema:"true when no entry of the plan follows a mocked answer"`
-	Mocked   bool         `json:"mocked" jsonschema:"true when an answer was made up, so that output and result may be others for real"`
+	Mocked   bool         `json:"mocked" jsonschema:"true when an answer was mocked, so that output and result may differ in a real run"`
 	Error    *JobError    `json:"error,omitempty" jsonschema:"how the script failed; the plan ends there"`
 	Output   []JobLogLine `json:"output" jsonschema:"what it printed and logged"`
 }
 
-// PlanView is an entry of a plan, beside arguments and mock, the made-up answer.
+// PlanView is an entry of a plan, without arguments and mock.
 type PlanView struct {
 	Number    int    `json:"number"`
 	Effect    string `json:"effect" jsonschema:"such as mcp.call or fs.write"`
@@ -68,7 +68,7 @@ type PlanView struct {
 	Uncertain bool   `json:"uncertain,omitempty" jsonschema:"true when it follows a mocked answer"`
 }
 
-// previewData is the answer with everything in it.
+// previewData is the result with all fields.
 type previewData struct {
 	Plan     []host.Planned `json:"plan"`
 	Reads    []host.Planned `json:"reads"`
@@ -118,12 +118,12 @@ func (t previewTools) run(ctx context.Context, call tool.Call, session string, q
 	return t.sessions.Preview(ctx, ownerOf(call), session, q)
 }
 
-// request is the run a preview makes.
+// request returns the run of a preview.
 func (t previewTools) request(ctx context.Context, in previewIn) (script.Request, map[string]JSON, error) {
 	q := script.Request{Source: in.Code, Language: in.Language, Params: JSON(in.Params), Main: len(in.Params) > 0}
 	switch {
 	case (in.Code == "") == (in.ScriptHash == ""):
-		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs code or script_hash, one of them")
+		return q, nil, fault.New(fault.InvalidParams, "lua_preview needs either code or script_hash")
 	case in.ScriptHash != "":
 		ref, source, err := loadScript(ctx, t.scripts, in.ScriptHash)
 		if err != nil {
@@ -140,7 +140,7 @@ func (t previewTools) request(ctx context.Context, in previewIn) (script.Request
 	return q, mocks, nil
 }
 
-// text is the plan for people, and what the script read, said and returned.
+// text returns the plan, reads, output and result for people.
 func (d previewData) text() string {
 	var out strings.Builder
 	out.WriteString(host.PlanText(d.Plan))
@@ -166,7 +166,7 @@ func (d previewData) text() string {
 	case len(d.Result) > 0 && string(d.Result) != "null":
 		fmt.Fprintf(&out, "\nResult: %s", script.Pretty(d.Result))
 		if d.Mocked {
-			out.WriteString(" (depends on made-up answers)")
+			out.WriteString(" (depends on mocked answers)")
 		}
 	}
 	return out.String()

@@ -16,33 +16,32 @@ import (
 //go:embed prompts/*.md
 var promptTexts embed.FS
 
-// Prompt is a request to a model, made of arguments and of what there is just
-// now. Its text stands in prompts/<name>.md.
+// Prompt is an MCP prompt, a template filled with arguments and current data. Its
+// text is in prompts/<name>.md.
 type Prompt struct {
 	Name        string
 	Title       string
 	Description string
 	Arguments   []Argument
-	// Fill adds what the text needs beside the arguments; nil adds nothing.
+	// Fill returns the data that the text needs beside the arguments; may be nil.
 	Fill func(ctx context.Context, arguments map[string]string) (map[string]any, error)
 }
 
-// Argument is one of a prompt's.
+// Argument is an argument of a prompt.
 type Argument struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Required    bool     `json:"required"`
-	OneOf       []string `json:"-"` // the values it may have, the first when it is left out; nil is any
+	OneOf       []string `json:"-"` // allowed values, the first is the default; nil allows any
 }
 
-// Prompts serves prompts to the MCP server, in MCP's own form.
+// Prompts serves prompts to the MCP server, in MCP's format.
 type Prompts struct {
 	all   []Prompt
 	texts *template.Template
 }
 
-// NewPrompts joins several families' prompts. A prompt without a text is a
-// mistake of the program: it panics.
+// NewPrompts joins the prompts of several families. It panics if a prompt has no text.
 func NewPrompts(families ...[]Prompt) *Prompts {
 	p := &Prompts{all: slices.Concat(families...), texts: template.Must(template.ParseFS(promptTexts, "prompts/*.md"))}
 	for _, one := range p.all {
@@ -53,7 +52,7 @@ func NewPrompts(families ...[]Prompt) *Prompts {
 	return p
 }
 
-// ListPrompts lists them.
+// ListPrompts lists the prompts.
 func (p *Prompts) ListPrompts(context.Context) ([]json.RawMessage, error) {
 	listed := []json.RawMessage{}
 	for _, one := range p.all {
@@ -68,7 +67,7 @@ func (p *Prompts) ListPrompts(context.Context) ([]json.RawMessage, error) {
 	return listed, nil
 }
 
-// GetPrompt answers MCP's GetPromptResult.
+// GetPrompt returns MCP's GetPromptResult.
 func (p *Prompts) GetPrompt(ctx context.Context, name string, args json.RawMessage, _ *tool.Caller) (json.RawMessage, error) {
 	one, err := p.find(name)
 	if err != nil {
@@ -101,11 +100,10 @@ func (p *Prompts) find(name string) (*Prompt, error) {
 	if close := suggest.Names(name, known, 3); len(close) > 0 {
 		return nil, err.WithHint("did you mean %s?", strings.Join(close, " or "))
 	}
-	return nil, err.WithHint("there are %s", strings.Join(known, ", "))
+	return nil, err.WithHint("available: %s", strings.Join(known, ", "))
 }
 
-// data is what the text is filled with: the arguments, checked, and what Fill
-// adds.
+// data returns the validated arguments and what Fill adds.
 func (p *Prompt) data(ctx context.Context, args json.RawMessage) (map[string]any, error) {
 	given := map[string]string{}
 	if len(args) > 0 {

@@ -28,7 +28,7 @@ func TestPrompts(t *testing.T) {
 		wants      []string
 	}{
 		{"write-script", `{"task":"read a file"}`, []string{"read a file", "mcp.fs.read_file(path: string, head?: integer)  Does read file.", "Keep it short"}},
-		{"write-script", `{"task":"x","style":"production"}`, []string{"fit for daily use", "clock"}},
+		{"write-script", `{"task":"x","style":"production"}`, []string{"ready for production", "clock"}},
 		{"debug-script", `{"hash":"` + hash[:12] + `","error":"it fell over"}`, []string{"Hello ", "it fell over", `parent = "` + hash}},
 		{"debug-script", `{"hash":"` + broken + `"}`, []string{"function main( oops", "Lua Syntax Error"}},
 		{"explain-script", `{"hash":"` + hash + `"}`, []string{"function describe()"}},
@@ -69,7 +69,7 @@ func TestPromptsRefuse(t *testing.T) {
 		}
 	}
 	listed, err := h.prompts().ListPrompts(t.Context())
-	if err != nil || len(listed) != 4 || !strings.Contains(string(listed[0]), `{"name":"task","description":"what the script shall do","required":true}`) {
+	if err != nil || len(listed) != 4 || !strings.Contains(string(listed[0]), `{"name":"task","description":"what the script should do","required":true}`) {
 		t.Errorf("ListPrompts = %s, %v", listed, err)
 	}
 }

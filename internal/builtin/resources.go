@@ -12,31 +12,31 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Resource is something to read under an address, or under many: in a template
-// one {variable} at the end stands for the part that differs.
+// Resource is an MCP resource, or a resource template whose URI ends in one
+// {variable}.
 type Resource struct {
 	URI         string
 	Name        string
 	Title       string
 	Description string
-	MIMEType    string // "" where those of a template differ
-	// TypeOf gives the MIME type where they differ; nil otherwise.
+	MIMEType    string // "" if it depends on the variable
+	// TypeOf returns the MIME type if it depends on the variable; otherwise nil.
 	TypeOf func(ctx context.Context, variable string) string
-	// Read gives the text; variable is what stands in the place of a template's,
-	// decoded. A fault.NotFound says that there is none.
+	// Read returns the text; variable is the decoded value of a template's variable.
+	// It returns fault.NotFound if there is no such resource.
 	Read func(ctx context.Context, variable string) (text string, err error)
 }
 
-// template splits a template's address before its variable.
+// template returns a template's URI up to its variable.
 func (r Resource) template() (prefix string, ok bool) {
 	prefix, _, ok = strings.Cut(r.URI, "{")
 	return prefix, ok
 }
 
-// Resources serves resources to the MCP server, in MCP's own form.
+// Resources serves resources to the MCP server, in MCP's format.
 type Resources struct{ all []Resource }
 
-// NewResources joins several families' resources.
+// NewResources joins the resources of several families.
 func NewResources(families ...[]Resource) *Resources {
 	r := &Resources{}
 	for _, f := range families {
@@ -45,7 +45,7 @@ func NewResources(families ...[]Resource) *Resources {
 	return r
 }
 
-// listing is a resource or a template in MCP's words.
+// listing is a resource or a template in MCP's format.
 type listing struct {
 	URI         string `json:"uri,omitempty"`
 	Template    string `json:"uriTemplate,omitempty"`
@@ -55,10 +55,10 @@ type listing struct {
 	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// ListResources lists those with one address.
+// ListResources lists the resources.
 func (r *Resources) ListResources(context.Context) ([]json.RawMessage, error) { return r.list(false) }
 
-// ListTemplates lists those with many.
+// ListTemplates lists the templates.
 func (r *Resources) ListTemplates(context.Context) ([]json.RawMessage, error) { return r.list(true) }
 
 func (r *Resources) list(templates bool) ([]json.RawMessage, error) {
@@ -81,7 +81,7 @@ func (r *Resources) list(templates bool) ([]json.RawMessage, error) {
 	return found, nil
 }
 
-// ReadResource answers MCP's ReadResourceResult.
+// ReadResource returns MCP's ReadResourceResult.
 func (r *Resources) ReadResource(ctx context.Context, uri string, _ *tool.Caller) (json.RawMessage, error) {
 	one, variable, err := r.find(uri)
 	if err != nil {
@@ -122,10 +122,10 @@ func (r *Resources) find(uri string) (Resource, string, error) {
 		known[i] = one.URI
 	}
 	return Resource{}, "", fault.New(fault.NotFound, "no resource %q", uri).
-		WithHint("there are %s", strings.Join(known, ", "))
+		WithHint("available: %s", strings.Join(known, ", "))
 }
 
-// OverviewResources makes the resources that show which tools and servers there are.
+// OverviewResources makes the resources that list tools and servers.
 func OverviewResources(c Catalog, u Upstreams, counts Counts) []Resource {
 	o := overview{c, u, counts}
 	const mime = "application/json"

@@ -17,14 +17,14 @@ import (
 	"github.com/luanette/luanette/internal/tools/results"
 )
 
-// DefaultShown is how many bytes of a result a model is shown.
+// DefaultShown is the number of bytes of a result that are shown to a model.
 const DefaultShown = 32 << 10
 
-// FullKey is the key in a call's _meta by which a program that is no model gets
-// results whole, however big they are.
+// FullKey is the key in a call's _meta with which programs get complete results of
+// any size.
 const FullKey = "luanette/full"
 
-// ResultStore keeps results that are too big to be shown.
+// ResultStore stores results that are too large to be shown.
 type ResultStore interface {
 	Keep(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
 	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
@@ -32,7 +32,7 @@ type ResultStore interface {
 	List(ctx context.Context, owner string) ([]results.Stored, error)
 }
 
-// Results makes the tool that reads kept results.
+// Results makes the tool that reads stored results.
 func Results(k ResultStore, shown int) []Tool {
 	t := resultTools{k, shown}
 	return []Tool{runs[resultReadIn, ResultPart]("result_read", tool.Hints{ReadOnly: true, ClosedWorld: true}, t.read)}
@@ -46,14 +46,14 @@ type resultTools struct {
 type resultReadIn struct {
 	Handle  string `json:"handle" jsonschema:"such as $r12" min:"2" max:"32"`
 	Pointer string `json:"pointer,omitempty" jsonschema:"JSON pointer to a part of it, such as /items/0/name" max:"1000"`
-	Skip    int    `json:"skip,omitempty" jsonschema:"leave out so many items of a list or characters of a text" min:"0"`
+	Skip    int    `json:"skip,omitempty" jsonschema:"number of items of a list or characters of a text to skip" min:"0"`
 	Count   int    `json:"count,omitempty" jsonschema:"how many items or characters" min:"1" max:"100000"`
 }
 
-// ResultPart is what result_read answers beside value, which can be anything and
-// so has no place in a schema.
+// ResultPart is the result of result_read, without value, which can be anything and so is not in
+// the schema.
 type ResultPart struct {
-	Total int `json:"total,omitempty" jsonschema:"items or characters there are, when a part of them was asked for"`
+	Total int `json:"total,omitempty" jsonschema:"total number of items or characters, if a range was requested"`
 }
 
 func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) (tool.Result, error) {
@@ -62,7 +62,7 @@ func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) 
 		return tool.Result{}, err
 	}
 	if n := len(part.Value); n > t.shown && shownOnly(ctx, call) {
-		return tool.Result{}, fault.New(fault.Limit, "that part of %s has %d bytes, more than the %d that are shown", in.Handle, n, t.shown).
+		return tool.Result{}, fault.New(fault.Limit, "that part of %s has %d bytes, more than the limit of %d", in.Handle, n, t.shown).
 			WithHint(`narrow it with pointer, skip and count, or work on it in a script: results.get("%s")`, in.Handle)
 	}
 	return tool.Output(script.Pretty(part.Value), struct {
@@ -71,7 +71,7 @@ func (t resultTools) read(ctx context.Context, call tool.Call, in resultReadIn) 
 	}{part.Value, ResultPart{part.Total}})
 }
 
-// part is what of a result is asked for.
+// part returns the requested part of a result.
 func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) (results.Part, error) {
 	if in.Skip == 0 && in.Count == 0 {
 		value, err := t.keeper.Read(ctx, ownerOf(call), in.Handle, in.Pointer)
@@ -84,12 +84,12 @@ func (t resultTools) part(ctx context.Context, call tool.Call, in resultReadIn) 
 	return t.keeper.Slice(ctx, ownerOf(call), in.Handle, in.Pointer, in.Skip, count)
 }
 
-// bounded are the tools whose results are anything, so that they may be big.
+// bounded are the tools whose results may have any size.
 var bounded = []string{"lua_eval", "execute_code", "call_tool", "lua_execute", "job_status"}
 
-// LimitedSet is a set whose tools that can answer anything answer no more than a
-// model should be shown. A bigger result is kept, and its handle, shape and
-// beginning are shown. Scripts, and programs that ask for it, get results whole.
+// LimitedSet is a set that limits the size of results shown to models. A larger
+// result is stored, and its handle, shape and beginning are shown. Scripts, and
+// programs that ask for it, get complete results.
 type LimitedSet struct {
 	*Set
 	Keeper ResultStore
@@ -105,13 +105,13 @@ func (b LimitedSet) Call(ctx context.Context, call tool.Call) (tool.Result, erro
 	return shorten(ctx, b.Keeper, b.Shown, call, result)
 }
 
-// shownOnly tells whether a call's result is going to be shown to a model: it
-// came from outside, and did not ask for everything.
+// shownOnly reports whether a call's result will be shown to a model: the call came
+// from a client that did not ask for complete results.
 func shownOnly(ctx context.Context, call tool.Call) bool {
 	return catalog.Depth(ctx) <= 1 && !rawjson.GetBool(call.Meta, FullKey)
 }
 
-// shorten makes a result that is too big one that can be shown.
+// shorten stores a result that is too large and replaces it by its handle.
 func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, result tool.Result) (tool.Result, error) {
 	view, err := result.View()
 	if err != nil {
@@ -121,10 +121,10 @@ func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, resu
 		return shortFailure(result, view, shown), nil
 	}
 	value, answer := view.Value(), json.RawMessage(nil)
-	if inner, ok := rawjson.Get(view.Structured, "result"); ok { // a script's answer: what it returned is one part
+	if inner, ok := rawjson.Get(view.Structured, "result"); ok { // a script's result is one field of it
 		value, answer = inner, view.Structured
 	} else if !allText(view) {
-		return result, nil // pictures and sounds are shown as such
+		return result, nil // images and audio are shown as they are
 	}
 	h := handle{}
 	if len(value) > shown/2 {
@@ -146,7 +146,7 @@ func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, resu
 	return tool.Output(text+lines, answer)
 }
 
-// quieter keeps what a script said within limit, and gives it as text too.
+// quieter limits a script's output, also in the text.
 func quieter(answer json.RawMessage, limit int) (shorter json.RawMessage, text string) {
 	for _, key := range []string{"output", "logs"} {
 		raw, _ := rawjson.Get(answer, key)
@@ -163,7 +163,7 @@ func quieter(answer json.RawMessage, limit int) (shorter json.RawMessage, text s
 	return answer, text
 }
 
-// sourceOf is the tool a result came from.
+// sourceOf returns the tool a result came from.
 func sourceOf(call tool.Call) string {
 	if name, ok := rawjson.GetText(call.Args, "name"); ok && call.Ref.Name == "call_tool" {
 		return redact.Cut(name, 128)
@@ -178,7 +178,7 @@ func allText(view tool.View) bool {
 	})
 }
 
-// shortFailure cuts the text of a failure.
+// shortFailure shortens the text of a failure.
 func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
 	text := redact.Cut(view.Text(), shown/2)
 	block, err := json.Marshal([]map[string]string{{"type": "text", "text": text}})
@@ -196,15 +196,15 @@ func shortFailure(result tool.Result, view tool.View, shown int) tool.Result {
 	return tool.Result{Raw: raw}
 }
 
-// lineTexts are the keys under which lines have their text.
+// lineTexts are the keys of the text of output lines.
 var lineTexts = []string{"text", "message"}
 
-// fewer keeps the first lines that together have at most limit bytes, and says
-// how many it left out.
+// fewer returns the first lines with at most limit bytes together, and a note with
+// the number of omitted ones.
 func fewer(lines []json.RawMessage, limit int) []json.RawMessage {
 	for i, line := range lines {
 		if limit -= len(line); limit < 0 {
-			note := line // has all that a line must have
+			note := line // has all fields of a line
 			for _, key := range lineTexts {
 				if _, ok := rawjson.Get(note, key); ok {
 					note = rawjson.SetText(note, key, fmt.Sprintf("… %d more lines are not shown: print less", len(lines)-i))
@@ -231,7 +231,7 @@ func linesText(lines []json.RawMessage) string {
 	return b.String()
 }
 
-// handle is what is shown of a result that is kept.
+// handle is what is shown of a stored result.
 type handle struct {
 	Handle  string `json:"handle"`
 	Bytes   int64  `json:"bytes"`
@@ -242,11 +242,11 @@ type handle struct {
 
 func handleOf(k results.Stored, value json.RawMessage) handle {
 	return handle{k.Handle, k.Size, k.Shape, results.Preview(value),
-		fmt.Sprintf(`too big to show; kept for later: results.get("%s"), results.slice("%s", pointer, skip, count) in code, or result_read`, k.Handle, k.Handle)}
+		fmt.Sprintf(`too large to show; stored: results.get("%s"), results.slice("%s", pointer, skip, count) in code, or result_read`, k.Handle, k.Handle)}
 }
 
 func (h handle) encode() json.RawMessage {
-	raw, _ := json.Marshal(h) // strings and numbers always encode
+	raw, _ := json.Marshal(h) // cannot fail
 	return raw
 }
 

@@ -10,15 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/jobs/job"
 )
 
-// JobSchedules keeps schedules, as these tools need it.
+// JobSchedules stores schedules.
 type JobSchedules interface {
 	Schedules(ctx context.Context) ([]job.Schedule, error)
 	PauseSchedule(ctx context.Context, id string, paused bool) (job.Schedule, error)
 	Unschedule(ctx context.Context, id string) error
 }
 
-// Schedules makes the tools for what lua_execute was told to start again and
-// again.
+// Schedules makes the tools that manage schedules made by lua_execute.
 func Schedules(s JobSchedules) []Tool {
 	t := scheduleTools{s}
 	change := tool.Hints{Idempotent: true, NonDestructive: true, ClosedWorld: true}
@@ -36,7 +35,7 @@ type scheduleTools struct{ schedules JobSchedules }
 type ScheduleView struct {
 	ScheduleID string   `json:"schedule_id"`
 	Schedule   string   `json:"schedule" jsonschema:"the cron expression"`
-	Timezone   string   `json:"timezone,omitempty" jsonschema:"missing when it is the server's own"`
+	Timezone   string   `json:"timezone,omitempty" jsonschema:"missing if it is the server's own"`
 	Name       string   `json:"name,omitempty"`
 	ScriptHash string   `json:"script_hash,omitempty"`
 	Creator    string   `json:"creator,omitempty"`
@@ -47,7 +46,7 @@ type ScheduleView struct {
 	LastRun    float64  `json:"last_run,omitempty" jsonschema:"when it started its last job"`
 	LastJobID  string   `json:"last_job_id,omitempty"`
 	Started    int      `json:"started" jsonschema:"jobs it started so far"`
-	Skipped    int      `json:"skipped,omitempty" jsonschema:"times passed over because the job before was not over"`
+	Skipped    int      `json:"skipped,omitempty" jsonschema:"times skipped because the previous job was still running"`
 }
 
 func scheduleView(s *job.Schedule) ScheduleView {
@@ -58,7 +57,7 @@ func scheduleView(s *job.Schedule) ScheduleView {
 	}
 }
 
-// Text says it in a line.
+// Text returns it as one line.
 func (v ScheduleView) Text() string {
 	text := fmt.Sprintf("Schedule %s: %s", v.ScheduleID, v.Schedule)
 	if v.Timezone != "" {
@@ -78,19 +77,19 @@ func (v ScheduleView) Text() string {
 	return fmt.Sprintf("%s, %d started", text, v.Started)
 }
 
-// timeText is seconds since 1970 for people.
+// timeText formats seconds since 1970 for people.
 func timeText(seconds float64) string {
 	return time.UnixMilli(int64(seconds * 1000)).UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// ScheduleList is what schedule_list answers.
+// ScheduleList is the result of schedule_list.
 type ScheduleList struct {
 	Schedules []ScheduleView `json:"schedules"`
 }
 
-// Text has a line for each.
+// Text returns one line per entry.
 func (l ScheduleList) Text() string {
-	lines := []string{"Found " + counted(len(l.Schedules), "schedule")}
+	lines := []string{"Found " + count(len(l.Schedules), "schedule")}
 	for _, v := range l.Schedules {
 		lines = append(lines, v.Text())
 	}
@@ -107,7 +106,7 @@ func (t scheduleTools) list(ctx context.Context, _ tool.Call, _ noArguments) (Sc
 }
 
 type scheduleIn struct {
-	ScheduleID string `json:"schedule_id" jsonschema:"id of a schedule, as lua_execute or schedule_list gave it" min:"1" max:"64"`
+	ScheduleID string `json:"schedule_id" jsonschema:"id of a schedule, from lua_execute or schedule_list" min:"1" max:"64"`
 }
 
 func (t scheduleTools) pause(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleView, error) {
@@ -120,13 +119,13 @@ func (t scheduleTools) resume(ctx context.Context, _ tool.Call, in scheduleIn) (
 	return scheduleView(&s), err
 }
 
-// ScheduleRemoved is what schedule_remove answers.
+// ScheduleRemoved is the result of schedule_remove.
 type ScheduleRemoved struct {
 	ScheduleID string `json:"schedule_id"`
 	Removed    bool   `json:"removed"`
 }
 
-// Text says it in a line.
+// Text returns it as one line.
 func (r ScheduleRemoved) Text() string { return "Schedule " + r.ScheduleID + " removed" }
 
 func (t scheduleTools) remove(ctx context.Context, _ tool.Call, in scheduleIn) (ScheduleRemoved, error) {

@@ -18,18 +18,18 @@ import (
 	"github.com/luanette/luanette/internal/tools/toolset"
 )
 
-// ScriptRunner runs scripts, as these tools need it.
+// ScriptRunner runs scripts.
 type ScriptRunner interface {
 	Run(ctx context.Context, q script.Request) (script.Outcome, error)
 	// Prepare checks params against describe() and fills in defaults.
 	Prepare(ctx context.Context, q script.Request) (script.Request, error)
-	// Describe asks a script what it is; of the request only the source, its name,
-	// hash and language count.
+	// Describe calls a script's describe(); only the source of the request is used, with
+	// its name, hash and language.
 	Describe(ctx context.Context, of script.Request) (script.Description, error)
 	Modules() []host.Module
 }
 
-// ScriptStore keeps scripts.
+// ScriptStore stores scripts.
 type ScriptStore interface {
 	Put(ctx context.Context, content io.Reader, d artifact.Details) (a artifact.Artifact, created bool, err error)
 	Get(ctx context.Context, ref cas.Ref) (artifact.Artifact, error)
@@ -41,27 +41,26 @@ type ScriptStore interface {
 	Tags(ctx context.Context, prefix string, limit int) ([]string, error)
 }
 
-// Publisher makes tools of scripts.
+// Publisher publishes scripts as tools.
 type Publisher interface {
 	Publish(ctx context.Context, want script.PublishRequest) (script.Version, error)
 	Unpublish(ctx context.Context, name string) (bool, error)
 	History(ctx context.Context, name string) ([]script.Version, error)
 }
 
-// What scripts are among artifacts, by the words for their languages.
+// The artifact types of scripts, by language.
 var scriptMIME = map[string]string{"lua": "text/x-lua", "javascript": "text/javascript", "typescript": "text/typescript"}
 
-// scriptTag is what scripts of all languages have in common, unless they are of a
-// type of their own. It is not shown.
+// scriptTag is the tag of scripts in all languages, unless they have a type of their
+// own. It is not shown.
 const scriptTag = "kind:script"
 
-// shownTags are a script's tags as people see them.
+// shownTags returns a script's tags without internal ones.
 func shownTags(tags []string) []string {
 	return slices.DeleteFunc(append([]string{}, tags...), func(tag string) bool { return tag == scriptTag })
 }
 
-// Scripts makes the tools that run, keep and publish scripts. They run in
-// sessions where they are asked to.
+// Scripts makes the tools that run, store and publish scripts.
 func Scripts(r ScriptRunner, s ScriptStore, p Publisher, sessions SessionStore) []Tool {
 	t := scriptTools{r, s, p, sessions}
 	return []Tool{
@@ -84,9 +83,8 @@ type scriptTools struct {
 	sessions  SessionStore
 }
 
-// runs makes a tool that runs a script: its result says also what the script
-// printed, and fails as scripts fail. Out describes the structured result as far
-// as it is the same for every script.
+// runs makes a tool that runs a script. Out describes the part of the structured
+// result that is the same for every script.
 func runs[In, Out any](name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	return toolset.DefineResult[In, Out](texts, name, hints, do)
 }
@@ -102,29 +100,29 @@ func (t scriptTools) load(ctx context.Context, hash string) (cas.Ref, string, er
 }
 
 type hashIn struct {
-	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"70"`
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or at least its first 12 digits" min:"12" max:"70"`
 }
 
 type describeIn struct {
-	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or its first 12 digits or more" max:"70"`
-	Script     string `json:"script,omitempty" jsonschema:"the same as cas:HASH; give one of the two" max:"70"`
+	ScriptHash string `json:"script_hash,omitempty" jsonschema:"hash of a stored script, or at least its first 12 digits" max:"70"`
+	Script     string `json:"script,omitempty" jsonschema:"alternative: cas:HASH" max:"70"`
 }
 
-// named is the script that a tool is told, which takes it in either way.
+// named returns the hash of a script given as script_hash or script.
 func named(tool, hash, script string) (string, error) {
 	if (hash == "") == (script == "") {
-		return "", fault.New(fault.InvalidParams, "%s needs script_hash or script, one of them", tool).
+		return "", fault.New(fault.InvalidParams, "%s needs either script_hash or script", tool).
 			WithHint(`store the script with script_store, then give its hash: {"script_hash": "…"}`)
 	}
 	name := strings.TrimSpace(cmp.Or(hash, script))
 	if strings.ContainsAny(name, " \t\n(") {
 		return "", fault.New(fault.InvalidParams, "%s takes the hash of a script, not the script itself", tool).
-			WithHint("store it with script_store, which answers the hash; lua_eval runs code as it is")
+			WithHint("store it with script_store, which returns the hash; lua_eval runs code directly")
 	}
 	return name, nil
 }
 
-// Described is what lua_describe answers.
+// Described is the result of lua_describe.
 type Described struct {
 	Hash        string   `json:"hash"`
 	Name        string   `json:"name,omitempty"`
@@ -133,10 +131,10 @@ type Described struct {
 	InputSchema Object   `json:"input_schema,omitempty" jsonschema:"the params as JSON Schema"`
 	Returns     string   `json:"returns,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
-	Warnings    []string `json:"warnings,omitempty" jsonschema:"what of describe() was not understood"`
+	Warnings    []string `json:"warnings,omitempty" jsonschema:"fields of describe() that were ignored"`
 }
 
-// Text tells it in a few lines.
+// Text returns a few lines.
 func (d Described) Text() string {
 	if d.Name == "" {
 		d.Name = d.Hash[:cas.MinPrefix]
@@ -175,25 +173,25 @@ func (t scriptTools) describe(ctx context.Context, _ tool.Call, in describeIn) (
 }
 
 type storeIn struct {
-	Content  string   `json:"content" jsonschema:"the script: it has main(params), and describe() if it shall be found and published" min:"1" max:"1048576"`
-	Language string   `json:"language,omitempty" jsonschema:"what it is written in; lua unless told, or it is no Lua but JavaScript" enum:"lua,javascript,typescript"`
-	Tags     []string `json:"tags,omitempty" jsonschema:"words to find it by, such as style:ambient; type:lua and the like is added" max:"64"`
-	Creator  string   `json:"creator,omitempty" jsonschema:"who made it" max:"256"`
-	Parent   string   `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
+	Content  string   `json:"content" jsonschema:"the script: it defines main(params), and describe() to be found and published" min:"1" max:"1048576"`
+	Language string   `json:"language,omitempty" jsonschema:"language; default lua, or JavaScript if it is not valid Lua" enum:"lua,javascript,typescript"`
+	Tags     []string `json:"tags,omitempty" jsonschema:"tags to find it by, such as style:ambient; a type tag is added" max:"64"`
+	Creator  string   `json:"creator,omitempty" jsonschema:"creator" max:"256"`
+	Parent   string   `json:"parent,omitempty" jsonschema:"hash of the script it was derived from"`
 }
 
-// Stored is what script_store answers.
+// Stored is the result of script_store.
 type Stored struct {
-	Hash        string   `json:"hash" jsonschema:"what the script is known by from now on"`
-	Created     bool     `json:"created" jsonschema:"false when the same script was stored before"`
-	Language    string   `json:"language" jsonschema:"what it is run as"`
+	Hash        string   `json:"hash" jsonschema:"hash of the script"`
+	Created     bool     `json:"created" jsonschema:"false if the same script was stored before"`
+	Language    string   `json:"language" jsonschema:"its language"`
 	Tags        []string `json:"tags"`
 	Name        string   `json:"name,omitempty"`
 	Description string   `json:"description,omitempty"`
-	Warnings    []string `json:"warnings,omitempty" jsonschema:"what is wrong with the script; it was stored all the same"`
+	Warnings    []string `json:"warnings,omitempty" jsonschema:"problems of the script, which was stored anyway"`
 }
 
-// Text gives the hash and what is wrong.
+// Text returns the hash and the problems.
 func (s Stored) Text() string {
 	text := "Stored script " + s.Hash
 	if s.Name != "" {
@@ -228,9 +226,9 @@ func (t scriptTools) store(ctx context.Context, _ tool.Call, in storeIn) (Stored
 	return Stored{a.Hash.String(), created, script.LanguageOf(a.MIME), shownTags(a.Tags), a.Name, a.Description, warnings}, nil
 }
 
-// recognize describes a script in the language it is said to be in. What is no such
-// program, but is one in the other language, was mistaken for it: the hash stands for
-// these bytes for good, and they can be nothing else.
+// recognize describes a script in the given language. If it is not valid in that
+// language but is valid in the other one, it uses the other one: the hash identifies
+// these bytes permanently, and they are valid in one language only.
 func (t scriptTools) recognize(ctx context.Context, in *storeIn) (script.Description, error) {
 	in.Language = cmp.Or(in.Language, script.Lua)
 	describe := func(word string) (script.Description, error) {
@@ -251,7 +249,7 @@ func (t scriptTools) recognize(ctx context.Context, in *storeIn) (script.Descrip
 	return d, err
 }
 
-// unreadable tells whether a script is none of its language.
+// unreadable reports whether a script is not valid in its language.
 func unreadable(err error) bool {
 	var failed *script.Error
 	return errors.As(err, &failed) && failed.Kind == script.SyntaxError
@@ -266,7 +264,7 @@ type ScriptView struct {
 	Description string    `json:"description,omitempty"`
 	Tags        []string  `json:"tags"`
 	Creator     string    `json:"creator,omitempty"`
-	Parent      string    `json:"parent,omitempty" jsonschema:"hash of the script it was made from"`
+	Parent      string    `json:"parent,omitempty" jsonschema:"hash of the script it was derived from"`
 	CreatedAt   time.Time `json:"created_at"`
 }
 

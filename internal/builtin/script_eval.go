@@ -13,18 +13,18 @@ import (
 
 type evalIn struct {
 	Code      string `json:"code" jsonschema:"an expression, statements with a return, or with params a script that defines main(params)" min:"1" max:"1048576"`
-	Language  string `json:"language,omitempty" jsonschema:"of the code; the session's, or lua, unless told" enum:"lua,javascript"`
-	Params    Object `json:"params,omitempty" jsonschema:"when given, main(params) is called with it"`
-	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist; a fresh environment without" max:"64"`
+	Language  string `json:"language,omitempty" jsonschema:"of the code; default: the session's, otherwise lua" enum:"lua,javascript"`
+	Params    Object `json:"params,omitempty" jsonschema:"if given, main(params) is called with it"`
+	SessionID string `json:"session_id,omitempty" jsonschema:"the session to run in, whose globals persist; default: a fresh environment" max:"64"`
 }
 
-// Evaluated is what lua_eval answers, beside result: what the code returned,
-// which can be anything and so has no place in a schema.
+// Evaluated is the result of lua_eval, without the value that the code returned, which can be
+// anything and so is not in the schema.
 type Evaluated struct {
 	DurationMS int64        `json:"duration_ms"`
 	Output     []OutputLine `json:"output" jsonschema:"what it printed and logged"`
-	Warnings   []string     `json:"warnings,omitempty" jsonschema:"what the session could not keep"`
-	Status     string       `json:"status,omitempty" jsonschema:"pending_approval when the code waits for somebody's word: then result is null, and approval tells what it would do"`
+	Warnings   []string     `json:"warnings,omitempty" jsonschema:"values that could not be saved"`
+	Status     string       `json:"status,omitempty" jsonschema:"pending_approval if the code waits for approval: then result is null, and approval has its plan"`
 }
 
 // OutputLine is one line a script printed or logged.
@@ -45,10 +45,10 @@ func saidLines(lines []host.OutputLine) []OutputLine {
 func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.Result, error) {
 	tell(call.Caller, 0, "Running script")
 	q := script.Request{Source: in.Code, Language: in.Language, Params: []byte(in.Params), Main: in.Params != nil, Caller: call.Caller}
-	if in.SessionID == "" { // turns of a session have names of their own
+	if in.SessionID == "" { // turns of a session have their own names
 		q = attributed(call, q)
 	}
-	if q.Main && in.SessionID == "" { // in a session, describe() may need what is there
+	if q.Main && in.SessionID == "" { // in a session, describe() may need its globals
 		prepared, err := t.runner.Prepare(ctx, q)
 		if err != nil {
 			return script.ToolFailure(script.Outcome{}, err), nil
@@ -71,7 +71,7 @@ func (t scriptTools) eval(ctx context.Context, call tool.Call, in evalIn) (tool.
 	}{done.Result, Evaluated{DurationMS: done.Duration.Milliseconds(), Output: saidLines(done.Output), Warnings: done.Warnings}})
 }
 
-// waiting is the answer while the code waits for somebody's word.
+// waiting is the result while the code waits for approval.
 func waiting(p *script.PendingError, o script.Outcome) (tool.Result, error) {
 	w := p.Info()
 	return tool.Output(w.Text(), struct {
@@ -81,8 +81,8 @@ func waiting(p *script.PendingError, o script.Outcome) (tool.Result, error) {
 	}{JSON("null"), Evaluated{DurationMS: o.Duration.Milliseconds(), Output: saidLines(o.Output), Status: script.StatusWaiting}, w})
 }
 
-// take runs a request in a session, or without one when id is empty. What could
-// not be kept of a turn that failed is told with the failure.
+// take runs a request in a session, or without one if id is empty. The warnings of a
+// turn that failed are added to the failure.
 func (t scriptTools) take(ctx context.Context, call tool.Call, id string, q script.Request) (script.Turn, error) {
 	if id == "" {
 		outcome, err := t.runner.Run(ctx, q)
@@ -96,7 +96,7 @@ func (t scriptTools) take(ctx context.Context, call tool.Call, id string, q scri
 	return done, err
 }
 
-// evalText shows the result, and what was said on the way.
+// evalText returns the result and output as text.
 func evalText(o script.Turn) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "Execution completed in %dms\nResult: %s", o.Duration.Milliseconds(), script.Pretty(o.Result))
@@ -112,7 +112,7 @@ func evalText(o script.Turn) string {
 	return out.String()
 }
 
-// tell tells whoever waits how far a call has come.
+// tell sends progress to the caller.
 func tell(caller *tool.Caller, progress float64, message string) {
 	if caller != nil && caller.Progress != nil {
 		caller.Progress(tool.Progress{Progress: progress, Total: 1, Message: message})

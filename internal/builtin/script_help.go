@@ -9,17 +9,17 @@ import (
 )
 
 type helpIn struct {
-	Topic string `json:"topic,omitempty" jsonschema:"a module such as midi, or a function such as midi.read; left out, a list of all modules"`
+	Topic string `json:"topic,omitempty" jsonschema:"a module such as midi, or a function such as midi.read; default: a list of all modules"`
 }
 
-// Help is what lua_help answers.
+// Help is the result of lua_help.
 type Help struct {
 	Topic  string   `json:"topic"`
 	Page   string   `json:"page" jsonschema:"Markdown"`
-	Topics []string `json:"topics" jsonschema:"modules there are pages about"`
+	Topics []string `json:"topics" jsonschema:"documented modules"`
 }
 
-// Text is the page.
+// Text returns the page.
 func (h Help) Text() string { return h.Page }
 
 func (t scriptTools) help(_ context.Context, _ tool.Call, in helpIn) (Help, error) {

@@ -13,25 +13,25 @@ import (
 )
 
 type publishIn struct {
-	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or its first 12 digits or more" min:"12" max:"70"`
-	Name       string `json:"name,omitempty" jsonschema:"what the tool is called; the name of describe() when left out" max:"48"`
+	ScriptHash string `json:"script_hash" jsonschema:"hash of a stored script, or at least its first 12 digits" min:"12" max:"70"`
+	Name       string `json:"name,omitempty" jsonschema:"name of the tool; default: the name from describe()" max:"48"`
 }
 
 // PublishedTool is a version of a published script.
 type PublishedTool struct {
-	Name        string    `json:"name" jsonschema:"what the tool is called"`
+	Name        string    `json:"name" jsonschema:"name of the tool"`
 	Hash        string    `json:"hash"`
-	Version     int       `json:"version" jsonschema:"counts the scripts that had the name"`
+	Version     int       `json:"version" jsonschema:"counts the scripts published under the name"`
 	Publisher   string    `json:"publisher,omitempty"`
 	PublishedAt time.Time `json:"published_at"`
-	Current     bool      `json:"current" jsonschema:"it is the tool now"`
+	Current     bool      `json:"current" jsonschema:"current version"`
 }
 
 func publishedTool(v script.Version) PublishedTool {
 	return PublishedTool{v.Name, v.Hash.String(), v.Version, v.Publisher, v.PublishedAt.UTC(), v.Current}
 }
 
-// Text says which tool there is now.
+// Text returns one line.
 func (p PublishedTool) Text() string {
 	return fmt.Sprintf("%s is now a tool: version %d, script %s.", p.Name, p.Version, p.Hash[:cas.MinPrefix])
 }
@@ -52,18 +52,18 @@ type toolNameIn struct {
 	Name string `json:"name" jsonschema:"name of a published script" min:"1"`
 }
 
-// Unpublished is what script_unpublish answers.
+// Unpublished is the result of script_unpublish.
 type Unpublished struct {
 	Name    string `json:"name"`
-	Removed bool   `json:"removed" jsonschema:"false when there was no such tool"`
+	Removed bool   `json:"removed" jsonschema:"false if there was no such tool"`
 }
 
-// Text says what happened.
+// Text returns one line.
 func (u Unpublished) Text() string {
 	if !u.Removed {
 		return fmt.Sprintf("There is no published script %s.", u.Name)
 	}
-	return fmt.Sprintf("%s is no tool any more. Its history is kept.", u.Name)
+	return fmt.Sprintf("%s is no longer a tool. Its history stays stored.", u.Name)
 }
 
 func (t scriptTools) unpublish(ctx context.Context, _ tool.Call, in toolNameIn) (Unpublished, error) {
@@ -71,7 +71,7 @@ func (t scriptTools) unpublish(ctx context.Context, _ tool.Call, in toolNameIn) 
 	return Unpublished{in.Name, removed}, err
 }
 
-// PublishedHistory is what script_history answers.
+// PublishedHistory is the result of script_history.
 type PublishedHistory struct {
 	Name     string          `json:"name"`
 	Versions []PublishedTool `json:"versions" jsonschema:"newest first"`

@@ -13,21 +13,21 @@ import (
 
 type scriptSearchIn struct {
 	Tag     string `json:"tag,omitempty" jsonschema:"only scripts with this tag"`
-	Creator string `json:"creator,omitempty" jsonschema:"only scripts this one made"`
-	Parent  string `json:"parent,omitempty" jsonschema:"only scripts made from the one with this hash"`
-	Vibe    string `json:"vibe,omitempty" jsonschema:"words for what it does or feels like, looked for in names, descriptions, tags and annotations" max:"1000"`
-	Limit   int    `json:"limit,omitempty" jsonschema:"how many at most (20 when left out)" min:"1" max:"200"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the page before"`
+	Creator string `json:"creator,omitempty" jsonschema:"only scripts of this creator"`
+	Parent  string `json:"parent,omitempty" jsonschema:"only scripts derived from the one with this hash"`
+	Vibe    string `json:"vibe,omitempty" jsonschema:"free text, searched in names, descriptions, tags and annotations" max:"1000"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"maximum number (default 20)" min:"1" max:"200"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
 }
 
-// FoundScripts is what script_search answers.
+// FoundScripts is the result of script_search.
 type FoundScripts struct {
-	Scripts    []ScriptView `json:"scripts" jsonschema:"with a vibe the best first, else the newest"`
-	Total      int          `json:"total" jsonschema:"how many there are, counted up to 1000"`
+	Scripts    []ScriptView `json:"scripts" jsonschema:"best match first with a vibe, otherwise newest first"`
+	Total      int          `json:"total" jsonschema:"number of matches, counted up to 1000"`
 	NextCursor string       `json:"next_cursor,omitempty" jsonschema:"for the next page"`
 }
 
-// Text lists them, a line or two each.
+// Text lists them in one or two lines each.
 func (f FoundScripts) Text() string {
 	if len(f.Scripts) == 0 {
 		return "No script matches."
@@ -73,15 +73,15 @@ func (t scriptTools) search(ctx context.Context, _ tool.Call, in scriptSearchIn)
 	return f, nil
 }
 
-// GotScript is what script_get answers.
+// GotScript is the result of script_get.
 type GotScript struct {
 	ScriptView
 	Content   string   `json:"content"`
-	Ancestors []string `json:"ancestors" jsonschema:"hashes of what it was made from, nearest first"`
-	Children  []string `json:"children" jsonschema:"hashes of what was made from it, newest first"`
+	Ancestors []string `json:"ancestors" jsonschema:"hashes of the scripts it was derived from, nearest first"`
+	Children  []string `json:"children" jsonschema:"hashes of the scripts derived from it, newest first"`
 }
 
-// Text is the script itself.
+// Text returns the source.
 func (g GotScript) Text() string { return g.Content }
 
 func (t scriptTools) get(ctx context.Context, _ tool.Call, in hashIn) (GotScript, error) {
@@ -113,16 +113,16 @@ func hashes(artifacts []artifact.Artifact) []string {
 	return all
 }
 
-// recentScripts are the newest stored scripts.
+// recentScripts returns the newest stored scripts.
 func recentScripts(ctx context.Context, s ScriptStore, limit int) []artifact.Artifact {
 	page, err := s.Search(ctx, artifact.Query{Tags: []string{scriptTag}, Limit: limit})
 	if err != nil {
-		return nil // what suggests values may have none
+		return nil // no suggestions
 	}
 	return page.Artifacts
 }
 
-// readScript is a stored script's source.
+// readScript returns a stored script's source.
 func readScript(ctx context.Context, s ScriptStore, hash string) (string, error) {
 	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
 	if err != nil {

@@ -127,7 +127,7 @@ func TestStoredScripts(t *testing.T) {
 		t.Errorf("by cas: %s", view.Text())
 	}
 	for _, wrong := range []string{`{}`, `{"script":"cas:` + stored.Hash + `","script_hash":"` + stored.Hash + `"}`} {
-		if view, err := h.call(t, "lua_describe", wrong); err != nil || !view.IsError || !strings.Contains(view.Text(), "one of them") {
+		if view, err := h.call(t, "lua_describe", wrong); err != nil || !view.IsError || !strings.Contains(view.Text(), "either script_hash or script") {
 			t.Errorf("lua_describe %s: %s, %v", wrong, view.Text(), err)
 		}
 	}

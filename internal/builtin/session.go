@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// SessionStore keeps environments that persist between runs.
+// SessionStore manages sessions.
 type SessionStore interface {
 	Create(ctx context.Context, want script.SessionSpec) (script.Session, error)
 	Eval(ctx context.Context, owner, id string, q script.Request) (script.Turn, error)
@@ -21,8 +21,8 @@ type SessionStore interface {
 	Script(ctx context.Context, owner, id, name string) (script.ExtractedScript, error)
 }
 
-// Sessions makes the tools that begin, end and look at sessions. lua_eval, one of
-// Scripts, runs code in them.
+// Sessions makes the tools that manage sessions. lua_eval, one of Scripts, runs code
+// in them.
 func Sessions(s SessionStore) []Tool {
 	t := sessionTools{s}
 	return []Tool{
@@ -37,7 +37,7 @@ func Sessions(s SessionStore) []Tool {
 
 type sessionTools struct{ sessions SessionStore }
 
-// ownerOf is the user a call's sessions belong to.
+// ownerOf returns the user that a call's sessions belong to.
 func ownerOf(call tool.Call) string {
 	if call.Caller == nil {
 		return ""
@@ -47,10 +47,10 @@ func ownerOf(call tool.Call) string {
 
 // SessionView is a session as these tools show it.
 type SessionView struct {
-	SessionID string    `json:"session_id" jsonschema:"give it to lua_eval; keep it to yourself"`
+	SessionID string    `json:"session_id" jsonschema:"for lua_eval; keep it secret"`
 	Name      string    `json:"name,omitempty"`
 	Language  string    `json:"language"`
-	Turns     int64     `json:"turns" jsonschema:"how often its state changed"`
+	Turns     int64     `json:"turns" jsonschema:"number of state changes"`
 	Bytes     int64     `json:"bytes" jsonschema:"size of its saved state"`
 	CreatedAt time.Time `json:"created_at"`
 	UsedAt    time.Time `json:"used_at"`
@@ -61,7 +61,7 @@ func sessionView(s *script.Session) SessionView {
 	return SessionView{s.ID, s.Name, s.Language, s.Turns, s.Size, s.Created, s.Used, s.Expires}
 }
 
-// Text gives the id and what is known of it.
+// Text returns one line.
 func (v SessionView) Text() string {
 	text := "Session " + v.SessionID
 	if v.Name != "" {
@@ -71,11 +71,11 @@ func (v SessionView) Text() string {
 }
 
 type sessionCreateIn struct {
-	Name     string `json:"name,omitempty" jsonschema:"what you call it" max:"128"`
-	Language string `json:"language,omitempty" jsonschema:"of its code; lua unless told" enum:"lua,javascript"`
+	Name     string `json:"name,omitempty" jsonschema:"a name of your choice" max:"128"`
+	Language string `json:"language,omitempty" jsonschema:"of its code; default lua" enum:"lua,javascript"`
 
-	TimeoutMS int64 `json:"timeout_ms,omitempty" jsonschema:"how long a turn may take, when that is to be less than the server allows" min:"1" max:"3600000"`
-	MemoryMB  int64 `json:"memory_mb,omitempty" jsonschema:"how much memory a turn may hold, likewise" min:"1" max:"65536"`
+	TimeoutMS int64 `json:"timeout_ms,omitempty" jsonschema:"time limit of a turn, if lower than the server's" min:"1" max:"3600000"`
+	MemoryMB  int64 `json:"memory_mb,omitempty" jsonschema:"memory limit of a turn, if lower than the server's" min:"1" max:"65536"`
 }
 
 func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCreateIn) (SessionView, error) {
@@ -86,15 +86,15 @@ func (t sessionTools) create(ctx context.Context, call tool.Call, in sessionCrea
 	return sessionView(&s), err
 }
 
-// SessionList is what session_list answers.
+// SessionList is the result of session_list.
 type SessionList struct {
 	Sessions []SessionView `json:"sessions" jsonschema:"the oldest first"`
 }
 
-// Text has a line for each.
+// Text returns one line per entry.
 func (l SessionList) Text() string {
 	if len(l.Sessions) == 0 {
-		return "No sessions. session_create makes one."
+		return "No sessions. session_create creates one."
 	}
 	lines := make([]string, len(l.Sessions))
 	for i, v := range l.Sessions {
@@ -113,7 +113,7 @@ func (t sessionTools) list(ctx context.Context, call tool.Call, _ struct{}) (Ses
 }
 
 type sessionIn struct {
-	SessionID string `json:"session_id" jsonschema:"id of a session, as session_create gave it" min:"1" max:"64"`
+	SessionID string `json:"session_id" jsonschema:"id of a session, from session_create" min:"1" max:"64"`
 }
 
 func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (SessionView, error) {
@@ -123,7 +123,7 @@ func (t sessionTools) reset(ctx context.Context, call tool.Call, in sessionIn) (
 
 type sessionForkIn struct {
 	SessionID string `json:"session_id" jsonschema:"id of the session to copy" min:"1" max:"64"`
-	Name      string `json:"name,omitempty" jsonschema:"what you call the copy; the same name unless told" max:"128"`
+	Name      string `json:"name,omitempty" jsonschema:"name of the copy; default: the same name" max:"128"`
 }
 
 func (t sessionTools) fork(ctx context.Context, call tool.Call, in sessionForkIn) (SessionView, error) {
@@ -131,13 +131,13 @@ func (t sessionTools) fork(ctx context.Context, call tool.Call, in sessionForkIn
 	return sessionView(&s), err
 }
 
-// SessionClosed is what session_close answers.
+// SessionClosed is the result of session_close.
 type SessionClosed struct {
 	SessionID string `json:"session_id"`
 	Closed    bool   `json:"closed"`
 }
 
-// Text says it in a line.
+// Text returns it as one line.
 func (c SessionClosed) Text() string { return "Session " + c.SessionID + " closed" }
 
 func (t sessionTools) close(ctx context.Context, call tool.Call, in sessionIn) (SessionClosed, error) {
@@ -146,17 +146,17 @@ func (t sessionTools) close(ctx context.Context, call tool.Call, in sessionIn) (
 }
 
 type sessionScriptIn struct {
-	SessionID string `json:"session_id" jsonschema:"id of a session, as session_create gave it" min:"1" max:"64"`
-	Name      string `json:"name" jsonschema:"the function to write down; the script's name" min:"1" max:"48"`
+	SessionID string `json:"session_id" jsonschema:"id of a session, from session_create" min:"1" max:"64"`
+	Name      string `json:"name" jsonschema:"the function to extract; also the name of the script" min:"1" max:"48"`
 }
 
-// SessionScript is what session_script answers.
+// SessionScript is the result of session_script.
 type SessionScript struct {
-	Source   string   `json:"source" jsonschema:"the script; script_store keeps it"`
-	Warnings []string `json:"warnings,omitempty" jsonschema:"what could not be written down"`
+	Source   string   `json:"source" jsonschema:"the script, for script_store"`
+	Warnings []string `json:"warnings,omitempty" jsonschema:"values that could not be extracted"`
 }
 
-// Text is the script.
+// Text returns the script.
 func (s SessionScript) Text() string {
 	text := s.Source
 	for _, warning := range s.Warnings {

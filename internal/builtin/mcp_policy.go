@@ -11,14 +11,14 @@ import (
 	"github.com/luanette/luanette/internal/base/netguard"
 )
 
-// Policy decides whether a URL may be connected to at the wish of a model. The
-// URL is http, https or zmq+tcp, has a host and no credentials. It sees names only: who
-// connects checks the addresses they lead to.
+// Policy decides whether a model may connect to a URL. The URL is http, https or
+// zmq+tcp, has a host and no credentials. It checks host names only: the addresses
+// they resolve to are checked when connecting.
 type Policy func(ctx context.Context, u *url.URL) error
 
-// AllowHosts allows loopback by any of them, and the listed hosts by https
-// only, since nothing else keeps what is said from others. A listed "*" stands for every public host, "*.example.org" for those
-// below example.org.
+// AllowHosts allows loopback with any scheme, and the listed hosts with https only,
+// because other schemes are not encrypted. "*" stands for every public host,
+// "*.example.org" for the hosts below example.org.
 func AllowHosts(hosts []string) Policy {
 	return func(_ context.Context, u *url.URL) error {
 		host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
@@ -30,9 +30,9 @@ func AllowHosts(hosts []string) Policy {
 				WithHint("the owner of this server can allow it: mcp.allowed_hosts = [%q] in luanette.toml", host)
 		case u.Scheme == "zmq+tcp":
 			return fault.New(fault.Denied, "connect to %s: only backends on this machine are allowed here", host).
-				WithHint("the owner of this server can add it to luanette.toml: nothing protects what is said over ZeroMQ")
+				WithHint("the owner of this server can add it to luanette.toml: ZeroMQ connections are not encrypted")
 		case u.Scheme != "https":
-			return fault.New(fault.Denied, "connect to %s: only https is allowed there", host).
+			return fault.New(fault.Denied, "connect to %s: only https is allowed for this host", host).
 				WithHint("use https://%s", u.Host)
 		}
 		return nil
@@ -57,14 +57,14 @@ func isLoopback(host string) bool {
 	return err == nil && address.Unmap().IsLoopback()
 }
 
-// isPublic tells whether a host may be one of the public internet: a name with a
-// dot that is not of a local kind, or a public address.
+// isPublic reports whether a host may be on the public internet: a name with a dot
+// that is not a local domain, or a public address.
 func isPublic(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return netguard.Public(address)
 	}
 	local := []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
-	digits := strings.Trim(host, "0123456789.") == "" // an address in a disguise
+	digits := strings.Trim(host, "0123456789.") == "" // an address in another notation
 	return strings.Contains(host, ".") && !digits && !strings.HasPrefix(host, "0x") &&
 		!slices.ContainsFunc(local, func(end string) bool { return strings.HasSuffix(host, end) })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// The values some arguments may have.
+// The allowed values of arguments.
 var (
 	scriptStyles   = []string{"simple", "detailed", "production"}
 	midiOperations = []string{"generate", "transpose", "quantize", "continue", "bridge"}
@@ -22,18 +22,18 @@ func ScriptPrompts(r ScriptRunner, s ScriptStore, c Catalog) []Prompt {
 	return []Prompt{
 		{
 			Name: "write-script", Title: "Write a script", Fill: p.write,
-			Description: "Write a Lua script for a task, with the tools there are just now",
+			Description: "Write a Lua script for a task, with the available tools",
 			Arguments: []Argument{
-				{Name: "task", Description: "what the script shall do", Required: true},
+				{Name: "task", Description: "what the script should do", Required: true},
 				{Name: "style", Description: "simple, detailed or production", OneOf: scriptStyles},
 			},
 		},
 		{
-			Name: "debug-script", Title: "Mend a script", Fill: p.read,
-			Description: "Find out why a stored script fails and mend it",
+			Name: "debug-script", Title: "Debug a script", Fill: p.read,
+			Description: "Find out why a stored script fails and fix it",
 			Arguments: []Argument{
 				{Name: "hash", Description: "hash of the script", Required: true},
-				{Name: "error", Description: "what it failed with"},
+				{Name: "error", Description: "the error message"},
 			},
 		},
 		{
@@ -46,7 +46,7 @@ func ScriptPrompts(r ScriptRunner, s ScriptStore, c Catalog) []Prompt {
 			Description: "Write a script that makes or changes music",
 			Arguments: []Argument{
 				{Name: "operation", Description: strings.Join(midiOperations, ", "), Required: true, OneOf: midiOperations},
-				{Name: "params", Description: "what else matters, in words or JSON"},
+				{Name: "params", Description: "further requirements, as text or JSON"},
 			},
 		},
 	}
@@ -62,8 +62,7 @@ func (p scriptPrompts) write(ctx context.Context, given map[string]string) (map[
 	return map[string]any{"tools": toolLines(ctx, p.catalog, given["task"]), "modules": moduleNames(p.runner)}, nil
 }
 
-// read adds the source of the script that is asked about, and what it says of
-// itself.
+// read adds the source of the script and its problems.
 func (p scriptPrompts) read(ctx context.Context, given map[string]string) (map[string]any, error) {
 	ref, err := p.scripts.Resolve(ctx, given["hash"])
 	if err != nil {
@@ -79,7 +78,7 @@ func (p scriptPrompts) read(ctx context.Context, given map[string]string) (map[s
 	}, nil
 }
 
-// problem is what is wrong with a script as far as that shows without running it.
+// problem returns what is wrong with a script without running it.
 func (p scriptPrompts) problem(ctx context.Context, source string, ref cas.Ref) string {
 	if _, err := p.runner.Describe(ctx, script.Request{Source: source, Hash: ref}); err != nil {
 		return err.Error()
@@ -97,7 +96,7 @@ func (p scriptPrompts) midi(ctx context.Context, given map[string]string) (map[s
 	return map[string]any{"tools": toolLines(ctx, p.catalog, "midi music "+given["operation"]), "midi": page}, nil
 }
 
-// toolLines are the tools that fit a task best, or all of them when they are few.
+// toolLines returns the tools that match a task best, or all if there are few.
 func toolLines(ctx context.Context, c Catalog, task string) []string {
 	const few = 40
 	hits, total := c.Search(ctx, catalog.Query{Limit: few})
@@ -125,14 +124,13 @@ func moduleNames(r ScriptRunner) string {
 	return strings.Join(names, ", ")
 }
 
-// ScriptCompletions knows the arguments that name scripts, tags, examples and
-// kinds of work.
+// ScriptCompletions completes hashes, tags, examples, styles and operations.
 func ScriptCompletions(s ScriptStore) Completions {
 	hashes := func(ctx context.Context) []string { return hashes(recentScripts(ctx, s, mostCompletions)) }
 	tags := func(ctx context.Context) []string {
 		found, err := s.Tags(ctx, "", mostCompletions)
 		if err != nil {
-			return nil // there is nothing to suggest then
+			return nil // no suggestions
 		}
 		return found
 	}

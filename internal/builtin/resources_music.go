@@ -6,14 +6,14 @@ import (
 	"github.com/luanette/luanette/internal/music/hootenanny"
 )
 
-// Music is what of the music backend can be read.
+// Music is the readable part of the music backend.
 type Music interface {
 	Artifact(ctx context.Context, id string) (hootenanny.ArtifactView, error)
 	Artifacts(ctx context.Context, q hootenanny.Search) (hootenanny.ArtifactList, error)
 	Garden(ctx context.Context) (hootenanny.GardenView, error)
 }
 
-// MusicResources makes the resources that show what was made and what plays.
+// MusicResources makes the resources for artifacts and the transport.
 func MusicResources(m Music) []Resource {
 	const mime = "application/json"
 	list := func(q hootenanny.Search) func(context.Context, string) (string, error) {
@@ -38,7 +38,7 @@ func MusicResources(m Music) []Resource {
 				}
 				return asJSON(garden)
 			}},
-		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "Everything known of one artifact",
+		{URI: "hoot://artifact/{id}", Name: "artifact", Title: "An artifact", MIMEType: mime, Description: "All metadata of one artifact",
 			Read: func(ctx context.Context, id string) (string, error) {
 				a, err := m.Artifact(ctx, id)
 				if err != nil {

@@ -10,15 +10,14 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// Keys in a call's _meta by which the command line tells of a script it runs what no
-// model would say.
+// Keys in a call's _meta with which the command line passes information about a
+// script.
 const (
 	FileKey  = "luanette/file"  // the file it is in, for messages
-	TypedKey = "luanette/typed" // its params as somebody typed them, by name
+	TypedKey = "luanette/typed" // its params as typed, by name
 )
 
-// attributed is a request that knows the file of its script, and what of its params
-// was typed.
+// attributed adds the script's file and the typed params to a request.
 func attributed(call tool.Call, q script.Request) script.Request {
 	if file, ok := rawjson.GetText(call.Meta, FileKey); ok && q.Hash.IsZero() {
 		q.Name = fileLabel(file)
@@ -29,8 +28,8 @@ func attributed(call tool.Call, q script.Request) script.Request {
 	return q
 }
 
-// fileLabel is a file's name as positions in messages have it: without what would
-// end it there, and not too long.
+// fileLabel returns a file's name for positions in messages: shortened, and without
+// characters that would end it there.
 func fileLabel(file string) string {
 	const longest = 64
 	label := strings.Map(func(r rune) rune {

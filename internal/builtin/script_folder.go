@@ -11,14 +11,14 @@ import (
 )
 
 // Keeper stores the scripts of a folder as script_store does, each with a tag that
-// tells its file.
+// names its file.
 func Keeper(r ScriptRunner, s ScriptStore) script.SourceWriter {
 	return keeper{scriptTools{runner: r, scripts: s}}
 }
 
 type keeper struct{ tools scriptTools }
 
-// languageWord is what script_store calls the language of a file.
+// languageWord returns script_store's name for the language of a file.
 func languageWord(file string) string {
 	if ext := filepath.Ext(file); ext == ".ts" || ext == ".mts" {
 		return "typescript"
@@ -26,8 +26,8 @@ func languageWord(file string) string {
 	return script.LanguageOf(file)
 }
 
-// Keep stores a script as a child of the one it replaces. One that was there
-// before, and of which that is a descendant, stays where it is in the family.
+// Keep stores a script as derived from the one it replaces. If the replaced one is
+// itself derived from this script, the stored relation stays unchanged.
 func (k keeper) Keep(ctx context.Context, content []byte, file string, parent cas.Ref) (cas.Ref, error) {
 	in := storeIn{Content: string(content), Tags: []string{"file:" + file}, Creator: "scripts folder", Language: languageWord(file)}
 	if !parent.IsZero() {

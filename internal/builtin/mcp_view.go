@@ -12,32 +12,32 @@ type UpstreamView struct {
 	Namespace  string   `json:"namespace"`
 	Endpoint   string   `json:"endpoint"`
 	Transport  string   `json:"transport,omitempty"`
-	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision spoken with it"`
-	State      string   `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth, asleep (started by the first call), or removed: configured, and a person does not want it for now"`
+	Protocol   string   `json:"protocol,omitempty" jsonschema:"protocol revision of the connection"`
+	State      string   `json:"state" jsonschema:"connecting, connected, reconnecting, needs_auth, asleep (started by the first call), or removed (configured, but removed by a person)"`
 	ToolCount  int      `json:"tool_count"`
-	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are those last known; the server is away"`
-	Error      string   `json:"error,omitempty" jsonschema:"what went wrong last"`
-	Hint       string   `json:"hint,omitempty" jsonschema:"what a person can do about it"`
-	Login      string   `json:"login,omitempty" jsonschema:"address to POST to, which answers with a link for a person to log in with"`
+	Stale      bool     `json:"stale,omitempty" jsonschema:"the tools are the last known ones; the server is disconnected"`
+	Error      string   `json:"error,omitempty" jsonschema:"last error"`
+	Hint       string   `json:"hint,omitempty" jsonschema:"what a person can do"`
+	Login      string   `json:"login,omitempty" jsonschema:"URL to POST to, which returns a login link for a person"`
 	Attempt    int      `json:"attempt,omitempty" jsonschema:"failures in a row"`
-	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until it is tried again"`
+	NextTryMS  int64    `json:"next_try_ms,omitempty" jsonschema:"milliseconds until the next attempt"`
 	Origin     string   `json:"origin,omitempty" jsonschema:"config, startup (startup.lua) or added (while running)"`
-	Warnings   []string `json:"warnings,omitempty" jsonschema:"what of its settings makes no sense for its tools"`
+	Warnings   []string `json:"warnings,omitempty" jsonschema:"settings that do not match its tools"`
 	CallCount  int      `json:"call_count"`
 	ErrorCount int      `json:"error_count"`
 	InFlight   int      `json:"in_flight"`
 	LastTool   string   `json:"last_tool,omitempty"`
-	P50MS      float64  `json:"p50_ms,omitempty" jsonschema:"half of the calls took no longer"`
-	P99MS      float64  `json:"p99_ms,omitempty" jsonschema:"99 of 100 calls took no longer"`
-	RefusingMS int64    `json:"refusing_ms,omitempty" jsonschema:"calls are refused for so long after too many failures"`
+	P50MS      float64  `json:"p50_ms,omitempty" jsonschema:"median duration of calls"`
+	P99MS      float64  `json:"p99_ms,omitempty" jsonschema:"99th percentile of the duration of calls"`
+	RefusingMS int64    `json:"refusing_ms,omitempty" jsonschema:"how long calls are still refused after too many failures"`
 }
 
-// ViewUpstream is an upstream as our tools show it.
+// ViewUpstream returns an upstream as our tools show it.
 func ViewUpstream(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
 	return viewOf(ctx, s, counts)
 }
 
-// viewOf joins what is known of an upstream with what was counted of its calls.
+// viewOf adds the call statistics to an upstream's status.
 func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
 	v := UpstreamView{
 		Namespace: s.Namespace, Endpoint: s.Endpoint, Transport: s.Transport, Protocol: s.Protocol,
@@ -56,7 +56,7 @@ func viewOf(ctx context.Context, s UpstreamStatus, counts Counts) UpstreamView {
 	return v
 }
 
-// Text is the upstream in two to four lines.
+// Text returns two to four lines.
 func (v UpstreamView) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", v.Namespace, v.State)
@@ -86,13 +86,6 @@ func (v UpstreamView) Text() string {
 		fmt.Fprintf(&b, "\n  next try in %v", time.Duration(v.NextTryMS)*time.Millisecond)
 	}
 	return b.String()
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -11,15 +11,15 @@ import (
 	"github.com/luanette/luanette/internal/scripting/script"
 )
 
-// exampleTemplate is where the examples are read.
+// exampleTemplate is the URI template of the examples.
 const exampleTemplate = "lua://examples/{name}"
 
-// ScriptResources makes the resources that show scripts: the stored ones, and the
-// examples, each also by an address of its own so that clients list them.
+// ScriptResources makes the resources for stored scripts and examples. Each example
+// also has its own URI, so that clients list it.
 func ScriptResources(s ScriptStore) []Resource {
 	all := []Resource{
 		{URI: "lua://scripts/{hash}", Name: "script", Title: "A stored script",
-			Description: "Source of a stored script, by its hash or the first 12 digits or more",
+			Description: "Source of a stored script, by its hash or at least its first 12 digits",
 			TypeOf:      func(ctx context.Context, hash string) string { return storedMIME(ctx, s, hash) },
 			Read:        func(ctx context.Context, hash string) (string, error) { return readScript(ctx, s, hash) }},
 		{URI: exampleTemplate, Name: "example", Title: "An example script",
@@ -36,8 +36,7 @@ func ScriptResources(s ScriptStore) []Resource {
 	return all
 }
 
-// storedMIME tells the language of a stored script; one that is not there has the
-// type of most.
+// storedMIME returns the MIME type of a stored script; Lua if there is none.
 func storedMIME(ctx context.Context, s ScriptStore, hash string) string {
 	ref, err := s.Resolve(ctx, strings.TrimSpace(hash))
 	if err != nil {
@@ -50,9 +49,9 @@ func storedMIME(ctx context.Context, s ScriptStore, hash string) string {
 	return a.MIME
 }
 
-// exampleNames are the examples, sorted: those in Lua without their extension.
+// exampleNames lists the examples, sorted; those in Lua without their extension.
 func exampleNames() []string {
-	entries, _ := scripts.Files.ReadDir(".") // embedded: always there
+	entries, _ := scripts.Files.ReadDir(".") // embedded, cannot fail
 	var names []string
 	for _, entry := range entries {
 		names = append(names, strings.TrimSuffix(entry.Name(), ".lua"))
@@ -67,14 +66,14 @@ func example(name string) (string, error) {
 	}
 	raw, err := scripts.Files.ReadFile(name)
 	if err != nil {
-		return "", fault.New(fault.NotFound, "no example %q", name).WithHint("there are %s", strings.Join(exampleNames(), ", "))
+		return "", fault.New(fault.NotFound, "no example %q", name).WithHint("available: %s", strings.Join(exampleNames(), ", "))
 	}
 	return string(raw), nil
 }
 
 func exampleMIME(name string) string { return scriptMIME[cmp.Or(languageWord(name), script.Lua)] }
 
-// exampleTitle is the example's first comment line.
+// exampleTitle returns the example's first comment line.
 func exampleTitle(name string) string {
 	source, _ := example(name)
 	line, _, _ := strings.Cut(source, "\n")

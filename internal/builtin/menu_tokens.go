@@ -11,36 +11,36 @@ import (
 	"github.com/luanette/luanette/internal/tools/typedecl"
 )
 
-// TokenCosts is what tools take of a model's context, by estimate.
+// TokenCosts is the estimated number of tokens that tools take in a model's context.
 type TokenCosts struct {
 	Mode      string          `json:"mode"` // how clients see tools now: direct or code
-	Menu      int             `json:"menu"` // what a client is shown now, instructions included
-	Code      int             `json:"code"` // what it would be shown in code mode
-	All       int             `json:"all"`  // what it would be if every tool of every upstream were listed
-	Own       int             `json:"own"`  // of that, what is our own
+	Menu      int             `json:"menu"` // what clients see now, including instructions
+	Code      int             `json:"code"` // what they would see in code mode
+	All       int             `json:"all"`  // if every tool of every upstream were listed
+	Own       int             `json:"own"`  // part of All for built-in tools
 	Upstreams []UpstreamCosts `json:"upstreams"`
 }
 
-// UpstreamCosts is what one server's tools take.
+// UpstreamCosts is the cost of one server's tools.
 type UpstreamCosts struct {
 	Namespace string      `json:"namespace"`
 	Tokens    int         `json:"tokens"`
-	Tools     []ToolCosts `json:"tools"` // dearest first
+	Tools     []ToolCosts `json:"tools"` // most expensive first
 }
 
-// ToolCosts is what one tool takes: listed directly, and as a declaration that
-// get_tool_definitions gives when it is asked for.
+// ToolCosts is the cost of one tool: listed directly, and as a declaration from
+// get_tool_definitions.
 type ToolCosts struct {
 	Name       string `json:"name"`
 	Tokens     int    `json:"tokens"`
 	TypeScript int    `json:"typescript"`
 }
 
-// CostResources makes the resource that tells what tools take of a model's context.
+// CostResources makes the resource with the token costs of tools.
 func CostResources(c Catalog, m *Menu) []Resource {
 	return []Resource{{
-		URI: "lua://tokens", Name: "tokens", Title: "What tools cost", MIMEType: "application/json",
-		Description: "How many tokens of a model's context each server and tool takes, by estimate",
+		URI: "lua://tokens", Name: "tokens", Title: "Token costs of tools", MIMEType: "application/json",
+		Description: "Estimated number of tokens that each server and tool takes in a model's context",
 		Read: func(ctx context.Context, _ string) (string, error) {
 			costs, err := m.costs(ctx, c)
 			if err != nil {
@@ -85,7 +85,7 @@ func (m *Menu) costs(ctx context.Context, c Catalog) (TokenCosts, error) {
 	return costs, nil
 }
 
-// listed is what tools take when a client lists them.
+// listed returns the cost of tools when a client lists them.
 func listed(tools []tool.Info) int {
 	n := 0
 	for i := range tools {

@@ -2,8 +2,8 @@ package builtin
 
 import "fmt"
 
-// counted is so many things: "1 job", "2 jobs".
-func counted(n int, noun string) string {
+// count returns a number with its noun: "1 job", "2 jobs".
+func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
