@@ -86,9 +86,9 @@ floors: ## Print the map of the packages; fail when an import is against the ord
 	@go run ./tools/floors
 
 # Packages with concurrency of their own. The race detector needs cgo.
-RACED := ./internal/wicket ./internal/sock ./internal/event ./internal/lane ./internal/clock ./internal/db/... ./internal/upstream ./internal/hub ./internal/catalog ./internal/script ./internal/zmtp ./internal/bridge ./internal/backend ./internal/node ./internal/audit \
-  ./internal/fair ./internal/errand ./internal/wanted ./internal/approval ./internal/keyring ./internal/trust ./internal/policy ./internal/gate ./internal/bearer ./internal/visitor \
-  ./internal/telemetry/... ./internal/agent/talk ./internal/results ./internal/durable ./internal/blobs ./internal/cas
+RACED := ./internal/jobs/... ./internal/server ./internal/mcp/... ./internal/tools/catalog ./internal/tools/results \
+  ./internal/scripting/script ./internal/chat/conversation ./internal/zmq/... ./internal/cluster/... ./internal/access/... \
+  ./internal/store/... ./internal/observe/... ./internal/core/... ./internal/base/...
 .PHONY: race
 race: neighbours ## Run the race detector on packages with concurrency
 	CGO_ENABLED=1 go test -race -short -timeout $(LONG) $(RACED)
