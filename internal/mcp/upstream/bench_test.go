@@ -16,7 +16,8 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// minimalServer answers as cheaply as HTTP allows, so that what is measured is us.
+// minimalServer answers as cheaply as net/http allows, so that the benchmark
+// measures the client.
 type minimalServer struct{ modern bool }
 
 func (f minimalServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -16,9 +16,9 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// working makes the fake's tools take a number of minutes, with a sign of
+// working makes the fake's tools take a number of minutes, with
 // progress after each.
-func working(s *stage, minutes int) {
+func working(s *testManager, minutes int) {
 	s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 		if m.Method != wire.MethodToolsCall {
 			return json.RawMessage(`{}`), nil
@@ -27,7 +27,7 @@ func working(s *stage, minutes int) {
 		for i := range minutes {
 			time.Sleep(time.Minute)
 			params := rawjson.Set(rawjson.Set(nil, wire.MetaProgressToken, token), "progress", json.RawMessage(wire.IntID(int64(i+1))))
-			s.fake.tellWith(wire.NoteProgress, params)
+			s.fake.notifyWith(wire.NoteProgress, params)
 		}
 		return json.RawMessage(`{"content":[]}`), nil
 	}
@@ -36,7 +36,7 @@ func working(s *stage, minutes int) {
 func TestProgressKeepsACallAlive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		working(s, 20)
 		s.add(t, upstream.Spec{Timeout: 90 * time.Second})
 		if err := s.call("write"); err != nil {
@@ -52,14 +52,14 @@ func TestProgressKeepsACallAlive(t *testing.T) {
 		if err := s.call("write"); fault.CodeOf(err) != fault.Timeout || time.Since(began) != 10*time.Minute {
 			t.Errorf("10 minutes are the most: %v after %v", err, time.Since(began))
 		}
-		time.Sleep(time.Hour) // the fake finishes what nobody waits for
+		time.Sleep(time.Hour) // until the fake has finished the abandoned calls
 	})
 }
 
-func TestTheCallersThinkingDoesNotCount(t *testing.T) {
+func TestTimeToAskTheCallerDoesNotCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		answered := make(chan wire.Message, 1)
 		s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 			if m.Method != wire.MethodToolsCall {
@@ -81,28 +81,28 @@ func TestTheCallersThinkingDoesNotCount(t *testing.T) {
 	})
 }
 
-func TestWhatIsKnownOutlivesUs(t *testing.T) {
+func TestKnownToolsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		cached := func(o *upstream.Options) { o.CacheDir = dir }
-		first := newStage(t, cached)
+		first := newTestManager(t, cached)
 		first.add(t, upstream.Spec{Headers: map[string]string{"X-Key": "s3cret"}, Env: map[string]string{"KEY": "s3cret"}})
 		first.Close()
 
-		s := newStage(t, cached)
+		s := newTestManager(t, cached)
 		s.fake.drop(os.ErrDeadlineExceeded)
 		s.add(t, upstream.Spec{})
 		infos, _ := s.Tools(t.Context())
 		if len(infos) != 2 || !infos[0].Stale || infos[0].Name != "read" || !infos[0].Hints.ReadOnly {
-			t.Errorf("tools of a server that is away from the start: %+v", infos)
+			t.Errorf("tools of a server that was never connected: %+v", infos)
 		}
 		peer, _ := s.Peer("test")
 		_, info, _, err := peer.Describe(t.Context())
 		if name, _ := rawjson.GetText(info, "name"); err != nil || name != "fake" {
 			t.Errorf("it is known as %s, %v", info, err)
 		}
-		other := newStage(t, cached)
+		other := newTestManager(t, cached)
 		other.fake.drop(os.ErrDeadlineExceeded)
 		other.add(t, upstream.Spec{URL: "fake://somewhere-else"})
 		if infos, _ := other.Tools(t.Context()); len(infos) != 0 {

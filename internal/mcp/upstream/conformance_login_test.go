@@ -17,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// conformanceScenarios are those of the suite for clients that we are judged by.
+// conformanceScenarios are the login scenarios of the official client suite.
 var conformanceScenarios = []string{
 	"initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry", "request-metadata",
 	"sep-2322-client-request-state", "http-standard-headers", "http-custom-headers", "http-invalid-tool-headers",
@@ -33,7 +33,7 @@ var conformanceScenarios = []string{
 	"auth/client-credentials-jwt", "auth/client-credentials-basic",
 }
 
-// conformanceLogin is Options.Login as the house fills it.
+// conformanceLogin is Options.Login as the server package implements it.
 type conformanceLogin struct{ *oauth.Logins }
 
 func conformanceServer(s upstream.Spec) oauth.Server {
@@ -50,7 +50,7 @@ func (l conformanceLogin) Refused(ctx context.Context, s upstream.Spec, status i
 	return l.Logins.Refused(ctx, conformanceServer(s), oauth.Refusal{Status: status, Challenge: oauth.ParseChallenge(challenge), Token: token})
 }
 
-// playLogin is a client whose person agrees to every login.
+// playLogin is a client whose user agrees to every login.
 func playLogin(ctx context.Context, o upstream.Options, spec upstream.Spec) int {
 	folder, err := os.MkdirTemp("", "conformance")
 	if err != nil {
@@ -86,7 +86,7 @@ func logsIn(ctx context.Context, o upstream.Options, spec upstream.Spec, folder 
 	if err := m.Add(spec); err != nil {
 		return err
 	}
-	for range 3 { // a person who is asked a fourth time gives up
+	for range 3 { // the user gives up after three logins
 		e, err := changes.Next(ctx)
 		if err != nil {
 			return err
@@ -105,8 +105,8 @@ func logsIn(ctx context.Context, o upstream.Options, spec upstream.Spec, folder 
 	return nil
 }
 
-// callsAll calls every tool, and agrees when one wants to be allowed more. It
-// tells whether the server has gone back to wanting a login.
+// callsAll calls every tool, and agrees when one needs another scope. It reports
+// whether the server requires a login again.
 func callsAll(ctx context.Context, m *upstream.Manager, logins *oauth.Logins, spec upstream.Spec) (again bool, err error) {
 	for _, call := range conformanceCalls(ctx, m) {
 		call.Caller = &tool.Caller{}
@@ -126,7 +126,7 @@ func callsAll(ctx context.Context, m *upstream.Manager, logins *oauth.Logins, sp
 	return false, err
 }
 
-// agree is the person: it opens the link, and the browser comes back at once.
+// agree acts as the user: it opens the URL, and the browser returns at once.
 func agree(ctx context.Context, logins *oauth.Logins, s oauth.Server) error {
 	begun, err := logins.Begin(ctx, s, "http://127.0.0.1:3000/callback")
 	if err != nil {

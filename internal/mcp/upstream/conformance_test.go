@@ -18,10 +18,10 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// The official suite as the judge of our client side: it plays a server, and
-// this binary, in the role below, is the client it judges. LUANETTE_TEST_CONFORMANCE
-// is the node_modules folder the suite is installed in, with a node of its own.
-func TestConformanceOfTheClient(t *testing.T) {
+// The official suite tests our client: it is the server, and this binary, in the
+// role below, is the client. LUANETTE_TEST_CONFORMANCE is the node_modules folder
+// with the suite, which has a node of its own.
+func TestClientConformance(t *testing.T) {
 	t.Parallel()
 	modules := os.Getenv("LUANETTE_TEST_CONFORMANCE")
 	if modules == "" {
@@ -44,7 +44,7 @@ func TestConformanceOfTheClient(t *testing.T) {
 	}
 }
 
-// playConformance is a client that does what a scenario wants to see of one.
+// playConformance is a client that does what a scenario expects.
 func playConformance() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
@@ -77,7 +77,7 @@ func playConformance() int {
 	return 0
 }
 
-// conformanceCalls are those the scenario names, or one of each tool.
+// conformanceCalls are the calls that the scenario names, or one of each tool.
 func conformanceCalls(ctx context.Context, m *upstream.Manager) (calls []tool.Call) {
 	var wanted struct {
 		ToolCalls []struct {
@@ -134,7 +134,7 @@ func acceptAll(_ context.Context, questions []tool.Question) ([]json.RawMessage,
 	return replies, nil
 }
 
-// readFirst reads the first thing of a list.
+// readFirst reads the first item of a list.
 func readFirst(ctx context.Context, peer *upstream.Peer, list, key, read, by string) {
 	result, err := peer.Request(ctx, list, nil, nil)
 	if err != nil {

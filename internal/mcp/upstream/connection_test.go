@@ -20,14 +20,14 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// stage is a manager with a fake server, in made-up time.
-type stage struct {
+// testManager is a manager with a fake server, in virtual time.
+type testManager struct {
 	*upstream.Manager
 	fake *fake
 	sub  *event.Subscription
 }
 
-func newStage(t *testing.T, change func(*upstream.Options)) *stage {
+func newTestManager(t *testing.T, change func(*upstream.Options)) *testManager {
 	f := newFake()
 	options := f.options()
 	bus := event.New(event.BusOptions{})
@@ -35,12 +35,12 @@ func newStage(t *testing.T, change func(*upstream.Options)) *stage {
 	if change != nil {
 		change(&options)
 	}
-	s := &stage{upstream.New(options), f, bus.Subscribe(event.Options{Buffer: 10_000})}
+	s := &testManager{upstream.New(options), f, bus.Subscribe(event.Options{Buffer: 10_000})}
 	t.Cleanup(func() { s.Close(); s.sub.Close() })
 	return s
 }
 
-func (s *stage) add(t *testing.T, spec upstream.Spec) {
+func (s *testManager) add(t *testing.T, spec upstream.Spec) {
 	t.Helper()
 	spec.Name = "test"
 	if spec.URL == "" {
@@ -52,7 +52,7 @@ func (s *stage) add(t *testing.T, spec upstream.Spec) {
 	synctest.Wait()
 }
 
-func (s *stage) state(t *testing.T) upstream.Status {
+func (s *testManager) state(t *testing.T) upstream.Status {
 	t.Helper()
 	synctest.Wait()
 	status, ok := s.Status("test")
@@ -62,8 +62,8 @@ func (s *stage) state(t *testing.T) upstream.Status {
 	return status
 }
 
-// heard returns the types of all events so far.
-func (s *stage) heard(t *testing.T) (kinds []string) {
+// eventTypes returns the types of all events so far.
+func (s *testManager) eventTypes(t *testing.T) (kinds []string) {
 	t.Helper()
 	synctest.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
@@ -77,7 +77,7 @@ func (s *stage) heard(t *testing.T) (kinds []string) {
 	}
 }
 
-func (s *stage) call(name string) error {
+func (s *testManager) call(name string) error {
 	_, err := s.Call(context.Background(), tool.Call{Ref: ref(name)})
 	return err
 }
@@ -85,7 +85,7 @@ func (s *stage) call(name string) error {
 func TestAddingNeverWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.fake.onDial(func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() })
 		began := time.Now()
 		s.add(t, upstream.Spec{})
@@ -103,13 +103,13 @@ func TestAddingNeverWaits(t *testing.T) {
 	})
 }
 
-func TestAttemptsGoOnForEverAndSlowDown(t *testing.T) {
+func TestAttemptsContinueWithBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		var at []time.Duration
 		began := time.Now()
-		s.fake.onDial(func(context.Context, int) error { at = append(at, time.Since(began)); return errors.New("nobody home") })
+		s.fake.onDial(func(context.Context, int) error { at = append(at, time.Since(began)); return errors.New("no route") })
 		s.add(t, upstream.Spec{})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -119,7 +119,7 @@ func TestAttemptsGoOnForEverAndSlowDown(t *testing.T) {
 			t.Errorf("attempts at %v, want %v", at, want)
 		}
 		st := s.state(t)
-		if st.State != upstream.StateReconnecting || st.Attempt != 8 || !strings.Contains(st.LastError, "nobody home") || time.Until(st.NextTry) != 2100*ms {
+		if st.State != upstream.StateReconnecting || st.Attempt != 8 || !strings.Contains(st.LastError, "no route") || time.Until(st.NextTry) != 2100*ms {
 			t.Errorf("status = %+v", st)
 		}
 		s.fake.onDial(nil)
@@ -133,7 +133,7 @@ func TestAttemptsGoOnForEverAndSlowDown(t *testing.T) {
 func TestCallWakesTheReconnectAndWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{})
 		s.fake.drop(errors.New("power cut"))
 		time.Sleep(20 * time.Second)
@@ -143,8 +143,8 @@ func TestCallWakesTheReconnectAndWaits(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 			s.fake.drop(nil)
 		}()
-		// The attempt the call makes at once fails, and so do some in short order;
-		// left alone, the next would have been after three seconds.
+		// The call triggers an attempt at once, which fails, and then others at short
+		// intervals. Without the call the next one would be after three seconds.
 		if err := s.call("write"); err != nil {
 			t.Errorf("call: %v", err)
 		}
@@ -154,10 +154,10 @@ func TestCallWakesTheReconnectAndWaits(t *testing.T) {
 	})
 }
 
-func TestCallToWhatIsAwaySaysSo(t *testing.T) {
+func TestCallToDisconnectedServerFailsWithReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{})
 		s.fake.drop(errors.New("power cut"))
 		began := time.Now()
@@ -170,7 +170,7 @@ func TestCallToWhatIsAwaySaysSo(t *testing.T) {
 		}
 		infos, _ := s.Tools(t.Context())
 		if len(infos) != 2 || !infos[0].Stale {
-			t.Errorf("tools while away: %+v", infos)
+			t.Errorf("tools while disconnected: %+v", infos)
 		}
 	})
 }
@@ -178,7 +178,7 @@ func TestCallToWhatIsAwaySaysSo(t *testing.T) {
 func TestOnlyRepeatableCallsAreRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		var reads, writes atomic.Int64
 		s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 			count := &reads
@@ -202,10 +202,10 @@ func TestOnlyRepeatableCallsAreRepeated(t *testing.T) {
 	})
 }
 
-func TestSilentServerIsExamined(t *testing.T) {
+func TestSilentServerIsHealthChecked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		var hung atomic.Bool
 		s.fake.handle = func(ctx context.Context, m wire.Message) (json.RawMessage, error) {
 			if hung.Load() {
@@ -224,7 +224,7 @@ func TestSilentServerIsExamined(t *testing.T) {
 		if s.fake.attempts() != 2 {
 			t.Errorf("hung server was dialled %d times", s.fake.attempts())
 		}
-		if kinds := s.heard(t); !slices.Contains(kinds, "upstream.reconnecting") {
+		if kinds := s.eventTypes(t); !slices.Contains(kinds, "upstream.reconnecting") {
 			t.Errorf("events = %v", kinds)
 		}
 	})
@@ -235,11 +235,11 @@ func TestLazyServerSleepsUntilItIsCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		cached := func(o *upstream.Options) { o.CacheDir = dir }
-		first := newStage(t, cached)
+		first := newTestManager(t, cached)
 		first.add(t, upstream.Spec{})
 		first.Close()
 
-		s := newStage(t, cached)
+		s := newTestManager(t, cached)
 		s.fake.onDial(func(context.Context, int) error { time.Sleep(5 * time.Second); return nil })
 		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: 10 * time.Minute})
 		infos, _ := s.Tools(t.Context())
@@ -276,10 +276,10 @@ func TestLazyServerSleepsUntilItIsCalled(t *testing.T) {
 	})
 }
 
-func TestLazyServerNobodyKnowsIntroducesItself(t *testing.T) {
+func TestUnknownLazyServerIsStartedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: 10 * time.Second}) // sooner than any health check
 		if infos, _ := s.Tools(t.Context()); len(infos) != 2 || s.fake.attempts() != 1 {
 			t.Errorf("tools %v after %d attempts", infos, s.fake.attempts())
@@ -295,10 +295,10 @@ func TestLazyServerNobodyKnowsIntroducesItself(t *testing.T) {
 	})
 }
 
-func TestLazyServerThatDoesNotComeUpIsLeftAlone(t *testing.T) {
+func TestLazyServerThatCannotStartGoesToSleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{Start: upstream.Lazy, Idle: time.Minute})
 		time.Sleep(2 * time.Minute)
 		s.fake.drop(errors.New("out of order"))
@@ -318,7 +318,7 @@ func TestLazyServerThatDoesNotComeUpIsLeftAlone(t *testing.T) {
 func TestCallWaitingForTheOldServerGoesToTheNew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.fake.drop(errors.New("out of order"))
 		s.add(t, upstream.Spec{URL: "fake://old"})
 		done := make(chan error)
@@ -335,10 +335,10 @@ func TestCallWaitingForTheOldServerGoesToTheNew(t *testing.T) {
 func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.fake.onDial(func(_ context.Context, attempt int) error {
 			if attempt == 1 {
-				time.Sleep(10 * time.Second) // deaf to its context: it ends late, and successfully
+				time.Sleep(10 * time.Second) // ignores its context: it ends late, and succeeds
 			}
 			return nil
 		})
@@ -351,7 +351,7 @@ func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 		if st.Generation <= old || st.Target != "fake://new" || st.State != upstream.StateConnected || st.Tools != 1 {
 			t.Errorf("status = %+v", st)
 		}
-		if kinds := s.heard(t); slices.Contains(kinds, "upstream.removed") {
+		if kinds := s.eventTypes(t); slices.Contains(kinds, "upstream.removed") {
 			t.Errorf("events = %v", kinds)
 		}
 	})
@@ -360,7 +360,7 @@ func TestNewGenerationIsNotOverwrittenByTheOld(t *testing.T) {
 func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{})
 		s.add(t, upstream.Spec{})
 		s.add(t, upstream.Spec{Timeout: time.Second, DisabledTools: []string{"write"}})
@@ -373,7 +373,7 @@ func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 		if err := s.call("write"); fault.CodeOf(err) != fault.Denied {
 			t.Errorf("disabled tool: %v", err)
 		}
-		if kinds := s.heard(t); kinds[len(kinds)-1] != "upstream.tools_refreshed" {
+		if kinds := s.eventTypes(t); kinds[len(kinds)-1] != "upstream.tools_refreshed" {
 			t.Errorf("events = %v", kinds)
 		}
 		s.add(t, upstream.Spec{ReadOnly: true})
@@ -387,7 +387,7 @@ func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 		if err := s.Set(nil); err != nil || len(s.List()) != 0 {
 			t.Errorf("after wanting none: %v, %v", s.List(), err)
 		}
-		if kinds := s.heard(t); kinds[len(kinds)-1] != "upstream.removed" {
+		if kinds := s.eventTypes(t); kinds[len(kinds)-1] != "upstream.removed" {
 			t.Errorf("events = %v", kinds)
 		}
 	})
@@ -396,15 +396,15 @@ func TestSameSpecAgainDoesNothingAndSmallChangesDoNotReconnect(t *testing.T) {
 func TestListChangedIsDebounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{})
-		s.heard(t)
+		s.eventTypes(t)
 		for range 10 {
 			s.fake.tell(wire.NoteToolsChanged)
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		if kinds := s.heard(t); len(kinds) != 0 {
+		if kinds := s.eventTypes(t); len(kinds) != 0 {
 			t.Errorf("a list that did not change made %v", kinds)
 		}
 		s.fake.list(`{"tools":[]}`)
@@ -412,20 +412,20 @@ func TestListChangedIsDebounced(t *testing.T) {
 			s.fake.tell(wire.NoteToolsChanged)
 		}
 		time.Sleep(99 * time.Millisecond)
-		if kinds := s.heard(t); len(kinds) != 0 {
+		if kinds := s.eventTypes(t); len(kinds) != 0 {
 			t.Errorf("too early: %v", kinds)
 		}
 		time.Sleep(time.Millisecond)
-		if kinds := s.heard(t); !slices.Equal(kinds, []string{"upstream.tools_refreshed"}) {
+		if kinds := s.eventTypes(t); !slices.Equal(kinds, []string{"upstream.tools_refreshed"}) {
 			t.Errorf("events = %v", kinds)
 		}
 	})
 }
 
-func TestRefreshFetchesAnew(t *testing.T) {
+func TestRefreshFetchesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil)
+		s := newTestManager(t, nil)
 		s.add(t, upstream.Spec{})
 		s.fake.list(`{"tools":[]}`)
 		if err := s.Refresh(t.Context(), "test"); err != nil {
@@ -434,8 +434,8 @@ func TestRefreshFetchesAnew(t *testing.T) {
 		if infos, _ := s.Tools(t.Context()); len(infos) != 0 {
 			t.Errorf("tools = %v", infos)
 		}
-		if err := s.Refresh(t.Context(), "nobody"); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("refresh of nobody: %v", err)
+		if err := s.Refresh(t.Context(), "unknown"); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("refresh of an unknown upstream: %v", err)
 		}
 	})
 }

@@ -26,15 +26,15 @@ import (
 )
 
 // A server that is killed and restarted 50 times while eight clients call it:
-// each call of a reading tool gets its answer, each call of a writing tool its
-// answerQuestion or an error that says why not.
+// each call of a reading tool succeeds, and each call of a writing tool succeeds
+// or fails with unavailable.
 func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig := siteRig(t, handler, upstream.Spec{})
-			h := upstreamtest.Start(t, rig)
+			srv := httpServer(t, handler, upstream.Spec{})
+			h := upstreamtest.Start(t, srv)
 			var reads, writes, lost atomic.Int64
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
@@ -63,8 +63,8 @@ func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
 				})
 			}
 			for range 50 {
-				rig.Kill(t)
-				rig.Restart(t)
+				srv.Kill(t)
+				srv.Restart(t)
 				before := reads.Load() + writes.Load()
 				clocktest.Await(t, func() bool { return reads.Load()+writes.Load() > before })
 			}
@@ -75,10 +75,10 @@ func TestKilledAndRestartedFiftyTimesUnderLoad(t *testing.T) {
 	}
 }
 
-// A child process killed with SIGKILL between calls costs a slow call, never an
-// error, even of a tool that must not be repeated, and however long the program
-// takes to start.
-func TestChildKilledBetweenCallsCostsNoError(t *testing.T) {
+// If a child process is killed between calls, the next call takes longer but does
+// not fail, even if its tool must not be repeated and the process takes long to
+// start.
+func TestProcessKilledBetweenCallsCausesNoError(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"modern", "legacy"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -86,13 +86,13 @@ func TestChildKilledBetweenCallsCostsNoError(t *testing.T) {
 			spec := stdioSpec(t, "sdk")
 			spec.Protocol = protocol
 			spec.Wait = time.Millisecond // less than any program needs
-			rig := stdioRig(t, spec)
-			h := upstreamtest.Start(t, rig)
+			srv := stdioServer(t, spec)
+			h := upstreamtest.Start(t, srv)
 			for i := range 10 {
 				h.Echo(t, fmt.Sprint(i))
 				victim := pids{spec.Env["PID_DIR"]}.alive(t)[0]
-				rig.Kill(t)
-				// Until then one of its threads may still take in what it will never do.
+				srv.Kill(t)
+				// Until then one of its threads may still read the next call.
 				clocktest.Await(t, func() bool { return syscall.Kill(victim, 0) != nil })
 				h.Text(t, "write", json.RawMessage(`{"text":"x"}`))
 			}
@@ -100,18 +100,18 @@ func TestChildKilledBetweenCallsCostsNoError(t *testing.T) {
 	}
 }
 
-// What a process has not even begun to read when it ends is sent to the next
-// one, even of a tool that must not be repeated.
-func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
+// A call that a process had not begun to read when it ended is sent to the next
+// one, even if the tool must not be repeated.
+func TestCallThatAnEndedProcessNeverReadIsRepeated(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "reads one call"))
-	h := upstreamtest.Start(t, rig)
+	srv := stdioServer(t, stdioSpec(t, "reads one call"))
+	h := upstreamtest.Start(t, srv)
 	first := make(chan error)
 	go func() {
 		_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
 		first <- err
 	}()
-	for h.Await(t, "upstream.stderr").Data.(upstream.Stderr).Line != "thinking" { // it has read that one, and reads no more
+	for h.Await(t, "upstream.stderr").Data.(upstream.Stderr).Line != "thinking" { // it has read this call, and reads no further
 	}
 	second := make(chan error)
 	go func() {
@@ -119,12 +119,12 @@ func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
 		second <- err
 	}()
 	clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == 2 })
-	for range 3 { // on its way through the same queue, the call above is out of it by now
+	for range 3 { // they take their turn after the call above
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		_, _ = h.Manager.Call(ctx, tool.Call{Ref: ref("echo")})
 		cancel()
 	}
-	rig.Kill(t)
+	srv.Kill(t)
 	if err := <-first; fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("the call it had read: %v", err)
 	}
@@ -133,12 +133,12 @@ func TestCallTheDeadNeverReadIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestChildrenOfAChildDieWithIt(t *testing.T) {
+func TestChildrenOfAProcessEndWithIt(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "has children"))
-	rig.Options.StopTimeout = 200 * time.Millisecond
-	h := upstreamtest.Start(t, rig)
-	all := pids{rig.Spec.Env["PID_DIR"]}
+	srv := stdioServer(t, stdioSpec(t, "has children"))
+	srv.Options.StopTimeout = 200 * time.Millisecond
+	h := upstreamtest.Start(t, srv)
+	all := pids{srv.Spec.Env["PID_DIR"]}
 	if n := len(all.alive(t)); n != 2 {
 		t.Fatalf("%d processes run, want the server and its child", n)
 	}
@@ -146,13 +146,13 @@ func TestChildrenOfAChildDieWithIt(t *testing.T) {
 	awaitGone(t, all)
 }
 
-// awaitGone waits until the kernel has buried those that were killed.
+// awaitGone waits until all killed processes have ended.
 func awaitGone(t *testing.T, all pids) {
 	t.Helper()
 	clocktest.Await(t, func() bool { return len(running(all.all(t))) == 0 })
 }
 
-// running leaves out zombies, which only wait for whoever adopted them.
+// running returns the processes that are not zombies.
 func running(list []int) (alive []int) {
 	for _, pid := range list {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -178,7 +178,7 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 	cycle := func(m *upstream.Manager, i int) {
 		child := stdioSpec(t, "sdk")
 		child.Name, child.Env["PID_DIR"] = "child", all.dir
-		for _, spec := range []upstream.Spec{{Name: "web", URL: s.url()}, {Name: "gone", URL: "http://127.0.0.1:1"}} {
+		for _, spec := range []upstream.Spec{{Name: "web", URL: s.url()}, {Name: "unreachable", URL: "http://127.0.0.1:1"}} {
 			if err := m.Add(spec); err != nil {
 				t.Fatal(err)
 			}
@@ -188,12 +188,12 @@ func TestTwoHundredCyclesLeaveNothingBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if i%8 == 0 { // sometimes it is used, mostly it is gone before it is there
+		if i%8 == 0 { // sometimes it is used, mostly it is removed before it has started
 			if _, err := m.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "child", Name: "cancelled"}}); err != nil && fault.CodeOf(err) != fault.Unavailable {
 				t.Error(err)
 			}
 		}
-		for _, name := range []string{"web", "gone", "child"} {
+		for _, name := range []string{"web", "unreachable", "child"} {
 			m.Remove(name)
 		}
 	}
@@ -223,10 +223,10 @@ func goroutines() int {
 func TestServerThatDiesMidResponse(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
-	rig := siteRig(t, func() http.Handler {
+	srv := httpServer(t, func() http.Handler {
 		return dying(func() bool { return calls.Add(1) == 1 })
 	}, upstream.Spec{})
-	h := upstreamtest.Start(t, rig)
+	h := upstreamtest.Start(t, srv)
 	if text := h.Echo(t, "whole"); text != "whole" || calls.Load() != 2 {
 		t.Errorf("a reading tool: %q after %d calls", text, calls.Load())
 	}
@@ -237,7 +237,29 @@ func TestServerThatDiesMidResponse(t *testing.T) {
 	}
 }
 
-// dying breaks off the answer to a tool call when now says so.
+// A server that closes its connections without notice, as many do with idle ones,
+// causes no error for tools that may be repeated.
+func TestServerThatClosesItsConnections(t *testing.T) {
+	t.Parallel()
+	inner := modernHandler()
+	srv := httpServer(t, func() http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			inner.ServeHTTP(w, r)
+			if r.Header.Get(wire.HeaderMethod) == wire.MethodToolsCall {
+				_ = http.NewResponseController(w).Flush()
+				panic(http.ErrAbortHandler)
+			}
+		})
+	}, upstream.Spec{})
+	h := upstreamtest.Start(t, srv)
+	for i := range 20 {
+		if text := h.Echo(t, fmt.Sprint(i)); text != fmt.Sprint(i) {
+			t.Errorf("echo of %d said %q", i, text)
+		}
+	}
+}
+
+// dying aborts the response to a tool call if now returns true.
 func dying(now func() bool) http.Handler {
 	inner := modernHandler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -264,7 +286,7 @@ func TestPortTakenBySomethingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := upstreamtest.Open(t, siteRig(t, func() http.Handler { return handler }, upstream.Spec{}))
+			h := upstreamtest.Open(t, httpServer(t, func() http.Handler { return handler }, upstream.Spec{}))
 			e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
 			if e.Error == "" || e.DelayMS == 0 {
 				t.Errorf("event = %+v", e)
@@ -289,14 +311,14 @@ func TestPortTakenBySomethingElse(t *testing.T) {
 			}
 		})
 		t.Cleanup(func() { listener.Close(); wg.Wait() })
-		rig := upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://" + listener.Addr().String()}, Options: options(t)}
-		h := upstreamtest.Open(t, rig)
+		srv := upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://" + listener.Addr().String()}, Options: options(t)}
+		h := upstreamtest.Open(t, srv)
 		h.Await(t, "upstream.reconnecting")
 	})
-	t.Run("a name nobody knows", func(t *testing.T) {
+	t.Run("an unknown name", func(t *testing.T) {
 		t.Parallel()
-		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://nobody.invalid/mcp"}, Options: options(t)})
-		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "nobody.invalid") {
+		h := upstreamtest.Open(t, upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "http://unknown.invalid/mcp"}, Options: options(t)})
+		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "unknown.invalid") {
 			t.Errorf("event = %+v", e)
 		}
 	})
@@ -305,7 +327,7 @@ func TestPortTakenBySomethingElse(t *testing.T) {
 func TestHungServerDoesNotHoldUpRemoval(t *testing.T) {
 	t.Parallel()
 	released := make(chan struct{})
-	rig := siteRig(t, func() http.Handler {
+	srv := httpServer(t, func() http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -314,12 +336,12 @@ func TestHungServerDoesNotHoldUpRemoval(t *testing.T) {
 		})
 	}, upstream.Spec{})
 	t.Cleanup(func() { close(released) })
-	h := upstreamtest.Open(t, rig)
+	h := upstreamtest.Open(t, srv)
 	h.Await(t, "upstream.connecting")
 	if !h.Manager.Remove("test") {
 		t.Error("it was not there")
 	}
-	h.Manager.Close() // hangs, and with it the test, unless the attempt is given up
+	h.Manager.Close() // would block if the attempt were not cancelled
 	if _, ok := h.Manager.Status("test"); ok {
 		t.Error("it is still there")
 	}

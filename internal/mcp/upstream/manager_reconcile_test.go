@@ -62,7 +62,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestTargetTellsNoSecrets(t *testing.T) {
+func TestTargetContainsNoSecrets(t *testing.T) {
 	t.Parallel()
 	got := Spec{URL: "https://h.test/mcp?key=s3cret#x"}.Target()
 	if got != "https://h.test/mcp?…" && got != "https://h.test/mcp?%E2%80%A6" {

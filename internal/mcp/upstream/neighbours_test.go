@@ -34,7 +34,7 @@ func neighbour(t *testing.T, program string) string {
 	return path
 }
 
-func nodeRig(t *testing.T, program string, args ...string) upstreamtest.Server {
+func nodeServer(t *testing.T, program string, args ...string) upstreamtest.Server {
 	spec := upstream.Spec{Name: "test", Command: "node", Args: append([]string{neighbour(t, program)}, args...), Wait: clocktest.Timeout}
 	return upstreamtest.Server{Spec: spec, Options: options(t)}
 }
@@ -42,7 +42,7 @@ func nodeRig(t *testing.T, program string, args ...string) upstreamtest.Server {
 func TestFilesystemNeighbour(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	h := upstreamtest.Start(t, nodeRig(t, "mcp-server-filesystem", dir))
+	h := upstreamtest.Start(t, nodeServer(t, "mcp-server-filesystem", dir))
 	args, _ := json.Marshal(map[string]string{"path": filepath.Join(dir, "x.txt"), "content": "from far away"})
 	h.Text(t, "write_file", args)
 	if got, err := os.ReadFile(filepath.Join(dir, "x.txt")); err != nil || string(got) != "from far away" {
@@ -55,9 +55,9 @@ func TestFilesystemNeighbour(t *testing.T) {
 
 func TestMemoryNeighbour(t *testing.T) {
 	t.Parallel()
-	rig := nodeRig(t, "mcp-server-memory")
-	rig.Spec.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}
-	h := upstreamtest.Start(t, rig)
+	srv := nodeServer(t, "mcp-server-memory")
+	srv.Spec.Env = map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")}
+	h := upstreamtest.Start(t, srv)
 	h.Text(t, "create_entities", json.RawMessage(`{"entities":[{"name":"Ada","entityType":"person","observations":["wrote programs"]}]}`))
 	if text := h.Text(t, "search_nodes", json.RawMessage(`{"query":"programs"}`)); !strings.Contains(text, "Ada") {
 		t.Errorf("found %q", text)
@@ -66,19 +66,19 @@ func TestMemoryNeighbour(t *testing.T) {
 
 func TestEverythingNeighbour(t *testing.T) {
 	t.Parallel()
-	for name, newRig := range map[string]func(t *testing.T) upstreamtest.Server{
-		"stdio": func(t *testing.T) upstreamtest.Server { return nodeRig(t, "mcp-server-everything", "stdio") },
+	for name, newServerUnderTest := range map[string]func(t *testing.T) upstreamtest.Server{
+		"stdio": func(t *testing.T) upstreamtest.Server { return nodeServer(t, "mcp-server-everything", "stdio") },
 		"http":  func(t *testing.T) upstreamtest.Server { return everythingSite(t, "streamableHttp", "/mcp") },
 		"sse":   func(t *testing.T) upstreamtest.Server { return everythingSite(t, "sse", "/sse") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			everything(t, upstreamtest.Start(t, newRig(t)))
+			everything(t, upstreamtest.Start(t, newServerUnderTest(t)))
 		})
 	}
 }
 
-// everything takes the reference server through what it has to show.
+// everything uses all features of the reference server.
 func everything(t *testing.T, h *upstreamtest.Harness) {
 	if text := h.Text(t, "echo", json.RawMessage(`{"message":"hi"}`)); !strings.Contains(text, "hi") {
 		t.Errorf("echo said %q", text)

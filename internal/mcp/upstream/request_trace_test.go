@@ -18,14 +18,14 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// A request has a client span below its caller's, says so to the server, and
-// tells how it ended, be it that the tool itself said so.
+// A request has a client span below its caller's, passes its context to the server,
+// and records the outcome, including a tool's own error.
 func TestRequestsAreTraced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		spans := tracetest.NewSpanRecorder()
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("t")
-		s := newStage(t, func(o *upstream.Options) { o.Tracer, o.Propagator = tracer, propagation.TraceContext{} })
+		s := newTestManager(t, func(o *upstream.Options) { o.Tracer, o.Propagator = tracer, propagation.TraceContext{} })
 		said := ""
 		s.fake.handle = func(_ context.Context, m wire.Message) (json.RawMessage, error) {
 			said, _ = rawjson.GetText(wire.Meta(m.Params), "traceparent")

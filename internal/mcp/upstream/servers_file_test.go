@@ -111,8 +111,8 @@ func TestParseServersRefuses(t *testing.T) {
 	}
 }
 
-// One server that makes no sense does not cost the others.
-func TestParseServersLeavesOutWhatIsWrong(t *testing.T) {
+// An invalid entry does not affect the others.
+func TestParseServersIgnoresInvalidEntries(t *testing.T) {
 	t.Parallel()
 	for entry, want := range map[string]string{
 		`{}`:                       "neither url nor command",
@@ -122,8 +122,8 @@ func TestParseServersLeavesOutWhatIsWrong(t *testing.T) {
 		if err != nil || len(specs) != 1 || specs[0].Name != "good" {
 			t.Errorf("%s: %v, %v", entry, specs, err)
 		}
-		if told := strings.Join(warnings, "\n"); !strings.Contains(told, want) || !strings.Contains(told, "bad") || strings.Contains(told, "s3") {
-			t.Errorf("%s: warnings %q, want %q", entry, told, want)
+		if text := strings.Join(warnings, "\n"); !strings.Contains(text, want) || !strings.Contains(text, "bad") || strings.Contains(text, "s3") {
+			t.Errorf("%s: warnings %q, want %q", entry, text, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
 )
 
-func TestProbeOfServersThatMindIt(t *testing.T) {
+func TestDetectionWithServersThatRejectIt(t *testing.T) {
 	t.Parallel()
 	for role, starts := range map[string]int{
 		"plain":             1,
@@ -20,11 +20,11 @@ func TestProbeOfServersThatMindIt(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			rig := stdioRig(t, stdioSpec(t, role))
-			if role == "ignores the probe" { // all of it is waited for; three times as long, and it is started anew
-				rig.Options.ProbeTimeout = 2 * time.Second
+			srv := stdioServer(t, stdioSpec(t, role))
+			if role == "ignores the probe" { // the test waits for all of it
+				srv.Options.ProbeTimeout = 2 * time.Second
 			}
-			h := upstreamtest.Start(t, rig)
+			h := upstreamtest.Start(t, srv)
 			if text := h.Echo(t, "hello"); text != "hello" {
 				t.Errorf("echo said %q", text)
 			}
@@ -32,40 +32,40 @@ func TestProbeOfServersThatMindIt(t *testing.T) {
 			if st.Era != "legacy" || st.Revision != "2025-06-18" {
 				t.Errorf("status = %+v", st)
 			}
-			if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got != starts {
+			if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got != starts {
 				t.Errorf("%d processes were started, want %d", got, starts)
 			}
-			// Once known, it is not asked again: one more process, no probe.
-			rig.Kill(t)
+			// The era is known now: the second start needs no detection.
+			srv.Kill(t)
 			h.Echo(t, "again")
-			if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got != starts+1 {
+			if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got != starts+1 {
 				t.Errorf("%d processes after the second start, want %d", got, starts+1)
 			}
 		})
 	}
 }
 
-func TestServerThatFallsSilentOverTheProbeIsStartedAnew(t *testing.T) {
+func TestServerThatStopsAnsweringAfterDetectionIsRestarted(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "silent after the probe"))
-	rig.Options.ProbeTimeout = 100 * time.Millisecond
-	h := upstreamtest.Start(t, rig)
+	srv := stdioServer(t, stdioSpec(t, "silent after the probe"))
+	srv.Options.ProbeTimeout = 100 * time.Millisecond
+	h := upstreamtest.Start(t, srv)
 	if text := h.Echo(t, "hello"); text != "hello" {
 		t.Errorf("echo said %q", text)
 	}
-	// The first may have been given up before it came to sign in.
-	if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got > 2 {
+	// The first process may have been stopped before it wrote its PID.
+	if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got > 2 {
 		t.Errorf("%d processes were started, want 2", got)
 	}
 }
 
-func TestVerdictSurvivesARestart(t *testing.T) {
+func TestDetectedEraSurvivesARestart(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "dies on the probe"))
-	upstreamtest.Start(t, rig).Manager.Close()
-	h := upstreamtest.Start(t, rig)
+	srv := stdioServer(t, stdioSpec(t, "dies on the probe"))
+	upstreamtest.Start(t, srv).Manager.Close()
+	h := upstreamtest.Start(t, srv)
 	h.Echo(t, "hello")
-	if got := len(pids{rig.Spec.Env["PID_DIR"]}.all(t)); got != 3 {
+	if got := len(pids{srv.Spec.Env["PID_DIR"]}.all(t)); got != 3 {
 		t.Errorf("%d processes were started, want 2 and then 1", got)
 	}
 }
@@ -94,15 +94,15 @@ func TestServerOfAnotherEraAtTheSameAddress(t *testing.T) {
 	}
 }
 
-func TestPinnedProtocolIsNotProbed(t *testing.T) {
+func TestPinnedProtocolIsNotDetected(t *testing.T) {
 	t.Parallel()
 	for protocol, handler := range map[string]func() http.Handler{"legacy": legacyHandler, "modern": modernHandler} {
-		h := upstreamtest.Start(t, siteRig(t, handler, upstream.Spec{Protocol: protocol}))
+		h := upstreamtest.Start(t, httpServer(t, handler, upstream.Spec{Protocol: protocol}))
 		if st, _ := h.Manager.Status("test"); st.Era != protocol {
 			t.Errorf("pinned %s, got %s", protocol, st.Era)
 		}
 	}
-	h := upstreamtest.Open(t, siteRig(t, legacyHandler, upstream.Spec{Protocol: "modern"}))
+	h := upstreamtest.Open(t, httpServer(t, legacyHandler, upstream.Spec{Protocol: "modern"}))
 	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
 	if !strings.Contains(e.Error, "2026-07-28") && !strings.Contains(e.Error, "-32022") {
 		t.Errorf("a legacy server pinned to modern: %+v", e)

@@ -22,20 +22,20 @@ import (
 // everyWay runs a test against the suite's server in both eras, over HTTP and as
 // a child process.
 func everyWay(t *testing.T, test func(t *testing.T, h *upstreamtest.Harness)) {
-	for name, rig := range map[string]func(t *testing.T) upstreamtest.Server{
-		"http legacy":  func(t *testing.T) upstreamtest.Server { return siteRig(t, legacyHandler, upstream.Spec{}) },
-		"http modern":  func(t *testing.T) upstreamtest.Server { return siteRig(t, modernHandler, upstream.Spec{}) },
-		"sse":          func(t *testing.T) upstreamtest.Server { return siteRig(t, sseHandler, upstream.Spec{}) },
-		"child modern": func(t *testing.T) upstreamtest.Server { return stdioRig(t, stdioSpec(t, "sdk")) },
+	for name, srv := range map[string]func(t *testing.T) upstreamtest.Server{
+		"http legacy":  func(t *testing.T) upstreamtest.Server { return httpServer(t, legacyHandler, upstream.Spec{}) },
+		"http modern":  func(t *testing.T) upstreamtest.Server { return httpServer(t, modernHandler, upstream.Spec{}) },
+		"sse":          func(t *testing.T) upstreamtest.Server { return httpServer(t, sseHandler, upstream.Spec{}) },
+		"child modern": func(t *testing.T) upstreamtest.Server { return stdioServer(t, stdioSpec(t, "sdk")) },
 		"child legacy": func(t *testing.T) upstreamtest.Server {
 			spec := stdioSpec(t, "sdk")
 			spec.Protocol = upstream.ProtocolLegacy
-			return stdioRig(t, spec)
+			return stdioServer(t, spec)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, upstreamtest.Start(t, rig(t)))
+			test(t, upstreamtest.Start(t, srv(t)))
 		})
 	}
 }
@@ -45,13 +45,13 @@ func ref(name string) tool.Ref { return tool.Ref{Space: "test", Name: name} }
 func TestProgressArrivesInOrderAndBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
-		var heard []tool.Progress
-		caller := &tool.Caller{Progress: func(p tool.Progress) { heard = append(heard, p) }}
+		var received []tool.Progress
+		caller := &tool.Caller{Progress: func(p tool.Progress) { received = append(received, p) }}
 		if _, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("steps"), Caller: caller}); err != nil {
 			t.Fatal(err)
 		}
-		if len(heard) != 5 || heard[4] != (tool.Progress{Progress: 5, Total: 5, Message: "step 5"}) {
-			t.Errorf("heard %v", heard)
+		if len(received) != 5 || received[4] != (tool.Progress{Progress: 5, Total: 5, Message: "step 5"}) {
+			t.Errorf("received %v", received)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestToolsAreListedAgainWhenTheyChange(t *testing.T) {
 	})
 }
 
-func TestPeerSeesTheServerWhole(t *testing.T) {
+func TestPeerRelaysAllRequests(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, h *upstreamtest.Harness) {
 		peer, ok := h.Manager.Peer("test")
@@ -190,8 +190,8 @@ func TestManyCallsShareOneConnection(t *testing.T) {
 
 func TestSlowCallTimesOutUnlessItProgresses(t *testing.T) {
 	t.Parallel()
-	rig := siteRig(t, legacyHandler, upstream.Spec{Timeout: time.Second})
-	h := upstreamtest.Start(t, rig)
+	srv := httpServer(t, legacyHandler, upstream.Spec{Timeout: time.Second})
+	h := upstreamtest.Start(t, srv)
 	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("wait")})
 	if fault.CodeOf(err) != fault.Timeout || fault.HintOf(err) == "" {
 		t.Errorf("slow call ended with %v", err)
@@ -202,11 +202,11 @@ func TestSlowCallTimesOutUnlessItProgresses(t *testing.T) {
 }
 
 // On a stream that all calls share, a question belongs to the only call whose
-// caller can answer; with several such calls it belongs to nobody.
-func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
+// caller can answer; with several such calls it belongs to none.
+func TestQuestionOnASharedStreamNeedsOneCandidate(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "asks"))
-	h := upstreamtest.Start(t, rig)
+	srv := stdioServer(t, stdioSpec(t, "asks"))
+	h := upstreamtest.Start(t, srv)
 	var logged []tool.Log
 	able := &tool.Caller{
 		Log: func(l tool.Log) { logged = append(logged, l) },
@@ -227,7 +227,7 @@ func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
 		clocktest.Await(t, func() bool { st, _ := h.Manager.Status("test"); return st.Stats.InFlight == n })
 	}
 	if got := <-call(able, "1"); !strings.Contains(got, "file:///mine") {
-		t.Errorf("the only call heard %q", got)
+		t.Errorf("the only call received %q", got)
 	}
 	if len(logged) != 1 || logged[0].Level != "info" || string(logged[0].Data) != `"asking"` {
 		t.Errorf("logged %+v", logged)
@@ -235,16 +235,16 @@ func TestQuestionOnASharedStreamIsNeverGuessed(t *testing.T) {
 	other := call(nil, "-")
 	inFlight(1)
 	if got := <-call(able, "2"); !strings.Contains(got, "file:///mine") {
-		t.Errorf("the only able caller heard %q", got)
+		t.Errorf("the only able caller received %q", got)
 	}
 	<-other
 	other = call(&tool.Caller{Ask: able.Ask}, "-")
 	inFlight(1)
 	if got := <-call(&tool.Caller{Ask: able.Ask}, "2"); !strings.Contains(got, "does not say to which") {
-		t.Errorf("two able callers heard %q", got)
+		t.Errorf("two able callers received %q", got)
 	}
 	<-other
 	if got := <-call(nil, "1"); !strings.Contains(got, `{"roots":[]}`) {
-		t.Errorf("nobody able: %q", got)
+		t.Errorf("no able caller: %q", got)
 	}
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // fake is a legacy server in memory, reached by URLs of the scheme "fake". It
-// needs no network, so that time around it can be made up.
+// needs no network, so that tests can use virtual time.
 type fake struct {
 	// handle answers what the fake does not answer itself; nil answers {}.
 	handle func(ctx context.Context, m wire.Message) (json.RawMessage, error)
 	mu     sync.Mutex
-	// dialling, when set, is asked before a link is made.
+	// dialling, if set, is called before a connection is made.
 	dialling func(ctx context.Context, attempt int) error
 	down     error // why it cannot be reached
 	dials    int
@@ -56,7 +56,7 @@ func (f *fake) dial(ctx context.Context, _ upstream.Spec, hooks upstream.Hooks) 
 	return l, nil
 }
 
-// drop cuts all links; err, when not nil, keeps new ones from being made.
+// drop cuts all connections; err, if not nil, prevents new ones.
 func (f *fake) drop(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,10 +79,10 @@ func (f *fake) attempts() int {
 	return f.dials
 }
 
-// routeToCall sends a notification on all links.
-func (f *fake) tell(method string) { f.tellWith(method, nil) }
+// tell sends a notification on all connections.
+func (f *fake) tell(method string) { f.notifyWith(method, nil) }
 
-func (f *fake) tellWith(method string, params json.RawMessage) {
+func (f *fake) notifyWith(method string, params json.RawMessage) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for l := range f.links {
@@ -90,7 +90,7 @@ func (f *fake) tellWith(method string, params json.RawMessage) {
 	}
 }
 
-// ask sends a request on all links; to gets the answer.
+// ask sends a request on all connections; to gets the answer.
 func (f *fake) ask(m wire.Message, to chan wire.Message) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,26 +20,26 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// pids is a folder in which servers of a test write their process numbers.
+// pids is a folder in which the servers of a test write their process ids.
 type pids struct{ dir string }
 
 func newPids(t *testing.T) pids { return pids{t.TempDir()} }
 
-// signIn writes our own number, in a server's process.
-func signIn() {
+// writePID writes our process id, in a server's process.
+func writePID() {
 	if dir := os.Getenv("PID_DIR"); dir != "" {
 		_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600)
 	}
 }
 
 // firstCallEver reports, in a server's process, whether no process of this test
-// was called before. A slow start may have cost the test its first process.
+// was called before. If it starts slowly, the first process may never be called.
 func firstCallEver() bool {
 	f, err := os.OpenFile(os.Getenv("PID_DIR")+".called", os.O_CREATE|os.O_EXCL, 0o600)
 	return err == nil && f.Close() == nil
 }
 
-// all lists the processes that ever signed in.
+// all lists all processes that wrote their id.
 func (p pids) all(t *testing.T) (list []int) {
 	t.Helper()
 	entries, err := os.ReadDir(p.dir)
@@ -67,16 +67,16 @@ func (p pids) alive(t *testing.T) (list []int) {
 	return list
 }
 
-// bear starts a child of a server's process, and waits until it has signed in:
-// then it closes the pipe it was given.
-func bear(role string) error {
+// startChild starts a child of a server's process, and waits until it has written
+// its id and closed the pipe.
+func startChild(role string) error {
 	signed, child, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	cmd.Stdout = os.Stdout // keeps our output open beyond our own end
+	cmd.Stdout = os.Stdout // keeps our output open after we have ended
 	cmd.ExtraFiles = []*os.File{child}
 	if err := errors.Join(cmd.Start(), child.Close()); err != nil {
 		return err
@@ -85,9 +85,9 @@ func bear(role string) error {
 	return err
 }
 
-// playOddly is a server that does something a server should not.
-func playOddly(role string) int {
-	signIn()
+// playMisbehaving is a server that violates the protocol, according to its role.
+func playMisbehaving(role string) int {
+	writePID()
 	in := bufio.NewReader(oneByOne{os.Stdin})
 	offended := false
 	switch role {
@@ -96,7 +96,7 @@ func playOddly(role string) int {
 		_ = os.NewFile(3, "born").Close()
 		select {}
 	case "has children":
-		if bear("child of a child") != nil {
+		if startChild("child of a child") != nil {
 			return 1
 		}
 	}
@@ -130,13 +130,13 @@ func playOddly(role string) int {
 		if offended {
 			continue
 		}
-		answer := wire.Answer(m.ID, json.RawMessage(oddResult(role, m)), nil)
+		answer := wire.Answer(m.ID, json.RawMessage(misbehavingResult(role, m)), nil)
 		if m.Method == wire.MethodDiscover {
 			answer = wire.Answer(m.ID, nil, wire.Errorf(wire.CodeMethodNotFound, "no"))
 		}
 		if role == "reads one call" && m.Method == wire.MethodToolsCall && firstCallEver() {
 			fmt.Fprintln(os.Stderr, "thinking")
-			time.Sleep(time.Hour) // until it is killed; the next one is in a better mood (select {} would be a deadlock to the runtime)
+			time.Sleep(time.Hour) // until it is killed; select {} would be reported as a deadlock
 		}
 		if role == "chatters" {
 			chatter(m.ID)
@@ -148,7 +148,7 @@ func playOddly(role string) int {
 	}
 }
 
-// chatter says thousands of things nobody wants to hear before an answer.
+// chatter sends thousands of unrelated messages before an answer.
 func chatter(id wire.ID) {
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
@@ -169,7 +169,7 @@ type oneByOne struct{ in *os.File }
 
 func (r oneByOne) Read(p []byte) (int, error) { return r.in.Read(p[:1]) }
 
-func oddResult(role string, m wire.Message) string {
+func misbehavingResult(role string, m wire.Message) string {
 	switch m.Method {
 	case wire.MethodInitialize:
 		return `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"0"}}`
@@ -195,8 +195,8 @@ func mustGet(object json.RawMessage, key string) json.RawMessage {
 }
 
 // playAsking is a server that collects as many calls as one of them says, then
-// logs, asks for the roots without saying for whom, and answers all of them with
-// what it was told.
+// logs, asks for the roots without naming a call, and answers all of them with
+// what it received.
 func playAsking() int {
 	in := bufio.NewScanner(os.Stdin)
 	send := func(m wire.Message) { fmt.Printf("%s\n", m.Append(nil)) }
@@ -218,7 +218,7 @@ func playAsking() int {
 				send(wire.Request(`"q"`, wire.MethodRoots, nil))
 			}
 		case m.IsRequest():
-			send(wire.Answer(m.ID, json.RawMessage(oddResult("asks", m)), nil))
+			send(wire.Answer(m.ID, json.RawMessage(misbehavingResult("asks", m)), nil))
 		case m.ID == `"q"`:
 			text := string(m.Result)
 			if m.Error != nil {

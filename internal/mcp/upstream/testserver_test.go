@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // play is a server by the name of its role.
 func play(role string) int {
 	if role == "sdk" {
-		signIn()
+		writePID()
 		if err := newServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 			fmt.Fprintln(os.Stderr, "server ended:", err)
 		}
@@ -45,7 +45,7 @@ func play(role string) int {
 	if role == "conformance" {
 		return playConformance()
 	}
-	return playOddly(role)
+	return playMisbehaving(role)
 }
 
 // stdioSpec starts this binary in a role.
@@ -104,8 +104,8 @@ func say(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// askName wants to know the user's name before it answers; the library turns
-// the question into a request of its own for legacy clients.
+// askName asks for the user's name before it answers; the SDK sends legacy clients
+// a request for that.
 func askName(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if answer, ok := r.Params.InputResponses["name"].(*mcp.ElicitResult); ok {
 		return say(fmt.Sprintf("%s %v", answer.Action, answer.Content["name"])), nil
@@ -119,8 +119,8 @@ func askName(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, er
 	}, nil
 }
 
-// site is an HTTP server on an address of its own, that can be dropped and
-// brought back there.
+// site is an HTTP server that can be stopped and started again at the same
+// address.
 type site struct {
 	handler func() http.Handler
 
@@ -168,15 +168,15 @@ func (s *site) down(t *testing.T) {
 	<-s.done
 }
 
-// siteRig runs the suite's server behind an HTTP handler.
-func siteRig(t *testing.T, handler func() http.Handler, spec upstream.Spec) upstreamtest.Server {
+// httpServer runs the suite's server behind an HTTP handler.
+func httpServer(t *testing.T, handler func() http.Handler, spec upstream.Spec) upstreamtest.Server {
 	s := newSite(t, handler)
 	spec.Name, spec.URL, spec.Wait = "test", s.url()+spec.URL, clocktest.Timeout
 	return upstreamtest.Server{Spec: spec, Options: options(t), Kill: s.down, Restart: s.up}
 }
 
-// options are those of a manager that has time: what a server speaks must not depend
-// on how soon it says so.
+// options have long timeouts, so that tests do not depend on how fast a server
+// answers.
 func options(t *testing.T) upstream.Options {
 	return upstream.Options{
 		CacheDir: t.TempDir(), Getenv: os.LookupEnv, StopTimeout: time.Second,

@@ -206,7 +206,7 @@ func diff(old, fresh []tool.Info) (added, removed, changed []string) {
 		delete(before, info.Name)
 	}
 	for _, info := range old {
-		if _, gone := before[info.Name]; gone {
+		if _, missing := before[info.Name]; missing {
 			removed = append(removed, info.Name)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// rawServer answers with whatever text it is given, as the result of a method.
+// rawServer answers each method with the given text as its result.
 type rawServer map[string]func(params json.RawMessage) string
 
 func (s rawServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,11 +45,11 @@ func (s rawServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func startRaw(t *testing.T, s rawServer, change func(*upstreamtest.Server)) *upstreamtest.Harness {
 	t.Helper()
-	rig := siteRig(t, func() http.Handler { return s }, upstream.Spec{})
+	srv := httpServer(t, func() http.Handler { return s }, upstream.Spec{})
 	if change != nil {
-		change(&rig)
+		change(&srv)
 	}
-	return upstreamtest.Start(t, rig)
+	return upstreamtest.Start(t, srv)
 }
 
 const good = `{"name":"good","inputSchema":{"type":"object"}}`
@@ -169,7 +169,7 @@ func TestNonsenseResultsAreErrors(t *testing.T) {
 		h := startRaw(t, rawServer{
 			wire.MethodToolsList: func(json.RawMessage) string { return `{"tools":[` + good + `]}` },
 			wire.MethodToolsCall: func(json.RawMessage) string { return result },
-		}, func(rig *upstreamtest.Server) { rig.Spec.MaxTime, rig.Spec.Timeout = time.Second, time.Second })
+		}, func(srv *upstreamtest.Server) { srv.Spec.MaxTime, srv.Spec.Timeout = time.Second, time.Second })
 		if got, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("good")}); err == nil {
 			t.Errorf("%s passed as %s", result, got.Raw)
 		}
@@ -184,17 +184,17 @@ func TestOversizedResultIsALimitError(t *testing.T) {
 			return `{"content":[{"type":"text","text":"` + strings.Repeat("x", 50<<20) + `"}]}`
 		},
 	}
-	rigs := map[string]func(t *testing.T) (upstreamtest.Server, string){
+	servers := map[string]func(t *testing.T) (upstreamtest.Server, string){
 		"http": func(t *testing.T) (upstreamtest.Server, string) {
-			return siteRig(t, func() http.Handler { return huge }, upstream.Spec{}), "good"
+			return httpServer(t, func() http.Handler { return huge }, upstream.Spec{}), "good"
 		},
-		"child": func(t *testing.T) (upstreamtest.Server, string) { return stdioRig(t, stdioSpec(t, "huge")), "echo" },
+		"child": func(t *testing.T) (upstreamtest.Server, string) { return stdioServer(t, stdioSpec(t, "huge")), "echo" },
 	}
-	for name, newRig := range rigs {
+	for name, newServerUnderTest := range servers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rig, which := newRig(t)
-			h := upstreamtest.Start(t, rig)
+			srv, which := newServerUnderTest(t)
+			h := upstreamtest.Start(t, srv)
 			_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref(which)})
 			if fault.CodeOf(err) != fault.Limit || fault.HintOf(err) == "" {
 				t.Errorf("50 MB ended with %v", err)
@@ -208,7 +208,7 @@ func TestOversizedResultIsALimitError(t *testing.T) {
 
 func TestGarbageOnStandardOutputIsSkippedAndReported(t *testing.T) {
 	t.Parallel()
-	h := upstreamtest.Open(t, stdioRig(t, stdioSpec(t, "garbage")))
+	h := upstreamtest.Open(t, stdioServer(t, stdioSpec(t, "garbage")))
 	e := h.Await(t, "upstream.garbage").Data.(upstream.Garbage)
 	if !strings.Contains(e.Excerpt, "Listening on port") {
 		t.Errorf("reported %q", e.Excerpt)
@@ -218,10 +218,10 @@ func TestGarbageOnStandardOutputIsSkippedAndReported(t *testing.T) {
 	}
 }
 
-func TestChatterIsBorne(t *testing.T) {
+func TestFloodOfMessagesIsHandled(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "chatters"))
-	h := upstreamtest.Start(t, rig)
+	srv := stdioServer(t, stdioSpec(t, "chatters"))
+	h := upstreamtest.Start(t, srv)
 	last := -1.0
 	caller := &tool.Caller{
 		Progress: func(p tool.Progress) {
@@ -235,8 +235,8 @@ func TestChatterIsBorne(t *testing.T) {
 			return nil, ctx.Err()
 		},
 	}
-	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":"heard"}`), Caller: caller})
-	if view, _ := result.View(); err != nil || view.Text() != "heard" || last != 6 {
+	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":"received"}`), Caller: caller})
+	if view, _ := result.View(); err != nil || view.Text() != "received" || last != 6 {
 		t.Errorf("result = %s, %v, progress %v", result.Raw, err, last)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/upstream/upstreamtest"
 )
 
-// locked lets only bearers of the key in.
+// locked refuses requests without the key.
 func locked(key string) func() http.Handler {
 	return func() http.Handler {
 		inner := modernHandler()
@@ -32,10 +32,10 @@ func locked(key string) func() http.Handler {
 	}
 }
 
-func TestServerThatWantsCredentials(t *testing.T) {
+func TestServerThatRequiresCredentials(t *testing.T) {
 	t.Parallel()
-	rig := siteRig(t, locked("s3cret"), upstream.Spec{})
-	h := upstreamtest.Open(t, rig)
+	srv := httpServer(t, locked("s3cret"), upstream.Spec{})
+	h := upstreamtest.Open(t, srv)
 	e := h.Await(t, "upstream.needs_auth").Data.(upstream.NeedsAuth)
 	if !strings.Contains(e.Challenge, "as.test") {
 		t.Errorf("event = %+v", e)
@@ -47,7 +47,7 @@ func TestServerThatWantsCredentials(t *testing.T) {
 	if st, _ := h.Manager.Status("test"); st.State != upstream.StateNeedsAuth || !strings.Contains(st.Challenge, "Bearer") || time.Until(st.NextTry) < 30*time.Second {
 		t.Errorf("status = %+v", st)
 	}
-	spec := rig.Spec
+	spec := srv.Spec
 	spec.Headers = map[string]string{"Authorization": "Bearer s3cret"}
 	if err := h.Manager.Add(spec); err != nil {
 		t.Fatal(err)
@@ -58,24 +58,24 @@ func TestServerThatWantsCredentials(t *testing.T) {
 	}
 }
 
-func TestCredentialsWantedOnlyBehindThePath(t *testing.T) {
+func TestCredentialsRequiredOnlyAtThePath(t *testing.T) {
 	t.Parallel()
-	rig := siteRig(t, func() http.Handler {
+	srv := httpServer(t, func() http.Handler {
 		mux := http.NewServeMux()
 		mux.Handle("/mcp", locked("s3cret")())
 		return mux
 	}, upstream.Spec{})
-	upstreamtest.Open(t, rig).Await(t, "upstream.needs_auth")
+	upstreamtest.Open(t, srv).Await(t, "upstream.needs_auth")
 }
 
 func TestBearerTokenFromTheEnvironment(t *testing.T) {
 	t.Parallel()
-	rig := siteRig(t, locked("s3cret"), upstream.Spec{BearerEnv: "MY_TOKEN"})
-	rig.Options.Getenv = func(name string) (string, bool) { return "s3cret", name == "MY_TOKEN" }
-	upstreamtest.Start(t, rig)
+	srv := httpServer(t, locked("s3cret"), upstream.Spec{BearerEnv: "MY_TOKEN"})
+	srv.Options.Getenv = func(name string) (string, bool) { return "s3cret", name == "MY_TOKEN" }
+	upstreamtest.Start(t, srv)
 
-	rig.Options.Getenv = func(string) (string, bool) { return "", false }
-	h := upstreamtest.Open(t, rig)
+	srv.Options.Getenv = func(string) (string, bool) { return "", false }
+	h := upstreamtest.Open(t, srv)
 	if e := h.Await(t, "upstream.needs_auth").Data.(upstream.NeedsAuth); !strings.Contains(e.Error, "MY_TOKEN") {
 		t.Errorf("event = %+v", e)
 	}
@@ -85,7 +85,7 @@ func TestCredentialsThatExpire(t *testing.T) {
 	t.Parallel()
 	var revoked atomic.Bool
 	inner := legacyHandler()
-	rig := siteRig(t, func() http.Handler {
+	srv := httpServer(t, func() http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if revoked.Load() {
 				w.WriteHeader(http.StatusForbidden)
@@ -94,7 +94,7 @@ func TestCredentialsThatExpire(t *testing.T) {
 			inner.ServeHTTP(w, r)
 		})
 	}, upstream.Spec{})
-	h := upstreamtest.Start(t, rig)
+	h := upstreamtest.Start(t, srv)
 	revoked.Store(true)
 	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("write")})
 	if fault.CodeOf(err) != fault.NeedsAuth {
@@ -117,16 +117,16 @@ func TestAddressesCanBeRefused(t *testing.T) {
 			}
 		},
 	} {
-		rig := siteRig(t, modernHandler, upstream.Spec{})
-		guard(&rig.Options)
-		h := upstreamtest.Open(t, rig)
+		srv := httpServer(t, modernHandler, upstream.Spec{})
+		guard(&srv.Options)
+		h := upstreamtest.Open(t, srv)
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "private address") {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
 }
 
-func TestRedirectsDoNotCarryCredentialsAway(t *testing.T) {
+func TestRedirectsDoNotLeakCredentials(t *testing.T) {
 	t.Parallel()
 	var visited atomic.Bool
 	elsewhere := newSite(t, func() http.Handler {
@@ -140,13 +140,13 @@ func TestRedirectsDoNotCarryCredentialsAway(t *testing.T) {
 		"on the same host": {"/moved", true},
 	} {
 		handler := modernHandler()
-		rig := siteRig(t, func() http.Handler {
+		srv := httpServer(t, func() http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/moved", handler)
 			mux.Handle("/start", http.RedirectHandler(c.to, http.StatusPermanentRedirect))
 			return mux
 		}, upstream.Spec{URL: "/start", Headers: map[string]string{"X-Key": "s3cret"}})
-		h := upstreamtest.Open(t, rig)
+		h := upstreamtest.Open(t, srv)
 		if c.connects {
 			h.Await(t, "upstream.connected")
 			continue
@@ -159,17 +159,17 @@ func TestRedirectsDoNotCarryCredentialsAway(t *testing.T) {
 
 func TestChildHasACleanEnvironment(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "environment"))
-	rig.Spec.Env["DECLARED"] = "yes"
-	rig.Spec.EnvFile = t.TempDir() + "/env"
-	if err := os.WriteFile(rig.Spec.EnvFile, []byte("# comment\nexport FROM_FILE=\"also\"\nDECLARED=no\n"), 0o600); err != nil {
+	srv := stdioServer(t, stdioSpec(t, "environment"))
+	srv.Spec.Env["DECLARED"] = "yes"
+	srv.Spec.EnvFile = t.TempDir() + "/env"
+	if err := os.WriteFile(srv.Spec.EnvFile, []byte("# comment\nexport FROM_FILE=\"also\"\nDECLARED=no\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rig.Options.Getenv = func(name string) (string, bool) {
+	srv.Options.Getenv = func(name string) (string, bool) {
 		value, ok := map[string]string{"PATH": os.Getenv("PATH"), "HOME": "/home/x", "AWS_SECRET": "s3cret", "LUANETTE_TOKEN": "s3cret"}[name]
 		return value, ok
 	}
-	h := upstreamtest.Start(t, rig)
+	h := upstreamtest.Start(t, srv)
 	env := h.Echo(t, "")
 	for _, want := range []string{"DECLARED=yes", "FROM_FILE=also", "HOME=/home/x", "PATH="} {
 		if !strings.Contains(env, want) {
@@ -181,17 +181,17 @@ func TestChildHasACleanEnvironment(t *testing.T) {
 	}
 }
 
-func TestStandardErrorIsHeard(t *testing.T) {
+func TestStandardErrorIsPublished(t *testing.T) {
 	t.Parallel()
-	rig := stdioRig(t, stdioSpec(t, "dies at once"))
-	h := upstreamtest.Open(t, rig)
+	srv := stdioServer(t, stdioSpec(t, "dies at once"))
+	h := upstreamtest.Open(t, srv)
 	if e := h.Await(t, "upstream.stderr").Data.(upstream.Stderr); e.Line != "no licence found" {
 		t.Errorf("line = %q", e.Line)
 	}
 	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "exit status 4") || !strings.Contains(e.Error, "no licence found") {
 		t.Errorf("event = %+v", e)
 	}
-	spec := rig.Spec
+	spec := srv.Spec
 	spec.Command = "no-such-program-anywhere"
 	if err := h.Manager.Add(spec); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"github.com/luanette/luanette/internal/mcp/wire"
 )
 
-// seen keeps the headers of requests, by method of the message.
+// seen records the headers of requests, by method of the message.
 type seen struct {
 	mu      sync.Mutex
 	headers map[string]http.Header
@@ -54,7 +54,7 @@ func (s *seen) header(method, name string) string {
 	return s.headers[method].Get(name)
 }
 
-func TestModernRequestsSayAllOfThemselves(t *testing.T) {
+func TestModernRequestsHaveAllHeadersAndMeta(t *testing.T) {
 	t.Parallel()
 	var s seen
 	inner := rawServer{
@@ -67,8 +67,8 @@ func TestModernRequestsSayAllOfThemselves(t *testing.T) {
 		},
 		wire.MethodToolsCall: func(json.RawMessage) string { return `{"resultType":"complete","content":[]}` },
 	}
-	rig := siteRig(t, func() http.Handler { return s.around(inner) }, upstream.Spec{Headers: map[string]string{"X-Key": "1"}})
-	h := upstreamtest.Start(t, rig)
+	srv := httpServer(t, func() http.Handler { return s.around(inner) }, upstream.Spec{Headers: map[string]string{"X-Key": "1"}})
+	h := upstreamtest.Start(t, srv)
 	result, err := h.Manager.Call(t.Context(), tool.Call{Ref: ref("übersetze"), Args: json.RawMessage(`{"to":"français"}`)})
 	if err != nil || string(result.Raw) != `{"content":[]}` {
 		t.Fatalf("result = %s, %v", result.Raw, err)
@@ -101,10 +101,10 @@ func TestTraceContextTravelsInMetaAndHeader(t *testing.T) {
 	t.Parallel()
 	var s seen
 	inner := modernHandler()
-	rig := siteRig(t, func() http.Handler { return s.around(inner) }, upstream.Spec{})
-	rig.Options.Tracer = noop.NewTracerProvider().Tracer("")
-	rig.Options.Propagator = propagation.TraceContext{}
-	h := upstreamtest.Start(t, rig)
+	srv := httpServer(t, func() http.Handler { return s.around(inner) }, upstream.Spec{})
+	srv.Options.Tracer = noop.NewTracerProvider().Tracer("")
+	srv.Options.Propagator = propagation.TraceContext{}
+	h := upstreamtest.Start(t, srv)
 	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
 	ctx := trace.ContextWithSpanContext(t.Context(), parent)
 	if _, err := h.Manager.Call(ctx, tool.Call{Ref: ref("echo"), Args: json.RawMessage(`{"text":""}`)}); err != nil {
@@ -119,9 +119,9 @@ func TestTraceContextTravelsInMetaAndHeader(t *testing.T) {
 	}
 }
 
-// A legacy server forgets the session: the call is made again in a new one,
-// whatever the tool does, because the server refused to look at it.
-func TestForgottenSessionCostsNoError(t *testing.T) {
+// If a legacy server no longer knows the session, the call is repeated in a new
+// one, even if the tool must not be repeated, because the server refused it.
+func TestLostSessionCausesNoError(t *testing.T) {
 	t.Parallel()
 	for status, body := range map[int]string{
 		http.StatusNotFound:   "",
@@ -129,7 +129,7 @@ func TestForgottenSessionCostsNoError(t *testing.T) {
 	} {
 		var forget atomic.Bool
 		inner := legacyHandler()
-		rig := siteRig(t, func() http.Handler {
+		srv := httpServer(t, func() http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get(wire.HeaderSession) != "" && r.Method == http.MethodPost && forget.CompareAndSwap(true, false) {
 					w.Header().Set("Content-Type", wire.ContentJSON)
@@ -140,7 +140,7 @@ func TestForgottenSessionCostsNoError(t *testing.T) {
 				inner.ServeHTTP(w, r)
 			})
 		}, upstream.Spec{})
-		h := upstreamtest.Start(t, rig)
+		h := upstreamtest.Start(t, srv)
 		for range 3 {
 			forget.Store(true)
 			h.Text(t, "write", json.RawMessage(`{"text":"x"}`))
@@ -151,11 +151,11 @@ func TestForgottenSessionCostsNoError(t *testing.T) {
 	}
 }
 
-func TestSessionIsEndedAtTheServerToo(t *testing.T) {
+func TestCloseEndsTheSessionAtTheServer(t *testing.T) {
 	t.Parallel()
 	var ended atomic.Value
 	inner := legacyHandler()
-	rig := siteRig(t, func() http.Handler {
+	srv := httpServer(t, func() http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodDelete {
 				ended.Store(r.Header.Get(wire.HeaderSession))
@@ -163,18 +163,18 @@ func TestSessionIsEndedAtTheServerToo(t *testing.T) {
 			inner.ServeHTTP(w, r)
 		})
 	}, upstream.Spec{})
-	upstreamtest.Start(t, rig).Manager.Close()
+	upstreamtest.Start(t, srv).Manager.Close()
 	if id, _ := ended.Load().(string); id == "" {
-		t.Error("the server keeps a session nobody will use")
+		t.Error("the session was not ended")
 	}
 }
 
-// An answer that breaks off is taken up again where the server numbered it.
+// An answer that ends early is resumed if the server numbers its events.
 func TestBrokenAnswerIsResumed(t *testing.T) {
 	t.Parallel()
 	var s seen
 	var id atomic.Value
-	rig := siteRig(t, func() http.Handler {
+	srv := httpServer(t, func() http.Handler {
 		return s.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			m, _ := wire.Parse(body)
@@ -192,7 +192,7 @@ func TestBrokenAnswerIsResumed(t *testing.T) {
 			}
 		}))
 	}, upstream.Spec{})
-	h := upstreamtest.Start(t, rig)
+	h := upstreamtest.Start(t, srv)
 	h.Text(t, "good", nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,14 +201,14 @@ func TestBrokenAnswerIsResumed(t *testing.T) {
 	}
 }
 
-// deafness cuts the streams on which a server notifies, and only those.
-type deafness struct {
+// streamCutter cuts the streams on which a server notifies, and only those.
+type streamCutter struct {
 	mu   sync.Mutex
 	deaf bool
 	cut  context.CancelFunc
 }
 
-func (d *deafness) around(inner http.Handler) http.Handler {
+func (d *streamCutter) around(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Header.Get(wire.HeaderMethod) != wire.MethodListen {
 			inner.ServeHTTP(w, r)
@@ -227,7 +227,7 @@ func (d *deafness) around(inner http.Handler) http.Handler {
 	})
 }
 
-func (d *deafness) set(deaf bool) {
+func (d *streamCutter) set(deaf bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.deaf = deaf
@@ -236,22 +236,22 @@ func (d *deafness) set(deaf bool) {
 	}
 }
 
-// What changes while the stream of notifications is broken is noticed when it is
-// open again.
-func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
+// Tools that change while the stream of notifications is closed are listed when it
+// is open again.
+func TestLostNotificationsCauseARelist(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]*mcp.StreamableHTTPOptions{"legacy": nil, "modern": {Stateless: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := newServer()
-			var ears deafness
-			rig := siteRig(t, func() http.Handler {
-				return ears.around(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
+			var cutter streamCutter
+			srv := httpServer(t, func() http.Handler {
+				return cutter.around(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options))
 			}, upstream.Spec{})
-			h := upstreamtest.Start(t, rig)
-			ears.set(true)
+			h := upstreamtest.Start(t, srv)
+			cutter.set(true)
 			h.Text(t, "grow", nil)
-			ears.set(false)
+			cutter.set(false)
 			for {
 				e := h.Await(t, "upstream.tools_refreshed").Data.(upstream.ToolsRefreshed)
 				if slices.Contains(e.Added, "grown") {

@@ -178,14 +178,14 @@ func (p *process) endReason(last *stderrTail) error {
 	if !p.exitedWithin(200 * time.Millisecond) {
 		return fmt.Errorf("%w: it closed its output", errProcess)
 	}
-	words := last.text(200 * time.Millisecond)
-	if words != "" {
-		words = ": " + words
+	stderr := last.text(200 * time.Millisecond)
+	if stderr != "" {
+		stderr = ": " + stderr
 	}
 	if p.state != nil {
-		return fmt.Errorf("%w: %w%s", errProcess, p.state, words)
+		return fmt.Errorf("%w: %w%s", errProcess, p.state, stderr)
 	}
-	return fmt.Errorf("%w%s", errProcess, words)
+	return fmt.Errorf("%w%s", errProcess, stderr)
 }
 
 // lookPath finds the program in the PATH of the child process, not in ours.

@@ -19,7 +19,7 @@ type stdioWriter struct {
 	turn chan struct{}  // holds one element while a line is written
 	rest sync.WaitGroup // goroutines that write the rest of a line
 
-	written int64 // bytes so far; only whoever has the turn uses it
+	written int64 // bytes so far; used only with the turn
 
 	mu          sync.Mutex
 	line        uint64 // counts begun and finished lines: odd during a write

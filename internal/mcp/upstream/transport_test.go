@@ -11,18 +11,18 @@ import (
 
 func TestStreamableLegacy(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return siteRig(t, legacyHandler, upstream.Spec{}) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return httpServer(t, legacyHandler, upstream.Spec{}) })
 }
 
 func TestStreamableModern(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return siteRig(t, modernHandler, upstream.Spec{}) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return httpServer(t, modernHandler, upstream.Spec{}) })
 }
 
 func TestStreamableBehindAPath(t *testing.T) {
 	t.Parallel()
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
-		return siteRig(t, func() http.Handler {
+		return httpServer(t, func() http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/mcp", modernHandler())
 			return mux
@@ -33,14 +33,14 @@ func TestStreamableBehindAPath(t *testing.T) {
 func TestEventStream(t *testing.T) {
 	t.Parallel()
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
-		return siteRig(t, sseHandler, upstream.Spec{Transport: upstream.SSE})
+		return httpServer(t, sseHandler, upstream.Spec{Transport: upstream.SSE})
 	})
 }
 
-func TestEventStreamFoundOut(t *testing.T) {
+func TestEventStreamIsDetected(t *testing.T) {
 	t.Parallel()
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
-		return siteRig(t, func() http.Handler {
+		return httpServer(t, func() http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/sse", sseHandler())
 			return mux
@@ -50,7 +50,7 @@ func TestEventStreamFoundOut(t *testing.T) {
 
 func TestChildModern(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return stdioRig(t, stdioSpec(t, "sdk")) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return stdioServer(t, stdioSpec(t, "sdk")) })
 }
 
 func TestChildLegacy(t *testing.T) {
@@ -58,12 +58,12 @@ func TestChildLegacy(t *testing.T) {
 	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server {
 		spec := stdioSpec(t, "sdk")
 		spec.Protocol = upstream.ProtocolLegacy
-		return stdioRig(t, spec)
+		return stdioServer(t, spec)
 	})
 }
 
-// stdioRig drops its server with SIGKILL; the manager starts it again.
-func stdioRig(t *testing.T, spec upstream.Spec) upstreamtest.Server {
+// stdioServer kills its process with SIGKILL; the manager starts it again.
+func stdioServer(t *testing.T, spec upstream.Spec) upstreamtest.Server {
 	pids := newPids(t)
 	spec.Env["PID_DIR"] = pids.dir
 	return upstreamtest.Server{Spec: spec, Options: options(t), Kill: func(t *testing.T) {

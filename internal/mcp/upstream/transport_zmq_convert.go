@@ -118,12 +118,12 @@ func attachmentBlock(a hootproto.Attachment) json.RawMessage {
 	case len(a.Data) > 0 && (kind == "image" || kind == "audio"):
 		return rawjson.SetText(rawjson.SetText(rawjson.SetText(nil, "type", kind), "data", data), "mimeType", a.MimeType)
 	case len(a.Data) == 0 && a.Text == "":
-		link := rawjson.SetText(rawjson.SetText(nil, "type", "resource_link"), "uri", a.URI)
+		block := rawjson.SetText(rawjson.SetText(nil, "type", "resource_link"), "uri", a.URI)
 		name := a.Name
 		if name == "" {
 			name = a.URI
 		}
-		return withType(rawjson.SetText(link, "name", name), a.MimeType)
+		return withType(rawjson.SetText(block, "name", name), a.MimeType)
 	}
 	resource := withType(rawjson.SetText(nil, "uri", a.URI), a.MimeType)
 	if a.Text != "" {

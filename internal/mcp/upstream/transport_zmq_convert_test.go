@@ -43,7 +43,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// Whatever a backend broadcasts becomes an event that cannot pass for another's.
+// Whatever a backend broadcasts becomes an event that cannot be mistaken for one of
+// another source.
 func FuzzBroadcast(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"artifact_created","artifact_id":"a","upstream":"forged"}`, `{"type":"upstream.connected"}`, `{"type":"job_finished","job_id":"x"}`,
@@ -53,11 +54,11 @@ func FuzzBroadcast(f *testing.F) {
 	}
 	ours := []string{"artifact.created", "job.state_changed", "job.progress", "transport.state_changed", "marker.reached", "beat.tick", "region.entered", "region.left", "config.update", "script.invalidate"}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		news, err := hootproto.ParseBroadcast(frame)
+		broadcast, err := hootproto.ParseBroadcast(frame)
 		if err != nil {
 			return
 		}
-		b := newBroadcast("band", news.Type, news.Raw)
+		b := newBroadcast("band", broadcast.Type, broadcast.Raw)
 		known := false
 		for _, kind := range ours {
 			known = known || b.EventType() == kind

@@ -25,10 +25,10 @@ import (
 	"github.com/luanette/luanette/internal/zmq/zmtp"
 )
 
-// troupe is a source whose tools are functions.
-type troupe map[string]func(ctx context.Context, call tool.Call) (tool.Result, error)
+// toolFuncs is a source whose tools are functions.
+type toolFuncs map[string]func(ctx context.Context, call tool.Call) (tool.Result, error)
 
-func (s troupe) Tools(context.Context) ([]tool.Info, error) {
+func (s toolFuncs) Tools(context.Context) ([]tool.Info, error) {
 	var infos []tool.Info
 	for name := range s {
 		infos = append(infos, tool.Info{
@@ -40,15 +40,15 @@ func (s troupe) Tools(context.Context) ([]tool.Info, error) {
 	return infos, nil
 }
 
-func (s troupe) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+func (s toolFuncs) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return s[call.Ref.Name](ctx, call)
 }
 
-// suiteTroupe has the tools of the suite. Broadcasts may be lost, so progress is
-// said until somebody has heard it.
-func suiteTroupe() troupe {
+// suiteTools has the tools of the suite. Broadcasts may be lost, so progress is
+// repeated until the call is cancelled.
+func suiteTools() toolFuncs {
 	var cancelled atomic.Int64
-	return troupe{
+	return toolFuncs{
 		"echo": func(_ context.Context, call tool.Call) (tool.Result, error) {
 			var in struct{ Text string }
 			if err := json.Unmarshal(call.Args, &in); err != nil {
@@ -73,13 +73,13 @@ func suiteTroupe() troupe {
 	}
 }
 
-// theatre serves a troupe at one address, and can be closed and opened again.
-type theatre struct {
+// testBackend serves tools at one address, and can be closed and opened again.
+type testBackend struct {
 	opts  hootserver.Options
 	close func()
 }
 
-func (h *theatre) open(t *testing.T) {
+func (h *testBackend) open(t *testing.T) {
 	t.Helper()
 	var b *hootserver.Server
 	clocktest.Await(t, func() bool { // a process just being started may still hold the old socket
@@ -90,11 +90,11 @@ func (h *theatre) open(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var work sync.WaitGroup
 	work.Go(func() { _ = b.Serve(ctx) })
-	h.close = func() { b.Close(); cancel(); work.Wait() } // without a word, as a crash does
+	h.close = func() { b.Close(); cancel(); work.Wait() } // without notice, like a crash
 }
 
-func newTheatre(t *testing.T, s troupe) *theatre {
-	h := &theatre{opts: hootserver.Options{Name: "theatre", Source: s, Events: event.New(event.BusOptions{})}}
+func newTestBackend(t *testing.T, s toolFuncs) *testBackend {
+	h := &testBackend{opts: hootserver.Options{Name: "testBackend", Source: s, Events: event.New(event.BusOptions{})}}
 	host, port, _ := strings.Cut(netguardtest.ReservedAddress(), ":")
 	h.opts.Listen, h.opts.Broadcast = "tcp://"+host+":"+port, "tcp://"+host+":0"
 	h.open(t)
@@ -102,7 +102,7 @@ func newTheatre(t *testing.T, s troupe) *theatre {
 	return h
 }
 
-func (h *theatre) rig(t *testing.T) upstreamtest.Server {
+func (h *testBackend) srv(t *testing.T) upstreamtest.Server {
 	return upstreamtest.Server{
 		Spec:    upstream.Spec{Name: "test", URL: "zmq+" + h.opts.Listen, Wait: clocktest.Timeout},
 		Options: options(t),
@@ -113,13 +113,13 @@ func (h *theatre) rig(t *testing.T) upstreamtest.Server {
 
 func TestBackend(t *testing.T) {
 	t.Parallel()
-	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return newTheatre(t, suiteTroupe()).rig(t) })
+	upstreamtest.Run(t, func(t *testing.T) upstreamtest.Server { return newTestBackend(t, suiteTools()).srv(t) })
 }
 
 // Text, data and every part of an error reach the caller; files too.
 func TestBackendResults(t *testing.T) {
 	t.Parallel()
-	h := upstreamtest.Start(t, newTheatre(t, troupe{
+	h := upstreamtest.Start(t, newTestBackend(t, toolFuncs{
 		"data": func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Output("forty-two", map[string]int{"n": 42})
 		},
@@ -130,7 +130,7 @@ func TestBackendResults(t *testing.T) {
 		"picture": func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"dot"},{"type":"image","mimeType":"image/png","data":"AQI="},{"type":"audio","mimeType":"audio/wav","data":"AQ=="},{"type":"resource_link","uri":"a:b","name":"b"},{"type":"resource","resource":{"uri":"c:d","text":"words"}}]}`)}, nil
 		},
-	}).rig(t))
+	}).srv(t))
 	for name, want := range map[string]string{
 		"data":    `{"content":[{"type":"text","text":"forty-two"}],"structuredContent":{"n":42}}`,
 		"list":    `{"content":[{"type":"text","text":"[1,2]"}],"structuredContent":{"result":[1,2]}}`,
@@ -143,7 +143,7 @@ func TestBackendResults(t *testing.T) {
 		}
 	}
 	st, _ := h.Manager.Status("test")
-	if st.Transport != "zmq+tcp" || string(st.ServerInfo) != `{"name":"theatre","version":"HOOT01"}` || st.Stats.Errors != 1 {
+	if st.Transport != "zmq+tcp" || string(st.ServerInfo) != `{"name":"testBackend","version":"HOOT01"}` || st.Stats.Errors != 1 {
 		t.Errorf("status %+v", st)
 	}
 	infos, _ := h.Manager.Tools(t.Context())
@@ -152,20 +152,20 @@ func TestBackendResults(t *testing.T) {
 	}
 }
 
-// EventType a backend tells everybody is an event of the house, and cannot pass for
-// another's.
+// Broadcasts of a backend become events. They cannot be mistaken for those of
+// another source.
 func TestBackendBroadcasts(t *testing.T) {
 	t.Parallel()
-	th := newTheatre(t, suiteTroupe())
-	h := upstreamtest.Start(t, th.rig(t))
-	for { // a subscription takes its time to arrive
-		th.opts.Events.Publish(news{"beat.tick", `{"beat":4,"position_beats":4,"tempo_bpm":90}`})
+	th := newTestBackend(t, suiteTools())
+	h := upstreamtest.Start(t, th.srv(t))
+	for { // until the backend has received the subscription
+		th.opts.Events.Publish(rawEvent{"beat.tick", `{"beat":4,"position_beats":4,"tempo_bpm":90}`})
 		if e, ok := h.Poll(); ok && e.Type == "beat.tick" {
 			break
 		}
 		h.Echo(t, "there and back again")
 	}
-	for _, n := range []news{
+	for _, n := range []rawEvent{
 		{"artifact.created", `{"artifact_id":"a","content_hash":"h","tags":["x"],"more":1}`},
 		{"job.finished", `{"job_id":"j","status":"complete"}`},
 		{"job.progress", `{"job_id":"j","fraction":0.5,"message":"half"}`},
@@ -192,24 +192,24 @@ func TestBackendBroadcasts(t *testing.T) {
 	}
 }
 
-// news is an event of any type.
-type news struct{ kind, data string }
+// rawEvent is an event of any type.
+type rawEvent struct{ kind, data string }
 
-func (n news) EventType() string            { return n.kind }
-func (n news) MarshalJSON() ([]byte, error) { return []byte(n.data), nil }
+func (n rawEvent) EventType() string            { return n.kind }
+func (n rawEvent) MarshalJSON() ([]byte, error) { return []byte(n.data), nil }
 
-func TestBackendsUnderTheGuard(t *testing.T) {
+func TestBackendAddressesCanBeRefused(t *testing.T) {
 	t.Parallel()
-	th := newTheatre(t, suiteTroupe())
-	rig := th.rig(t)
+	th := newTestBackend(t, suiteTools())
+	srv := th.srv(t)
 	refused := fault.New(fault.Denied, "not there")
-	rig.Options.DialControl = func(string, string, syscall.RawConn) error { return refused }
-	h := upstreamtest.Open(t, rig)
+	srv.Options.DialControl = func(string, string, syscall.RawConn) error { return refused }
+	h := upstreamtest.Open(t, srv)
 	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, "not there") {
 		t.Errorf("a guarded backend: %+v", e)
 	}
-	rig.Spec.Trusted = true
-	if text := upstreamtest.Start(t, rig).Echo(t, "trusted"); text != "trusted" {
+	srv.Spec.Trusted = true
+	if text := upstreamtest.Start(t, srv).Echo(t, "trusted"); text != "trusted" {
 		t.Errorf("echo said %q", text)
 	}
 }
@@ -227,17 +227,17 @@ func TestBackendSpecs(t *testing.T) {
 	}
 }
 
-// An answer that is too large is its call's misfortune alone.
+// An answer that is too large fails only its own call.
 func TestBackendAnswersTooMuch(t *testing.T) {
 	t.Parallel()
-	rig := newTheatre(t, troupe{
-		"echo": suiteTroupe()["echo"],
+	srv := newTestBackend(t, toolFuncs{
+		"echo": suiteTools()["echo"],
 		"flood": func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Output(strings.Repeat("x", 3000), nil)
 		},
-	}).rig(t)
-	rig.Options.MaxMessage = 2000
-	h := upstreamtest.Start(t, rig)
+	}).srv(t)
+	srv.Options.MaxMessage = 2000
+	h := upstreamtest.Start(t, srv)
 	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "flood"}})
 	if fault.CodeOf(err) != fault.Limit {
 		t.Errorf("too much: %v", err)
@@ -250,8 +250,8 @@ func TestBackendAnswersTooMuch(t *testing.T) {
 	}
 }
 
-// mime is a backend that answers each command as the test says, or not at all.
-func mime(t *testing.T, answers map[hootproto.Command]string) upstreamtest.Server {
+// scriptedBackend is a backend that answers each command as the test says, or not at all.
+func scriptedBackend(t *testing.T, answers map[hootproto.Command]string) upstreamtest.Server {
 	t.Helper()
 	router, err := zmtp.Listen(t.Context(), zmtp.Router, "tcp://127.0.0.1:0", zmtp.Options{})
 	if err != nil {
@@ -279,14 +279,14 @@ func mime(t *testing.T, answers map[hootproto.Command]string) upstreamtest.Serve
 	return upstreamtest.Server{Spec: upstream.Spec{Name: "test", URL: "zmq+" + router.Addr(), Wait: -1}, Options: options(t)}
 }
 
-const catalogOfOne = `{"protocol":"HOOT01","tools":["echo"]}`
+const oneTool = `{"protocol":"HOOT01","tools":["echo"]}`
 
-// A backend that answers no heartbeat is not there, however well it began.
-func TestBackendFallsSilent(t *testing.T) {
+// A backend that answers no heartbeat counts as disconnected.
+func TestBackendThatStopsAnswering(t *testing.T) {
 	t.Parallel()
-	rig := mime(t, map[hootproto.Command]string{hootproto.Ready: catalogOfOne})
-	rig.Options.HealthInterval, rig.Options.HealthTimeout = 50*time.Millisecond, 200*time.Millisecond
-	h := upstreamtest.Start(t, rig)
+	srv := scriptedBackend(t, map[hootproto.Command]string{hootproto.Ready: oneTool})
+	srv.Options.HealthInterval, srv.Options.HealthTimeout = 50*time.Millisecond, 200*time.Millisecond
+	h := upstreamtest.Start(t, srv)
 	e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting)
 	if !strings.Contains(e.Error, "health check") {
 		t.Errorf("lost because %q", e.Error)
@@ -297,7 +297,7 @@ func TestBackendFallsSilent(t *testing.T) {
 	}
 }
 
-// Backends that do not keep to the book are told apart by what they did.
+// The error says how the backend violates the protocol.
 func TestBackendsThatMisbehave(t *testing.T) {
 	t.Parallel()
 	for ready, want := range map[string]string{
@@ -306,21 +306,21 @@ func TestBackendsThatMisbehave(t *testing.T) {
 		`{"tools":[]}`:       `the backend speaks "", not HOOT01`,
 		`{"protocol":"MDP"}`: `the backend speaks "MDP", not HOOT01`,
 	} {
-		h := upstreamtest.Open(t, mime(t, map[hootproto.Command]string{hootproto.Ready: ready}))
+		h := upstreamtest.Open(t, scriptedBackend(t, map[hootproto.Command]string{hootproto.Ready: ready}))
 		if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !strings.Contains(e.Error, want) {
 			t.Errorf("ready %q: %s", ready, e.Error)
 		}
 	}
-	rig := mime(t, nil)
-	rig.Options.ConnectTimeout = 200 * time.Millisecond
-	h := upstreamtest.Open(t, rig)
-	// Three limits end at the same moment; which of them tells is chance.
-	limits := regexp.MustCompile("no connection within|no answer|not done in time")
+	srv := scriptedBackend(t, nil)
+	srv.Options.ConnectTimeout = 200 * time.Millisecond
+	h := upstreamtest.Open(t, srv)
+	// Three timeouts end at the same moment; any of them may be reported.
+	limits := regexp.MustCompile("no connection within|no answer|not finished within")
 	if e := h.Await(t, "upstream.reconnecting").Data.(upstream.Reconnecting); !limits.MatchString(e.Error) {
 		t.Errorf("one that says nothing: %s", e.Error)
 	}
-	h = upstreamtest.Start(t, mime(t, map[hootproto.Command]string{
-		hootproto.Ready: catalogOfOne, hootproto.Heartbeat: "", hootproto.Request: `{"type":"maybe"}`,
+	h = upstreamtest.Start(t, scriptedBackend(t, map[hootproto.Command]string{
+		hootproto.Ready: oneTool, hootproto.Heartbeat: "", hootproto.Request: `{"type":"maybe"}`,
 	}))
 	_, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "test", Name: "echo"}})
 	if fault.CodeOf(err) != fault.Upstream || !strings.Contains(err.Error(), "neither success nor error") {

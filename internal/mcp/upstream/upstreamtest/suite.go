@@ -1,5 +1,5 @@
-// Package upstreamtest is the suite every way of reaching an upstream has to
-// pass: connect, list, call, lose the server, get it back, cancel a call.
+// Package upstreamtest is the test suite for upstream transports: connect, list,
+// call, lose the server, reconnect, cancel a call.
 package upstreamtest
 
 import (
@@ -22,28 +22,28 @@ import (
 type Server struct {
 	Spec    upstream.Spec
 	Options upstream.Options
-	Kill    func(t *testing.T) // ends the server at once, as a crash does
-	Restart func(t *testing.T) // hasCapability it back; nil when it comes back by itself
+	Kill    func(t *testing.T) // ends the server at once, like a crash
+	Restart func(t *testing.T) // starts it again; nil if the manager does
 }
 
-// Run holds a rig against the suite. Each part gets a rig of its own.
-func Run(t *testing.T, newRig func(t *testing.T) Server) {
+// Run runs the suite. newServerUnderTest makes a server for each of its parts.
+func Run(t *testing.T, newServerUnderTest func(t *testing.T) Server) {
 	t.Run("lists and calls", func(t *testing.T) {
 		t.Parallel()
-		listsAndCalls(t, newRig(t))
+		listsAndCalls(t, newServerUnderTest(t))
 	})
-	t.Run("comes back", func(t *testing.T) {
+	t.Run("reconnects", func(t *testing.T) {
 		t.Parallel()
-		reconnects(t, newRig(t))
+		reconnects(t, newServerUnderTest(t))
 	})
 	t.Run("cancels", func(t *testing.T) {
 		t.Parallel()
-		cancels(t, newRig(t))
+		cancels(t, newServerUnderTest(t))
 	})
 }
 
-func listsAndCalls(t *testing.T, rig Server) {
-	h := Start(t, rig)
+func listsAndCalls(t *testing.T, srv Server) {
+	h := Start(t, srv)
 	infos, err := h.Manager.Tools(t.Context())
 	if err != nil || len(infos) < 3 {
 		t.Fatalf("tools = %v, %v", infos, err)
@@ -56,27 +56,27 @@ func listsAndCalls(t *testing.T, rig Server) {
 	if text := h.Echo(t, "grüß dich"); text != "grüß dich" {
 		t.Errorf("echo said %q", text)
 	}
-	none, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: rig.Spec.Name, Name: "no such tool"}})
+	none, err := h.Manager.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: srv.Spec.Name, Name: "no such tool"}})
 	if view, _ := none.View(); !view.IsError && fault.CodeOf(err) != fault.Upstream {
 		t.Errorf("calling what does not exist: %s, %v", none.Raw, err)
 	}
-	status, _ := h.Manager.Status(rig.Spec.Name)
+	status, _ := h.Manager.Status(srv.Spec.Name)
 	if status.State != upstream.StateConnected || status.Stats.Calls != 2 || status.Stats.Errors != 1 {
 		t.Errorf("status = %+v", status)
 	}
 }
 
-func reconnects(t *testing.T, rig Server) {
-	h := Start(t, rig)
+func reconnects(t *testing.T, srv Server) {
+	h := Start(t, srv)
 	for range 3 {
-		rig.Kill(t)
-		if rig.Restart != nil {
+		srv.Kill(t)
+		if srv.Restart != nil {
 			h.Await(t, "upstream.reconnecting")
 			infos, _ := h.Manager.Tools(t.Context())
 			if len(infos) == 0 || !infos[0].Stale {
-				t.Errorf("while the server is away its tools are %v", infos)
+				t.Errorf("the tools of a disconnected server are %v", infos)
 			}
-			rig.Restart(t)
+			srv.Restart(t)
 		}
 		if text := h.Echo(t, "again"); text != "again" {
 			t.Errorf("echo said %q", text)
@@ -85,8 +85,8 @@ func reconnects(t *testing.T, rig Server) {
 	}
 }
 
-func cancels(t *testing.T, rig Server) {
-	h := Start(t, rig)
+func cancels(t *testing.T, srv Server) {
+	h := Start(t, srv)
 	ctx, cancel := context.WithCancel(t.Context())
 	caller := &tool.Caller{Progress: func(tool.Progress) { cancel() }}
 	_, err := h.Manager.Call(ctx, tool.Call{Ref: h.ref("wait"), Caller: caller})
@@ -95,39 +95,39 @@ func cancels(t *testing.T, rig Server) {
 	}
 	for h.Text(t, "cancelled", nil) == "0" {
 		if t.Context().Err() != nil {
-			t.Fatal("the server never heard of it")
+			t.Fatal("the server never received the cancellation")
 		}
 	}
 }
 
-// Harness is a manager with one upstream and somebody who listens to its events.
+// Harness is a manager with one upstream, and a subscription to its events.
 type Harness struct {
 	Manager *upstream.Manager
 	Name    string
 	events  *event.Subscription
 }
 
-// Start adds the rig's server to a manager of its own and waits until it is
+// Start adds the server to a manager of its own and waits until it is
 // connected. All of it ends with the test.
-func Start(t *testing.T, rig Server) *Harness {
+func Start(t *testing.T, srv Server) *Harness {
 	t.Helper()
-	h := Open(t, rig)
+	h := Open(t, srv)
 	h.Await(t, "upstream.connected")
 	return h
 }
 
 // Open is Start without waiting.
-func Open(t *testing.T, rig Server) *Harness {
+func Open(t *testing.T, srv Server) *Harness {
 	t.Helper()
 	bus := event.New(event.BusOptions{})
-	options := rig.Options
+	options := srv.Options
 	options.Events = bus
-	h := &Harness{Manager: upstream.New(options), Name: rig.Spec.Name, events: bus.Subscribe(event.Options{Buffer: 100_000})}
+	h := &Harness{Manager: upstream.New(options), Name: srv.Spec.Name, events: bus.Subscribe(event.Options{Buffer: 100_000})}
 	t.Cleanup(func() {
 		h.Manager.Close()
 		h.events.Close()
 	})
-	if err := h.Manager.Add(rig.Spec); err != nil {
+	if err := h.Manager.Add(srv.Spec); err != nil {
 		t.Fatal(err)
 	}
 	return h
