@@ -168,3 +168,25 @@ scopes = ["mcp"]
 	check("its own list", small.call("job_list", `{}`), job)
 	check("root's list", root.call("job_list", `{}`), job)
 }
+
+// At /mcp/NAME a pinned upstream shows the tools that are approved, and no others.
+func TestPinnedUpstreamListsApprovedTools(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, "")
+	list := func() string {
+		_, text := s.holder("some").rpc("/mcp/held", "tools/list", "")
+		return text
+	}
+	if text := list(); strings.Contains(text, `"name":"buy"`) || !strings.Contains(text, `"tools":[`) {
+		t.Errorf("before the approval: %s", text)
+	}
+	if _, _, err := (pinRoom{s.house}).ApproveAll(t.Context(), "held", "root", true); err != nil {
+		t.Fatal(err)
+	}
+	if text := list(); !strings.Contains(text, `"name":"buy"`) {
+		t.Errorf("after the approval: %s", text)
+	}
+	if pins := s.house.pins.List("held"); len(pins) != 1 || pins[0].Name != "buy" {
+		t.Errorf("pins %+v", pins)
+	}
+}
