@@ -26,7 +26,7 @@ const FullKey = "luanette/full"
 
 // ResultStore stores results that are too large to be shown.
 type ResultStore interface {
-	Keep(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
+	Put(ctx context.Context, owner, source string, value json.RawMessage) (results.Stored, error)
 	Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error)
 	Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (results.Part, error)
 	List(ctx context.Context, owner string) ([]results.Stored, error)
@@ -128,7 +128,7 @@ func shorten(ctx context.Context, k ResultStore, shown int, call tool.Call, resu
 	}
 	h := handle{}
 	if len(value) > shown/2 {
-		kept, err := k.Keep(ctx, ownerOf(call), sourceOf(call), value)
+		kept, err := k.Put(ctx, ownerOf(call), sourceOf(call), value)
 		if err != nil {
 			return tool.Failure(err), nil
 		}

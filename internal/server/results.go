@@ -18,7 +18,7 @@ func (s scriptResults) Slice(ctx context.Context, owner, handle, pointer string,
 }
 
 func (s scriptResults) Keep(ctx context.Context, owner, source string, value json.RawMessage) (string, error) {
-	kept, err := s.Store.Keep(ctx, owner, source, value)
+	kept, err := s.Store.Put(ctx, owner, source, value)
 	return kept.Handle, err
 }
 

@@ -7,12 +7,12 @@ import "slices"
 type content struct {
 	definition []byte // canonical JSON
 	digest     string
-	found      []Finding
-	spoken     []spoken
+	findings   []Finding
+	candidates []candidates
 }
 
-// spoken are words in one text of a definition that could be names of tools.
-type spoken struct {
+// candidates are words in one text of a definition that could be names of tools.
+type candidates struct {
 	after int    // how many findings come before
 	text  int    // which text it is
 	words string // with blanks between
@@ -26,27 +26,27 @@ func contentOf(raw []byte) *content {
 	return c
 }
 
-// findings are all of them, those among them that depend on what others' tools are
+// allFindings are all of them, those among them that depend on what others' tools are
 // called. The same definition and names always give the same.
-func (c *content) findings(m *mentions) []Finding {
+func (c *content) allFindings(m *mentions) []Finding {
 	var all []Finding
 	var places []place
 	told := 0
-	for _, s := range c.spoken {
+	for _, s := range c.candidates {
 		name := m.in(s.words)
 		if name == "" || len(all) >= mostFindings {
 			continue
 		}
-		all = append(all, c.found[told:s.after]...)
+		all = append(all, c.findings[told:s.after]...)
 		told = s.after
 		places = append(places, place{s.text, len(all)})
 		all = append(all, Finding{Code: OtherTool, Text: "it speaks of " + name})
 	}
 	if all == nil {
-		return c.found
+		return c.findings
 	}
 	c.locate(all, places)
-	all = append(all, c.found[told:]...)
+	all = append(all, c.findings[told:]...)
 	return slices.Clip(all[:min(len(all), mostFindings)])
 }
 

@@ -75,7 +75,7 @@ func (g *Guard) Decide(ctx context.Context, id string, d Decision) (*Pin, error)
 			next.ApprovedDigest, next.ApprovedTarget, next.ApprovedAs = "", "", nil
 		}
 	}
-	done, err := g.settle(ctx, &next)
+	done, err := g.saveDecision(ctx, &next)
 	if err == nil && !done {
 		err = fault.New(fault.Conflict, "pin %s has changed meanwhile", old.ID).WithHint("look at it again: luanette pin show %s", old.ID)
 	}

@@ -16,7 +16,7 @@ type mentions struct {
 	own      map[string]bool
 }
 
-// naming is all that tools are called, and nothing else. It is never changed.
+// namingFor is all that tools are called, and nothing else. It is never changed.
 type naming struct {
 	first map[string]string     // by name: the first namespace that has such a tool
 	more  map[tool.Ref]bool     // the others
@@ -38,10 +38,10 @@ func namesOf(infos []tool.Info) *naming {
 	return n
 }
 
-// naming is that of a list. When the tools are called as before it is taken over.
-func (r *reading) naming(infos []tool.Info) *naming {
+// namingFor is that of a list. When the tools are called as before it is taken over.
+func (r *checkedList) namingFor(infos []tool.Info) *naming {
 	if r != nil && slices.EqualFunc(r.from, infos, func(a, b tool.Info) bool { return a.Ref == b.Ref }) {
-		return r.called
+		return r.naming
 	}
 	return namesOf(infos)
 }

@@ -19,7 +19,7 @@ import (
 
 // Scan is what the package finds in a definition of an upstream.
 func Scan(raw []byte, upstream string, infos []tool.Info, own []string) []Finding {
-	return contentOf(raw).findings(&mentions{upstream, namesOf(infos), ownNames(own)})
+	return contentOf(raw).allFindings(&mentions{upstream, namesOf(infos), ownNames(own)})
 }
 
 // ScanPlainly is the same.
@@ -74,7 +74,7 @@ func (s *plainScanner) text(path, text string) {
 	}
 	one := scanner{content: &content{}}
 	one.hidden(text)
-	for _, f := range one.content.found {
+	for _, f := range one.content.findings {
 		s.add(f.Code, path, f.Text)
 	}
 	read := ReadPlainly(text)
@@ -133,7 +133,7 @@ func ReadPlainly(text string) string {
 	blank := false
 	for _, r := range text {
 		switch {
-		case hidden(r) != "" || r == '*' || r == '`':
+		case invisibleKind(r) != "" || r == '*' || r == '`':
 			continue
 		case strings.ContainsRune(" \n\t\r\u00a0", r):
 			blank = b.Len() > 0

@@ -28,7 +28,7 @@ func TestPatternsNeedTheirWords(t *testing.T) {
 		matched := 0
 		for range 2000 {
 			text := around(random) + matching(tree, random) + around(random)
-			s := scanner{read: appendRead(nil, text)}
+			s := scanner{read: appendNormalized(nil, text)}
 			if !p.words().Match(s.read) {
 				continue
 			}
@@ -205,9 +205,9 @@ func TestScanFindsTheSame(t *testing.T) {
 func TestContentIsKept(t *testing.T) {
 	t.Parallel()
 	info := tool.Info{Ref: tool.Ref{Space: "a", Name: "b"}, Raw: json.RawMessage(`{"name":"b"}`)}
-	var none *reading
-	first := &judged{content: none.content(&info), info: &info}
-	last := &reading{judged: map[tool.Ref]*judged{info.Ref: first}}
+	var none *checkedList
+	first := &checkedTool{content: none.content(&info), info: &info}
+	last := &checkedList{tools: map[tool.Ref]*checkedTool{info.Ref: first}}
 	again := info
 	again.Stale, again.Raw = true, slices.Clone(info.Raw)
 	if last.content(&again) != first.content {
@@ -242,10 +242,10 @@ func TestReadTheSame(t *testing.T) {
 			continue
 		}
 		text := "a" + string(r) + "b"
-		if got, want := string(appendRead(nil, text)), ReadPlainly(text); got != want {
+		if got, want := string(appendNormalized(nil, text)), ReadPlainly(text); got != want {
 			t.Fatalf("%U reads %q, want %q", r, got, want)
 		}
-		if plainText(text) && hidden(r) != "" {
+		if plainText(text) && invisibleKind(r) != "" {
 			t.Fatalf("%U is hidden, and passes for plain", r)
 		}
 	}

@@ -64,13 +64,13 @@ func scan(definition []byte, tree *node, ok bool) *content {
 		s.add(TooLong, fmt.Sprintf("%d bytes", len(definition)))
 	}
 	s.value(tree)
-	s.content.found = slices.Clip(s.content.found)
+	s.content.findings = slices.Clip(s.content.findings)
 	return s.content
 }
 
 func (s *scanner) add(code Code, text string) {
-	if len(s.content.found) < mostFindings {
-		s.content.found = append(s.content.found, Finding{code, s.where(), text})
+	if len(s.content.findings) < mostFindings {
+		s.content.findings = append(s.content.findings, Finding{code, s.where(), text})
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *scanner) text(text string) {
 	if !plainText(text) {
 		s.hidden(text)
 	}
-	s.read = appendRead(s.read[:0], text)
+	s.read = appendNormalized(s.read[:0], text)
 	seen, spoken := s.words()
 	for i := range patterns {
 		if p := &patterns[i]; seen&p.needs == p.needs {
@@ -98,7 +98,7 @@ func (s *scanner) text(text string) {
 }
 
 // words looks at the words of the text: seen are the marks of telling ones, and
-// spoken those that could be names of tools, with blanks between.
+// candidates those that could be names of tools, with blanks between.
 func (s *scanner) words() (seen marks, spoken []byte) {
 	for at := 0; at < len(s.read); {
 		begin, word := at, at
@@ -119,14 +119,14 @@ func (s *scanner) words() (seen marks, spoken []byte) {
 
 // speak keeps words that could be names, unless nobody would be told of them.
 func (s *scanner) speak(words []byte) {
-	if before := len(s.content.found); len(words) > 0 && before < mostFindings {
-		s.content.spoken = append(s.content.spoken, spoken{before, s.texts, string(words[:len(words)-1])})
+	if before := len(s.content.findings); len(words) > 0 && before < mostFindings {
+		s.content.candidates = append(s.content.candidates, candidates{before, s.texts, string(words[:len(words)-1])})
 	}
 }
 
 func (s *scanner) hidden(text string) {
 	for at, r := range text {
-		what := hidden(r)
+		what := invisibleKind(r)
 		if r == 0x200d && at > 0 { // joins the parts of an emoji
 			if before, _ := utf8.DecodeLastRuneInString(text[:at]); before > 0x2190 {
 				what = ""

@@ -9,18 +9,18 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// reading is a list that was judged. It is never changed.
-type reading struct {
+// checkedList is a list that was judged. It is never changed.
+type checkedList struct {
 	version uint64
 	from    []tool.Info
 	shown   []tool.Info
-	judged  map[tool.Ref]*judged
-	names   map[string]*judged // by every way to write the name of what is not shown
-	called  *naming
+	tools   map[tool.Ref]*checkedTool
+	names   map[string]*checkedTool // by every way to write the name of what is not shown
+	naming  *naming
 }
 
-// judged is one tool and what became of it.
-type judged struct {
+// checkedTool is one tool and what became of it.
+type checkedTool struct {
 	*content
 	info   *tool.Info
 	flags  []Finding
@@ -29,13 +29,13 @@ type judged struct {
 }
 
 // allowed tells whether the tool may be seen and called, or why not.
-func (j *judged) allowed() error {
+func (j *checkedTool) allowed() error {
 	switch {
 	case j.shadow.refused:
 		return fault.New(fault.Denied, "tool %s is refused: its name passes for %s", Visible(j.info.Ref.String()), Visible(j.shadow.of)).
 			WithHint("ask the server's maker for another name; disabled_tools in its configuration takes it off the list")
 	case j.pin != nil && j.pin.State() != Approved:
-		return held(j.pin)
+		return notApproved(j.pin)
 	default:
 		return nil
 	}
@@ -48,57 +48,57 @@ func (g *Guard) Tools(ctx context.Context) ([]tool.Info, error) {
 	if err != nil {
 		return infos, err
 	}
-	return g.judge(ctx, infos).shown, nil
+	return g.check(ctx, infos).shown, nil
 }
 
-func (g *Guard) judge(ctx context.Context, infos []tool.Info) *reading {
-	if last := g.last.Load(); last.fits(g.version.Load(), infos) {
+func (g *Guard) check(ctx context.Context, infos []tool.Info) *checkedList {
+	if last := g.last.Load(); last.current(g.version.Load(), infos) {
 		return last
 	}
-	g.judging.Lock()
-	defer g.judging.Unlock()
+	g.checking.Lock()
+	defer g.checking.Unlock()
 	version := g.version.Load()
 	last := g.last.Load()
-	if last.fits(version, infos) {
+	if last.current(version, infos) {
 		return last
 	}
-	now := g.examine(ctx, infos, last)
+	now := g.checkAll(ctx, infos, last)
 	now.version = version
 	g.last.Store(now)
 	return now
 }
 
-func (r *reading) fits(version uint64, infos []tool.Info) bool {
+func (r *checkedList) current(version uint64, infos []tool.Info) bool {
 	return r != nil && r.version == version && len(r.from) == len(infos) && (len(infos) == 0 || &r.from[0] == &infos[0])
 }
 
-// examine judges every tool of a list. judging is held.
-func (g *Guard) examine(ctx context.Context, infos []tool.Info, last *reading) *reading {
+// checkAll judges every tool of a list. judging is held.
+func (g *Guard) checkAll(ctx context.Context, infos []tool.Info, last *checkedList) *checkedList {
 	g.mu.Lock()
 	settings := g.settings
 	g.mu.Unlock()
 	own := g.options.Own()
-	now := &reading{from: infos, judged: make(map[tool.Ref]*judged, len(infos)), names: map[string]*judged{}, called: last.naming(infos)}
-	shadowing, ours := shadows(infos, now.called, own, &settings), ownNames(own)
-	var fresh []*judged
+	now := &checkedList{from: infos, tools: make(map[tool.Ref]*checkedTool, len(infos)), names: map[string]*checkedTool{}, naming: last.namingFor(infos)}
+	shadowing, ours := shadows(infos, now.naming, own, &settings), ownNames(own)
+	var fresh []*checkedTool
 	for i := range infos {
 		info := &infos[i]
-		j := &judged{content: last.content(info), info: info, shadow: shadowing[info.Ref]}
-		j.flags = j.content.findings(&mentions{info.Space, now.called, ours})
+		j := &checkedTool{content: last.content(info), info: info, shadow: shadowing[info.Ref]}
+		j.flags = j.content.allFindings(&mentions{info.Space, now.naming, ours})
 		if j.shadow.of != "" {
 			j.flags = append(j.flags, j.shadow.finding())
 		}
-		now.judged[info.Ref] = j
+		now.tools[info.Ref] = j
 		if settings.mode(info.Space) == Pinned {
 			fresh = append(fresh, j)
 		} else {
-			g.flag(j)
+			g.reportFlags(j)
 		}
 	}
 	g.pin(ctx, fresh)
 	now.shown = make([]tool.Info, 0, len(infos))
 	for i := range infos {
-		j := now.judged[infos[i].Ref]
+		j := now.tools[infos[i].Ref]
 		if j.allowed() == nil {
 			now.shown = append(now.shown, flagged(infos[i], j.flags))
 			continue
@@ -111,9 +111,9 @@ func (g *Guard) examine(ctx context.Context, infos []tool.Info, last *reading) *
 
 // content is what a tool's definition says. One that did not change is not read
 // again.
-func (r *reading) content(info *tool.Info) *content {
+func (r *checkedList) content(info *tool.Info) *content {
 	if r != nil {
-		if old := r.judged[info.Ref]; old != nil && old.info.Same(info) {
+		if old := r.tools[info.Ref]; old != nil && old.info.Same(info) {
 			return old.content
 		}
 	}
@@ -157,7 +157,7 @@ func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 		}
 		r = g.last.Load()
 	}
-	if j := r.judged[ref]; j != nil {
+	if j := r.tools[ref]; j != nil {
 		return j.allowed()
 	}
 	if g.ModeOf(ref.Space) != Pinned || !g.has(ref.Space) {
@@ -169,7 +169,7 @@ func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 	if _, err := g.Tools(ctx); err != nil {
 		return err
 	}
-	if j := g.last.Load().judged[ref]; j != nil {
+	if j := g.last.Load().tools[ref]; j != nil {
 		return j.allowed()
 	}
 	return fault.New(fault.ToolNotFound, "no tool %q", Visible(ref.String())).
@@ -216,7 +216,7 @@ func (g *Guard) WhyHidden(name string) error {
 // AwaitingReview counts what of a namespace is not shown.
 func (g *Guard) CountHidden(namespace string) (n int) {
 	if r := g.last.Load(); r != nil {
-		for ref, j := range r.judged {
+		for ref, j := range r.tools {
 			if ref.Space == namespace && j.allowed() != nil {
 				n++
 			}

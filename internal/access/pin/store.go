@@ -62,9 +62,9 @@ func (g *Guard) save(ctx context.Context, pins []*Pin) error {
 	})
 }
 
-// settle keeps a decision about the definition with that digest; done is false
+// saveDecision keeps a decision about the definition with that digest; done is false
 // when another is offered by now.
-func (g *Guard) settle(ctx context.Context, p *Pin) (done bool, err error) {
+func (g *Guard) saveDecision(ctx context.Context, p *Pin) (done bool, err error) {
 	err = g.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE pins SET approved = $1, approved_target = $2, approved_as = $3, refused = $4, decided = $5, decided_by = $6
 			WHERE id = $7 AND digest = $8 AND target = $9`,

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// hidden names what a character does that a reader cannot see, or is "".
-func hidden(r rune) string {
+// invisibleKind names what a character does that a reader cannot see, or is "".
+func invisibleKind(r rune) string {
 	if r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f {
 		return ""
 	}
-	for _, kind := range unseen {
+	for _, kind := range invisible {
 		if kind.has(r) {
 			return kind.name
 		}
@@ -34,9 +34,9 @@ func (c characters) has(r rune) bool {
 	return slices.ContainsFunc(c.spans, func(span [2]rune) bool { return r >= span[0] && r <= span[1] })
 }
 
-// unseen are characters that cannot be seen, by what they do; the first that fits
+// invisible are characters that cannot be seen, by what they do; the first that fits
 // counts.
-var unseen = []characters{
+var invisible = []characters{
 	{"terminal escape", [][2]rune{{0x1b, 0x1b}, {0x9b, 0x9b}}},
 	{"control character", [][2]rune{{0, 0x1f}, {0x7f, 0x9f}}},
 	{"text direction", [][2]rune{{0x202a, 0x202e}, {0x2066, 0x2069}, {0x200e, 0x200f}, {0x061c, 0x061c}}},
@@ -50,12 +50,12 @@ var unseen = []characters{
 
 // Visible writes hidden characters as \u{…}, so that a text reads as it is.
 func Visible(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return hidden(r) != "" || r == '\r' }) < 0 {
+	if strings.IndexFunc(text, func(r rune) bool { return invisibleKind(r) != "" || r == '\r' }) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if hidden(r) != "" || r == '\r' {
+		if invisibleKind(r) != "" || r == '\r' {
 			fmt.Fprintf(&b, `\u{%X}`, r)
 		} else {
 			b.WriteRune(r)
@@ -105,7 +105,7 @@ var asciiLooks = func() (table [utf8.RuneSelf]rune) {
 // that cannot be seen.
 func looksLike(r rune) rune {
 	switch {
-	case hidden(r) != "":
+	case invisibleKind(r) != "":
 		return -1
 	case r >= 0xff01 && r <= 0xff5e: // full width
 		r -= 0xfee0

@@ -20,8 +20,8 @@ func (p *Policy) Begin(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordKey{}, &record{})
 }
 
-// asked tells whether the door of a script has judged exactly this call.
-func asked(ctx context.Context, ref tool.Ref) bool {
+// askedByScript tells whether the door of a script has judged exactly this call.
+func askedByScript(ctx context.Context, ref tool.Ref) bool {
 	outer := host.ParentOf(ctx)
 	return outer != nil && outer.Tool() == ref
 }
@@ -46,8 +46,8 @@ func (p *Policy) follow(ctx context.Context, s *Settings, info *tool.Info, call 
 	return nil
 }
 
-// keeping are tools of ours that keep nothing a label could be lost in.
-var keeping = map[string]bool{
+// storeNothing are tools of ours that keep nothing a label could be lost in.
+var storeNothing = map[string]bool{
 	"session_create": true, "session_close": true, "session_reset": true, "session_fork": true, "job_cancel": true,
 }
 
@@ -55,11 +55,11 @@ var keeping = map[string]bool{
 // those that look at what was kept read what that bears; others would let a label
 // be lost in what they keep.
 func (p *Policy) followOwn(ctx context.Context, s *Settings, info *tool.Info, call tool.Call, line int) error {
-	if p.leads(info) {
+	if p.delegates(info) {
 		return nil
 	}
 	r := recordOf(ctx)
-	if barred := r.barred(s.Accepts["luanette"]); len(barred) > 0 && !info.Hints.ReadOnly && !keeping[info.Name] {
+	if barred := r.barred(s.Accepts["luanette"]); len(barred) > 0 && !info.Hints.ReadOnly && !storeNothing[info.Name] {
 		return refused(barred, at(info.Name, line), "luanette")
 	}
 	family, _, _ := strings.Cut(info.Name, "_")

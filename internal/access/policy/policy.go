@@ -44,7 +44,7 @@ type Rule struct {
 	Key    string // a pattern for the key's name; "" is anybody
 	Tool   string // a pattern such as "git.push", "git.*" or "*"; a function of scripts such as "http.request" too
 	Do     Verdict
-	Reason string // told to whom it refuses
+	Reason string // reported to whom it refuses
 }
 
 func (r Rule) fits(key string, subjects []string) bool {
@@ -119,7 +119,7 @@ type Decision struct {
 
 // Decide says whether a key may use a tool.
 func (p *Policy) Decide(key string, info *tool.Info) Decision {
-	return p.settings.Load().decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.leads(info))
+	return p.settings.Load().decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info))
 }
 
 // Hides tells which tools a key may never call, so that there is no use in showing
@@ -132,18 +132,18 @@ func (p *Policy) Hides(key string) func(info *tool.Info) bool {
 		return nil
 	}
 	return func(info *tool.Info) bool {
-		return s.decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.leads(info)).Verdict == Deny
+		return s.decide(key, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info)).Verdict == Deny
 	}
 }
 
-// leads tells whether a tool of ours does nothing itself: it runs a script, or
+// delegates tells whether a tool of ours does nothing itself: it runs a script, or
 // calls another tool.
-func (p *Policy) leads(info *tool.Info) bool {
-	return info.RunsScript || info.Space == "" && (info.Name == relay || p.runs(info.Name))
+func (p *Policy) delegates(info *tool.Info) bool {
+	return info.RunsScript || info.Space == "" && (info.Name == callTool || p.runs(info.Name))
 }
 
-// relay is our own tool that calls the one its arguments name.
-const relay = "call_tool"
+// callTool is our own tool that calls the one its arguments name.
+const callTool = "call_tool"
 
 func (s *Settings) decide(key string, subjects []string, ref tool.Ref, harmless bool) Decision {
 	harmless = s.harmless(ref, subjects, harmless)
@@ -199,7 +199,7 @@ func (p *Policy) Admit(ctx context.Context, info *tool.Info, call tool.Call) (co
 	s := p.settings.Load()
 	d := Decision{Verdict: Allow}
 	if len(s.Rules) > 0 || s.ReadOnly {
-		d = s.decide(principal.Of(ctx).Name, subjects(info), info.Ref, info.Hints.ReadOnly || p.leads(info))
+		d = s.decide(principal.Of(ctx).Name, subjects(info), info.Ref, info.Hints.ReadOnly || p.delegates(info))
 		if err := d.refusal(ctx, info.Ref); err != nil {
 			return ctx, d, err
 		}
@@ -222,7 +222,7 @@ func (d Decision) refusal(ctx context.Context, ref tool.Ref) error {
 		f := fault.New(fault.Denied, "%s is not allowed: %s", ref, or(d.Reason, d.Rule))
 		return f.WithHint("%s decided; `luanette policy check %s` explains it", d.Rule, ref)
 	case Approve:
-		if asked(ctx, ref) {
+		if askedByScript(ctx, ref) {
 			return nil
 		}
 		return fault.New(fault.Denied, "%s needs somebody's approval", ref).

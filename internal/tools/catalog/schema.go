@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	mostSchemas   = 4096
-	longestArgs   = 1 << 20 // longer arguments are not checked
+	maxSchemas    = 4096
+	maxArgs       = 1 << 20 // longer arguments are not checked
 	schemaAddress = "tool:input"
 )
 
@@ -37,7 +37,7 @@ type schemas struct {
 	recent list.List // of *kept, most recent first
 }
 
-type kept struct {
+type cachedSchema struct {
 	hash   [sha256.Size]byte
 	schema *schema
 }
@@ -61,9 +61,9 @@ func (s *schemas) of(e *entry) *schema {
 		}
 		made := &schema{compiled: compiled}
 		if compiled != nil {
-			made.fast = glanceAt(e.info.Input)
+			made.fast = newFastSchema(e.info.Input)
 		}
-		found = s.keep(hash, made)
+		found = s.add(hash, made)
 	}
 	e.schema.Store(found)
 	return found
@@ -77,20 +77,20 @@ func (s *schemas) lookup(hash [sha256.Size]byte) *schema {
 		return nil
 	}
 	s.recent.MoveToFront(place)
-	return place.Value.(*kept).schema
+	return place.Value.(*cachedSchema).schema
 }
 
-// keep remembers a schema, unless somebody else was faster, and lets go of the
+// add remembers a schema, unless somebody else was faster, and lets go of the
 // one that was not used for longest.
-func (s *schemas) keep(hash [sha256.Size]byte, made *schema) *schema {
+func (s *schemas) add(hash [sha256.Size]byte, made *schema) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if place := s.byHash[hash]; place != nil {
-		return place.Value.(*kept).schema
+		return place.Value.(*cachedSchema).schema
 	}
-	s.byHash[hash] = s.recent.PushFront(&kept{hash, made})
-	if s.recent.Len() > mostSchemas {
-		delete(s.byHash, s.recent.Remove(s.recent.Back()).(*kept).hash)
+	s.byHash[hash] = s.recent.PushFront(&cachedSchema{hash, made})
+	if s.recent.Len() > maxSchemas {
+		delete(s.byHash, s.recent.Remove(s.recent.Back()).(*cachedSchema).hash)
 	}
 	return made
 }
@@ -107,7 +107,7 @@ func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
 		return nil, nil
 	case len(text) > longestSchema:
 		return nil, fmt.Errorf("schema has %d bytes, more than %d", len(text), longestSchema)
-	case !tame(text):
+	case !hasSmallNumbers(text):
 		return nil, errors.New("schema contains numbers beyond all bounds")
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -115,7 +115,7 @@ func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(nowhere{})
+	c.UseLoader(noLoader{})
 	for _, name := range formats {
 		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(any) error { return nil }})
 	}
@@ -125,11 +125,11 @@ func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
 	return c.Compile(schemaAddress)
 }
 
-// nowhere is where schemas that refer to others find them: the library's own
+// noLoader is where schemas that refer to others find them: the library's own
 // copies of the drafts' are known to it without asking.
-type nowhere struct{}
+type noLoader struct{}
 
-func (nowhere) Load(url string) (any, error) {
+func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("schema refers to %s, which is not fetched", url)
 }
 
@@ -140,9 +140,9 @@ var formats = []string{
 	"email", "date", "time", "date-time", "uri", "iri", "uri-reference", "iri-reference", "uri-template", "semver",
 }
 
-// tame tells whether the numbers in a JSON text are of a size that can be
+// hasSmallNumbers tells whether the numbers in a JSON text are of a size that can be
 // computed with exactly: 1e999999999 as an exact fraction fills the memory.
-func tame(text []byte) bool {
+func hasSmallNumbers(text []byte) bool {
 	digits, exponent := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; c {

@@ -66,7 +66,7 @@ func (s *schema) check(args json.RawMessage) []Violation {
 		args = json.RawMessage("{}")
 	}
 	if first := bytes.TrimLeft(args, " \t\r\n"); len(first) == 0 || first[0] != '{' {
-		return []Violation{{Expected: "object", Got: shown(args), Problem: "arguments must be an object"}}
+		return []Violation{{Expected: "object", Got: shortened(args), Problem: "arguments must be an object"}}
 	}
 	if !s.needsFullCheck(args) {
 		return nil
@@ -87,7 +87,7 @@ func (s *schema) check(args json.RawMessage) []Violation {
 
 // needsFullCheck tells whether args have to be looked at closely, and can be.
 func (s *schema) needsFullCheck(args json.RawMessage) bool {
-	return s.compiled != nil && len(args) <= longestArgs && tame(args) && !(json.Valid(args) && s.fast.fits(args))
+	return s.compiled != nil && len(args) <= maxArgs && hasSmallNumbers(args) && !(json.Valid(args) && s.fast.fits(args))
 }
 
 // validate is the library's, which is not trusted to survive everything.

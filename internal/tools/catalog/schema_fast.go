@@ -42,20 +42,20 @@ var kinds = map[string]jsonKind{
 	"boolean": kindBoolean, "null": kindNull, "object": kindObject, "array": kindArray,
 }
 
-// remarks are keywords that ask nothing of a value. format is one of them here.
-var remarks = []string{
+// annotations are keywords that ask nothing of a value. format is one of them here.
+var annotations = []string{
 	"description", "title", "default", "examples", "format", "$schema", "$comment", "deprecated", "readOnly", "writeOnly",
 }
 
-// glanceAt reads a schema; nil when it is not of the plain kind.
-func glanceAt(schema json.RawMessage) *fastSchema {
+// newFastSchema reads a schema; nil when it is not of the plain kind.
+func newFastSchema(schema json.RawMessage) *fastSchema {
 	if !rawjson.IsObject(schema) {
 		return nil
 	}
 	g := &fastSchema{kinds: kindAny}
 	plain := true
 	rawjson.Each(schema, func(keyword string, value json.RawMessage) bool {
-		plain = g.learn(keyword, value)
+		plain = g.addKeyword(keyword, value)
 		return plain
 	})
 	if !plain {
@@ -64,8 +64,8 @@ func glanceAt(schema json.RawMessage) *fastSchema {
 	return g
 }
 
-// learn takes in one keyword; false when it is not a plain one.
-func (g *fastSchema) learn(keyword string, value json.RawMessage) bool {
+// addKeyword takes in one keyword; false when it is not a plain one.
+func (g *fastSchema) addKeyword(keyword string, value json.RawMessage) bool {
 	ok := true
 	switch keyword {
 	case "type":
@@ -77,17 +77,17 @@ func (g *fastSchema) learn(keyword string, value json.RawMessage) bool {
 	case "properties":
 		g.members = map[string]*fastSchema{}
 		rawjson.Each(value, func(name string, schema json.RawMessage) bool {
-			g.members[name] = glanceAt(schema) // nil: a full check, should it be given
+			g.members[name] = newFastSchema(schema) // nil: a full check, should it be given
 			return true
 		})
 	case "additionalProperties":
 		g.closed = string(value) == "false"
 		ok = g.closed || string(value) == "true" || string(value) == "{}"
 	case "items":
-		g.items = glanceAt(value)
+		g.items = newFastSchema(value)
 		ok = g.items != nil
 	default:
-		ok = slices.Contains(remarks, keyword)
+		ok = slices.Contains(annotations, keyword)
 	}
 	return ok
 }
@@ -106,14 +106,14 @@ func kindsOf(value json.RawMessage) (jsonKind, bool) {
 	return set, ok && set != 0
 }
 
-// fits tells whether a valid JSON text surely fits.
+// current tells whether a valid JSON text surely fits.
 func (g *fastSchema) fits(value json.RawMessage) bool {
 	if g == nil {
 		return false
 	}
 	value = bytes.TrimSpace(value)
 	k := kindOf(value)
-	if g.kinds&k == 0 || g.values != nil && !g.lists(value) {
+	if g.kinds&k == 0 || g.values != nil && !g.inEnum(value) {
 		return false
 	}
 	switch k {
@@ -152,7 +152,7 @@ func (g *fastSchema) fitsArray(array json.RawMessage) bool {
 	return ok && !slices.ContainsFunc(items, func(item json.RawMessage) bool { return !g.items.fits(item) })
 }
 
-func (g *fastSchema) lists(value json.RawMessage) bool {
+func (g *fastSchema) inEnum(value json.RawMessage) bool {
 	return slices.ContainsFunc(g.values, func(v json.RawMessage) bool { return bytes.Equal(v, value) })
 }
 

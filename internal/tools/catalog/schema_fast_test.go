@@ -11,7 +11,7 @@ import (
 
 func TestGlanceSeesOrdinaryArguments(t *testing.T) {
 	t.Parallel()
-	g := glanceAt(json.RawMessage(`{"type":"object","properties":{
+	g := newFastSchema(json.RawMessage(`{"type":"object","properties":{
 		"path":{"type":"string","description":"x"},"n":{"type":["integer","null"]},"mode":{"enum":["a","b"]},
 		"tags":{"type":"array","items":{"type":"string"}},"size":{"type":"integer","minimum":3}},
 		"required":["path"],"additionalProperties":false}`))
@@ -31,7 +31,7 @@ func TestGlanceSeesOrdinaryArguments(t *testing.T) {
 		}
 	}
 	for _, schema := range []string{`true`, `null`, `{"$ref":"#"}`, `{"type":"thing"}`, `{"allOf":[]}`, `{"properties":{},"minProperties":1}`} {
-		if glanceAt(json.RawMessage(schema)) != nil {
+		if newFastSchema(json.RawMessage(schema)) != nil {
 			t.Errorf("%s passes for a plain schema", schema)
 		}
 	}
@@ -47,7 +47,7 @@ func TestGlanceNeverLetsWrongArgumentsPass(t *testing.T) {
 			t.Skip(err)
 		}
 		args := drawValue(3).Draw(t, "args")
-		g := glanceAt(json.RawMessage(text))
+		g := newFastSchema(json.RawMessage(text))
 		if found := (&schema{compiled: compiled}).check(json.RawMessage(args)); g.fits(json.RawMessage(args)) && len(found) > 0 && args[0] == '{' {
 			t.Fatalf("%s fits %s at a glance, but: %v", args, text, found)
 		}

@@ -271,7 +271,7 @@ func shownValue(value any) string {
 	if err != nil {
 		return fmt.Sprintf("%T", value)
 	}
-	return shown(raw)
+	return shortened(raw)
 }
 
-func shown(raw []byte) string { return redact.Cut(string(raw), 80) }
+func shortened(raw []byte) string { return redact.Cut(string(raw), 80) }

@@ -17,7 +17,7 @@ const DefaultHits = 10
 // How matches weigh and how far they go.
 const (
 	factorPrefix    = float32(0.7) // a word of which only the beginning was typed
-	factorSlip      = float32(0.6) // each typing mistake
+	factorEdit      = float32(0.6) // each typing mistake
 	coverageMinimum = float32(0.3) // what is left of a score when almost no word matched
 	mostExpansions  = 64           // indexed words one query word may stand for, per namespace
 	mostQueryWords  = 16
@@ -55,7 +55,7 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 		}
 	}
 	if q.Namespace == "" && tool.ScopeOf(ctx) == nil && principal.Of(ctx).Admin() {
-		c.lexicon.keep(s.parts)
+		c.lexicon.prune(s.parts)
 	}
 	return s.run(q.Text)
 }
@@ -141,7 +141,7 @@ func (s *search) probe(word queryWord, last bool) probe {
 func (s *search) misspelt(p *probe, word queryWord) (holders int) {
 	used := 0
 	for _, candidate := range s.lexicon.near(word) {
-		factor := float32(math.Pow(float64(factorSlip), float64(candidate.slips)))
+		factor := float32(math.Pow(float64(factorEdit), float64(candidate.slips)))
 		found := s.collect(p, func(x *index) []match { return x.exact(candidate.word, factor) })
 		holders += found
 		if used += min(found, 1); used == mostExpansions {

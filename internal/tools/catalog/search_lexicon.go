@@ -31,9 +31,9 @@ func (l *lexicon) add(words []string) {
 	}
 }
 
-// keep forgets all words but those of the given indexes, once it knows far more
+// add forgets all words but those of the given indexes, once it knows far more
 // words than they have.
-func (l *lexicon) keep(parts []part) {
+func (l *lexicon) prune(parts []part) {
 	living := 0
 	for _, p := range parts {
 		living += len(p.index.words)
@@ -53,32 +53,32 @@ func (l *lexicon) keep(parts []part) {
 	l.known, l.words, l.outlines = fresh.known, fresh.words, fresh.outlines
 }
 
-// slipped is a word that may have been meant.
-type slipped struct {
+// nearWord is a word that may have been meant.
+type nearWord struct {
 	word  string
 	slips int
 }
 
 // near finds the words that are a few slips away from what was typed or from its
 // stem, which need not be the stem of what was meant; nearest first.
-func (l *lexicon) near(word queryWord) []slipped {
+func (l *lexicon) near(word queryWord) []nearWord {
 	limit := editsAllowed(len(word.typed))
 	if limit == 0 {
 		return nil
 	}
 	typed, stem := outlineOf(word.typed), outlineOf(word.stem)
-	var found []slipped
+	var found []nearWord
 	l.mu.RLock()
 	for i, other := range l.outlines {
 		if !other.near(typed, limit) && !other.near(stem, limit) {
 			continue
 		}
 		if n := min(editDistance(word.typed, l.words[i], limit), editDistance(word.stem, l.words[i], limit)); n <= limit {
-			found = append(found, slipped{l.words[i], n})
+			found = append(found, nearWord{l.words[i], n})
 		}
 	}
 	l.mu.RUnlock()
-	slices.SortFunc(found, func(a, b slipped) int {
+	slices.SortFunc(found, func(a, b nearWord) int {
 		return cmp.Or(cmp.Compare(a.slips, b.slips), cmp.Compare(a.word, b.word))
 	})
 	return found

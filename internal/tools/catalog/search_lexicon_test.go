@@ -16,11 +16,11 @@ func TestLexiconForgetsWhatNobodyHas(t *testing.T) {
 	for i := range 60_000 {
 		l.add([]string{fmt.Sprintf("gone%d", i)})
 	}
-	l.keep(living)
+	l.prune(living)
 	if !slices.Equal(l.words, living[0].index.words) || len(l.known) != 2 || len(l.outlines) != 2 {
 		t.Errorf("%d words are kept", len(l.words))
 	}
-	if got := l.near(queryWord{"telescpoe", "telescpo"}); len(got) != 1 || got[0] != (slipped{"telescope", 1}) {
+	if got := l.near(queryWord{"telescpoe", "telescpo"}); len(got) != 1 || got[0] != (nearWord{"telescope", 1}) {
 		t.Errorf("near = %v", got)
 	}
 }

@@ -18,10 +18,10 @@ type Namespaced interface {
 
 // member is a source and what it last said.
 type member struct {
-	source  tool.Source
-	ticket  uint64 // of the reading that listing comes from
-	listing listing
-	trouble string // the last error it listed with, so that it is told once
+	source    tool.Source
+	ticket    uint64 // of the reading that listing comes from
+	listing   listing
+	lastError string // the last error it listed with, so that it is told once
 }
 
 // listing is what a source said when it was read.
@@ -129,10 +129,10 @@ func (c *Catalog) report(m *member, l listing) {
 	if l.err != nil {
 		trouble = l.err.Error()
 	}
-	if trouble != "" && trouble != m.trouble {
+	if trouble != "" && trouble != m.lastError {
 		c.log.Warn("tools cannot be listed", "error", trouble)
 	}
-	m.trouble = trouble
+	m.lastError = trouble
 }
 
 // rebuild makes a picture of the members' listings; mu is held. Shelves on which

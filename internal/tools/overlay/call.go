@@ -22,5 +22,5 @@ func (s *Source) CheckCalls() tool.Step {
 func (s *Source) transforms() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.look != nil
+	return s.transform != nil
 }

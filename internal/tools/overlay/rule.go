@@ -68,9 +68,9 @@ func (r Rule) Validate() error {
 
 var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
-// apply gives a copy of the tools the rule's names and priorities. Names that no
+// applyRule gives a copy of the tools the rule's names and priorities. Names that no
 // tool has, or that another has already, are problems and change nothing.
-func (one *space) apply(r Rule) []tool.Info {
+func (one *namespace) applyRule(r Rule) []tool.Info {
 	tools := slices.Clone(one.from)
 	taken := map[string]int{}
 	names := make([]string, len(tools))
@@ -80,7 +80,7 @@ func (one *space) apply(r Rule) []tool.Info {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Tools)) {
 		if _, there := taken[name]; !there {
-			one.complain("priorities: it has no tool %q%s", name, meant(name, names))
+			one.addProblem("priorities: it has no tool %q%s", name, didYouMean(name, names))
 		}
 	}
 	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
@@ -89,9 +89,9 @@ func (one *space) apply(r Rule) []tool.Info {
 		_, shadows := taken[alias]
 		switch {
 		case !there:
-			one.complain("aliases: it has no tool %q for %q to stand for%s", original, alias, meant(original, names))
+			one.addProblem("aliases: it has no tool %q for %q to stand for%s", original, alias, didYouMean(original, names))
 		case shadows:
-			one.complain("aliases: %q is refused for %q, as another tool is called so", alias, original)
+			one.addProblem("aliases: %q is refused for %q, as another tool is called so", alias, original)
 		default:
 			rename(&tools[at], alias)
 			taken[alias] = at
@@ -100,11 +100,11 @@ func (one *space) apply(r Rule) []tool.Info {
 	return tools
 }
 
-func (one *space) complain(format string, args ...any) {
+func (one *namespace) addProblem(format string, args ...any) {
 	one.problems = append(one.problems, fmt.Sprintf(format, args...))
 }
 
-func meant(name string, known []string) string {
+func didYouMean(name string, known []string) string {
 	if near := suggest.Names(name, known, 1); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %q?", near[0])
 	}

@@ -13,10 +13,10 @@ import (
 
 // How much is looked at.
 const (
-	learnAll     = 32      // results of a tool; of later ones
-	learnEvery   = 32      // only each of so many
-	largestTaken = 1 << 20 // bytes of one
-	writeEvery   = 64      // lessons, also when nothing new was learned
+	alwaysLearn = 32      // results of a tool; of later ones
+	learnEvery  = 32      // only each of so many
+	maxLearned  = 1 << 20 // bytes of one
+	writeEvery  = 64      // lessons, also when nothing new was learned
 )
 
 // Learned is what is known of a tool's results from seeing some.
@@ -26,16 +26,16 @@ type Learned struct {
 	Version int             // another one says something else
 }
 
-// lessons are what was learned, by tool.
-type lessons struct {
+// learnedShapes are what was learned, by tool.
+type learnedShapes struct {
 	mu      sync.Mutex
-	byTool  map[tool.Ref]*lesson
+	byTool  map[tool.Ref]*learnedShape
 	changed map[tool.Ref]bool // and not written yet
 	writing bool
 	wait    sync.WaitGroup
 }
 
-type lesson struct {
+type learnedShape struct {
 	definition string
 	version    int
 	results    int
@@ -45,7 +45,7 @@ type lesson struct {
 
 // Learn takes in what a tool answered.
 func (s *Store) Learn(info *tool.Info, result tool.Result) {
-	if len(result.Raw) > largestTaken || !s.due(info.Ref) {
+	if len(result.Raw) > maxLearned || !s.shouldLearn(info.Ref) {
 		return
 	}
 	view, err := result.View()
@@ -55,27 +55,27 @@ func (s *Store) Learn(info *tool.Info, result tool.Result) {
 	s.learn(info, view.Value())
 }
 
-// due counts a call and tells whether its result is to be looked at.
-func (s *Store) due(ref tool.Ref) bool {
-	s.lessons.mu.Lock()
-	defer s.lessons.mu.Unlock()
-	l := s.lessons.byTool[ref]
+// shouldLearn counts a call and tells whether its result is to be looked at.
+func (s *Store) shouldLearn(ref tool.Ref) bool {
+	s.learned.mu.Lock()
+	defer s.learned.mu.Unlock()
+	l := s.learned.byTool[ref]
 	if l == nil {
-		return len(s.lessons.byTool) < s.options.Tools
+		return len(s.learned.byTool) < s.options.Tools
 	}
 	l.calls++
-	return l.results < learnAll || l.calls%learnEvery == 0
+	return l.results < alwaysLearn || l.calls%learnEvery == 0
 }
 
 func (s *Store) learn(info *tool.Info, value json.RawMessage) {
 	definition := fingerprint(info)
-	s.lessons.mu.Lock()
-	defer s.lessons.mu.Unlock()
-	l := s.lessons.byTool[info.Ref]
+	s.learned.mu.Lock()
+	defer s.learned.mu.Unlock()
+	l := s.learned.byTool[info.Ref]
 	switch {
 	case l == nil:
-		l = &lesson{definition: definition, shape: &Shape{}}
-		s.lessons.byTool[info.Ref] = l
+		l = &learnedShape{definition: definition, shape: &Shape{}}
+		s.learned.byTool[info.Ref] = l
 	case l.definition != definition: // another tool of the same name
 		l.definition, l.shape, l.results = definition, &Shape{}, 0
 	}
@@ -102,9 +102,9 @@ func fingerprint(info *tool.Info) string {
 
 // Learned tells what is known of a tool's results; ok is false when nothing is.
 func (s *Store) Learned(ref tool.Ref) (learned Learned, ok bool) {
-	s.lessons.mu.Lock()
-	defer s.lessons.mu.Unlock()
-	l := s.lessons.byTool[ref]
+	s.learned.mu.Lock()
+	defer s.learned.mu.Unlock()
+	l := s.learned.byTool[ref]
 	if l == nil || l.results == 0 {
 		return Learned{}, false
 	}
@@ -113,35 +113,35 @@ func (s *Store) Learned(ref tool.Ref) (learned Learned, ok bool) {
 
 // writeLater has what was learned written down by one goroutine; mu is held.
 func (s *Store) writeLater(ref tool.Ref) {
-	s.lessons.changed[ref] = true
-	if s.lessons.writing {
+	s.learned.changed[ref] = true
+	if s.learned.writing {
 		return
 	}
-	s.lessons.writing = true
-	s.lessons.wait.Go(func() {
-		for s.writeLessons(context.Background()) {
+	s.learned.writing = true
+	s.learned.wait.Go(func() {
+		for s.writeLearned(context.Background()) {
 		}
 	})
 }
 
-// writeLessons writes what has changed; false when nothing had.
-func (s *Store) writeLessons(ctx context.Context) bool {
+// writeLearned writes what has changed; false when nothing had.
+func (s *Store) writeLearned(ctx context.Context) bool {
 	type row struct {
 		ref    tool.Ref
-		lesson lesson
+		lesson learnedShape
 		shape  []byte
 	}
-	s.lessons.mu.Lock()
+	s.learned.mu.Lock()
 	var rows []row
-	for ref := range s.lessons.changed {
-		l := *s.lessons.byTool[ref]
+	for ref := range s.learned.changed {
+		l := *s.learned.byTool[ref]
 		if raw, err := json.Marshal(l.shape); err == nil {
 			rows = append(rows, row{ref, l, raw})
 		}
 	}
-	clear(s.lessons.changed)
-	s.lessons.writing = len(rows) > 0
-	s.lessons.mu.Unlock()
+	clear(s.learned.changed)
+	s.learned.writing = len(rows) > 0
+	s.learned.mu.Unlock()
 	if len(rows) == 0 {
 		return false
 	}
@@ -164,18 +164,18 @@ func (s *Store) writeLessons(ctx context.Context) bool {
 	return true
 }
 
-// recall reads what was learned before, the latest first.
-func (s *Store) recall(ctx context.Context) error {
-	s.lessons.byTool, s.lessons.changed = map[tool.Ref]*lesson{}, map[tool.Ref]bool{}
+// load reads what was learned before, the latest first.
+func (s *Store) load(ctx context.Context) error {
+	s.learned.byTool, s.learned.changed = map[tool.Ref]*learnedShape{}, map[tool.Ref]bool{}
 	return s.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := db.All(ctx, tx, func(row db.Scanner) (struct{}, error) {
 			var ref tool.Ref
 			var raw string
-			l := &lesson{shape: &Shape{}}
+			l := &learnedShape{shape: &Shape{}}
 			err := row.Scan(&ref.Space, &ref.Name, &l.definition, &l.version, &l.results, &raw)
 			if err == nil && json.Unmarshal([]byte(raw), l.shape) == nil {
 				l.calls = l.results
-				s.lessons.byTool[ref] = l
+				s.learned.byTool[ref] = l
 			}
 			return struct{}{}, err
 		}, `SELECT space, tool, definition, version, results, shape FROM learned_shapes ORDER BY learned DESC LIMIT $1`, s.options.Tools)
@@ -185,5 +185,5 @@ func (s *Store) recall(ctx context.Context) error {
 
 // Close waits until what was learned is written.
 func (s *Store) Close() {
-	s.lessons.wait.Wait()
+	s.learned.wait.Wait()
 }

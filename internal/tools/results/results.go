@@ -59,7 +59,7 @@ func (o Options) orDefault() Options {
 type Store struct {
 	db      *db.DB
 	options Options
-	lessons lessons
+	learned learnedShapes
 }
 
 // Open finds what is in the database, whose tables it brings up to date. Close
@@ -69,5 +69,5 @@ func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: database, options: o.orDefault()}
-	return s, s.recall(ctx)
+	return s, s.load(ctx)
 }

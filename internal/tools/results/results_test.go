@@ -28,7 +28,7 @@ func open(t *testing.T, folder string, o results.Options) *results.Store {
 
 func keep(t *testing.T, s *results.Store, owner, value string) results.Stored {
 	t.Helper()
-	k, err := s.Keep(t.Context(), owner, "fs.list", json.RawMessage(value))
+	k, err := s.Put(t.Context(), owner, "fs.list", json.RawMessage(value))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestOldResultsGo(t *testing.T) {
 	if got := handles(t, s); got != "$r6 $r5" {
 		t.Errorf("by size: %s", got)
 	}
-	if _, err := s.Keep(t.Context(), "ada", "x", json.RawMessage(`"`+strings.Repeat("x", 100)+`"`)); fault.CodeOf(err) != fault.Limit {
+	if _, err := s.Put(t.Context(), "ada", "x", json.RawMessage(`"`+strings.Repeat("x", 100)+`"`)); fault.CodeOf(err) != fault.Limit {
 		t.Errorf("too big: %v", err)
 	}
 	now.Advance(50 * time.Minute)

@@ -140,7 +140,7 @@ func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
 	}
 	err := json.Unmarshal(args, &in)
 	if err != nil {
-		if mended, ok := mend(info.Input, args); ok {
+		if mended, ok := repair(info.Input, args); ok {
 			in = *new(In)
 			err = json.Unmarshal(mended, &in)
 		}

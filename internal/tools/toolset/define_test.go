@@ -220,7 +220,7 @@ func TestMend(t *testing.T) {
 		`[1]`:                                  ``,
 		`{"text":`:                             ``,
 	} {
-		got, ok := mend(schema, json.RawMessage(args))
+		got, ok := repair(schema, json.RawMessage(args))
 		if ok != (want != "") || ok && string(got) != want {
 			t.Errorf("mend(%s) = %s, %v, want %s", args, got, ok, want)
 		}

@@ -60,7 +60,7 @@ func (s *Set) RepairArgs(ref tool.Ref, args json.RawMessage) (json.RawMessage, b
 	if !ok || ref.Space != s.space {
 		return nil, false
 	}
-	return mend(t.info.Input, args)
+	return repair(t.info.Input, args)
 }
 
 func (s *Set) missing(ref tool.Ref) error {

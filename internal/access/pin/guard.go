@@ -73,15 +73,15 @@ type Guard struct {
 	options Options
 
 	version atomic.Uint64 // grows with settings and decisions
-	last    atomic.Pointer[reading]
+	last    atomic.Pointer[checkedList]
 
 	mu       sync.Mutex // guards what follows; nobody is called while it is held
 	settings Settings
 	pins     map[key]*Pin
-	told     map[string]bool // what was published already
+	reported map[string]bool // what was published already
 	seen     [3]int64        // the stamp of what Look last read
 
-	judging sync.Mutex // held while a list is judged; taken before mu
+	checking sync.Mutex // notApproved while a list is judged; taken before mu
 }
 
 // New guards the tools of inner and keeps its pins in a database, whose tables it
@@ -102,7 +102,7 @@ func New(ctx context.Context, database *db.DB, inner tool.Lister, o Options) (*G
 	if o.Target == nil {
 		o.Target = func(string) string { return "" }
 	}
-	g := &Guard{inner: inner, db: database, options: o, settings: o.Settings, told: map[string]bool{}}
+	g := &Guard{inner: inner, db: database, options: o, settings: o.Settings, reported: map[string]bool{}}
 	return g, g.Reload(ctx)
 }
 
@@ -159,8 +159,8 @@ func (g *Guard) Poll(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// held is what a caller of something held is told.
-func held(p *Pin) error {
+// notApproved is what a caller of something held is told.
+func notApproved(p *Pin) error {
 	what := fmt.Sprintf("%s %s.%s", p.Kind, p.Upstream, p.Name)
 	if p.Kind == Instructions {
 		what = "what " + p.Upstream + " says of itself"

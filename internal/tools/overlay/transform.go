@@ -13,9 +13,9 @@ import (
 // they are; whoever looks reports it.
 type Transform func(ctx context.Context, namespace string, tools []tool.Info) ([]tool.Info, error)
 
-// accept takes from what a look returned its choice of tools, and their names,
+// applyTransform takes from what a look returned its choice of tools, and their names,
 // words and priorities. All else of a definition is its owner's.
-func (one *space) accept(tools, seen []tool.Info) []tool.Info {
+func (one *namespace) applyTransform(tools, seen []tool.Info) []tool.Info {
 	known := map[string]*tool.Info{}
 	for i := range tools {
 		known[originalOf(&tools[i])] = &tools[i]
@@ -29,18 +29,18 @@ func (one *space) accept(tools, seen []tool.Info) []tool.Info {
 	for _, want := range seen {
 		was := known[want.Original]
 		if was == nil {
-			one.complain("on_mcp_tools: it has no tool %q", want.Original)
+			one.addProblem("on_mcp_tools: it has no tool %q", want.Original)
 			continue
 		}
 		delete(known, want.Original)
 		info := *was
 		if want.Name != info.Name {
-			if one.renames(info, want.Name, owners[want.Name] || used[want.Name]) {
+			if one.mayRename(info, want.Name, owners[want.Name] || used[want.Name]) {
 				rename(&info, want.Name)
 			}
 		}
 		if used[info.Name] {
-			one.complain("on_mcp_tools: two tools would be called %q; %q is left out", info.Name, want.Original)
+			one.addProblem("on_mcp_tools: two tools would be called %q; %q is left out", info.Name, want.Original)
 			continue
 		}
 		used[info.Name] = true
@@ -50,13 +50,13 @@ func (one *space) accept(tools, seen []tool.Info) []tool.Info {
 	return shown
 }
 
-// renames tells whether a look may call a tool so.
-func (one *space) renames(info tool.Info, name string, taken bool) bool {
+// mayRename tells whether a look may call a tool so.
+func (one *namespace) mayRename(info tool.Info, name string, taken bool) bool {
 	switch {
 	case !validName().MatchString(name):
-		one.complain("on_mcp_tools: %q is no name for %q", name, originalOf(&info))
+		one.addProblem("on_mcp_tools: %q is no name for %q", name, originalOf(&info))
 	case taken && name != originalOf(&info):
-		one.complain("on_mcp_tools: %q is refused for %q, as another tool is called so", name, originalOf(&info))
+		one.addProblem("on_mcp_tools: %q is refused for %q, as another tool is called so", name, originalOf(&info))
 	default:
 		return true
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// mend puts right what models commonly get wrong, one argument at a time and only
+// repair puts right what models commonly get wrong, one argument at a time and only
 // where what is meant is beyond doubt: a number or an object written as a string,
 // one value where a list of them is wanted, null for what is left out. ok is
 // false when there was nothing to mend.
-func mend(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
+func repair(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
 	if !json.Valid(args) || !rawjson.IsObject(args) {
 		return nil, false
 	}
@@ -30,7 +30,7 @@ func mend(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
 		}
 		if rawjson.IsNull(value) && !slices.Contains(required, name) {
 			mended, ok = rawjson.Delete(mended, name), true
-		} else if better := mendValue(property, value); better != nil {
+		} else if better := repairValue(property, value); better != nil {
 			mended, ok = rawjson.Set(mended, name, better), true
 		}
 		return true
@@ -38,8 +38,8 @@ func mend(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
 	return mended, ok
 }
 
-// mendValue is what value must have meant, or nil.
-func mendValue(property, value json.RawMessage) json.RawMessage {
+// repairValue is what value must have meant, or nil.
+func repairValue(property, value json.RawMessage) json.RawMessage {
 	wanted := typesOf(property)
 	if fits(wanted, value) {
 		return nil
@@ -71,7 +71,7 @@ func unquoted(wanted []string, text string) json.RawMessage {
 	return nil
 }
 
-// fits tells whether value is of one of the types.
+// current tells whether value is of one of the types.
 func fits(types []string, value json.RawMessage) bool {
 	if len(value) == 0 {
 		return false

@@ -26,9 +26,9 @@ type Stored struct {
 	Expires time.Time // unless it is read before
 }
 
-// Keep keeps a value for its owner, and forgets the owner's oldest ones where
+// Put keeps a value for its owner, and forgets the owner's oldest ones where
 // there are too many.
-func (s *Store) Keep(ctx context.Context, owner, source string, value json.RawMessage) (Stored, error) {
+func (s *Store) Put(ctx context.Context, owner, source string, value json.RawMessage) (Stored, error) {
 	size := int64(len(value))
 	if size > s.options.Bytes {
 		return Stored{}, fault.New(fault.Limit, "a result of %d bytes is more than can be kept", size).

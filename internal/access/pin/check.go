@@ -10,25 +10,25 @@ import (
 
 // pin finds the pin of every tool, and notes what is offered now where that is
 // new. judging is held.
-func (g *Guard) pin(ctx context.Context, tools []*judged) {
+func (g *Guard) pin(ctx context.Context, tools []*checkedTool) {
 	var changed []*Pin
 	space, target := "", ""
 	for i, j := range tools {
 		if i == 0 || space != j.info.Space { // those of one namespace stand together
 			space, target = j.info.Space, g.options.Target(j.info.Space)
 		}
-		p, fresh := g.offer(key{space, Tool, j.info.Name}, target, j.content, j.flags)
+		p, fresh := g.record(key{space, Tool, j.info.Name}, target, j.content, j.flags)
 		j.pin = p
 		if fresh {
 			changed = append(changed, p)
 		}
 	}
-	g.keep(ctx, changed)
+	g.saveAndPublish(ctx, changed)
 }
 
-// offer is the pin of a definition as the server at target offers it now; fresh
+// record is the pin of a definition as the server at target offers it now; fresh
 // tells that it is not kept yet.
-func (g *Guard) offer(k key, target string, c *content, flags []Finding) (p *Pin, fresh bool) {
+func (g *Guard) record(k key, target string, c *content, flags []Finding) (p *Pin, fresh bool) {
 	now := g.options.Clock.Now().UTC().Truncate(time.Microsecond)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,9 +45,9 @@ func (g *Guard) offer(k key, target string, c *content, flags []Finding) (p *Pin
 	return &next, true
 }
 
-// keep writes pins and tells of those that are not approved. One that cannot be
+// add writes pins and tells of those that are not approved. One that cannot be
 // written is held all the same.
-func (g *Guard) keep(ctx context.Context, pins []*Pin) {
+func (g *Guard) saveAndPublish(ctx context.Context, pins []*Pin) {
 	if len(pins) == 0 {
 		return
 	}
@@ -66,9 +66,9 @@ func (g *Guard) keep(ctx context.Context, pins []*Pin) {
 	}
 }
 
-// flag tells of what is odd about a tool that nobody has to approve, once.
-func (g *Guard) flag(j *judged) {
-	if len(j.flags) == 0 || !g.first(j.info.Ref.String()+"\x00"+j.digest) {
+// reportFlags tells of what is odd about a tool that nobody has to approve, once.
+func (g *Guard) reportFlags(j *checkedTool) {
+	if len(j.flags) == 0 || !g.firstTime(j.info.Ref.String()+"\x00"+j.digest) {
 		return
 	}
 	if j.shadow.refused {
@@ -79,18 +79,18 @@ func (g *Guard) flag(j *judged) {
 	g.options.Events.Publish(ToolFlagged{Upstream: j.info.Space, Name: j.info.Name, Flags: j.flags})
 }
 
-// first tells whether something is said for the first time.
-func (g *Guard) first(what string) bool {
+// firstTime tells whether something is said for the first time.
+func (g *Guard) firstTime(what string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.told[what] {
+	if g.reported[what] {
 		return false
 	}
 	const most = 100_000
-	if len(g.told) > most {
-		clear(g.told)
+	if len(g.reported) > most {
+		clear(g.reported)
 	}
-	g.told[what] = true
+	g.reported[what] = true
 	return true
 }
 
@@ -107,16 +107,16 @@ func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind
 	c := contentOf(raw)
 	var m *mentions
 	if r := g.last.Load(); r != nil {
-		m = &mentions{namespace, r.called, ownNames(g.options.Own())}
+		m = &mentions{namespace, r.naming, ownNames(g.options.Own())}
 	}
-	g.judging.Lock()
-	defer g.judging.Unlock()
-	p, fresh := g.offer(key{namespace, kind, name}, g.options.Target(namespace), c, c.findings(m))
+	g.checking.Lock()
+	defer g.checking.Unlock()
+	p, fresh := g.record(key{namespace, kind, name}, g.options.Target(namespace), c, c.allFindings(m))
 	if fresh {
-		g.keep(ctx, []*Pin{p})
+		g.saveAndPublish(ctx, []*Pin{p})
 	}
 	if p.State() != Approved {
-		return held(p)
+		return notApproved(p)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (g *Guard) CheckKnown(namespace string, kind Kind, name string) (seen bool,
 	case p == nil:
 		return false, nil
 	case p.State() != Approved:
-		return true, held(p)
+		return true, notApproved(p)
 	default:
 		return true, nil
 	}

@@ -20,29 +20,29 @@ type Source struct {
 	inner tool.Lister
 	calls tool.Source
 
-	mu      sync.Mutex
-	rules   map[string]Rule
-	look    Transform
-	version uint64 // grows with every change of the two
-	tickets uint64 // numbers readings
-	last    reading
+	mu        sync.Mutex
+	rules     map[string]Rule
+	transform Transform
+	version   uint64 // grows with every change of the two
+	tickets   uint64 // numbers readings
+	last      listing
 }
 
-// reading is a list that was arranged.
-type reading struct {
+// checkedList is a list that was arranged.
+type listing struct {
 	ticket, version uint64
 	from            []tool.Info
-	spaces          map[string]*space
+	namespaces      map[string]*namespace
 	tools           []tool.Info
 }
 
-// space is one namespace as it was arranged.
-type space struct {
-	from     []tool.Info
-	tools    []tool.Info
-	owners   map[string]string    // the owner's name for each, by the one it shows under
-	shown    map[string]tool.Info // how each shows, by the owner's name
-	problems []string
+// namespace is one namespace as it was arranged.
+type namespace struct {
+	from       []tool.Info
+	tools      []tool.Info
+	originals  map[string]string    // the owner's name for each, by the one it shows under
+	byOriginal map[string]tool.Info // how each shows, by the owner's name
+	problems   []string
 }
 
 // New applies rules to the tools that inner lists; calls go to the source calls, by the
@@ -71,7 +71,7 @@ func (s *Source) SetRule(namespace string, r Rule) bool {
 func (s *Source) SetTransform(look Transform) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.look = look
+	s.transform = look
 	s.version++
 }
 
@@ -79,7 +79,7 @@ func (s *Source) SetTransform(look Transform) {
 func (s *Source) Problems(namespace string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one := s.last.spaces[namespace]; one != nil {
+	if one := s.last.namespaces[namespace]; one != nil {
 		return slices.Clone(one.problems)
 	}
 	return nil
@@ -89,8 +89,8 @@ func (s *Source) Problems(namespace string) []string {
 func (s *Source) Tools(ctx context.Context) ([]tool.Info, error) {
 	s.mu.Lock()
 	s.tickets++
-	now := reading{ticket: s.tickets, version: s.version, spaces: map[string]*space{}}
-	rules, look, last := maps.Clone(s.rules), s.look, s.last
+	now := listing{ticket: s.tickets, version: s.version, namespaces: map[string]*namespace{}}
+	rules, look, last := maps.Clone(s.rules), s.transform, s.last
 	s.mu.Unlock()
 	infos, err := s.inner.Tools(ctx)
 	if err != nil || len(rules) == 0 && look == nil {
@@ -102,19 +102,19 @@ func (s *Source) Tools(ctx context.Context) ([]tool.Info, error) {
 	now.from, now.tools = infos, make([]tool.Info, 0, len(infos))
 	for _, part := range bySpace(infos) {
 		name := part[0].Space
-		one := last.spaces[name]
+		one := last.namespaces[name]
 		if one == nil || last.version != now.version || !same(one.from, part) {
-			one = arranged(ctx, name, part, rules[name], look)
+			one = newNamespace(ctx, name, part, rules[name], look)
 		}
-		now.spaces[name] = one
+		now.namespaces[name] = one
 		now.tools = append(now.tools, one.tools...)
 	}
-	s.keep(now)
+	s.store(now)
 	return now.tools, nil
 }
 
-// keep remembers a reading unless a later one was faster.
-func (s *Source) keep(r reading) {
+// add remembers a reading unless a later one was faster.
+func (s *Source) store(r listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.ticket > s.last.ticket {
@@ -143,12 +143,12 @@ func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 // OriginalName is the owner's name of a tool, which is called by that or by the name it
 // shows under. The error is a tool_not_found when it shall not be seen.
 func (s *Source) OriginalName(ctx context.Context, ref tool.Ref) (string, error) {
-	one, looked := s.space(ref.Space)
+	one, looked := s.namespace(ref.Space)
 	if one == nil && looked {
 		if err := s.fetch(ctx, ref.Space); err != nil {
 			return "", err
 		}
-		one, _ = s.space(ref.Space)
+		one, _ = s.namespace(ref.Space)
 	}
 	if one == nil { // never listed: the rule alone decides
 		s.mu.Lock()
@@ -158,10 +158,10 @@ func (s *Source) OriginalName(ctx context.Context, ref tool.Ref) (string, error)
 		}
 		return ref.Name, nil
 	}
-	if original, ok := one.owners[ref.Name]; ok {
+	if original, ok := one.originals[ref.Name]; ok {
 		return original, nil
 	}
-	if _, ok := one.shown[ref.Name]; ok {
+	if _, ok := one.byOriginal[ref.Name]; ok {
 		return ref.Name, nil
 	}
 	return "", fault.New(fault.ToolNotFound, "no tool %q", ref)
@@ -173,23 +173,23 @@ func (s *Source) ByOriginal(ctx context.Context, namespace, name string) (tool.I
 	if _, err := s.Tools(ctx); err != nil {
 		return tool.Info{}, false
 	}
-	one, _ := s.space(namespace)
+	one, _ := s.namespace(namespace)
 	if one == nil {
 		return tool.Info{}, false
 	}
-	info, ok := one.shown[name]
+	info, ok := one.byOriginal[name]
 	return info, ok
 }
 
-// space is a namespace as it was arranged last, or nil, and whether every list
+// namespace is a namespace as it was arranged last, or nil, and whether every list
 // must be looked at before anybody may use it.
-func (s *Source) space(name string) (one *space, looked bool) {
+func (s *Source) namespace(name string) (one *namespace, looked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last.version != s.version {
-		return nil, s.look != nil
+		return nil, s.transform != nil
 	}
-	return s.last.spaces[name], s.look != nil
+	return s.last.namespaces[name], s.transform != nil
 }
 
 // fetch has a namespace listed that was not yet, so that it can be looked at.
@@ -243,22 +243,22 @@ func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// arranged applies the rule, and then the look.
-func arranged(ctx context.Context, name string, from []tool.Info, rule Rule, look Transform) *space {
-	one := &space{from: from}
-	tools := one.apply(rule)
+// newNamespace applies the rule, and then the look.
+func newNamespace(ctx context.Context, name string, from []tool.Info, rule Rule, look Transform) *namespace {
+	one := &namespace{from: from}
+	tools := one.applyRule(rule)
 	if look != nil {
 		if seen, err := look(ctx, name, identified(tools)); err == nil {
-			tools = one.accept(tools, seen)
+			tools = one.applyTransform(tools, seen)
 		}
 	}
-	one.owners, one.shown = make(map[string]string, len(tools)), make(map[string]tool.Info, len(tools))
+	one.originals, one.byOriginal = make(map[string]string, len(tools)), make(map[string]tool.Info, len(tools))
 	for i := range tools {
 		original := originalOf(&tools[i])
 		if tools[i].Original == tools[i].Name {
 			tools[i].Original = ""
 		}
-		one.owners[tools[i].Name], one.shown[original] = original, tools[i]
+		one.originals[tools[i].Name], one.byOriginal[original] = original, tools[i]
 	}
 	slices.SortFunc(tools, func(a, b tool.Info) int { return strings.Compare(a.Name, b.Name) })
 	one.tools = tools

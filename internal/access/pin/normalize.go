@@ -2,12 +2,12 @@ package pin
 
 import "unicode/utf8"
 
-// appendRead writes a text as a reader takes it in: small letters, lookalikes as
+// appendNormalized writes a text as a reader takes it in: small letters, lookalikes as
 // what they look like, hidden characters and emphasis gone, runs of blanks as one.
-func appendRead(out []byte, text string) []byte {
+func appendNormalized(out []byte, text string) []byte {
 	blank := false
 	for _, r := range text {
-		as := readAs(r)
+		as := normalizedRune(r)
 		switch {
 		case as == ' ':
 			blank = len(out) > 0
@@ -27,30 +27,30 @@ func appendRead(out []byte, text string) []byte {
 	return out
 }
 
-// readAs is what a character is read as, 0 for one that is not read at all.
-func readAs(r rune) rune {
+// normalizedRune is what a character is read as, 0 for one that is not read at all.
+func normalizedRune(r rune) rune {
 	if r < utf8.RuneSelf {
 		return rune(ascii[r])
 	}
-	return readSlowly(r)
+	return normalizeRune(r)
 }
 
 // ascii is readAs of most characters there are.
 var ascii = func() (table [utf8.RuneSelf]byte) {
 	for r := range table {
-		table[r] = byte(readSlowly(rune(r)))
+		table[r] = byte(normalizeRune(rune(r)))
 	}
 	return table
 }()
 
-func readSlowly(r rune) rune {
+func normalizeRune(r rune) rune {
 	switch r {
 	case ' ', '\n', '\t', '\r', '\u00a0':
 		return ' '
 	case '*', '`':
 		return 0
 	}
-	if hidden(r) != "" {
+	if invisibleKind(r) != "" {
 		return 0
 	}
 	return letterOf(r)
