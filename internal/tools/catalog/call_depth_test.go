@@ -10,7 +10,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-func TestCirclesComeToAnEnd(t *testing.T) {
+func TestCirclesEnd(t *testing.T) {
 	t.Parallel()
 	outside := t.Context()
 	for name, inner := range map[string]func(context.Context) context.Context{

@@ -12,17 +12,17 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// meddler is hooks written as functions.
-type meddler struct {
+// hookFuncs are hooks written as functions.
+type hookFuncs struct {
 	before func(tool.Call) (json.RawMessage, *tool.Result, error)
 	after  func(tool.Call, tool.Result, error) (tool.Result, error)
 }
 
-func (m meddler) ToolCall(_ context.Context, call tool.Call) (json.RawMessage, *tool.Result, error) {
+func (m hookFuncs) ToolCall(_ context.Context, call tool.Call) (json.RawMessage, *tool.Result, error) {
 	return m.before(call)
 }
 
-func (m meddler) ToolResult(_ context.Context, call tool.Call, r tool.Result, err error) (tool.Result, error) {
+func (m hookFuncs) ToolResult(_ context.Context, call tool.Call, r tool.Result, err error) (tool.Result, error) {
 	return m.after(call, r, err)
 }
 
@@ -31,7 +31,7 @@ func TestHooks(t *testing.T) {
 	source := newMemory().with("a", "x", `{"type":"object","properties":{"n":{"type":"integer"}}}`, nil).with("", "own", "", nil)
 	c := catalog.New(catalog.Options{Sources: []tool.Source{source}})
 	saw := ""
-	c.SetHooks(meddler{
+	c.SetHooks(hookFuncs{
 		before: func(call tool.Call) (json.RawMessage, *tool.Result, error) {
 			switch string(call.Args) {
 			case `{"n":1}`:
@@ -86,10 +86,10 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// arranged is a source whose tools have other names and priorities.
-type arranged struct{ *memory }
+// renaming is a source whose tools have other names and priorities.
+type renaming struct{ *memory }
 
-func (a arranged) Tools(ctx context.Context) ([]tool.Info, error) {
+func (a renaming) Tools(ctx context.Context) ([]tool.Info, error) {
 	tools, err := a.memory.Tools(ctx)
 	tools = slices.Clone(tools)
 	for i := range tools {
@@ -103,11 +103,11 @@ func (a arranged) Tools(ctx context.Context) ([]tool.Info, error) {
 	return tools, err
 }
 
-func TestArrangedTools(t *testing.T) {
+func TestRenamedTools(t *testing.T) {
 	t.Parallel()
 	source := newMemory().with("a", "zip", "", nil).with("b", "read_file", "", nil).with("b", "write", "", nil).with("b", "zip", "", nil).with("", "own", "", nil)
 	source.answers[ref("b", "read")] = echo
-	c := catalog.New(catalog.Options{Sources: []tool.Source{arranged{source}}})
+	c := catalog.New(catalog.Options{Sources: []tool.Source{renaming{source}}})
 	if got, want := listed(t, c), []string{"own", "b.zip", "b.read", "b.write", "a.zip"}; !slices.Equal(got, want) {
 		t.Errorf("listed %q, want %q", got, want)
 	}

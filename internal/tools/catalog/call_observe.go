@@ -16,7 +16,7 @@ import (
 	"github.com/luanette/luanette/internal/observe/telemetry/params"
 )
 
-// CallStarted tells that a tool is being called.
+// CallStarted is published when a tool call begins.
 type CallStarted struct {
 	Call      uint64 `json:"call"` // the same in CallEnded
 	Namespace string `json:"namespace"`
@@ -31,7 +31,7 @@ func (CallStarted) EventType() string { return "tool.call_started" }
 // EventKey is the namespace.
 func (e CallStarted) EventKey() string { return e.Namespace }
 
-// CallEnded tells how a call went.
+// CallEnded is published when a tool call has ended.
 type CallEnded struct {
 	Call       uint64        `json:"call"`
 	Namespace  string        `json:"namespace"`
@@ -40,7 +40,7 @@ type CallEnded struct {
 	Depth      int           `json:"depth"`
 	Duration   time.Duration `json:"-"`
 	DurationMS float64       `json:"duration_ms"`
-	ErrorType  string        `json:"error_type,omitempty"` // a fault's code, or "tool_error"; empty when it went well
+	ErrorType  string        `json:"error_type,omitempty"` // a fault's code, or "tool_error"; empty on success
 	Error      string        `json:"error,omitempty"`
 }
 
@@ -50,7 +50,7 @@ func (CallEnded) EventType() string { return "tool.call_ended" }
 // EventKey is the namespace.
 func (e CallEnded) EventKey() string { return e.Namespace }
 
-// Changed tells that the exposed tools are others than before.
+// Changed is published when the exposed tools have changed.
 type Changed struct {
 	Hash  string `json:"hash"`
 	Tools int    `json:"tools"`
@@ -157,14 +157,14 @@ func callAttributes(ctx context.Context, call tool.Call) []attribute.KeyValue {
 	return append(attributes, params.Attributes("mcp.params", call.Args)...)
 }
 
-// argsHidden tells whether arguments and answers are nobody's business.
+// argsHidden tells whether arguments and results must not appear in traces.
 func argsHidden(ctx context.Context) bool {
 	scope := tool.ScopeOf(ctx)
 	return scope != nil && scope.HideArgs
 }
 
-// outcome names what went wrong, if anything: an error's code, or toolError. A
-// result is taken apart only when it may be an error.
+// outcome is what went wrong, if anything: an error's code, or toolError. Only a result
+// that may be an error is parsed.
 func outcome(result tool.Result, err error) (kind, text string) {
 	switch {
 	case err != nil:
@@ -176,7 +176,7 @@ func outcome(result tool.Result, err error) (kind, text string) {
 	}
 }
 
-// toolErrorText is the beginning of what a failed tool answered.
+// toolErrorText is the beginning of the text of a failed tool.
 func toolErrorText(result tool.Result) string {
 	view, err := result.View()
 	if err != nil {
@@ -187,7 +187,7 @@ func toolErrorText(result tool.Result) string {
 
 // meters record calls for OpenTelemetry.
 type meters struct {
-	took metric.Float64Histogram // nil: nobody wants to know
+	took metric.Float64Histogram // nil: nothing is recorded
 }
 
 func newMeters(m metric.Meter) *meters {

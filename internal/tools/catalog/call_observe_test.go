@@ -67,7 +67,7 @@ func TestCallsAreSpanned(t *testing.T) {
 	}
 }
 
-func TestCallsAreTold(t *testing.T) {
+func TestCallsArePublished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.New(event.BusOptions{})

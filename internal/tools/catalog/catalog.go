@@ -154,11 +154,11 @@ func (c *Catalog) Namespaces(ctx context.Context) []string {
 // In lists the tools of one namespace; ok is false when there is none of that
 // name.
 func (c *Catalog) In(ctx context.Context, namespace string) (tools []tool.Info, ok bool) {
-	shelf, ok := c.visible(ctx, c.refresh(ctx)).namespaces[namespace]
+	n, ok := c.visible(ctx, c.refresh(ctx)).namespaces[namespace]
 	if !ok {
 		return nil, false
 	}
-	return shelf.tools, true
+	return n.tools, true
 }
 
 // Find looks up one tool; ok is false when there is none of that name.

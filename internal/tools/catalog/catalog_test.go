@@ -44,7 +44,7 @@ func TestCallsReachTheirSource(t *testing.T) {
 	}
 }
 
-func TestTheEarlierSourceHasATool(t *testing.T) {
+func TestTheEarlierSourceWins(t *testing.T) {
 	t.Parallel()
 	first, second := newMemory().with("a", "x", "", nil), newMemory().with("a", "x", "", nil).with("a", "y", "", nil)
 	c := open(catalog.Options{}, first, second)
@@ -100,7 +100,7 @@ func TestListsFollowTheirSources(t *testing.T) {
 	}
 }
 
-func TestANamespaceWithoutToolsYetIsAsked(t *testing.T) {
+func TestANamespaceThatHasNotListedToolsIsCalled(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	m.spaces = []string{"slow"}
@@ -115,8 +115,8 @@ func TestANamespaceWithoutToolsYetIsAsked(t *testing.T) {
 	}
 }
 
-// A tool that went since we last looked is missed in our words, with suggestions.
-func TestAToolThatWent(t *testing.T) {
+// A tool that was removed since the sources were read is reported with suggestions.
+func TestARemovedTool(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "old_name", "", fail(fault.NotFound)).with("a", "kept", "", fail(fault.NotFound))
 	c := open(catalog.Options{}, m)

@@ -14,13 +14,13 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Exposure says which tools of a namespace show at the hub. The zero value shows
+// Exposure says which tools of a namespace the hub exposes. The zero value exposes
 // none.
 type Exposure struct {
 	All   bool
-	Names []string // only these, by the names they show under or their owner's; ignored with All
-	// Prefixes lead to this namespace: its tools whose names begin so show too, and
-	// under their own names. Of several prefixes the longest counts.
+	Names []string // only these, by their names or their upstream's names; ignored with All
+	// Prefixes route to this namespace: its tools whose names begin with one are
+	// exposed too, under their own names. The longest matching prefix wins.
 	Prefixes []string
 }
 
@@ -32,8 +32,8 @@ func (e Exposure) includes(info *tool.Info) bool {
 	return e.All || slices.Contains(e.Names, info.Name) || info.Original != "" && slices.Contains(e.Names, info.Original)
 }
 
-// Expose sets which tools of a namespace show at the hub. It may be said before
-// the namespace exists, and again at no cost.
+// Expose sets which tools of a namespace the hub exposes. The namespace need not exist
+// yet.
 func (c *Catalog) Expose(namespace string, e Exposure) {
 	var tell []func()
 	c.mu.Lock()
@@ -47,8 +47,7 @@ func (c *Catalog) Expose(namespace string, e Exposure) {
 	}
 }
 
-// Pin makes tools favourites, by any name they have: they show at the hub whatever
-// else does.
+// Pin sets the favourites, by any of their names: the hub always exposes them.
 func (c *Catalog) Pin(names []string) {
 	c.mu.Lock()
 	c.pinned = map[string]bool{}
@@ -62,7 +61,7 @@ func (c *Catalog) Pin(names []string) {
 	}
 }
 
-// republish makes the picture anew after what shows of it has changed; mu is held.
+// republish makes a new view after the exposure has changed; mu is held.
 func (c *Catalog) republish() (tell []func()) {
 	old := c.view.Load()
 	if old.names == nil { // nothing was read yet
@@ -73,7 +72,7 @@ func (c *Catalog) republish() (tell []func()) {
 	return tell
 }
 
-// exposed is what of a view shows at the hub.
+// exposed is the part of a view that the hub exposes.
 type exposed struct {
 	tools  []tool.Info
 	refs   map[string]tool.Ref
@@ -81,7 +80,7 @@ type exposed struct {
 	hash   string
 }
 
-// expose picks and renames: our own tools as they are, others as exposure says.
+// expose selects and renames tools: our own as they are, others by their exposure.
 func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, names *names) exposed {
 	x := exposed{refs: map[string]tool.Ref{}, pinned: map[string]bool{}}
 	all := sha256.New()
@@ -107,7 +106,8 @@ func (v *view) expose(exposure map[string]Exposure, pinned map[string]bool, name
 	return x
 }
 
-// exposedName is the name that a tool shows under; bare tells that its own leads to it.
+// exposedName is the name under which a tool is exposed; bare tells that a prefix
+// routes its own name to it.
 func (v *view) exposedName(info *tool.Info, names *names) (name string, bare bool) {
 	bare = v.showsBare(info)
 	if _, taken := names.byName[info.Name]; bare && !taken {
@@ -116,15 +116,15 @@ func (v *view) exposedName(info *tool.Info, names *names) (name string, bare boo
 	return names.byRef[info.Ref], bare
 }
 
-// exposedInfo is how a tool shows at the hub.
+// exposedInfo is a tool as the hub exposes it.
 type exposedInfo struct {
 	name string
 	info tool.Info
 	sum  [sha256.Size]byte // of its definition
 }
 
-// show is how the tool shows under a name. It is kept: a tool shows under one as a
-// rule.
+// show is the tool under its exposed name. The last one is cached, as the name seldom
+// changes.
 func (e *entry) show(name string) *exposedInfo {
 	if known := e.exposed.Load(); known != nil && known.name == name {
 		return known
@@ -134,8 +134,7 @@ func (e *entry) show(name string) *exposedInfo {
 	return s
 }
 
-// renamed is info under the name it is exposed by. Of its definition nothing but
-// the name changes.
+// renamed is info under its exposed name. Nothing else in the definition changes.
 func renamed(info tool.Info, name string) tool.Info {
 	if info.Raw != nil && info.Name != name {
 		info.Raw = rawjson.SetText(info.Raw, "name", name)
@@ -144,14 +143,13 @@ func renamed(info tool.Info, name string) tool.Info {
 	return info
 }
 
-// Exposed is what the hub shows of a catalog: our own tools and the exposed ones
-// of others, under names that every client accepts.
+// Exposed is the catalog as the hub exposes it.
 type Exposed struct{ catalog *Catalog }
 
 // Exposed is the catalog as the hub shows it.
 func (c *Catalog) Exposed() Exposed { return Exposed{c} }
 
-// Tools lists what is exposed, by name.
+// Tools lists the exposed tools, by name.
 func (x Exposed) Tools(ctx context.Context) ([]tool.Info, error) {
 	v := x.catalog.refresh(ctx)
 	shown := v.exposed
@@ -195,14 +193,14 @@ func (x Exposed) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return x.catalog.Call(ctx, call)
 }
 
-// Pinned tells whether an exposed name is a favourite's.
+// Pinned tells whether an exposed name is that of a favourite.
 func (x Exposed) Pinned(name string) bool { return x.catalog.view.Load().exposed.pinned[name] }
 
 // Hash changes exactly when the exposed definitions or their names do.
 func (x Exposed) Hash(ctx context.Context) string { return x.catalog.refresh(ctx).exposed.hash }
 
-// Watch calls changed whenever Hash has become another, until stop is called. It
-// is called without locks, and must not block.
+// Watch calls changed whenever Hash changes, until stop is called. changed is called
+// without locks, and must not block.
 func (x Exposed) Watch(changed func()) (stop func()) {
 	c := x.catalog
 	key := &changed

@@ -8,8 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Bounds of exposed names. Model APIs take 64 characters of [A-Za-z0-9_-], and
-// clients put their own prefix before ours: "mcp__luanette__" has 15.
+// Limits of exposed names. Model APIs take 64 characters of [A-Za-z0-9_-], and clients
+// add a prefix of their own: "mcp__luanette__" has 15.
 const (
 	DefaultNameLength = 48
 	longestName       = 64
@@ -18,9 +18,8 @@ const (
 	hashLength        = 8
 )
 
-// names gives every tool the name under which it shows at the hub and remembers
-// it: a tool keeps its name as long as the catalog lives, and no other tool gets
-// that name meanwhile. Nothing is ever read out of a name.
+// names assigns every tool its exposed name. A tool keeps its name as long as the
+// catalog lives, and no other tool gets that name meanwhile. Names are never parsed.
 type names struct {
 	limit  int
 	byRef  map[tool.Ref]string
@@ -38,9 +37,9 @@ func newNames(limit int) *names {
 	}
 }
 
-// assign names the tools and returns how each may be written, exposed names and
-// "space.name" alike. Our own tools' names are theirs as they are; then come
-// those that need no change; the rest take what is left.
+// assign names the tools and returns all spellings, exposed names and "space.name". Our
+// own tools keep their names; then tools whose names need no change are named, then the
+// others.
 func (n *names) assign(tools []tool.Info) map[string]tool.Ref {
 	n.forget(tools)
 	var altered []tool.Ref
@@ -60,7 +59,7 @@ func (n *names) assign(tools []tool.Info) map[string]tool.Ref {
 	return n.spellings(tools)
 }
 
-// reserve gives one of our own tools its name, and whoever had it another.
+// reserve gives one of our own tools its name, and its previous holder another.
 func (n *names) reserve(ref tool.Ref) {
 	holder, taken := n.byName[ref.Name]
 	n.byName[ref.Name], n.byRef[ref] = ref, ref.Name
@@ -78,8 +77,8 @@ func (n *names) take(ref tool.Ref, name string) bool {
 	return true
 }
 
-// settle finds a free name: the plain one with its odd characters replaced, else
-// a shortened one with a hash of what it stands for.
+// settle finds a free name: the plain one with disallowed characters replaced, else a
+// shortened one with a hash.
 func (n *names) settle(ref tool.Ref) {
 	plain, _ := n.plain(ref)
 	if len(plain) <= n.limit && n.take(ref, plain) {
@@ -89,27 +88,27 @@ func (n *names) settle(ref tool.Ref) {
 	}
 }
 
-// plain is the name as one would write it; kept is false when characters had to
-// be replaced or there are too many.
+// plain is the namespace and the name; kept is false when characters had to be replaced
+// or there are too many.
 func (n *names) plain(ref tool.Ref) (name string, kept bool) {
 	exact := ref.Space + "__" + ref.Name
 	name = allowed(exact)
 	return name, name == exact && len(name) <= n.limit
 }
 
-// hashed keeps the beginning of the namespace, the end of the tool's name, which
-// tells most, and a hash of both.
+// hashed is the beginning of the namespace, the end of the tool's name, which says
+// most, and a hash of both.
 func (n *names) hashed(ref tool.Ref, salt int) string {
 	sum := sha256.Sum256([]byte(ref.Space + "\x00" + ref.Name + strings.Repeat("\x00", salt)))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:hashLength]
 	space, name := allowed(ref.Space), allowed(ref.Name)
 	space = space[:min(len(space), longestSpace, n.limit/3)]
-	room := n.limit - len(space) - len("__") - len("_") - hashLength
-	name = name[max(0, len(name)-room):]
+	rest := n.limit - len(space) - len("__") - len("_") - hashLength
+	name = name[max(0, len(name)-rest):]
 	return space + "__" + name + "_" + hash
 }
 
-// allowed replaces every character that names may not have.
+// allowed replaces every character that exposed names may not have.
 func allowed(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -121,26 +120,26 @@ func allowed(name string) string {
 	}, name)
 }
 
-// forget gives back the names of tools long gone once they outnumber the living,
-// so that a server that invents new tools for ever costs a bounded amount.
-func (n *names) forget(living []tool.Info) {
-	if len(n.byRef) <= 2*len(living)+4096 {
+// forget frees the names of removed tools once they outnumber the present ones, so that
+// a server that keeps inventing tools costs a bounded amount.
+func (n *names) forget(present []tool.Info) {
+	if len(n.byRef) <= 2*len(present)+4096 {
 		return
 	}
-	alive := make(map[tool.Ref]bool, len(living))
-	for i := range living {
-		alive[living[i].Ref] = true
+	keep := make(map[tool.Ref]bool, len(present))
+	for i := range present {
+		keep[present[i].Ref] = true
 	}
 	for ref, name := range n.byRef {
-		if !alive[ref] {
+		if !keep[ref] {
 			delete(n.byRef, ref)
 			delete(n.byName, name)
 		}
 	}
 }
 
-// spellings maps every way to write the tools' names to the tools. Where two
-// ways collide the exposed name counts.
+// spellings maps every spelling of the tools' names to the tools. Where two collide the
+// exposed name wins.
 func (n *names) spellings(tools []tool.Info) map[string]tool.Ref {
 	spellings := make(map[string]tool.Ref, 2*len(tools))
 	for i := range tools {

@@ -62,7 +62,7 @@ func TestOwnNamesAreReserved(t *testing.T) {
 	}
 }
 
-func TestNamesOfTheLongGoneAreForgotten(t *testing.T) {
+func TestNamesOfRemovedToolsAreForgotten(t *testing.T) {
 	t.Parallel()
 	n := newNames(0)
 	stays := tool.Ref{Space: "s", Name: "stays"}
@@ -77,7 +77,7 @@ func TestNamesOfTheLongGoneAreForgotten(t *testing.T) {
 	}
 }
 
-// drawRefs draws refs that like to collide: few letters, separators and oddities.
+// drawRefs draws refs that often collide: few letters, separators and oddities.
 func drawRefs(t *rapid.T) []tool.Ref {
 	word := rapid.OneOf(
 		rapid.StringMatching(`[ab_.é-]{1,6}`), rapid.StringMatching(`[ab_.]{60,130}`), rapid.StringN(1, 20, 80),

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ExposureProblems tells which names of a namespace's exposure no tool has, each with
-// what may have been meant. As long as the tools are not known, nothing is wrong.
+// ExposureProblems lists the names in the exposure of a namespace that no tool has,
+// with suggestions. While the tools are not known there are no problems.
 func (c *Catalog) ExposureProblems(ctx context.Context, namespace string) []string {
 	v := c.refresh(ctx)
 	c.mu.Lock()
@@ -17,16 +17,16 @@ func (c *Catalog) ExposureProblems(ctx context.Context, namespace string) []stri
 	if s == nil || len(s.tools) == 0 || exposure.All {
 		return nil
 	}
-	var mistaken []string
+	var problems []string
 	for _, name := range exposure.Names {
 		if s.find(name) == nil {
-			mistaken = append(mistaken, fmt.Sprintf("expose: it has no tool %q%s", name, didYouMean(similar(name, s.names(), mostSuggestions))))
+			problems = append(problems, fmt.Sprintf("expose: it has no tool %q%s", name, didYouMean(similar(name, s.names(), mostSuggestions))))
 		}
 	}
-	return mistaken
+	return problems
 }
 
-// didYouMean words suggestions as a question.
+// didYouMean is a question with suggestions that follows other text.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""

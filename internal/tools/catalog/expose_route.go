@@ -10,10 +10,10 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// route leads from how a tool's name begins to the namespace it lives in.
+// route maps the beginning of tool names to a namespace.
 type route struct{ prefix, space string }
 
-// routesOf are the routes that exposures name, the longest prefix first.
+// routesOf are the routes of all exposures, the longest prefix first.
 func routesOf(exposure map[string]Exposure) []route {
 	var routes []route
 	for space, e := range exposure {
@@ -27,7 +27,7 @@ func routesOf(exposure map[string]Exposure) []route {
 	return routes
 }
 
-// routeOf finds where a bare name leads.
+// routeOf finds the route of a name without a namespace.
 func (v *view) routeOf(name string) (route, bool) {
 	at := slices.IndexFunc(v.routes, func(r route) bool { return strings.HasPrefix(name, r.prefix) })
 	if at < 0 {
@@ -36,23 +36,24 @@ func (v *view) routeOf(name string) (route, bool) {
 	return v.routes[at], true
 }
 
-// showsBare tells whether a tool shows under its own name, because that leads to it.
+// showsBare tells whether a tool is exposed under its own name, because a prefix routes
+// that name to it.
 func (v *view) showsBare(info *tool.Info) bool {
 	r, ok := v.routeOf(info.Name)
 	return ok && r.space == info.Space && allowed(info.Name) == info.Name && len(info.Name) <= longestName
 }
 
-// noRoute says of a name without a tool where it leads, or that it leads nowhere;
-// nil where there are no routes at all.
+// noRoute is the error for a name that has a route but no tool, or no route; nil where
+// there are no routes at all.
 func (v *view) noRoute(name string) error {
 	if len(v.routes) == 0 {
 		return nil
 	}
 	if r, ok := v.routeOf(name); ok {
-		f := fault.New(fault.ToolNotFound, "no tool %q: %s… leads to %s", name, r.prefix, r.space)
+		f := fault.New(fault.ToolNotFound, "no tool %q: names with the prefix %s belong to %s", name, r.prefix, r.space)
 		s := v.namespaces[r.space]
 		if s == nil || len(s.tools) == 0 {
-			return f.WithHint("nothing is known of the tools of %s: look at its status", r.space)
+			return f.WithHint("the tools of %s are not known: look at its status", r.space)
 		}
 		d := missingTool{Tool: name, DidYouMean: similar(name, s.names(), mostSuggestions), Available: s.first()}
 		return f.WithHint("%s%s: %s", didYouMeanPrefix(d.DidYouMean), s.heading(), listed(d.Available, len(s.tools))).WithDetails(d)
@@ -63,11 +64,11 @@ func (v *view) noRoute(name string) error {
 	}
 	slices.Sort(prefixes)
 	return fault.New(fault.ToolNotFound, "no backend available for tool %q", name).
-		WithHint("%stools begin with %s", didYouMeanPrefix(similar(name, v.exposedNames(), mostSuggestions)), strings.Join(prefixes, ", ")).
+		WithHint("%snames of tools begin with %s", didYouMeanPrefix(similar(name, v.exposedNames(), mostSuggestions)), strings.Join(prefixes, ", ")).
 		WithDetails(missingTool{Tool: name, DidYouMean: similar(name, v.exposedNames(), mostSuggestions)})
 }
 
-// didYouMeanPrefix words suggestions before what else there is to say.
+// didYouMeanPrefix is a question with suggestions that more text follows.
 func didYouMeanPrefix(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -80,7 +81,7 @@ func (v *view) exposedNames() []string {
 	names := make([]string, 0, len(v.exposed.tools))
 	for i := range v.exposed.tools {
 		name := v.exposed.tools[i].Name
-		if v.find(v.exposed.refs[name]) != nil { // a narrowed picture has not all of them
+		if v.find(v.exposed.refs[name]) != nil { // a narrowed view does not have all of them
 			names = append(names, name)
 		}
 	}

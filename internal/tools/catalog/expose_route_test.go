@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// Names lead to backends by how they begin; the longest prefix counts, and our
+// Prefixes of names route to backends; the longest prefix counts, and our
 // own tools keep their names.
 func TestRoutes(t *testing.T) {
 	t.Parallel()

@@ -98,7 +98,7 @@ func TestTheSignalComesWhenTheExposedSetChanges(t *testing.T) {
 	}
 }
 
-// A source that makes a new list each time it is asked changes nothing by that.
+// A source that returns a new slice with equal tools each time changes nothing.
 type forgetful struct{ *memory }
 
 func (f forgetful) Tools(ctx context.Context) ([]tool.Info, error) {

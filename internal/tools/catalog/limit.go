@@ -9,20 +9,21 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Limits are the bounds of one namespace.
+// Limits of one namespace.
 type Limits struct {
-	// Concurrent is how many calls may run at a time; the others wait in the order
-	// they came. Zero means 64, below zero any number.
+	// Concurrent is how many calls may run at a time; others wait in turn. Zero means
+	// 64, below zero any number.
 	Concurrent int
 	// Queue is how many may wait; more are refused. Zero means 1024.
 	Queue int
-	// Rate is how many calls a minute there may be; more are refused. Zero means any
+	// Rate is how many calls a minute are allowed; more are refused. Zero means any
 	// number.
 	Rate int
-	// Failures in a row, of the connection and not of tools, after which calls are
-	// refused without trying. Zero means 5, below zero never.
+	// Failures is how many failures in a row, of the connection and not of tools, open
+	// the circuit breaker. Zero means 5, below zero never.
 	Failures int
-	// Rest is how long they are refused before one is tried again. Zero means 5 s.
+	// Rest is how long the open breaker refuses calls before one is tried. Zero means 5
+	// s.
 	Rest time.Duration
 }
 
@@ -41,7 +42,7 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// state is what a namespace keeps as long as it exists: counters, gate, breaker.
+// namespaceState is what lives as long as the namespace: counters, limiter, breaker.
 type namespaceState struct {
 	space    string
 	limits   Limits
@@ -60,7 +61,7 @@ func newNamespaceState(space string, limits func(string) Limits) *namespaceState
 	return g
 }
 
-// resetBreaker puts a new, closed breaker in place.
+// resetBreaker installs a new, closed breaker.
 func (g *namespaceState) resetBreaker() {
 	if g.limits.Failures > 0 {
 		g.breaker.Store(newBreaker(g.limits.Failures, g.limits.Rest))
@@ -87,16 +88,15 @@ func (g *namespaceState) stats() Stats {
 	return s
 }
 
-// ResetBreaker says that a namespace is well again, so that calls need not wait
-// until one is tried: a reconnected upstream is known to work.
+// ResetBreaker closes the circuit breaker of a namespace whose upstream is known to
+// work again.
 func (c *Catalog) ResetBreaker(namespace string) {
 	if s := c.view.Load().namespaces[namespace]; s != nil {
 		s.state.resetBreaker()
 	}
 }
 
-// ReloadLimits asks for the limits of every namespace again: how many calls may run, and
-// how many there may be a minute. Calls under way go on.
+// ReloadLimits reads the limits of every namespace again. Running calls go on.
 func (c *Catalog) ReloadLimits() {
 	for space, s := range c.view.Load().namespaces {
 		if space != "" {
@@ -105,16 +105,15 @@ func (c *Catalog) ReloadLimits() {
 	}
 }
 
-// permit is a call's place within its namespace's limits.
+// permit is a call's place within the limits of its namespace.
 type permit struct {
 	state      *namespaceState
 	breaker    *breaker // nil: none
 	generation uint64   // of the breaker
 }
 
-// acquire keeps the namespace's limits. A breaker that is open refuses at once, before
-// the call waits for its turn; one that opens meanwhile refuses after. The permit's
-// release must follow.
+// acquire waits until the limits allow the call. An open breaker refuses it at once;
+// one that opens meanwhile refuses it after the wait. release must follow.
 func (g *namespaceState) acquire(ctx context.Context, ref tool.Ref) (p permit, err error) {
 	p = permit{state: g, breaker: g.breaker.Load()}
 	if p.breaker != nil && p.breaker.resting() {
@@ -133,7 +132,7 @@ func (g *namespaceState) acquire(ctx context.Context, ref tool.Ref) (p permit, e
 	return p, nil
 }
 
-// release tells the breaker how the call went, and gives the place back.
+// release reports to the breaker how the call went, and frees the place.
 func (p *permit) release(ctx context.Context, err error) {
 	defer p.state.limiter.release()
 	switch {
@@ -159,7 +158,7 @@ func LimitNamespace() tool.Step {
 	}
 }
 
-// refused says that the namespace rests and until when.
+// refused is the error while the breaker is open.
 func refused(ref tool.Ref, b *breaker) error {
 	if wait := time.Until(b.retryAt()); wait > 0 {
 		wait = wait.Round(100 * time.Millisecond)

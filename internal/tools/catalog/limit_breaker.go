@@ -8,20 +8,20 @@ import (
 	"github.com/luanette/luanette/internal/base/fault"
 )
 
-// breaker refuses calls while there is no use in trying: after so many failures in a
-// row it is open and lets them rest. Then one is tried, and how that goes decides for
-// all. While all goes well a call asks it for two numbers and takes no lock.
+// breaker is a circuit breaker: after a number of failures in a row it opens and
+// refuses calls for a while. Then one call is tried, and its outcome closes or reopens
+// the breaker. While nothing fails, a call reads two numbers and takes no lock.
 type breaker struct {
 	failures int // in a row, that open it
 	rest     time.Duration
 
-	failing    atomic.Bool   // something failed since the last call that got through
+	failing    atomic.Bool   // a call failed since the last one that succeeded
 	generation atomic.Uint64 // counts openings and closings; changed under mu
 
 	mu     sync.Mutex
 	failed int       // in a row, while it is closed
-	until  time.Time // the end of the rest; zero while it is closed
-	trying bool      // one is being tried after the rest
+	until  time.Time // when the open breaker tries a call; zero while it is closed
+	trying bool      // a call is being tried
 }
 
 func newBreaker(failures int, rest time.Duration) *breaker {
@@ -38,22 +38,22 @@ func (b *breaker) resting() bool {
 	return b.isOpen()
 }
 
-// isOpen tells whether it rests; mu is held.
+// isOpen tells whether calls are refused; mu is held.
 func (b *breaker) isOpen() bool { return !b.until.IsZero() && !time.Now().After(b.until) }
 
-// retryAt is when one is tried, or has been.
+// retryAt is when a call is tried, or was.
 func (b *breaker) retryAt() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.until
 }
 
-// allow tells whether a call may be made. If so, done or calledOff must be told of its
-// end, with the era it was made in.
-func (b *breaker) allow() (era uint64, ok bool) {
-	era = b.generation.Load() // before the look at trouble: what comes of that is another era
+// allow tells whether a call may be made. If so, done or cancelled must follow with the
+// generation it returns.
+func (b *breaker) allow() (generation uint64, ok bool) {
+	generation = b.generation.Load() // before failing: what follows from that has another generation
 	if !b.failing.Load() {
-		return era, true
+		return generation, true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,9 +64,9 @@ func (b *breaker) allow() (era uint64, ok bool) {
 	return b.generation.Load(), true
 }
 
-// done takes note of how a call went. One that began before it was opened or closed
-// tells nothing about what is now.
-func (b *breaker) done(era uint64, err error) {
+// done records how a call went. A call of an earlier generation says nothing about the
+// present.
+func (b *breaker) done(generation uint64, err error) {
 	well := reached(err)
 	if well && !b.failing.Load() {
 		return
@@ -74,7 +74,7 @@ func (b *breaker) done(era uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case era != b.generation.Load():
+	case generation != b.generation.Load():
 	case well:
 		b.close()
 	default:
@@ -82,17 +82,17 @@ func (b *breaker) done(era uint64, err error) {
 	}
 }
 
-// cancelled takes note of a call that tells nothing about the other side: if it was
-// the one that was tried, another is.
-func (b *breaker) cancelled(era uint64) {
+// cancelled records a call that says nothing about the upstream. If it was the one
+// being tried, another is.
+func (b *breaker) cancelled(generation uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if era == b.generation.Load() {
+	if generation == b.generation.Load() {
 		b.trying = false
 	}
 }
 
-// close lets all calls through; mu is held.
+// close closes the breaker; mu is held.
 func (b *breaker) close() {
 	if !b.until.IsZero() {
 		b.generation.Add(1)
@@ -101,7 +101,7 @@ func (b *breaker) close() {
 	b.failing.Store(false)
 }
 
-// fail counts a call that did not get through; mu is held.
+// fail counts a call that did not reach the upstream; mu is held.
 func (b *breaker) fail() {
 	b.failing.Store(true)
 	b.failed++
@@ -112,8 +112,8 @@ func (b *breaker) fail() {
 	b.failed, b.until, b.trying = 0, time.Now().Add(b.rest), false
 }
 
-// reached tells whether a call got through to the other side, whatever was
-// answered there. Only what did not counts against the connection.
+// reached tells whether a call reached the upstream, whatever it answered. Only calls
+// that did not count as failures.
 func reached(err error) bool {
 	if err == nil {
 		return true

@@ -12,18 +12,18 @@ import (
 	"github.com/luanette/luanette/internal/core/principal"
 )
 
-// limiter lets so many of a namespace's calls through at a time, the others in turn:
-// one of each who waits, so that nobody's thousand calls stand before another's one.
+// limiter bounds how many calls of a namespace run at a time. Waiting principals take
+// turns, so that the many calls of one do not delay the single call of another.
 type limiter struct {
 	turns *queue.FairSemaphore
 	rates queue.RateLimiter
 	space string
 	limit atomic.Int64
-	rate  atomic.Int64 // calls a minute; zero lets any number through
+	rate  atomic.Int64 // calls a minute; zero means any number
 }
 
-// newLimiter makes the gate of a namespace. Our own tools, which have none, are not
-// counted; elsewhere a bound may be set later where there is none now.
+// newLimiter makes the limiter of a namespace. Our own tools, which have no namespace,
+// are not limited; other limits can be set later.
 func newLimiter(space string, l Limits) *limiter {
 	g := &limiter{turns: queue.NewFairSemaphore(0, 0), space: space}
 	if space != "" {
@@ -33,7 +33,7 @@ func newLimiter(space string, l Limits) *limiter {
 	return g
 }
 
-// set changes how much is let through.
+// set changes the limits.
 func (g *limiter) set(l Limits) {
 	concurrent := l.Concurrent
 	if concurrent < 0 {
@@ -44,8 +44,8 @@ func (g *limiter) set(l Limits) {
 	g.turns.SetLimit(concurrent)
 }
 
-// acquire returns nil once there is room; leave must follow. It gives up when ctx
-// is done, and at once when too many wait.
+// acquire returns nil when the call may run; release must follow. It fails when ctx is
+// done, and at once when too many calls wait.
 func (g *limiter) acquire(ctx context.Context) error {
 	if rate := int(g.rate.Load()); rate > 0 {
 		if after, ok := g.rates.Allow("", rate, time.Now()); !ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// busy is a tool that answers when it is told to, and tells who it was called by.
+// busy is a tool that answers on request, and records its callers.
 type busy struct {
 	began chan string
 	end   chan struct{}
@@ -64,7 +64,7 @@ func TestCallsWaitTheirTurn(t *testing.T) {
 		if err := <-done; err == nil || !strings.Contains(err.Error(), "changed my mind") {
 			t.Errorf("an impatient caller got %v", err)
 		}
-		for range 4 { // one at a time, so that whoever is let in begins before the next
+		for range 4 { // one at a time, so that the admitted call begins before the next
 			b.end <- struct{}{}
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -109,7 +109,7 @@ func TestATurnIsNeverLost(t *testing.T) {
 	}
 	b.end <- struct{}{}
 	if _, err := c.Call(t.Context(), call("a", "x", "")); err != nil {
-		t.Errorf("the gate is stuck: %v", err)
+		t.Errorf("the limiter is stuck: %v", err)
 	}
 }
 
@@ -172,9 +172,9 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 	})
 }
 
-// After the rest one call is tried and the others are refused; if that one is called
-// off, another is tried.
-func TestOneIsTriedAfterTheRest(t *testing.T) {
+// After the rest one call is tried and the others are refused; if that one is
+// cancelled, another is tried.
+func TestOneCallIsTriedAfterTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := busy{make(chan string, 10), make(chan struct{})}
@@ -193,7 +193,7 @@ func TestOneIsTriedAfterTheRest(t *testing.T) {
 			t.Errorf("beside the one that is tried: %v", f)
 		}
 		if s, _ := c.Stats(t.Context(), "a"); s.Open {
-			t.Error("it is said to rest while one is tried")
+			t.Error("it is reported open while a call is tried")
 		}
 		leave()
 		wantFault(t, <-left, fault.Cancelled)
@@ -237,7 +237,7 @@ func TestAnOldFailureDoesNotCount(t *testing.T) {
 	})
 }
 
-func TestRecoveredClosesTheBreakerAtOnce(t *testing.T) {
+func TestResetBreakerClosesItAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "x", "", fail(fault.Unavailable)).with("a", "y", "", nil)
 	c := open(limited(catalog.Limits{Failures: 1, Rest: time.Hour}), m)

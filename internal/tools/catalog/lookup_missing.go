@@ -13,12 +13,12 @@ import (
 
 const (
 	mostSuggestions = 3
-	mostListed      = 30 // names in the list of what there is
+	mostListed      = 30 // names in a list of available tools
 )
 
-// Resolve finds the tool that name stands for: "tool" for our own, "space.tool",
-// the exposed "space__tool", or a script's "mcp.space.tool". The error is a
-// tool_not_found that suggests others.
+// Resolve finds a tool by any spelling of its name: "tool" for our own, "space.tool",
+// the exposed "space__tool", or "mcp.space.tool" as in scripts. The error is a
+// tool_not_found with suggestions.
 func (c *Catalog) Resolve(ctx context.Context, name string) (tool.Info, error) {
 	v := c.view.Load()
 	e := v.resolve(name)
@@ -51,8 +51,8 @@ func (v *view) resolve(name string) *entry {
 	return nil
 }
 
-// parseUnknown reads an unknown name as well as it can be, for the sake of the error:
-// what stands before a separator is a namespace if there is one of that name.
+// parseUnknown reads an unknown name for an error message: the text before a separator
+// is a namespace if there is one of that name.
 func (v *view) parseUnknown(name string) tool.Ref {
 	name = strings.TrimPrefix(name, "mcp.")
 	for _, separator := range []string{".", "__", "/", ":"} {
@@ -64,7 +64,7 @@ func (v *view) parseUnknown(name string) tool.Ref {
 	return tool.Ref{Name: name}
 }
 
-// missingTool is what programs get to know about a tool that is not there.
+// missingTool is the data of a tool_not_found error.
 type missingTool struct {
 	Tool       string   `json:"tool"`
 	DidYouMean []string `json:"did_you_mean,omitempty"`
@@ -72,8 +72,8 @@ type missingTool struct {
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// missing says that there is no such tool, what may have been meant and what
-// there is instead.
+// missing is the error for a tool that does not exist, with suggestions and the
+// available tools.
 func (v *view) missing(ref tool.Ref) error {
 	d := missingTool{Tool: ref.String(), DidYouMean: v.suggest(ref)}
 	var hint strings.Builder
@@ -97,8 +97,8 @@ func (v *view) missing(ref tool.Ref) error {
 	return fault.New(fault.ToolNotFound, "%s", msg).WithHint("%s", hint.String()).WithDetails(d)
 }
 
-// suggest finds what ref may be a slip of: first in its namespace, then the same
-// name elsewhere, then anything close.
+// suggest finds names similar to ref: first in its namespace, then the same name
+// elsewhere, then any similar name.
 func (v *view) suggest(ref tool.Ref) []string {
 	var found []string
 	add := func(names ...string) {
@@ -137,8 +137,8 @@ func (v *view) everyName() []string {
 	return names
 }
 
-// unexposed says that the hub shows no tool of that name, and how to reach one
-// that exists all the same.
+// unexposed is the error for a name that the hub does not expose; if the tool exists,
+// it says how to reach it.
 func (v *view) unexposed(name string) error {
 	if _, known := v.names[name]; !known {
 		if err := v.noRoute(name); err != nil {
@@ -163,8 +163,8 @@ func (v *view) unexposed(name string) error {
 	return fault.New(fault.ToolNotFound, "no tool %q", name).WithHint("%s", hint).WithDetails(d)
 }
 
-// similar finds what name may be a slip of. Names beyond what anybody types are
-// not compared: it would take as long as they are, squared.
+// similar finds names similar to name. Very long names are not compared: the time grows
+// with the square of the length.
 func similar(name string, known []string, limit int) []string {
 	const longest = 200
 	if len(name) > longest {
@@ -184,7 +184,7 @@ func (s *namespaceTools) names() []string {
 	return names
 }
 
-// first is the beginning of the list of tools.
+// first is the beginning of the list of names.
 func (s *namespaceTools) first() []string {
 	names := s.names()
 	return names[:min(len(names), mostListed)]
@@ -197,7 +197,7 @@ func (s *namespaceTools) heading() string {
 	return "available in " + s.space
 }
 
-// listed writes names, and how many more there are.
+// listed joins names, and tells how many more there are.
 func listed(shown []string, total int) string {
 	switch {
 	case total == 0:

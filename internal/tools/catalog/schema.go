@@ -19,22 +19,20 @@ const (
 	schemaAddress = "tool:input"
 )
 
-// schema checks arguments. One that checks nothing belongs to a definition that
-// is no usable schema.
+// schema checks arguments. That of an unusable definition accepts everything.
 type schema struct {
-	compiled *jsonschema.Schema // nil: checks nothing
-	fast     *fastSchema        // knows most arguments that fit; may be nil
+	compiled *jsonschema.Schema // nil: accepts everything
+	fast     *fastSchema        // recognizes most valid arguments quickly; may be nil
 	costs    costs
 }
 
-// schemas keeps compiled schemas by the hash of their text, the most recently
-// used ones.
+// schemas caches the most recently used compiled schemas by the hash of their text.
 type schemas struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
 	byHash map[[sha256.Size]byte]*list.Element
-	recent list.List // of *kept, most recent first
+	recent list.List // of *cachedSchema, most recent first
 }
 
 type cachedSchema struct {
@@ -46,8 +44,8 @@ func newSchemas(log *slog.Logger) *schemas {
 	return &schemas{log: log, byHash: map[[sha256.Size]byte]*list.Element{}}
 }
 
-// of is the schema of an entry, compiled at most once as long as it is used. A
-// schema that does not compile is reported then and checks nothing.
+// of is the schema of an entry, compiled once while it is cached. A schema that does
+// not compile is logged and accepts everything.
 func (s *schemas) of(e *entry) *schema {
 	if known := e.schema.Load(); known != nil {
 		return known
@@ -80,8 +78,8 @@ func (s *schemas) lookup(hash [sha256.Size]byte) *schema {
 	return place.Value.(*cachedSchema).schema
 }
 
-// add remembers a schema, unless somebody else was faster, and lets go of the
-// one that was not used for longest.
+// add caches a schema, unless another goroutine was faster, and drops the least
+// recently used one.
 func (s *schemas) add(hash [sha256.Size]byte, made *schema) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,9 +93,9 @@ func (s *schemas) add(hash [sha256.Size]byte, made *schema) *schema {
 	return made
 }
 
-// compile reads a schema of any draft. Nothing is ever fetched for it.
+// compile reads a schema of any draft. It never fetches anything.
 func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
-	defer func() { // a stranger's text in a stranger's compiler
+	defer func() { // the schema comes from an upstream, and the library may panic on it
 		if p := recover(); p != nil {
 			compiled, err = nil, fmt.Errorf("schema compiler: %v", p)
 		}
@@ -108,7 +106,7 @@ func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
 	case len(text) > longestSchema:
 		return nil, fmt.Errorf("schema has %d bytes, more than %d", len(text), longestSchema)
 	case !hasSmallNumbers(text):
-		return nil, errors.New("schema contains numbers beyond all bounds")
+		return nil, errors.New("schema contains numbers that are too large")
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -125,23 +123,23 @@ func compile(text json.RawMessage) (compiled *jsonschema.Schema, err error) {
 	return c.Compile(schemaAddress)
 }
 
-// noLoader is where schemas that refer to others find them: the library's own
-// copies of the drafts' are known to it without asking.
+// noLoader refuses to load schemas that others refer to. The library has its own copies
+// of the drafts.
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("schema refers to %s, which is not fetched", url)
 }
 
-// formats are not checked: they are annotations in the newer drafts, and what a
-// tool takes for a date or an address is best known to the tool.
+// formats are not checked: the newer drafts define them as annotations, and the tool
+// knows best what it takes for a date or an address.
 var formats = []string{
 	"json-pointer", "relative-json-pointer", "uuid", "duration", "period", "ipv4", "ipv6", "hostname",
 	"email", "date", "time", "date-time", "uri", "iri", "uri-reference", "iri-reference", "uri-template", "semver",
 }
 
-// hasSmallNumbers tells whether the numbers in a JSON text are of a size that can be
-// computed with exactly: 1e999999999 as an exact fraction fills the memory.
+// hasSmallNumbers tells whether the numbers in a JSON text are small enough for exact
+// arithmetic: 1e999999999 as an exact fraction would fill the memory.
 func hasSmallNumbers(text []byte) bool {
 	digits, exponent := 0, false
 	for i := 0; i < len(text); i++ {
@@ -165,7 +163,7 @@ func hasSmallNumbers(text []byte) bool {
 	return true
 }
 
-// pastString is where the string ends that begins at a quote.
+// pastString is the end of the string that begins at a quote.
 func pastString(text []byte, at int) int {
 	for at++; at < len(text) && text[at] != '"'; at++ {
 		if text[at] == '\\' {

@@ -85,12 +85,12 @@ func (s *schema) check(args json.RawMessage) []Violation {
 	return nil
 }
 
-// needsFullCheck tells whether args have to be looked at closely, and can be.
+// needsFullCheck tells whether args need the full check, and allow it.
 func (s *schema) needsFullCheck(args json.RawMessage) bool {
 	return s.compiled != nil && len(args) <= maxArgs && hasSmallNumbers(args) && !(json.Valid(args) && s.fast.fits(args))
 }
 
-// validate is the library's, which is not trusted to survive everything.
+// validate runs the library's check, which may panic on unusual schemas.
 func (s *schema) validate(value any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,8 +100,8 @@ func (s *schema) validate(value any) (err error) {
 	return s.compiled.Validate(value)
 }
 
-// invalidArgs says what is wrong with the arguments, all of it at once, and what the
-// tool takes.
+// invalidArgs is the error with everything that is wrong with the arguments, and what
+// the tool takes.
 func invalidArgs(info *tool.Info, violations []Violation) error {
 	lines := make([]string, len(violations))
 	for i, v := range violations {

@@ -110,7 +110,7 @@ func TestErrorsStayReadable(t *testing.T) {
 }
 
 // Whatever an upstream calls a schema, its tool stays callable, quickly.
-func TestStrangeSchemasCheckNothing(t *testing.T) {
+func TestUnusableSchemasAcceptEverything(t *testing.T) {
 	t.Parallel()
 	var bomb strings.Builder
 	bomb.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)
@@ -146,7 +146,7 @@ func TestStrangeSchemasCheckNothing(t *testing.T) {
 	}
 }
 
-func TestStrangeArgumentsDoNotHurtTheChecker(t *testing.T) {
+func TestUnusualArgumentsDoNotBreakTheChecker(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "x", `{"properties":{"n":{"type":"integer","multipleOf":3},"s":{"uniqueItems":true}}}`, nil)
 	c := open(catalog.Options{}, m)
@@ -196,7 +196,7 @@ func TestAnUnusableSchemaIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestASchemaThatChangedIsLookedAtAgain(t *testing.T) {
+func TestAChangedSchemaIsReadAgain(t *testing.T) {
 	t.Parallel()
 	m := newMemory().with("a", "x", `{"required":["old"]}`, nil)
 	c := open(catalog.Options{}, m)
@@ -210,16 +210,16 @@ func TestASchemaThatChangedIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// mending puts a missing "n" in place.
-type mending struct{ *memory }
+// repairing puts a missing "n" in place.
+type repairing struct{ *memory }
 
-func (mending) RepairArgs(_ tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
+func (repairing) RepairArgs(_ tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
 	return json.RawMessage(`{"n":1}`), string(args) == `{}`
 }
 
-func TestASourceMayMendArguments(t *testing.T) {
+func TestASourceMayRepairArguments(t *testing.T) {
 	t.Parallel()
-	m := mending{newMemory().with("", "x", `{"required":["n"]}`, nil)}
+	m := repairing{newMemory().with("", "x", `{"required":["n"]}`, nil)}
 	c := open(catalog.Options{}, m)
 	if _, err := c.Call(t.Context(), call("", "x", `{}`)); err != nil || string(m.calls[0].Args) != `{"n":1}` {
 		t.Errorf("call: %v, made %+v", err, m.calls)
@@ -228,9 +228,9 @@ func TestASourceMayMendArguments(t *testing.T) {
 	wantFault(t, err, fault.InvalidParams)
 }
 
-// An empty table of Lua has no kind: it goes out as the list or object that is
+// An empty Lua table has no type: it is sent as the list or object that is
 // wanted, wherever it is, and everything else stays as it was written.
-func TestEmptyTablesGetTheKindThatIsWanted(t *testing.T) {
+func TestEmptyTablesGetTheWantedType(t *testing.T) {
 	t.Parallel()
 	const takes = `{"type":"object","additionalProperties":false,"properties":{
 		"n":{"type":"number"},"tags":{"type":["array","null"]},"meta":{"type":"object"},"either":{"anyOf":[{"type":"array"},{"type":"string"}]},

@@ -10,23 +10,22 @@ import (
 // nanoseconds; real schemas need tens.
 const maxCost = 500_000
 
-// costs bounds what checks against one schema can cost before they are made. A
-// schema of a few lines can be written so that looking at a value twice as deep
-// takes twice as many looks at everything above it; such a check cannot be
-// stopped once it runs, so it is not begun.
+// costs estimates what a check against a schema can cost before it is made. A schema of
+// a few lines can make the cost double with each level of a value. Such a check cannot
+// be stopped once it runs, so it is not started.
 type costs struct {
 	mu    sync.Mutex
 	known map[visit]int
 }
 
-// visit is a schema looking at a value below which there are depth levels.
+// visit is a schema applied to a value that has depth levels below it.
 type visit struct {
 	schema *jsonschema.Schema
 	depth  int
 }
 
-// affordable tells whether checking a value of that depth and with so many
-// parts stays within bounds.
+// affordable tells whether checking a value of that depth and number of parts costs at
+// most maxCost.
 func (c *costs) affordable(s *jsonschema.Schema, depth, parts int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +35,8 @@ func (c *costs) affordable(s *jsonschema.Schema, depth, parts int) bool {
 	return c.count(visit{s, depth})*max(parts, 1) <= maxCost
 }
 
-// count is how many schemas look, at most, at the value of a visit and at one
-// path through the values below it. It stops counting past dearest.
+// count is how many schemas are applied, at most, to the value of a visit and to one
+// path through the values below it. It stops past maxCost.
 func (c *costs) count(v visit) int {
 	if v.schema == nil || v.depth < 0 {
 		return 0
@@ -45,12 +44,12 @@ func (c *costs) count(v visit) int {
 	if n, known := c.known[v]; known {
 		return n
 	}
-	c.known[v] = 1 // what refers to itself without going deeper is refused by the checker
+	c.known[v] = 1 // the checker refuses references that do not go deeper
 	n := 1
 	for _, s := range inPlace(v.schema) {
 		n = min(n+c.count(visit{s, v.depth}), maxCost+1)
 	}
-	choice := 0 // of several named places a value stands in one
+	choice := 0 // a value is in one of the named places
 	for _, s := range v.schema.Properties {
 		choice = max(choice, c.count(visit{s, v.depth - 1}))
 	}
@@ -65,7 +64,7 @@ func (c *costs) count(v visit) int {
 	return n
 }
 
-// inPlace are the schemas that look at the same value.
+// inPlace are the schemas applied to the same value.
 func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}
 	if s.DynamicRef != nil {
@@ -83,7 +82,7 @@ func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// below are the schemas that may all look at one value inside of this one.
+// below are the schemas that may all be applied to one value inside this one.
 func below(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := []*jsonschema.Schema{
 		s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema,
@@ -102,7 +101,7 @@ func below(s *jsonschema.Schema) []*jsonschema.Schema {
 	return all
 }
 
-// measure tells how deep a value is and how many parts it has.
+// measure returns the depth of a value and the number of its parts.
 func measure(value any) (depth, parts int) {
 	inner := func(v any) {
 		d, p := measure(v)

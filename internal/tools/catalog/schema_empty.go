@@ -13,10 +13,10 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// fixEmptyTables gives empty tables the kind the schema wants: in Lua they have none,
-// and tags = {} comes here as an object. It is asked about arguments that check
-// found wrong, and changes nothing else about them.
-func (s *schema) fixEmptyTables(args json.RawMessage) (mended json.RawMessage, ok bool) {
+// fixEmptyTables gives empty tables the type that the schema wants. In Lua they have
+// none, so tags = {} arrives as an object. It is used for invalid arguments only, and
+// changes nothing else in them.
+func (s *schema) fixEmptyTables(args json.RawMessage) (fixed json.RawMessage, ok bool) {
 	if s.compiled == nil || !rawjson.IsObject(args) {
 		return nil, false
 	}
@@ -28,16 +28,16 @@ func (s *schema) fixEmptyTables(args json.RawMessage) (mended json.RawMessage, o
 	if !errors.As(s.validate(value), &invalid) {
 		return nil, false
 	}
-	mended = args
+	fixed = args
 	for _, leaf := range leaves(invalid) {
 		if empty := wantedEmpty(leaf, at(value, leaf.InstanceLocation)); empty != nil {
-			mended, ok = put(mended, leaf.InstanceLocation, empty), true
+			fixed, ok = put(fixed, leaf.InstanceLocation, empty), true
 		}
 	}
-	return mended, ok
+	return fixed, ok
 }
 
-// wantedEmpty is the empty list or object that was wanted where the other was
+// wantedEmpty is the empty list or object that the schema wants where the other was
 // given; nil for every other finding.
 func wantedEmpty(leaf *jsonschema.ValidationError, given any) json.RawMessage {
 	found, ok := leaf.ErrorKind.(*kind.Type)
@@ -57,7 +57,7 @@ func wantedEmpty(leaf *jsonschema.ValidationError, given any) json.RawMessage {
 	return nil
 }
 
-// put replaces what is at a place, and leaves the rest of the text as it is.
+// put replaces the value at a place, and leaves the rest of the text as it is.
 func put(text json.RawMessage, place []string, value json.RawMessage) json.RawMessage {
 	if len(place) == 0 {
 		return value

@@ -9,11 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// fastSchema is a schema of the plain kind most tools have: types, properties,
-// required ones, listed values. Arguments that fit it are seen to fit by reading
-// them once, without decoding; about all others it says nothing, and they are
-// checked in full. So it must be strict where it is unsure, and needs to know
-// little. A nil glance fits nothing.
+// fastSchema is a schema that uses only common keywords: types, properties, required,
+// enum. It recognizes valid arguments in one pass over the text, without decoding.
+// Arguments that it does not recognize get the full check, so it must be strict where
+// it is unsure. A nil fastSchema recognizes nothing.
 type fastSchema struct {
 	kinds    jsonKind
 	values   []json.RawMessage // of enum
@@ -42,12 +41,12 @@ var kinds = map[string]jsonKind{
 	"boolean": kindBoolean, "null": kindNull, "object": kindObject, "array": kindArray,
 }
 
-// annotations are keywords that ask nothing of a value. format is one of them here.
+// annotations are keywords that constrain nothing. format is one of them here.
 var annotations = []string{
 	"description", "title", "default", "examples", "format", "$schema", "$comment", "deprecated", "readOnly", "writeOnly",
 }
 
-// newFastSchema reads a schema; nil when it is not of the plain kind.
+// newFastSchema reads a schema; nil when it uses other keywords.
 func newFastSchema(schema json.RawMessage) *fastSchema {
 	if !rawjson.IsObject(schema) {
 		return nil
@@ -64,7 +63,7 @@ func newFastSchema(schema json.RawMessage) *fastSchema {
 	return g
 }
 
-// addKeyword takes in one keyword; false when it is not a plain one.
+// addKeyword adds one keyword; false when it is not supported.
 func (g *fastSchema) addKeyword(keyword string, value json.RawMessage) bool {
 	ok := true
 	switch keyword {
@@ -77,7 +76,7 @@ func (g *fastSchema) addKeyword(keyword string, value json.RawMessage) bool {
 	case "properties":
 		g.members = map[string]*fastSchema{}
 		rawjson.Each(value, func(name string, schema json.RawMessage) bool {
-			g.members[name] = newFastSchema(schema) // nil: a full check, should it be given
+			g.members[name] = newFastSchema(schema) // nil: a full check if the member is given
 			return true
 		})
 	case "additionalProperties":
@@ -106,7 +105,7 @@ func kindsOf(value json.RawMessage) (jsonKind, bool) {
 	return set, ok && set != 0
 }
 
-// current tells whether a valid JSON text surely fits.
+// fits tells whether a JSON text certainly matches the schema.
 func (g *fastSchema) fits(value json.RawMessage) bool {
 	if g == nil {
 		return false
@@ -156,8 +155,8 @@ func (g *fastSchema) inEnum(value json.RawMessage) bool {
 	return slices.ContainsFunc(g.values, func(v json.RawMessage) bool { return bytes.Equal(v, value) })
 }
 
-// kindOf tells a value's type by how it begins. A number that may or may not be
-// an integer is none for sure.
+// kindOf is a value's type by its first character. A number that may or may not be an
+// integer has none.
 func kindOf(value json.RawMessage) jsonKind {
 	if len(value) == 0 {
 		return 0

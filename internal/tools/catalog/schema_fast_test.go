@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestGlanceSeesOrdinaryArguments(t *testing.T) {
+func TestFastSchemaRecognizesCommonArguments(t *testing.T) {
 	t.Parallel()
 	g := newFastSchema(json.RawMessage(`{"type":"object","properties":{
 		"path":{"type":"string","description":"x"},"n":{"type":["integer","null"]},"mode":{"enum":["a","b"]},
@@ -37,8 +37,8 @@ func TestGlanceSeesOrdinaryArguments(t *testing.T) {
 	}
 }
 
-// What fits at a glance fits in full.
-func TestGlanceNeverLetsWrongArgumentsPass(t *testing.T) {
+// Arguments that the fast schema accepts pass the full check.
+func TestFastSchemaNeverAcceptsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := drawSchema(2).Draw(t, "schema")
@@ -49,7 +49,7 @@ func TestGlanceNeverLetsWrongArgumentsPass(t *testing.T) {
 		args := drawValue(3).Draw(t, "args")
 		g := newFastSchema(json.RawMessage(text))
 		if found := (&schema{compiled: compiled}).check(json.RawMessage(args)); g.fits(json.RawMessage(args)) && len(found) > 0 && args[0] == '{' {
-			t.Fatalf("%s fits %s at a glance, but: %v", args, text, found)
+			t.Fatalf("the fast schema accepts %s for %s, but: %v", args, text, found)
 		}
 	})
 }

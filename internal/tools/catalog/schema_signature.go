@@ -20,7 +20,7 @@ const (
 func Signature(schema json.RawMessage) string {
 	var required []string
 	if raw, ok := rawjson.Get(schema, "required"); ok {
-		_ = json.Unmarshal(raw, &required) // a strange list is no list
+		_ = json.Unmarshal(raw, &required) // an invalid list counts as none
 	}
 	var must, may []string
 	properties, _ := rawjson.Get(schema, "properties")
@@ -60,7 +60,7 @@ func typeOf(schema json.RawMessage) string {
 	return name
 }
 
-// anyOf joins the names of several types; that a value may be missing is not one.
+// anyOf joins the names of several types, without null.
 func anyOf(items []json.RawMessage) string {
 	names := make([]string, 0, len(items))
 	for _, item := range items {

@@ -9,7 +9,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-func TestSchemasAreKeptByTextAndBounded(t *testing.T) {
+func TestSchemasAreCachedByTextAndBounded(t *testing.T) {
 	t.Parallel()
 	s := newSchemas(slog.New(slog.DiscardHandler))
 	made := func(text string) *entry { return &entry{info: tool.Info{Input: json.RawMessage(text)}} }
@@ -21,14 +21,14 @@ func TestSchemasAreKeptByTextAndBounded(t *testing.T) {
 		s.of(made(fmt.Sprintf("%d", i))) // no schema at all, and known as such
 	}
 	if n := s.recent.Len(); n != maxSchemas || len(s.byHash) != maxSchemas {
-		t.Errorf("%d schemas are kept in a list, %d in a map", n, len(s.byHash))
+		t.Errorf("%d schemas are in the list, %d in the map", n, len(s.byHash))
 	}
 	if again := s.of(made(`{"type":"object"}`)); again == first {
-		t.Error("the schema that was not used for longest is still kept")
+		t.Error("the least recently used schema is still cached")
 	}
 }
 
-func TestTame(t *testing.T) {
+func TestHasSmallNumbers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		`{"a":1e308,"b":-0.25E-10,"c":[1,2,3]}`: true,
@@ -41,7 +41,7 @@ func TestTame(t *testing.T) {
 		`[true,false,null]`:                     true,
 	} {
 		if got := hasSmallNumbers([]byte(text)); got != want {
-			t.Errorf("tame(%s) = %v, want %v", text, got, want)
+			t.Errorf("hasSmallNumbers(%s) = %v, want %v", text, got, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (v Violation) String() string {
 	return v.Argument + ": " + text
 }
 
-// violations turns what the checker found into sentences, at most mostViolations.
+// violations describes what the checker found, at most mostViolations.
 func violations(e *jsonschema.ValidationError, value any, root *jsonschema.Schema) []Violation {
 	var all []Violation
 	for _, leaf := range leaves(e) {
@@ -54,8 +54,8 @@ func violations(e *jsonschema.ValidationError, value any, root *jsonschema.Schem
 	return all
 }
 
-// leaves are the findings that say something by themselves. Of alternatives that
-// all failed only the one that came closest is told.
+// leaves are the findings that mean something by themselves. Of alternatives that all
+// failed only the closest is reported.
 func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	if len(e.Causes) == 0 {
 		return []*jsonschema.ValidationError{e}
@@ -71,8 +71,8 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return all
 }
 
-// closest picks the alternative whose trouble lies deepest. Alternatives that
-// only want another type are told as one.
+// closest is the alternative that failed at the deepest place. Alternatives that differ
+// only in the type they want are reported as one.
 func closest(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	var best []*jsonschema.ValidationError
 	var wanted []string
@@ -105,7 +105,7 @@ func depthOf(found []*jsonschema.ValidationError) int {
 	return depth
 }
 
-// describe says what one finding means for the caller.
+// describe says what a finding means for the caller.
 func describe(leaf *jsonschema.ValidationError, value any, root *jsonschema.Schema) []Violation {
 	place := leaf.InstanceLocation
 	argument, got := path(place), shownValue(at(value, place))
@@ -133,8 +133,7 @@ func describe(leaf *jsonschema.ValidationError, value any, root *jsonschema.Sche
 	return []Violation{{Argument: argument, Got: got, Problem: problem + ", got " + got}}
 }
 
-// bound says what a limit that was overstepped expects, or nothing when the
-// finding is of another kind.
+// bound says what an exceeded limit expects; empty for other findings.
 func bound(found jsonschema.ErrorKind) string {
 	switch k := found.(type) {
 	case *kind.MinLength:
@@ -195,8 +194,8 @@ func unknownArgument(name string, known []string) string {
 	return "unknown argument"
 }
 
-// propertiesAt lists the properties of the schema for an object at a place, as
-// far as plain nesting leads there.
+// propertiesAt lists the properties that the schema has for an object at a place, as
+// far as simple nesting leads there.
 func propertiesAt(s *jsonschema.Schema, place []string) []string {
 	for _, step := range place {
 		for s != nil && s.Ref != nil {

@@ -14,12 +14,12 @@ import (
 // DefaultHits is how many tools a search returns when it does not say.
 const DefaultHits = 10
 
-// How matches weigh and how far they go.
+// Weights and limits of matches.
 const (
-	factorPrefix    = float32(0.7) // a word of which only the beginning was typed
-	factorEdit      = float32(0.6) // each typing mistake
-	coverageMinimum = float32(0.3) // what is left of a score when almost no word matched
-	mostExpansions  = 64           // indexed words one query word may stand for, per namespace
+	factorPrefix    = float32(0.7) // a word that matches by its beginning
+	factorEdit      = float32(0.6) // per edit
+	coverageMinimum = float32(0.3) // of a score when almost no word matched
+	mostExpansions  = 64           // indexed words that one query word may match, per namespace
 	mostQueryWords  = 16
 	longestQuery    = 1024 // bytes
 	shortestPrefix  = 2
@@ -38,11 +38,10 @@ type Hit struct {
 	Score float64
 }
 
-// Search finds tools by what their definitions say, best first; equals stand in
-// catalog order, so the same question about the same tools gets the same answer.
-// Words match exactly or as plurals, the last one also by its beginning, and
-// those that nothing matches also with typing mistakes. The second result is how
-// many tools matched in all.
+// Search finds tools by their definitions, best first; equal ones are in catalog order,
+// so that the result is stable. Words match exactly or as plurals, the last one also by
+// its beginning, and words that match nothing also with typing mistakes. The second
+// result is how many tools matched in all.
 func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultHits
@@ -50,8 +49,8 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 	v := c.visible(ctx, c.refresh(ctx))
 	s := search{limit: q.Limit, lexicon: c.lexicon}
 	for _, name := range v.sorted {
-		if shelf := v.namespaces[name]; q.Namespace == "" || q.Namespace == name {
-			s.parts = append(s.parts, part{shelf.tools, shelf.index(c.lexicon)})
+		if n := v.namespaces[name]; q.Namespace == "" || q.Namespace == name {
+			s.parts = append(s.parts, part{n.tools, n.index(c.lexicon)})
 		}
 	}
 	if q.Namespace == "" && tool.ScopeOf(ctx) == nil && principal.Of(ctx).Admin() {
@@ -60,7 +59,7 @@ func (c *Catalog) Search(ctx context.Context, q Query) ([]Hit, int) {
 	return s.run(q.Text)
 }
 
-// search is one question over the indexes of several namespaces.
+// search is one query over the indexes of several namespaces.
 type search struct {
 	parts   []part
 	lexicon *lexicon
@@ -105,21 +104,21 @@ func (s *search) everything() ([]Hit, int) {
 	return hits, total
 }
 
-// probe is one word of the query: the indexed words it stands for, per part, and
-// how rare it is.
+// probe is one word of the query: the indexed words it matches, per part, and how rare
+// it is.
 type probe struct {
 	matches [][]match
 	rarity  float32
 }
 
-// match is an indexed word that the query's word stands for.
+// match is an indexed word that the query's word matches.
 type match struct {
 	word   int
 	factor float32
 }
 
-// probe looks a word up: as it is, the last one also as a beginning, and when
-// nobody has it, as a misspelt one.
+// probe looks a word up: as it is, the last one also as a prefix, and if nothing
+// matches, with typing mistakes.
 func (s *search) probe(word queryWord, last bool) probe {
 	p := probe{matches: make([][]match, len(s.parts))}
 	holders := s.collect(&p, func(x *index) []match { return x.exact(word.stem, 1) })
@@ -137,11 +136,11 @@ func (s *search) probe(word queryWord, last bool) probe {
 	return p
 }
 
-// misspelt adds the words that may have been meant, the nearest of them.
+// misspelt adds the nearest similar words.
 func (s *search) misspelt(p *probe, word queryWord) (holders int) {
 	used := 0
 	for _, candidate := range s.lexicon.near(word) {
-		factor := float32(math.Pow(float64(factorEdit), float64(candidate.slips)))
+		factor := float32(math.Pow(float64(factorEdit), float64(candidate.edits)))
 		found := s.collect(p, func(x *index) []match { return x.exact(candidate.word, factor) })
 		holders += found
 		if used += min(found, 1); used == mostExpansions {
@@ -203,11 +202,10 @@ func (x *index) holders(matches []match) int {
 	return n
 }
 
-// score weighs the tools of one part and offers them to the ranking. It returns
-// how many matched.
+// score ranks the tools of one part. It returns how many matched.
 func (p part) score(n int, probes []probe, whole string, best *ranking) int {
 	scores := make([]float32, len(p.tools))
-	matched := make([]float32, len(p.tools)) // how many words, one that only means the same being less than one
+	matched := make([]float32, len(p.tools)) // how many words; a synonym counts less than one
 	strongest := make([]strength, len(p.tools))
 	for _, probe := range probes {
 		p.index.add(probe, n, scores, matched, strongest)
@@ -229,12 +227,12 @@ func (p part) score(n int, probes []probe, whole string, best *ranking) int {
 	return found
 }
 
-// strength is how much the strongest of the words a probe stands for weighs in a
-// tool, and how well it stands for the probe.
+// strength is the weight in a tool of the strongest word that a probe matches, and the
+// factor of that match.
 type strength struct{ weight, factor float32 }
 
-// add adds one probe's weight to the scores. A tool that contains several of the
-// words a probe stands for counts the strongest only.
+// add adds the weight of one probe to the scores. If a tool contains several of the
+// words that a probe matches, the strongest counts.
 func (x *index) add(p probe, part int, scores, matched []float32, strongest []strength) {
 	matches := p.matches[part]
 	for _, m := range matches {
@@ -255,8 +253,8 @@ func (x *index) add(p probe, part int, scores, matched []float32, strongest []st
 	}
 }
 
-// preference is what a tool's priority does to its score: each point weighs as
-// much as a twentieth, so that ten points lift it over matches half as good again.
+// preference is the effect of a tool's priority on its score: each point adds a
+// twentieth, so that ten points lift a tool over matches half as good again.
 func preference(priority int) float32 {
 	return max(0.25, min(1+float32(priority)/20, 4))
 }
@@ -284,44 +282,44 @@ func (a ranked) before(b ranked) bool {
 	}
 }
 
-// ranking keeps the best of what it is offered, as a heap with the worst on top.
+// ranking holds the best tools so far, as a heap with the worst on top.
 type ranking struct {
 	limit int
-	kept  []ranked
+	best  []ranked
 }
 
 func (r *ranking) offer(c ranked) {
 	switch {
-	case len(r.kept) < r.limit:
+	case len(r.best) < r.limit:
 		heap.Push(r, c)
-	case c.before(r.kept[0]):
-		r.kept[0] = c
+	case c.before(r.best[0]):
+		r.best[0] = c
 		heap.Fix(r, 0)
 	}
 }
 
 // hits empties the ranking, best first.
 func (r *ranking) hits(parts []part) []Hit {
-	slices.SortFunc(r.kept, func(a, b ranked) int {
+	slices.SortFunc(r.best, func(a, b ranked) int {
 		if a.before(b) {
 			return -1
 		}
 		return 1
 	})
-	hits := make([]Hit, len(r.kept))
-	for i, k := range r.kept {
+	hits := make([]Hit, len(r.best))
+	for i, k := range r.best {
 		hits[i] = Hit{Info: parts[k.part].tools[k.tool], Score: float64(k.score)}
 	}
 	return hits
 }
 
-func (r *ranking) Len() int           { return len(r.kept) }
-func (r *ranking) Less(i, j int) bool { return r.kept[j].before(r.kept[i]) }
-func (r *ranking) Swap(i, j int)      { r.kept[i], r.kept[j] = r.kept[j], r.kept[i] }
-func (r *ranking) Push(x any)         { r.kept = append(r.kept, x.(ranked)) }
+func (r *ranking) Len() int           { return len(r.best) }
+func (r *ranking) Less(i, j int) bool { return r.best[j].before(r.best[i]) }
+func (r *ranking) Swap(i, j int)      { r.best[i], r.best[j] = r.best[j], r.best[i] }
+func (r *ranking) Push(x any)         { r.best = append(r.best, x.(ranked)) }
 
 func (r *ranking) Pop() any {
-	last := r.kept[len(r.kept)-1]
-	r.kept = r.kept[:len(r.kept)-1]
+	last := r.best[len(r.best)-1]
+	r.best = r.best[:len(r.best)-1]
 	return last
 }

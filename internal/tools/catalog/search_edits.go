@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// outline is what can be compared of words at a glance: the set of their letters
-// in the lower 56 bits, their length in the upper 8. Words that are d edits apart
-// differ by at most d in length and in at most 2d letters, so most words are told
-// apart without reading them.
+// outline is a summary for comparing words quickly: the set of their letters in the
+// lower 56 bits, their length in the upper 8. Words that are d edits apart differ by at
+// most d in length and in at most 2d letters, so most pairs are ruled out without
+// comparing the words.
 type outline uint64
 
 const outlineBits = 56

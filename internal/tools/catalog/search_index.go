@@ -10,17 +10,17 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// field is a part of a tool's definition that is searched. A word in a telling
-// and short field weighs more than one in a long description.
+// field is a part of a definition that is searched. A word in a short, significant
+// field weighs more than one in a long description.
 type field struct {
 	weight float32 // of one word in a field of ordinary length
 	length float32 // how many words are ordinary
 	slope  float32 // 0: length does not matter; 1: a field twice as long halves the weight
 }
 
-// The fields, by how much they tell. Ordinary lengths are constants rather than
-// averages of what is indexed, so that the weight of a tool's words never depends
-// on its neighbours and can be computed once.
+// The fields, by significance. Usual lengths are constants rather than averages of the
+// indexed tools, so that the weight of a word does not depend on other tools and can be
+// computed once.
 var (
 	fieldName      = field{weight: 5, length: 3, slope: 0.5}
 	fieldSpace     = field{weight: 2, length: 1}
@@ -30,10 +30,10 @@ var (
 	fieldParamText = field{weight: 0.4, length: 40, slope: 0.7}
 )
 
-// saturation is BM25's k1: how soon more of the same word stops to count.
+// saturation is BM25's k1: how soon repetitions of a word stop counting.
 const saturation = float32(1.2)
 
-// Bounds of what is read of a tool.
+// Limits of what is read of a tool.
 const (
 	longestText   = 4096 // bytes of a description
 	longestSchema = 256 << 10
@@ -47,11 +47,11 @@ type index struct {
 	words    []string            // sorted
 	postings [][]posting         // of each word
 	joined   []string            // per tool: its name as one lower-case word
-	related  map[string][]string // words that mean about the same here
+	related  map[string][]string // synonyms learned here
 }
 
-// posting is one tool that contains a word. weight is BM25's term weight, its
-// saturation included, lacking only the word's rarity.
+// posting is one tool that contains a word. weight is BM25's term weight with
+// saturation, without the rarity of the word.
 type posting struct {
 	tool   uint32
 	weight float32
@@ -101,8 +101,7 @@ func (b *builder) tool(n uint32, info *tool.Info) string {
 	return joined
 }
 
-// name indexes a tool's name, both as its words and as the one word that people
-// type who leave the separators out.
+// name indexes a tool's name, both as its words and as one word without separators.
 func (b *builder) name(name string) string {
 	var joined strings.Builder
 	parts := 0
@@ -124,7 +123,7 @@ func (b *builder) text(f field, text string) {
 	b.close(f)
 }
 
-// close weighs the words of the field that was read, now that its length is known.
+// close weighs the words of the field, now that its length is known.
 func (b *builder) close(f field) {
 	weight := f.weight / (1 - f.slope + f.slope*float32(len(b.field))/f.length)
 	for _, id := range b.field {
@@ -151,16 +150,16 @@ func (b *builder) id(word string) uint32 {
 	return id
 }
 
-// schemaText is what of a schema is searched.
+// schemaText is the part of a schema that is searched.
 type schemaText struct {
 	Description string                     `json:"description"`
 	Properties  map[string]json.RawMessage `json:"properties"`
 	Items       json.RawMessage            `json:"items"`
 }
 
-// parameters collects the names and the descriptions of a tool's parameters,
-// nested ones included, as two texts, and shows each to see. Schemas beyond bounds
-// give less text.
+// parameters collects the names and descriptions of a tool's parameters, nested ones
+// included, as two texts, and calls see for each. Schemas beyond the limits give less
+// text.
 func parameters(schema json.RawMessage, see func(name, description string)) (names, texts string) {
 	if len(schema) > longestSchema {
 		return "", ""

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// lexicon knows every indexed word of every namespace once, so that a misspelt
-// one is looked for among all words a single time. Words of indexes that are gone
-// stay until they are too many.
+// lexicon holds every indexed word of every namespace once, so that a misspelt word is
+// compared with all words a single time. Words of removed indexes stay until there are
+// too many.
 type lexicon struct {
 	mu       sync.RWMutex
 	known    map[string]struct{}
@@ -18,7 +18,7 @@ type lexicon struct {
 
 func newLexicon() *lexicon { return &lexicon{known: map[string]struct{}{}} }
 
-// add takes in the words of an index.
+// add adds the words of an index.
 func (l *lexicon) add(words []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -31,15 +31,14 @@ func (l *lexicon) add(words []string) {
 	}
 }
 
-// add forgets all words but those of the given indexes, once it knows far more
-// words than they have.
+// prune removes all words but those of the given indexes, once there are far more.
 func (l *lexicon) prune(parts []part) {
-	living := 0
+	present := 0
 	for _, p := range parts {
-		living += len(p.index.words)
+		present += len(p.index.words)
 	}
 	l.mu.RLock()
-	tooMany := len(l.words) > 2*living+50_000
+	tooMany := len(l.words) > 2*present+50_000
 	l.mu.RUnlock()
 	if !tooMany {
 		return
@@ -53,14 +52,14 @@ func (l *lexicon) prune(parts []part) {
 	l.known, l.words, l.outlines = fresh.known, fresh.words, fresh.outlines
 }
 
-// nearWord is a word that may have been meant.
+// nearWord is a word similar to the one that was typed.
 type nearWord struct {
 	word  string
-	slips int
+	edits int
 }
 
-// near finds the words that are a few slips away from what was typed or from its
-// stem, which need not be the stem of what was meant; nearest first.
+// near finds the words within a few edits of the typed word or of its stem, nearest
+// first.
 func (l *lexicon) near(word queryWord) []nearWord {
 	limit := editsAllowed(len(word.typed))
 	if limit == 0 {
@@ -79,7 +78,7 @@ func (l *lexicon) near(word queryWord) []nearWord {
 	}
 	l.mu.RUnlock()
 	slices.SortFunc(found, func(a, b nearWord) int {
-		return cmp.Or(cmp.Compare(a.slips, b.slips), cmp.Compare(a.word, b.word))
+		return cmp.Or(cmp.Compare(a.edits, b.edits), cmp.Compare(a.word, b.word))
 	})
 	return found
 }

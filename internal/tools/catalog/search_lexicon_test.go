@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestLexiconForgetsWhatNobodyHas(t *testing.T) {
+func TestLexiconForgetsUnusedWords(t *testing.T) {
 	t.Parallel()
 	l := newLexicon()
 	living := []part{{index: &index{words: []string{"telescope", "violin"}}}}
@@ -18,15 +18,15 @@ func TestLexiconForgetsWhatNobodyHas(t *testing.T) {
 	}
 	l.prune(living)
 	if !slices.Equal(l.words, living[0].index.words) || len(l.known) != 2 || len(l.outlines) != 2 {
-		t.Errorf("%d words are kept", len(l.words))
+		t.Errorf("%d words are left", len(l.words))
 	}
 	if got := l.near(queryWord{"telescpoe", "telescpo"}); len(got) != 1 || got[0] != (nearWord{"telescope", 1}) {
 		t.Errorf("near = %v", got)
 	}
 }
 
-// plainSlips counts as slips does, by the textbook.
-func plainSlips(a, b string) int {
+// plainEditDistance is the textbook algorithm.
+func plainEditDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
@@ -51,14 +51,14 @@ func plainSlips(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-func TestSlipsAreCountedAndNeverOverlooked(t *testing.T) {
+func TestEditDistance(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ab1é]{0,12}`)
 		a, b, limit := word.Draw(t, "a"), word.Draw(t, "b"), rapid.IntRange(0, 3).Draw(t, "limit")
-		want := min(plainSlips(a, b), limit+1)
+		want := min(plainEditDistance(a, b), limit+1)
 		if got := editDistance(a, b, limit); got != want {
-			t.Fatalf("slips(%q, %q, %d) = %d, want %d", a, b, limit, got, want)
+			t.Fatalf("editDistance(%q, %q, %d) = %d, want %d", a, b, limit, got, want)
 		}
 		if want <= limit && !outlineOf(a).near(outlineOf(b), limit) {
 			t.Fatalf("%q and %q are %d apart but do not look near", a, b, want)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds of what one word may stand for besides itself.
+// Limits of synonyms.
 const (
 	mostRelated    = 10
 	mostLearned    = 4   // of them, learned in one namespace
@@ -13,11 +13,11 @@ const (
 	shortParamText = 4   // words that explain a parameter's name rather than its use
 )
 
-// factorRelated is how much a word counts that only means about the same.
+// factorRelated is the weight of a synonym.
 const factorRelated = float32(0.55)
 
-// thesaurus is what people call the same thing when they talk about tools, a group
-// a line.
+// thesaurus holds words that mean the same when they are about tools, one group per
+// line.
 var thesaurus = groups(
 	"create make new add start open generate insert",
 	"delete remove erase drop destroy trash discard",
@@ -83,7 +83,7 @@ var thesaurus = groups(
 	"language translate",
 )
 
-// groups reads a thesaurus: every word of a line stands for the others.
+// groups reads a thesaurus: the words of a line mean the same.
 func groups(lines ...string) map[string][]string {
 	related := map[string][]string{}
 	for _, line := range lines {
@@ -99,8 +99,8 @@ func groups(lines ...string) map[string][]string {
 	return related
 }
 
-// related are the words that mean about the same as one of the query: by the
-// thesaurus, and by how servers name and explain their parameters.
+// related are the words that mean about the same as a word of the query: by the
+// thesaurus, and by how servers name and describe their parameters.
 func (s *search) related(word string) []string {
 	found := slices.Clone(thesaurus[word])
 	for _, p := range s.parts {
@@ -116,9 +116,8 @@ func (s *search) related(word string) []string {
 	return found[:min(len(found), mostRelated)]
 }
 
-// alike adds the words that mean about the same, common ones for less: they tell
-// little of what is looked for. It returns how many tools hold what the probe
-// stands for.
+// alike adds the words that mean about the same; common ones count less. It returns how
+// many tools contain what the probe matches.
 func (s *search) alike(p *probe, word string, holders int) int {
 	for _, other := range s.related(word) {
 		have := 0
@@ -137,9 +136,8 @@ func (s *search) alike(p *probe, word string, holders int) int {
 	return holders
 }
 
-// relate learns from a parameter which words mean the same: a name that is short
-// for a word of its description, as repo is for repository; and a name that its
-// description does nothing but say in other words.
+// relate learns synonyms from a parameter: a name that abbreviates a word of its
+// description, as repo does repository, and a name that its description only rephrases.
 func (b *builder) relate(name, description string) {
 	var names, texts []string
 	words(name, func(word string) { names = append(names, stem(word)) })
@@ -158,8 +156,8 @@ func (b *builder) relate(name, description string) {
 	}
 }
 
-// abbreviates tells whether a word is short for another: its beginning, or some
-// of its letters in their order from the first one on.
+// abbreviates tells whether a word is short for another: its beginning, or some of its
+// letters in order, starting with the first.
 func abbreviates(short, long string) bool {
 	if len(short) < 2 || len(long) < len(short)+2 || short[0] != long[0] {
 		return false
@@ -190,5 +188,5 @@ func (b *builder) pair(one, other string) {
 	b.related[strings.Clone(one)] = append(have, strings.Clone(other))
 }
 
-// generic are words of parameters that tell nothing apart.
+// generic are words that are too common in parameters to distinguish tools.
 var generic = map[string]bool{"id": true, "name": true, "key": true, "valu": true, "type": true, "path": true, "text": true, "number": true}

@@ -26,7 +26,7 @@ func library(defs ...[4]string) *memory {
 	return m
 }
 
-var shelfOfTools = [][4]string{
+var searchedTools = [][4]string{
 	{"fs", "read_file", "Read the complete contents of a file.", `{"properties":{"path":{"type":"string","description":"where it lies"}}}`},
 	{"fs", "read_media_file", "Read an image or audio file as base64.", ""},
 	{"fs", "write_file", "Create or overwrite a file.", ""},
@@ -42,7 +42,7 @@ var shelfOfTools = [][4]string{
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	c := open(catalog.Options{}, library(shelfOfTools...))
+	c := open(catalog.Options{}, library(searchedTools...))
 	tests := []struct {
 		query, space string
 		want         []string // the first hits
@@ -95,16 +95,16 @@ func hitNames(hits []catalog.Hit) []string {
 
 func TestSearchWithoutWordsListsEverything(t *testing.T) {
 	t.Parallel()
-	c := open(catalog.Options{}, library(shelfOfTools...))
+	c := open(catalog.Options{}, library(searchedTools...))
 	hits, total := c.Search(t.Context(), catalog.Query{Text: " ?! ", Limit: 3})
-	if got := hitNames(hits); total != len(shelfOfTools) || !slices.Equal(got, []string{"search_tools", "fs.list_directory", "fs.read_file"}) {
+	if got := hitNames(hits); total != len(searchedTools) || !slices.Equal(got, []string{"search_tools", "fs.list_directory", "fs.read_file"}) {
 		t.Errorf("%v of %d", got, total)
 	}
 }
 
 func TestSearchSeesChanges(t *testing.T) {
 	t.Parallel()
-	m := library(shelfOfTools...)
+	m := library(searchedTools...)
 	c := open(catalog.Options{}, m)
 	if hits, _ := c.Search(t.Context(), catalog.Query{Text: "telescope"}); len(hits) != 0 {
 		t.Fatalf("found %v", hitNames(hits))
@@ -120,7 +120,7 @@ func TestSearchSeesChanges(t *testing.T) {
 }
 
 func FuzzSearch(f *testing.F) {
-	c := open(catalog.Options{}, library(shelfOfTools...))
+	c := open(catalog.Options{}, library(searchedTools...))
 	for _, q := range []string{"read file", "", "\xff\xfe", "ĲŁı", strings.Repeat("a", 1000), "天気 midi", "generate_midi.toWAV"} {
 		f.Add(q, "fs", 3)
 	}
@@ -186,8 +186,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// What finding out that nothing has changed costs with a source that puts its
-// list together anew each time.
+// The cost of finding that nothing has changed, with a source that builds its
+// list anew each time.
 func BenchmarkUnchanged(b *testing.B) {
 	for name, source := range map[string]tool.Source{
 		"shared": manyTools(10_000, 100), "copied": forgetful{manyTools(10_000, 100)},
@@ -219,7 +219,7 @@ func BenchmarkIndex(b *testing.B) {
 	})
 }
 
-// What it takes to notice that one tool of many is another now.
+// The cost of noticing that one of many tools has changed.
 func BenchmarkRefresh(b *testing.B) {
 	m := manyTools(10_000, 50)
 	slices.SortFunc(m.tools, func(a, b tool.Info) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })

@@ -9,8 +9,8 @@ import (
 // longestWord bounds one indexed word, in bytes: longer ones are data, not words.
 const longestWord = 48
 
-// words cuts text into lower-case words and calls emit for each: at everything
-// that is neither letter nor digit, and where camelCase or an ACRONYMWord turns.
+// words splits text into lower-case words and calls emit for each: at everything that
+// is neither letter nor digit, and where camelCase or an ACRONYMWord changes case.
 // Scripts written without spaces give a word per character.
 func words(text string, emit func(word string)) {
 	start := -1 // where the word under way begins
@@ -48,9 +48,9 @@ func spaceless(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-// stem takes the commonest endings off an English word, as far as a search over
-// tools needs it: files and file, creating, created and create become one word.
-// What is left need not be a word; it is the same on both sides.
+// stem removes the most common endings of an English word: files and file, creating,
+// created and create become one. The result need not be a word; it is the same for
+// query and index.
 func stem(word string) string {
 	word = singular(word)
 	for _, ending := range []string{"ing", "ed"} {
@@ -81,7 +81,7 @@ func singular(word string) string {
 	}
 }
 
-// undoubled makes runn of running the run it comes from.
+// undoubled makes run of runn, from running.
 func undoubled(root string) string {
 	n := len(root)
 	if root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
@@ -99,7 +99,7 @@ func hasAnySuffix(word string, suffixes ...string) bool {
 	return false
 }
 
-// filler are the words of a question that say nothing of what is looked for.
+// filler are the words of a question that say nothing about the tool.
 var filler = wordSet(`a an and the to of for in on at by from with as or that which this these those how do does did
 	can could would should i me my we our you your it its is are was were be been am has have will what when where why who
 	some any something somebody someone tool want need please let us there here one into about s`)
@@ -112,7 +112,7 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// queryWord is a word looked for: as it was typed, and its stem.
+// queryWord is a word of the query as it was typed, and its stem.
 type queryWord struct {
 	typed, stem string
 }

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Stats is what has been counted of one namespace's calls.
+// Stats counts the calls of one namespace.
 type Stats struct {
 	Namespace string        `json:"namespace"`
-	Calls     uint64        `json:"calls"`     // finished ones
-	Errors    uint64        `json:"errors"`    // of them, those that failed or answered with an error
-	InFlight  int           `json:"in_flight"` // under way, waiting ones included
+	Calls     uint64        `json:"calls"`     // finished
+	Errors    uint64        `json:"errors"`    // calls that failed or answered with an error
+	InFlight  int           `json:"in_flight"` // running and waiting
 	Waiting   int           `json:"waiting"`   // for the namespace's limit
 	LastTool  string        `json:"last_tool,omitempty"`
 	LastCall  time.Time     `json:"last_call,omitzero"`
-	P50       time.Duration `json:"p50"` // durations within an eighth of the truth
+	P50       time.Duration `json:"p50"` // durations are exact to an eighth
 	P90       time.Duration `json:"p90"`
 	P99       time.Duration `json:"p99"`
 	Max       time.Duration `json:"max"`
-	Open      bool          `json:"open"`              // the circuit breaker lets nothing through
-	RetryAt   time.Time     `json:"retry_at,omitzero"` // when it will, if Open
+	Open      bool          `json:"open"`              // the circuit breaker refuses calls
+	RetryAt   time.Time     `json:"retry_at,omitzero"` // when a call is tried, if Open
 }
 
-// Stats tells what was counted of a namespace, "" being our own tools; ok is
-// false when there is none of that name.
+// Stats returns the statistics of a namespace, "" for our own tools; ok is false when
+// there is none of that name.
 func (c *Catalog) Stats(ctx context.Context, namespace string) (stats Stats, ok bool) {
 	v := c.view.Load()
 	if v.namespaces[namespace] == nil {
@@ -54,7 +54,7 @@ func (c *counters) begin(tool string, at time.Time) {
 	c.inFlight.Add(1)
 	c.lastCall.Store(at.UnixNano())
 	if last := c.lastTool.Load(); last == nil || *last != tool {
-		name := strings.Clone(tool) // without the message it came in
+		name := strings.Clone(tool) // does not keep the whole message in memory
 		c.lastTool.Store(&name)
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Namespaced is a source that can tell its namespaces before it knows their tools.
+// Namespaced is a source that knows its namespaces before it knows their tools.
 type Namespaced interface {
 	Namespaces() []string
 }
 
-// member is a source and what it last said.
+// member is a source and what it last listed.
 type member struct {
 	source    tool.Source
-	ticket    uint64 // of the reading that listing comes from
+	ticket    uint64 // number of the reading that made listing
 	listing   listing
-	lastError string // the last error it listed with, so that it is told once
+	lastError string // of the last listing, so that it is logged once
 }
 
-// listing is what a source said when it was read.
+// listing is what a source listed when it was read.
 type listing struct {
 	tools  []tool.Info
 	spaces []string
@@ -40,10 +40,9 @@ func read(ctx context.Context, s tool.Source) listing {
 	return l
 }
 
-// same tells whether two listings say the same. For a source that hands out one
-// shared slice until something changes it takes nanoseconds; for one that puts a
-// new slice together each time, some tens of nanoseconds per tool, since what the
-// slices point to is the same.
+// same tells whether two listings are equal. That takes nanoseconds for a source that
+// returns one shared slice until something changes, and tens of nanoseconds per tool
+// for one that builds a new slice each time.
 func (l listing) same(other listing) bool {
 	if l.err != nil || other.err != nil || len(l.tools) != len(other.tools) || !slices.Equal(l.spaces, other.spaces) {
 		return false
@@ -59,10 +58,10 @@ func (l listing) same(other listing) bool {
 	return true
 }
 
-// view is a picture of all tools at one moment. It is never changed.
+// view is all tools at one moment. It is never changed.
 type view struct {
 	namespaces map[string]*namespaceTools
-	sorted     []string // names of shelves: our own ("") first, then by priority, then by name
+	sorted     []string // names of namespaces: our own ("") first, then by priority, then by name
 	tools      []tool.Info
 	names      map[string]tool.Ref // every way to write a tool's name
 	routes     []route
@@ -76,8 +75,8 @@ func (v *view) find(ref tool.Ref) *entry {
 	return nil
 }
 
-// refresh reads all sources, without holding a lock, and returns the picture
-// that has what they said.
+// refresh reads all sources without holding a lock, and returns the view of what they
+// listed.
 func (c *Catalog) refresh(ctx context.Context) *view {
 	c.mu.Lock()
 	members := slices.Clone(c.members)
@@ -97,15 +96,15 @@ func (c *Catalog) refresh(ctx context.Context) *view {
 	if !changed {
 		return c.view.Load()
 	}
-	v, tell := c.commit(ticket, members, now)
-	for _, f := range tell {
+	v, after := c.commit(ticket, members, now)
+	for _, f := range after {
 		f()
 	}
 	return v
 }
 
-// commit takes over what a reading found, except where a later one was faster,
-// and returns the new picture with what has to be told about it.
+// commit stores what a reading found, except where a later reading was faster, and
+// returns the new view with the functions to call once mu is free.
 func (c *Catalog) commit(ticket uint64, members []*member, now []listing) (*view, []func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +114,7 @@ func (c *Catalog) commit(ticket uint64, members []*member, now []listing) (*view
 		}
 		m.ticket = ticket
 		c.report(m, now[i])
-		if now[i].err != nil { // what it said before is the best we know
+		if now[i].err != nil { // use what it listed before
 			now[i].tools, now[i].err = m.listing.tools, nil
 		}
 		m.listing = now[i]
@@ -123,7 +122,7 @@ func (c *Catalog) commit(ticket uint64, members []*member, now []listing) (*view
 	return c.rebuild()
 }
 
-// report tells of a source that cannot list its tools, once per kind of trouble.
+// report logs that a source cannot list its tools, once per error.
 func (c *Catalog) report(m *member, l listing) {
 	trouble := ""
 	if l.err != nil {
@@ -135,8 +134,8 @@ func (c *Catalog) report(m *member, l listing) {
 	m.lastError = trouble
 }
 
-// rebuild makes a picture of the members' listings; mu is held. Shelves on which
-// nothing changed are taken over from the last one.
+// rebuild makes a view of the members' listings; mu is held. Namespaces in which
+// nothing changed are reused.
 func (c *Catalog) rebuild() (*view, []func()) {
 	old := c.view.Load()
 	v := &view{namespaces: map[string]*namespaceTools{}}
@@ -155,7 +154,7 @@ func (c *Catalog) rebuild() (*view, []func()) {
 	return c.publish(old, v)
 }
 
-// order says which of two namespaces comes first.
+// order compares two namespaces by their place in lists.
 func (v *view) order(a, b string) int {
 	if a == "" || b == "" {
 		return strings.Compare(a, b)
@@ -163,7 +162,7 @@ func (v *view) order(a, b string) int {
 	return cmp.Or(cmp.Compare(v.namespaces[b].priority(), v.namespaces[a].priority()), strings.Compare(a, b))
 }
 
-// differ tells whether any shelf is another one than before.
+// differ tells whether any namespace has changed.
 func differ(old, v *view) bool {
 	if old.names == nil || len(old.namespaces) != len(v.namespaces) {
 		return true
@@ -176,8 +175,8 @@ func differ(old, v *view) bool {
 	return false
 }
 
-// publish names the tools of v, makes it the current picture, and returns what
-// has to be told once mu is free.
+// publish assigns names to the tools of v, makes it the current view, and returns the
+// functions to call once mu is free.
 func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	if v.names = old.names; v.names == nil || !sameNames(old.tools, v.tools) {
 		v.names = c.names.assign(v.tools)
@@ -185,18 +184,18 @@ func (c *Catalog) publish(old, v *view) (*view, []func()) {
 	v.routes = routesOf(c.exposure)
 	v.exposed = v.expose(c.exposure, c.pinned, c.names)
 	c.view.Store(v)
-	var tell []func()
+	var after []func()
 	if old.names != nil && old.exposed.hash == v.exposed.hash {
 		return v, nil
 	}
-	tell = append(tell, func() { c.bus.Publish(Changed{Hash: v.exposed.hash, Tools: len(v.exposed.tools)}) })
+	after = append(after, func() { c.bus.Publish(Changed{Hash: v.exposed.hash, Tools: len(v.exposed.tools)}) })
 	for f := range c.watchers {
-		tell = append(tell, *f)
+		after = append(after, *f)
 	}
-	return v, tell
+	return v, after
 }
 
-// sameNames tells whether two lists are of tools of the same names.
+// sameNames tells whether two lists are of tools with the same names.
 func sameNames(a, b []tool.Info) bool {
 	if len(a) != len(b) {
 		return false
@@ -209,14 +208,14 @@ func sameNames(a, b []tool.Info) bool {
 	return true
 }
 
-// gather puts the tools of all members on fresh shelves, by namespace.
+// gather groups the tools of all members by namespace.
 func (c *Catalog) gather() map[string]*namespaceTools {
-	shelves := map[string]*namespaceTools{}
+	namespaces := map[string]*namespaceTools{}
 	get := func(name string) *namespaceTools {
-		s := shelves[name]
+		s := namespaces[name]
 		if s == nil {
 			s = &namespaceTools{space: name}
-			shelves[name] = s
+			namespaces[name] = s
 		}
 		return s
 	}
@@ -236,15 +235,15 @@ func (c *Catalog) gather() map[string]*namespaceTools {
 			}
 		}
 	}
-	for _, s := range shelves {
+	for _, s := range namespaces {
 		slices.SortFunc(s.tools, func(a, b tool.Info) int {
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(a.Name, b.Name))
 		})
 	}
-	return shelves
+	return namespaces
 }
 
-// bySpace cuts a list where the next namespace begins.
+// bySpace splits a list where the next namespace begins.
 func bySpace(tools []tool.Info) iter.Seq[[]tool.Info] {
 	return func(yield func([]tool.Info) bool) {
 		for begin, end := 0, 0; begin < len(tools); begin = end {

@@ -9,14 +9,14 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// namespaceTools is one namespace's tools, with what belongs to the namespace as long as
-// it exists. It is not changed once it stands in a view.
+// namespaceTools is the tools of one namespace, and the state that lives as long as the
+// namespace. It is not changed once it is part of a view.
 type namespaceTools struct {
 	space      string
 	tools      []tool.Info // by priority, then by name
 	entries    map[string]*entry
-	byOriginal map[string]*entry // by their owner's names, those that show under others; nil when none does
-	owner      tool.Source       // who claims the namespace; nil when nobody does
+	byOriginal map[string]*entry // renamed tools by their upstream's names; nil: none is renamed
+	owner      tool.Source       // the source that claims the namespace; may be nil
 	state      *namespaceState
 	search     *lazyIndex
 }
@@ -27,11 +27,11 @@ type entry struct {
 	source  tool.Source
 	state   *namespaceState
 	hidden  error                       // why no caller may use it; nil: callers may
-	schema  atomic.Pointer[schema]      // made by the first call
-	exposed atomic.Pointer[exposedInfo] // how it last showed at the hub; nil while it does not
+	schema  atomic.Pointer[schema]      // compiled by the first call
+	exposed atomic.Pointer[exposedInfo] // as the hub last exposed it; nil: not exposed
 }
 
-// find looks up a tool by the name it shows under, or by its owner's for it.
+// find looks up a tool by its name or by its upstream's name for it.
 func (s *namespaceTools) find(name string) *entry {
 	if e := s.entries[name]; e != nil {
 		return e
@@ -39,14 +39,14 @@ func (s *namespaceTools) find(name string) *entry {
 	return s.byOriginal[name]
 }
 
-// reserve makes room for so many tools, which are most often all there will be.
+// reserve allocates for the expected number of tools.
 func (s *namespaceTools) reserve(tools int) {
 	if s.tools == nil {
 		s.tools, s.entries = make([]tool.Info, 0, tools), make(map[string]*entry, tools)
 	}
 }
 
-// put adds a tool and tells whether its name was free.
+// put adds a tool, and tells whether its name was free.
 func (s *namespaceTools) put(info tool.Info, source tool.Source) bool {
 	if s.entries[info.Name] != nil {
 		return false
@@ -63,7 +63,7 @@ func (s *namespaceTools) put(info tool.Info, source tool.Source) bool {
 	return true
 }
 
-// priority is that of the namespace's most important tool.
+// priority is the highest priority of the tools.
 func (s *namespaceTools) priority() int {
 	if len(s.tools) == 0 {
 		return 0
@@ -71,14 +71,14 @@ func (s *namespaceTools) priority() int {
 	return s.tools[0].Priority
 }
 
-// lazyIndex makes a shelf's index when somebody searches.
+// lazyIndex is a search index that the first search builds.
 type lazyIndex struct {
 	once  sync.Once
 	index *index
 }
 
-// reuse gives a fresh shelf its gear, the one of its predecessor where there is
-// one, or returns the predecessor itself when nothing on it has changed.
+// reuse takes over the state of the namespace from the last view, or returns the old
+// value itself when nothing has changed.
 func (s *namespaceTools) reuse(old *namespaceTools, limits func(string) Limits) *namespaceTools {
 	if old == nil {
 		s.state = newNamespaceState(s.space, limits)
@@ -99,8 +99,8 @@ func (s *namespaceTools) reuse(old *namespaceTools, limits func(string) Limits) 
 	return s
 }
 
-// compare tells whether two shelves hold the same, and whether at least all that
-// is searched is the same.
+// compare tells whether two values are equal, and whether at least all that is searched
+// is equal.
 func (s *namespaceTools) compare(old *namespaceTools) (same, text bool) {
 	if len(s.tools) != len(old.tools) {
 		return false, false
@@ -116,8 +116,7 @@ func (s *namespaceTools) compare(old *namespaceTools) (same, text bool) {
 	return same, true
 }
 
-// index is the shelf's search index, made at the first use, its words being
-// entered in the lexicon.
+// index is the search index. The first use builds it and adds its words to the lexicon.
 func (s *namespaceTools) index(l *lexicon) *index {
 	s.search.once.Do(func() {
 		s.search.index = newIndex(s.tools)
@@ -126,7 +125,7 @@ func (s *namespaceTools) index(l *lexicon) *index {
 	return s.search.index
 }
 
-// digest is a hash of all a client sees of a tool.
+// digest is a hash of everything that a client sees of a tool.
 func digest(info *tool.Info) [sha256.Size]byte {
 	all := make([]byte, 0, 2*len(info.Raw)+len(info.Description)+256) // schemas are in Raw too
 	for _, part := range []string{info.Space, info.Name, info.Title, info.Description} {

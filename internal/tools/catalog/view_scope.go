@@ -8,9 +8,8 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// visible is what the caller sees of a picture: what its scope allows, and without a
-// scope everything but namespaces that belong to somebody; of that, what who asks
-// may see.
+// visible is the part of a view that the caller may see: what its scope allows (without
+// a scope, all but private namespaces), and of that what its principal may see.
 func (c *Catalog) visible(ctx context.Context, v *view) *view {
 	v = c.scoped(ctx, v)
 	who := principal.Of(ctx)
@@ -21,7 +20,7 @@ func (c *Catalog) visible(ctx context.Context, v *view) *view {
 	return v.narrowed(func(ref tool.Ref) bool { return c.granted(who, ref) && v.shows(ref, hides) })
 }
 
-// hidden tells which tools there is no use in showing to who asks; nil: none.
+// hidden returns which tools are not listed for a principal; nil: none.
 func (c *Catalog) hidden(who principal.Principal) func(*tool.Info) bool {
 	if c.hides == nil {
 		return nil
@@ -37,24 +36,24 @@ func (v *view) shows(ref tool.Ref, hides func(*tool.Info) bool) bool {
 	return e == nil || !hides(&e.info)
 }
 
-// Exists tells whether a namespace has any tool that who asks can call, or be
-// refused with the reason.
+// Exists tells whether a namespace has a tool that the caller can call, or that is
+// refused with a reason.
 func (c *Catalog) Exists(ctx context.Context, namespace string) bool {
 	s := c.refresh(ctx).namespaces[namespace]
 	return s != nil && slices.ContainsFunc(s.tools, func(info tool.Info) bool { return c.canSee(ctx, info.Ref) })
 }
 
-// ShowsAll tells that nothing is kept from somebody but what it does not see anyway.
+// ShowsAll tells that the policy hides nothing from a principal.
 func (c *Catalog) ShowsAll(who principal.Principal) bool { return c.hidden(who) == nil }
 
-// Shows tells whether a tool is among those that who asks is shown. One that is not
-// may exist all the same: a call of it is refused with the reason.
+// Shows tells whether a tool is listed for the caller. One that is not listed may
+// exist: a call of it is refused with the reason.
 func (c *Catalog) Shows(ctx context.Context, ref tool.Ref) bool {
 	return c.canSee(ctx, ref) && c.view.Load().shows(ref, c.hidden(principal.Of(ctx)))
 }
 
-// granted tells whether a tool exists for who asks. What belongs to somebody is
-// visible only within a scope that names it, which knows better.
+// granted tells whether a tool exists for a principal. Private namespaces are left to
+// the scope.
 func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	if c.reserved != nil && !who.Admin() && c.reserved(ref) {
 		return false
@@ -62,7 +61,7 @@ func (c *Catalog) granted(who principal.Principal, ref tool.Ref) bool {
 	return c.private != nil && c.private(ref.Space) || who.CanSee(ref.Space, ref.Name)
 }
 
-// scoped is what the caller's scope allows of a picture.
+// scoped is the part of a view that the caller's scope allows.
 func (c *Catalog) scoped(ctx context.Context, v *view) *view {
 	if scope := tool.ScopeOf(ctx); scope != nil {
 		return v.narrowed(scope.Allows)
@@ -89,8 +88,7 @@ func (c *Catalog) canSee(ctx context.Context, ref tool.Ref) bool {
 	return c.private == nil || !c.private(ref.Space)
 }
 
-// narrowed is a picture with the allowed tools only. Shelves of which all is
-// allowed are taken as they are.
+// narrowed is the view with the allowed tools only.
 func (v *view) narrowed(allows func(tool.Ref) bool) *view {
 	n := &view{namespaces: map[string]*namespaceTools{}, names: v.names, exposed: v.exposed}
 	for _, space := range v.sorted {
@@ -109,22 +107,23 @@ func (v *view) narrowed(allows func(tool.Ref) bool) *view {
 	return n
 }
 
-// narrowed is the shelf with the allowed tools only, or nil when nothing is.
+// narrowed is the namespace with the allowed tools only, or nil when it has none. A
+// namespace of which all is allowed is returned itself.
 func (s *namespaceTools) narrowed(allows func(tool.Ref) bool) *namespaceTools {
-	var kept []tool.Info
+	var allowed []tool.Info
 	for i := range s.tools {
 		if allows(s.tools[i].Ref) {
-			kept = append(kept, s.tools[i])
+			allowed = append(allowed, s.tools[i])
 		}
 	}
 	switch {
-	case len(kept) == len(s.tools) && (len(kept) > 0 || allows(tool.Ref{Space: s.space})):
+	case len(allowed) == len(s.tools) && (len(allowed) > 0 || allows(tool.Ref{Space: s.space})):
 		return s
-	case len(kept) == 0:
+	case len(allowed) == 0:
 		return nil
 	}
-	n := &namespaceTools{space: s.space, tools: kept, entries: make(map[string]*entry, len(kept)), owner: s.owner, state: s.state, search: &lazyIndex{}}
-	for _, info := range kept {
+	n := &namespaceTools{space: s.space, tools: allowed, entries: make(map[string]*entry, len(allowed)), owner: s.owner, state: s.state, search: &lazyIndex{}}
+	for _, info := range allowed {
 		n.entries[info.Name] = s.entries[info.Name]
 	}
 	return n

@@ -12,8 +12,8 @@ import (
 	"github.com/luanette/luanette/internal/tools/catalog"
 )
 
-// village is a catalog with three servers, of which "hers" belongs to somebody.
-func village() *catalog.Catalog {
+// threeServers is a catalog with three servers, of which "hers" is private.
+func threeServers() *catalog.Catalog {
 	const schema = `{"type":"object"}`
 	return catalog.New(catalog.Options{
 		Private: func(space string) bool { return space == "hers" },
@@ -33,7 +33,7 @@ func only(refs ...string) *tool.Scope {
 
 func TestScopeNarrowsEverything(t *testing.T) {
 	t.Parallel()
-	c := village()
+	c := threeServers()
 	ctx := tool.WithScope(t.Context(), only("fs.read", "hers.diary"))
 	tools, err := c.Tools(ctx)
 	if got := strings.Join(names(tools), " "); err != nil || got != "fs.read hers.diary" {
@@ -61,7 +61,7 @@ func TestScopeNarrowsEverything(t *testing.T) {
 		_, err := c.Resolve(ctx, one)
 		f := wantFault(t, err, fault.ToolNotFound)
 		if strings.Contains(f.Hint, "web") || strings.Contains(f.Hint, "write") || strings.Contains(f.Hint, "own") {
-			t.Errorf("%s: the hint tells of others: %s", one, f.Hint)
+			t.Errorf("%s: the hint names other tools: %s", one, f.Hint)
 		}
 	}
 	for _, r := range []tool.Ref{ref("fs", "write"), ref("web", "fetch"), ref("", "own")} {
@@ -73,15 +73,15 @@ func TestScopeNarrowsEverything(t *testing.T) {
 	}
 }
 
-func TestPrivateNamespacesAreNotThereForOthers(t *testing.T) {
+func TestPrivateNamespacesAreHidden(t *testing.T) {
 	t.Parallel()
-	c := village()
+	c := threeServers()
 	if got := strings.Join(listed(t, c), " "); got != "own fs.read fs.write web.fetch" {
 		t.Errorf("everybody sees %q", got)
 	}
 	_, err := c.Call(t.Context(), call("hers", "diary", `{}`))
 	if f := wantFault(t, err, fault.ToolNotFound); strings.Contains(f.Hint, "hers") {
-		t.Errorf("the hint tells of it: %s", f.Hint)
+		t.Errorf("the hint names it: %s", f.Hint)
 	}
 	if _, err := c.Resolve(t.Context(), "hers.diary"); err == nil {
 		t.Error("everybody finds it")
