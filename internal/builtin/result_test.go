@@ -49,7 +49,7 @@ func TestBigResultsAreKept(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		`{"handle":"$r1"}`:  "narrow it with pointer, skip and count",
-		`{"handle":"$r99"}`: "kept are $r2, $r1",
+		`{"handle":"$r99"}`: "stored: $r2, $r1",
 	} {
 		if view, err := h.call(t, "result_read", args); err != nil || !view.IsError || !strings.Contains(view.Text(), want) {
 			t.Errorf("%s: %s, %v", args, view.Text(), err)

@@ -12,11 +12,11 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// canonical writes JSON in one way only: members sorted by name, no blanks,
-// strings escaped alike. Numbers keep their digits. Where an object has two
-// members of one name both stay, so that a definition cannot show one of them to
-// us and the other to somebody else. ok is false for what is no JSON, or no text:
-// it stands for itself. The tree is what was written, in the same order.
+// canonical writes JSON in one form: members sorted by name, no white space, strings
+// escaped alike. Numbers keep their digits. If an object has two members of one name
+// both stay, so that a definition cannot show one to us and the other to another
+// reader. ok is false for what is not JSON or not text; that is returned unchanged. The
+// tree is what was written, in the same order.
 func canonical(raw []byte) (out []byte, tree node, ok bool) {
 	if !utf8.Valid(raw) {
 		return slices.Clone(raw), parse(readable(raw)), false
@@ -29,10 +29,10 @@ func canonical(raw []byte) (out []byte, tree node, ok bool) {
 	return tree.append(make([]byte, 0, len(raw))), tree, true
 }
 
-// readable puts a mark for each byte that is no text.
+// readable replaces each byte that is not text.
 func readable(raw []byte) []byte { return []byte(string([]rune(string(raw)))) }
 
-// sort puts members in order.
+// sort sorts members.
 func (n *node) sort() {
 	for i := range n.kids {
 		n.kids[i].sort()
@@ -73,7 +73,7 @@ func (n *node) append(out []byte) []byte {
 	return append(out, n.kind+2) // the closing one, in ASCII
 }
 
-// appendText writes a string, with nothing escaped that need not be.
+// appendText writes a string with as few escapes as possible.
 func appendText(out []byte, text string) []byte {
 	if !escapes(text) {
 		return append(append(append(out, '"'), text...), '"')
@@ -85,9 +85,8 @@ func appendText(out []byte, text string) []byte {
 	return append(out, bytes.TrimRight(b.Bytes(), "\n")...)
 }
 
-// escapes tells whether there may be anything in a text that JSON escapes, or
-// encoding/json does: it writes the separators of lines and paragraphs, which begin
-// with 0xe2, in ASCII.
+// escapes tells whether a text may contain anything that encoding/json escapes. That
+// includes the line and paragraph separators, which begin with 0xe2.
 func escapes(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c == 0xe2 {

@@ -8,13 +8,13 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// pin finds the pin of every tool, and notes what is offered now where that is
-// new. judging is held.
+// pin finds the pin of every tool, and records definitions that are new. checking is
+// held.
 func (g *Guard) pin(ctx context.Context, tools []*checkedTool) {
 	var changed []*Pin
 	space, target := "", ""
 	for i, j := range tools {
-		if i == 0 || space != j.info.Space { // those of one namespace stand together
+		if i == 0 || space != j.info.Space { // tools of one namespace are adjacent
 			space, target = j.info.Space, g.options.Target(j.info.Space)
 		}
 		p, fresh := g.record(key{space, Tool, j.info.Name}, target, j.content, j.flags)
@@ -26,8 +26,8 @@ func (g *Guard) pin(ctx context.Context, tools []*checkedTool) {
 	g.saveAndPublish(ctx, changed)
 }
 
-// record is the pin of a definition as the server at target offers it now; fresh
-// tells that it is not kept yet.
+// record is the pin of a definition as the server at target offers it now; fresh tells
+// that it is not stored yet.
 func (g *Guard) record(k key, target string, c *content, flags []Finding) (p *Pin, fresh bool) {
 	now := g.options.Clock.Now().UTC().Truncate(time.Microsecond)
 	g.mu.Lock()
@@ -45,14 +45,14 @@ func (g *Guard) record(k key, target string, c *content, flags []Finding) (p *Pi
 	return &next, true
 }
 
-// add writes pins and tells of those that are not approved. One that cannot be
-// written is held all the same.
+// saveAndPublish stores pins and publishes those that are not approved. A pin that
+// cannot be stored is not approved either.
 func (g *Guard) saveAndPublish(ctx context.Context, pins []*Pin) {
 	if len(pins) == 0 {
 		return
 	}
 	if err := g.save(context.WithoutCancel(ctx), pins); err != nil {
-		g.options.Log.ErrorContext(ctx, "pins not kept", "error", err)
+		g.options.Log.ErrorContext(ctx, "cannot store pins", "error", err)
 	}
 	for _, p := range pins {
 		about := ToolAwaitingReview{Pin: p.ID, Upstream: p.Upstream, Kind: p.Kind, Name: p.Name, Digest: p.Digest, Flags: p.Flags}
@@ -61,25 +61,25 @@ func (g *Guard) saveAndPublish(ctx context.Context, pins []*Pin) {
 			g.options.Events.Publish(about)
 		case Changed:
 			g.options.Events.Publish(ToolChanged{about, p.Diff()})
-			g.options.Log.WarnContext(ctx, "an approved definition has changed and is held", "upstream", p.Upstream, "kind", p.Kind, "name", p.Name, "pin", p.ID)
+			g.options.Log.WarnContext(ctx, "an approved definition has changed and awaits review", "upstream", p.Upstream, "kind", p.Kind, "name", p.Name, "pin", p.ID)
 		}
 	}
 }
 
-// reportFlags tells of what is odd about a tool that nobody has to approve, once.
+// reportFlags publishes, once, what is suspicious about a tool that needs no approval.
 func (g *Guard) reportFlags(j *checkedTool) {
 	if len(j.flags) == 0 || !g.firstTime(j.info.Ref.String()+"\x00"+j.digest) {
 		return
 	}
 	if j.shadow.refused {
 		g.options.Events.Publish(ToolShadowed{Upstream: j.info.Space, Name: j.info.Name, Shadows: j.shadow.of})
-		g.options.Log.Warn("a tool is refused whose name passes for another", "upstream", j.info.Space, "name", Visible(j.info.Name), "shadows", j.shadow.of)
+		g.options.Log.Warn("a tool whose name imitates another is refused", "upstream", j.info.Space, "name", Visible(j.info.Name), "shadows", j.shadow.of)
 		return
 	}
 	g.options.Events.Publish(ToolFlagged{Upstream: j.info.Space, Name: j.info.Name, Flags: j.flags})
 }
 
-// firstTime tells whether something is said for the first time.
+// firstTime tells whether it is called with this text for the first time.
 func (g *Guard) firstTime(what string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,8 +94,8 @@ func (g *Guard) firstTime(what string) bool {
 	return true
 }
 
-// CheckDefinition judges something of an upstream that is no tool: a prompt as it is
-// listed, or its instructions. The error says that it is held.
+// CheckDefinition checks a tool or a prompt as it is listed, or the instructions of an
+// upstream. The error says that it awaits review.
 func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind, raw json.RawMessage) error {
 	if g.ModeOf(namespace) != Pinned {
 		return nil
@@ -121,8 +121,8 @@ func (g *Guard) CheckDefinition(ctx context.Context, namespace string, kind Kind
 	return nil
 }
 
-// CheckKnown says whether something that is no tool may be used, by what was seen of
-// it; seen is false when it was never examined.
+// CheckKnown says whether a definition may be used that was checked before; seen is
+// false when it was not.
 func (g *Guard) CheckKnown(namespace string, kind Kind, name string) (seen bool, err error) {
 	if g.ModeOf(namespace) != Pinned {
 		return true, nil

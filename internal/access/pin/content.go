@@ -2,8 +2,8 @@ package pin
 
 import "slices"
 
-// content is a definition and all that can be said of it without looking at any
-// other. It is never changed: readings share it as long as the definition stays.
+// content is a definition and what its scan found without regard to other tools. It is
+// never changed: lists share it while the definition stays the same.
 type content struct {
 	definition []byte // canonical JSON
 	digest     string
@@ -26,36 +26,35 @@ func contentOf(raw []byte) *content {
 	return c
 }
 
-// allFindings are all of them, those among them that depend on what others' tools are
-// called. The same definition and names always give the same.
+// allFindings adds the findings that depend on the names of other tools. The same
+// definition and names always give the same findings.
 func (c *content) allFindings(m *mentions) []Finding {
 	var all []Finding
 	var places []place
-	told := 0
+	done := 0
 	for _, s := range c.candidates {
 		name := m.in(s.words)
 		if name == "" || len(all) >= mostFindings {
 			continue
 		}
-		all = append(all, c.findings[told:s.after]...)
-		told = s.after
+		all = append(all, c.findings[done:s.after]...)
+		done = s.after
 		places = append(places, place{s.text, len(all)})
-		all = append(all, Finding{Code: OtherTool, Text: "it speaks of " + name})
+		all = append(all, Finding{Code: OtherTool, Text: "it mentions " + name})
 	}
 	if all == nil {
 		return c.findings
 	}
 	c.locate(all, places)
-	all = append(all, c.findings[told:]...)
+	all = append(all, c.findings[done:]...)
 	return slices.Clip(all[:min(len(all), mostFindings)])
 }
 
-// place says in which text a finding was made.
+// place is the text of a finding.
 type place struct{ text, finding int }
 
-// locate gives findings their paths, in the order of the texts they are in. Paths
-// are not kept: they can be far longer than what they lead to, and most lead to
-// nothing that anybody is told of.
+// locate sets the paths of findings, in the order of their texts. Paths are not stored:
+// they can be much longer than the texts, and most are never needed.
 func (c *content) locate(found []Finding, places []place) {
 	_, tree, ok := canonical(c.definition)
 	n := 0

@@ -47,22 +47,22 @@ func (g *Guard) Get(id string) (*Pin, error) {
 	return nil, f.WithHint("`luanette pin list` shows them all")
 }
 
-// Decision is what somebody says about a definition.
+// Decision is the approval or refusal of a definition by a person.
 type Decision struct {
 	Approve bool
-	Digest  string // of the definition that was read
+	Digest  string // of the definition that was reviewed
 	By      string
 }
 
-// Decide approves or refuses the definition somebody has read. When the upstream
-// offers another by now, the error is a fault.Conflict.
+// Decide approves or refuses a definition. If the upstream offers another one by now,
+// the error is a fault.Conflict.
 func (g *Guard) Decide(ctx context.Context, id string, d Decision) (*Pin, error) {
 	old, err := g.Get(id)
 	if err != nil {
 		return nil, err
 	}
 	if d.Digest != old.Digest {
-		return nil, fault.New(fault.Conflict, "pin %s: what %s offers is another definition than the one that was read", old.ID, old.Upstream).
+		return nil, fault.New(fault.Conflict, "pin %s: %s now offers another definition than the one that was reviewed", old.ID, old.Upstream).
 			WithHint("`luanette pin show %s` shows it as it is now", old.ID)
 	}
 	next := *old
@@ -92,8 +92,8 @@ func (g *Guard) Decide(ctx context.Context, id string, d Decision) (*Pin, error)
 	return &next, nil
 }
 
-// ApproveAll approves what of an upstream is held, except what was flagged unless
-// that is wanted too; left are those.
+// ApproveAll approves the definitions of an upstream that await review; flagged ones
+// only if withFlags is set, and left are the others.
 func (g *Guard) ApproveAll(ctx context.Context, upstream, by string, withFlags bool) (approved, left []*Pin, err error) {
 	waiting := g.List(upstream, AwaitingReview, Changed)
 	if len(waiting) == 0 && len(g.List(upstream)) == 0 {

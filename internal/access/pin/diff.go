@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// Change is one part of a definition that is another than was approved. Old and
-// New are as people read them, hidden characters made visible; an empty one was or
-// is not there.
+// Change is one part of a definition that differs from what was approved. Old and New
+// are readable, with hidden characters made visible; empty: the part did not or does
+// not exist.
 type Change struct {
 	Path string `json:"path"`
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new,omitempty"`
 }
 
-// Diff is what changed since the pin was approved, or all there is of one that
-// never was.
+// Diff is what changed since the pin was approved, or everything if it never was.
 func (p *Pin) Diff() []Change {
 	var changes []Change
 	if p.ApprovedDigest != "" && p.ApprovedTarget != p.Target {
@@ -27,14 +26,14 @@ func (p *Pin) Diff() []Change {
 	return append(changes, differences("", p.ApprovedAs, p.Definition)...)
 }
 
-// differences compares two JSON values part by part. Objects are taken apart, and
-// so are lists of the same length; everything else is shown whole.
+// differences compares two JSON values part by part: objects, and lists of the same
+// length. Everything else is shown whole.
 func differences(path string, before, after json.RawMessage) []Change {
 	if bytes.Equal(before, after) {
 		return nil
 	}
 	old, fresh := parts(before), parts(after)
-	if old == nil && path == "" && len(before) == 0 { // it is new: all of it is shown
+	if old == nil && path == "" && len(before) == 0 { // new: show all of it
 		old = &taken{}
 	}
 	if !old.comparable(fresh) {
@@ -56,7 +55,7 @@ func differences(path string, before, after json.RawMessage) []Change {
 	return changes
 }
 
-// taken is an object or a list taken apart.
+// taken is an object or a list split into parts.
 type taken struct {
 	list   bool
 	names  []string
@@ -72,7 +71,7 @@ func (t *taken) comparable(other *taken) bool {
 	return !t.list || len(t.names) == len(other.names)
 }
 
-// parts takes a value apart, or is nil for one that has no parts.
+// parts splits a value; nil for one that has no parts.
 func parts(raw json.RawMessage) *taken {
 	if len(raw) == 0 {
 		return nil
@@ -101,7 +100,7 @@ func parts(raw json.RawMessage) *taken {
 	return t
 }
 
-// another is a name that is not taken: repeated members are parts of their own.
+// another is a free name: repeated members are parts of their own.
 func another(name string, taken func(string) bool) string {
 	for base, n := name, 2; taken(name); n++ {
 		name = fmt.Sprintf("%s#%d", base, n)
@@ -127,7 +126,7 @@ func orWhole(path string) string {
 	return path
 }
 
-// exposedNames is a value as people read it: text without quotes, the rest as JSON.
+// shown is a readable value: text without quotes, the rest as JSON.
 func shown(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && len(raw) > 0 && raw[0] == '"' {
@@ -136,7 +135,7 @@ func shown(raw json.RawMessage) string {
 	return Visible(string(raw))
 }
 
-// FormatChanges writes changes as people read a diff.
+// FormatChanges writes changes as a diff.
 func FormatChanges(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {

@@ -1,7 +1,6 @@
 package pin
 
-// ToolAwaitingReview says that a definition waits for somebody's word, or may not be used
-// at all.
+// ToolAwaitingReview is published when a definition awaits review or was refused.
 type ToolAwaitingReview struct {
 	Pin      string    `json:"pin"`
 	Upstream string    `json:"upstream"`
@@ -17,7 +16,8 @@ func (ToolAwaitingReview) EventType() string { return "tool.held" }
 // EventKey is the pin's id.
 func (e ToolAwaitingReview) EventKey() string { return e.Pin }
 
-// ToolChanged says that an approved definition has become another and is held.
+// ToolChanged is published when an approved definition has changed and awaits review
+// again.
 type ToolChanged struct {
 	ToolAwaitingReview
 	Changes []Change `json:"changes"`
@@ -26,7 +26,7 @@ type ToolChanged struct {
 // EventType is "tool.changed".
 func (ToolChanged) EventType() string { return "tool.changed" }
 
-// PinDecided says that somebody has approved or refused a definition.
+// PinDecided is published when a definition was approved or refused.
 type PinDecided struct {
 	Pin      string `json:"pin"`
 	Upstream string `json:"upstream"`
@@ -42,8 +42,8 @@ func (PinDecided) EventType() string { return "pin.decided" }
 // EventKey is the pin's id.
 func (e PinDecided) EventKey() string { return e.Pin }
 
-// ToolFlagged says that the scanner found something in a definition that is used
-// all the same.
+// ToolFlagged is published when the scanner found something in a definition that is
+// used nevertheless.
 type ToolFlagged struct {
 	Upstream string    `json:"upstream"`
 	Name     string    `json:"name"`
@@ -56,7 +56,7 @@ func (ToolFlagged) EventType() string { return "tool.flagged" }
 // EventKey is the tool's full name.
 func (e ToolFlagged) EventKey() string { return e.Upstream + "." + e.Name }
 
-// ToolShadowed says that a tool was refused because its name passes for another's.
+// ToolShadowed is published when a tool is refused because its name imitates another.
 type ToolShadowed struct {
 	Upstream string `json:"upstream"`
 	Name     string `json:"name"`

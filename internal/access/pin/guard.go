@@ -1,11 +1,10 @@
-// Package pin stands between upstreams and everybody who would use their
-// tools. It reads every definition an upstream offers: a scanner flags what does
-// not belong into one, names that pass for other tools' are refused, and where the
-// owner wants it a definition is pinned: held back until a person has read and
-// approved it, and held again when it changes.
+// Package pin checks the definitions that upstreams offer before anything uses them. A
+// scanner flags text that does not belong in a definition, tools whose names imitate
+// other tools are refused, and definitions of pinned upstreams are hidden until a
+// person has reviewed and approved them, and again when they change.
 //
-// A pin covers the whole definition as the upstream wrote it, and which server it
-// came from. What is held is not listed, and a call of it says how to approve.
+// A pin covers the whole definition as the upstream wrote it, and the server it came
+// from. Tools that await review are not listed; a call of one says how to approve it.
 package pin
 
 import (
@@ -31,18 +30,18 @@ type Mode string
 
 // The modes.
 const (
-	Open   Mode = "open" // its definitions are used as they come; odd ones are flagged
-	Pinned Mode = "pin"  // each definition is held until somebody has approved it
+	Open   Mode = "open" // definitions are used without review; suspicious ones are flagged
+	Pinned Mode = "pin"  // each definition awaits review until a person approves it
 )
 
-// Modes are all of them.
+// Modes are all modes.
 func Modes() []Mode { return []Mode{Open, Pinned} }
 
-// Settings say whom to trust how far.
+// Settings are the modes of all upstreams.
 type Settings struct {
 	Default Mode            // of upstreams that Modes does not name; "" is Open
 	Modes   map[string]Mode // by namespace
-	Owned   map[string]bool // namespaces the owner configured, which win over others' where names collide
+	Owned   map[string]bool // namespaces of the configuration file, which win where names collide
 }
 
 func (s *Settings) mode(namespace string) Mode {
@@ -55,18 +54,18 @@ func (s *Settings) mode(namespace string) Mode {
 	return s.Default
 }
 
-// Options are a guard's choices.
+// Options configure a guard.
 type Options struct {
 	Settings Settings
 	Own      func() []string               // names of our own tools; nil: there are none
-	Target   func(namespace string) string // the server behind a namespace; nil: nobody can tell
+	Target   func(namespace string) string // the server behind a namespace; nil: not known
 	Events   *event.Bus                    // may be nil
-	Clock    clock.Clock                   // nil is the machine's
-	Log      *slog.Logger                  // nil is nobody
+	Clock    clock.Clock                   // nil: the system clock
+	Log      *slog.Logger                  // nil: discards
 }
 
-// Guard is a source of tools that shows only what may be seen. It is safe for
-// concurrent use.
+// Guard lists the tools of a source that callers may see. It is safe for concurrent
+// use.
 type Guard struct {
 	inner   tool.Lister
 	db      *db.DB
@@ -75,17 +74,17 @@ type Guard struct {
 	version atomic.Uint64 // grows with settings and decisions
 	last    atomic.Pointer[checkedList]
 
-	mu       sync.Mutex // guards what follows; nobody is called while it is held
+	mu       sync.Mutex // guards what follows; nothing is called while it is held
 	settings Settings
 	pins     map[key]*Pin
 	reported map[string]bool // what was published already
-	seen     [3]int64        // the stamp of what Look last read
+	seen     [3]int64        // the stamp that Poll last read
 
-	checking sync.Mutex // notApproved while a list is judged; taken before mu
+	checking sync.Mutex // held while a list is checked; taken before mu
 }
 
-// New guards the tools of inner and keeps its pins in a database, whose tables it
-// brings up to date.
+// New makes a guard for the tools of inner. Pins are stored in a database, whose tables
+// it migrates.
 func New(ctx context.Context, database *db.DB, inner tool.Lister, o Options) (*Guard, error) {
 	if err := database.Migrate(ctx, "trust", migrations); err != nil {
 		return nil, err
@@ -134,15 +133,14 @@ func (g *Guard) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Topic is where processes tell each other that a pin is another now.
+// Topic is where nodes notify each other that a pin has changed.
 const Topic = "pins"
 
-// Transform reads the pins again if another process changed them, and tells whether it
-// did.
+// Poll reads the pins again if another process changed them, and tells whether it did.
 func (g *Guard) Poll(ctx context.Context) (changed bool, err error) {
 	now, err := g.stamp(ctx)
 	if err != nil {
-		return false, fault.Wrap(fault.Internal, err, "look at pins")
+		return false, fault.Wrap(fault.Internal, err, "poll pins")
 	}
 	g.mu.Lock()
 	changed = now != g.seen
@@ -159,22 +157,22 @@ func (g *Guard) Poll(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// notApproved is what a caller of something held is told.
+// notApproved is the error for the use of a definition that is not approved.
 func notApproved(p *Pin) error {
 	what := fmt.Sprintf("%s %s.%s", p.Kind, p.Upstream, p.Name)
 	if p.Kind == Instructions {
-		what = "what " + p.Upstream + " says of itself"
+		what = "the instructions of " + p.Upstream
 	}
 	details := map[string]any{"pin": p.ID, "state": p.State(), "flags": p.Flags}
 	switch p.State() {
 	case Refused:
 		return fault.New(fault.Denied, "%s was refused by %s", what, p.By).
-			WithHint("`luanette pin show %s` shows its definition; `luanette pin approve %s` allows it after all", p.ID, p.ID).WithDetails(details)
+			WithHint("`luanette pin show %s` shows its definition; `luanette pin approve %s` approves it after all", p.ID, p.ID).WithDetails(details)
 	case Changed:
-		return fault.New(fault.Denied, "%s is held: its definition has changed since it was approved", what).
-			WithHint("`luanette pin show %s` shows what changed, `luanette pin approve %s` allows it", p.ID, p.ID).WithDetails(details)
+		return fault.New(fault.Denied, "%s awaits review: its definition has changed since it was approved", what).
+			WithHint("`luanette pin show %s` shows what changed, `luanette pin approve %s` approves it", p.ID, p.ID).WithDetails(details)
 	default:
-		return fault.New(fault.Denied, "%s is held until somebody has approved its definition", what).
-			WithHint("`luanette pin show %s` shows it, `luanette pin approve %s` allows it", p.ID, p.ID).WithDetails(details)
+		return fault.New(fault.Denied, "%s awaits review: its definition is not approved yet", what).
+			WithHint("`luanette pin show %s` shows it, `luanette pin approve %s` approves it", p.ID, p.ID).WithDetails(details)
 	}
 }

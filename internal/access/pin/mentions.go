@@ -7,26 +7,25 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// mentions knows the names that a definition has no business with: tools of other
-// upstreams, and our own. Only names of two words and more count: "search" is
-// everywhere.
+// mentions finds names of tools of other upstreams, and of our own, in a definition.
+// Only names of two or more words count: "search" is too common.
 type mentions struct {
 	upstream string
 	names    *naming
 	own      map[string]bool
 }
 
-// namingFor is all that tools are called, and nothing else. It is never changed.
+// naming holds the names of all tools. It is never changed.
 type naming struct {
 	first map[string]string     // by name: the first namespace that has such a tool
 	more  map[tool.Ref]bool     // the others
-	alike map[string][]tool.Ref // those exposed by names that look the same
+	alike map[string][]tool.Ref // tools whose exposed names look the same
 }
 
-// compound tells whether a name, or a word that could be one, counts.
+// compound tells whether a name has two or more words.
 func compound(name string) bool { return len(name) >= 8 && strings.ContainsAny(name, "_-.") }
 
-// namesOf gathers the names of all tools.
+// namesOf collects the names of all tools.
 func namesOf(infos []tool.Info) *naming {
 	n := &naming{first: make(map[string]string, 3*len(infos)), more: map[tool.Ref]bool{}, alike: exposedAlike(infos)}
 	for i := range infos {
@@ -38,7 +37,7 @@ func namesOf(infos []tool.Info) *naming {
 	return n
 }
 
-// namingFor is that of a list. When the tools are called as before it is taken over.
+// namingFor is the naming of a list. It is reused while the names stay the same.
 func (r *checkedList) namingFor(infos []tool.Info) *naming {
 	if r != nil && slices.EqualFunc(r.from, infos, func(a, b tool.Info) bool { return a.Ref == b.Ref }) {
 		return r.naming
@@ -58,7 +57,7 @@ func (n *naming) add(name, space string) {
 	}
 }
 
-// ownNames are the names of our own tools as texts are read.
+// ownNames are the normalized names of our own tools.
 func ownNames(own []string) map[string]bool {
 	names := make(map[string]bool, len(own))
 	for _, name := range own {
@@ -67,7 +66,7 @@ func ownNames(own []string) map[string]bool {
 	return names
 }
 
-// in is the first name of somebody else among words with blanks between, or "".
+// in is the first foreign name among words separated by blanks, or "".
 func (m *mentions) in(words string) string {
 	if m == nil {
 		return ""
@@ -80,8 +79,8 @@ func (m *mentions) in(words string) string {
 	return ""
 }
 
-// foreign tells whether a word is the name of somebody's tool, and of none of the
-// upstream's own.
+// foreign tells whether a word is the name of another upstream's tool, and of none of
+// this upstream's.
 func (m *mentions) foreign(word string) bool {
 	first, known := m.names.first[word]
 	if known && (first == m.upstream || m.names.more[tool.Ref{Space: m.upstream, Name: word}]) {

@@ -2,8 +2,9 @@ package pin
 
 import "unicode/utf8"
 
-// appendNormalized writes a text as a reader takes it in: small letters, lookalikes as
-// what they look like, hidden characters and emphasis gone, runs of blanks as one.
+// appendNormalized writes a text in lower case, with lookalikes replaced by what they
+// look like, without hidden characters and emphasis, and with runs of white space as
+// one blank.
 func appendNormalized(out []byte, text string) []byte {
 	blank := false
 	for _, r := range text {
@@ -27,7 +28,7 @@ func appendNormalized(out []byte, text string) []byte {
 	return out
 }
 
-// normalizedRune is what a character is read as, 0 for one that is not read at all.
+// normalizedRune is the character that stands for r, 0 for none.
 func normalizedRune(r rune) rune {
 	if r < utf8.RuneSelf {
 		return rune(ascii[r])
@@ -35,7 +36,7 @@ func normalizedRune(r rune) rune {
 	return normalizeRune(r)
 }
 
-// ascii is readAs of most characters there are.
+// ascii is normalizeRune for ASCII.
 var ascii = func() (table [utf8.RuneSelf]byte) {
 	for r := range table {
 		table[r] = byte(normalizeRune(rune(r)))
@@ -56,7 +57,7 @@ func normalizeRune(r rune) rune {
 	return letterOf(r)
 }
 
-// letterOf is the small letter of ours that a character passes for.
+// letterOf is the lower-case Latin letter that a character looks like.
 func letterOf(r rune) rune {
 	if r >= 0xff01 && r <= 0xff5e { // full width
 		r -= 0xfee0
@@ -71,7 +72,7 @@ func letterOf(r rune) rune {
 	return r
 }
 
-// plainText tells that a text has nothing but characters of ASCII that can be seen.
+// plainText tells that a text has visible ASCII characters only.
 func plainText(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < ' ' || c >= 0x7f) && c != '\n' && c != '\t' && c != '\r' {
@@ -81,7 +82,7 @@ func plainText(text string) bool {
 	return true
 }
 
-// kind is what a byte of a text as it is read is to words.
+// kind is the role of a byte of normalized text in words.
 type kind byte
 
 const (
@@ -90,7 +91,7 @@ const (
 	joint              // part of a name of several words
 )
 
-// kinds are the kinds of all bytes. Letters and digits are those of \b and \w.
+// kinds are the kinds of all bytes. Letters are the characters of \w.
 var kinds = func() (table [256]kind) {
 	for c := range table {
 		switch {

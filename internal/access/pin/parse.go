@@ -6,30 +6,30 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// node is a JSON value taken apart.
+// node is a parsed JSON value.
 type node struct {
-	kind byte   // '{', '[', '"', or 0 for what has no parts and is no text
+	kind byte   // '{', '[', '"', or 0 for other values
 	name string // of a member
-	text string // what a string says; how anything else without parts is written
+	text string // the value of a string; the source text of other values without parts
 	kids []node
 }
 
-// parse takes a value apart in one pass, however deep it nests. Of what is no JSON
-// it takes what comes before the mistake.
+// parse parses a value in one pass, however deep it nests. Of invalid JSON it returns
+// what comes before the error.
 func parse(raw []byte) node {
 	p := parser{data: raw}
 	n, _ := p.value()
 	return n
 }
 
-// parser leaves it to wire.Valid to be strict.
+// parser leaves strictness to rawjson.Valid.
 type parser struct {
 	data  []byte
 	at    int
 	depth int
 }
 
-// peek is the next byte that is no blank, or 0 at the end.
+// peek is the next byte that is not white space, or 0 at the end.
 func (p *parser) peek() byte {
 	for ; p.at < len(p.data); p.at++ {
 		if c := p.data[p.at]; c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -57,7 +57,7 @@ func (p *parser) value() (n node, ok bool) {
 	return n, end > 0
 }
 
-// inside reads what stands between brackets.
+// inside reads what is between brackets.
 func (p *parser) inside(open byte) (n node, ok bool) {
 	n.kind = open
 	shut := open + 2 // in ASCII

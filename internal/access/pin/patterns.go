@@ -6,27 +6,27 @@ import (
 	"sync"
 )
 
-// pattern is looked for in texts as they are read, where they have the words it
-// needs.
+// pattern is a regular expression that is tried on normalized texts that contain the
+// words it needs.
 type pattern struct {
 	code  Code
-	words func() *regexp.Regexp // compiled for the first text that has what it needs
+	words func() *regexp.Regexp // compiled when a text first needs it
 	needs marks
 }
 
-// marks are what telling words set, one bit for each choice of them.
+// marks are the significant words found, one bit for each group of alternatives.
 type marks uint64
 
-// rule is a pattern as it is stated. It cannot match a text that lacks all words
-// of one of its choices: each stands there between boundaries of words, as \b knows
-// them. Most texts lack them, which is far sooner seen than that nothing matches.
+// rule is a pattern as it is written below. It cannot match a text that lacks all words
+// of one of its groups, each between word boundaries as \b has them. Most texts lack
+// them, and that is found much faster than that the pattern does not match.
 type rule struct {
 	code    Code
 	words   string
 	choices []string
 }
 
-// patterns are what to look for, and telling the words they need.
+// patterns are the patterns, and telling maps the words they need to marks.
 var patterns, telling = compiled([]rule{
 	{Orders, `\b(ignore|disregard|forget|override|bypass)\b[^.]{0,30}\b(previous|prior|above|earlier|preceding|other|all|any|system|safety|your)\b[^.]{0,20}\b(instructions?|prompts?|rules?|messages?|guidelines?|directions?|context|polic(y|ies))`, []string{
 		"ignore disregard forget override bypass",
@@ -92,14 +92,14 @@ func compiled(rules []rule) (all []pattern, words map[string]marks) {
 	return all, words
 }
 
-// blob is base64 or hexadecimal digits beyond what a description needs.
+// blob is more base64 or hexadecimal digits than a description needs.
 var blob = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[A-Za-z0-9+/_-]{160,}={0,2}|(?:[0-9a-fA-F]{2}){80,}`)
 })
 
-// isBlob tells whether a text has any, as the pattern would, but looks at few of its
-// bytes: after one that no blob has, the next is looked for from where a blob that
-// begins there would end.
+// isBlob tells whether a text contains a blob, like the pattern, but reads few of its
+// bytes: after a byte that no blob has, it continues where a blob that begins there
+// would end.
 func isBlob(text string) bool {
 	const shortest = 160
 	for at := shortest - 1; at < len(text); {

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Kind is what sort of thing is pinned.
+// Kind is what is pinned.
 type Kind string
 
 // The kinds.
 const (
 	Tool         Kind = "tool"
 	Prompt       Kind = "prompt"
-	Instructions Kind = "instructions" // what a server tells models about itself; it has no name
+	Instructions Kind = "instructions" // the server's instructions to models; they have no name
 )
 
-// State is where a pin stands.
+// State is the state of a pin.
 type State string
 
-// The states. Only what is approved can be used.
+// The states. Only approved definitions can be used.
 const (
 	AwaitingReview State = "held"    // new
-	Changed        State = "changed" // another definition, or another server, than was approved
+	Changed        State = "changed" // differs from what was approved, or comes from another server
 	Approved       State = "approved"
 	Refused        State = "refused"
 )
 
-// States are all of them.
+// States are all states.
 func States() []State { return []State{AwaitingReview, Changed, Approved, Refused} }
 
 type key struct {
@@ -42,33 +42,33 @@ func (k key) id() string {
 	return "p-" + hex.EncodeToString(sum[:6])
 }
 
-// Pin is one definition of an upstream and what somebody decided about it. It is
-// not changed once others can see it.
+// Pin is one definition of an upstream and the decision about it. It is not changed
+// once it is shared.
 type Pin struct {
 	ID       string
 	Upstream string
 	Kind     Kind
 	Name     string
 
-	Target     string          // the server it was last offered by
-	Digest     string          // of what is offered
+	Target     string          // the server that offers it
+	Digest     string          // of the offered definition
 	Definition json.RawMessage // canonical JSON
 	Flags      []Finding
 
-	ApprovedDigest string // "" before somebody approved
+	ApprovedDigest string // "" before the first approval
 	ApprovedTarget string
 	ApprovedAs     json.RawMessage
 	RefusedDigest  string
 
 	Seen    time.Time
-	Changed time.Time // when what is offered last became another
-	Decided time.Time // zero before
+	Changed time.Time // when the offered definition last changed
+	Decided time.Time // zero: not yet
 	By      string
 }
 
 func (p *Pin) key() key { return key{p.Upstream, p.Kind, p.Name} }
 
-// State is where the pin stands.
+// State is the state of the pin.
 func (p *Pin) State() State {
 	switch {
 	case p.ApprovedDigest == p.Digest && p.ApprovedTarget == p.Target:

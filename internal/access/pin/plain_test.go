@@ -87,7 +87,7 @@ func (s *plainScanner) text(path, text string) {
 		s.add(Encoded, path, excerpt(text, at))
 	}
 	if name := s.mention(read); name != "" {
-		s.add(OtherTool, path, "it speaks of "+name)
+		s.add(OtherTool, path, "it mentions "+name)
 	}
 }
 

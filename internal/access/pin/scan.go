@@ -8,31 +8,31 @@ import (
 	"unicode/utf8"
 )
 
-// Finding is something in a definition that does not belong there.
+// Finding is text in a definition that does not belong there.
 type Finding struct {
 	Code Code   `json:"code"`
 	Path string `json:"path"` // where in the definition
 	Text string `json:"text"` // what it is, hidden characters made visible
 }
 
-// Code sorts findings.
+// Code is the kind of a finding.
 type Code string
 
 // The codes.
 const (
-	HiddenText   Code = "hidden_characters" // characters a reader does not see and a model does
-	Orders       Code = "instructions"      // text that tells the model what to do or to keep quiet about
-	OtherTool    Code = "other_tool"        // it talks about a tool of somebody else
-	SecretPath   Code = "secret_path"       // it names a place where secrets are kept
-	Encoded      Code = "encoded"           // a blob nobody can read
+	HiddenText   Code = "hidden_characters" // characters that a person does not see but a model reads
+	Orders       Code = "instructions"      // instructions to the model, or to hide something
+	OtherTool    Code = "other_tool"        // names a tool of another upstream
+	SecretPath   Code = "secret_path"       // names a place where secrets are stored
+	Encoded      Code = "encoded"           // an unreadable blob
 	TooLong      Code = "too_long"
-	Repeated     Code = "repeated_member" // one member twice: readers see different ones
-	Unreadable   Code = "unreadable"      // bytes that are no text
+	Repeated     Code = "repeated_member" // a member twice: readers see different ones
+	Unreadable   Code = "unreadable"      // bytes that are not text
 	ShadowsOwn   Code = "shadows_own"     // named like one of our own tools
-	ShadowsOther Code = "shadows_other"   // its name passes for another tool's
+	ShadowsOther Code = "shadows_other"   // its name imitates another tool's
 )
 
-// Bounds of what reads like a description.
+// Limits of an ordinary description.
 const (
 	longestText       = 8 << 10
 	longestDefinition = 64 << 10
@@ -40,16 +40,16 @@ const (
 	excerptLength     = 120
 )
 
-// scanner looks through a definition.
+// scanner scans a definition.
 type scanner struct {
 	walker
 	content *content
-	texts   int    // how many were looked at
-	read    []byte // the one that is looked at, as it is read
+	texts   int    // how many were scanned
+	read    []byte // the current text, normalized
 }
 
-// scan looks through a definition and the tree it stands for; ok tells that it is
-// canonical JSON. The same definition always gives the same findings.
+// scan scans a definition and its tree; ok tells that it is canonical JSON. The same
+// definition always gives the same findings.
 func scan(definition []byte, tree *node, ok bool) *content {
 	repeated := ok && tree.repeats()
 	s := scanner{content: &content{}}
@@ -97,8 +97,8 @@ func (s *scanner) text(text string) {
 	s.texts++
 }
 
-// words looks at the words of the text: seen are the marks of telling ones, and
-// candidates those that could be names of tools, with blanks between.
+// words scans the words of the text: seen are the marks of significant ones, candidates
+// those that could be names of tools, separated by blanks.
 func (s *scanner) words() (seen marks, spoken []byte) {
 	for at := 0; at < len(s.read); {
 		begin, word := at, at
@@ -117,7 +117,7 @@ func (s *scanner) words() (seen marks, spoken []byte) {
 	return seen, spoken
 }
 
-// speak keeps words that could be names, unless nobody would be told of them.
+// speak stores words that could be names, unless there are too many findings already.
 func (s *scanner) speak(words []byte) {
 	if before := len(s.content.findings); len(words) > 0 && before < mostFindings {
 		s.content.candidates = append(s.content.candidates, candidates{before, s.texts, string(words[:len(words)-1])})
@@ -139,7 +139,7 @@ func (s *scanner) hidden(text string) {
 	}
 }
 
-// excerpt is what was found with a little around it.
+// excerpt is a finding with a little context.
 func excerpt(text string, at []int) string {
 	const around = 24
 	begin, end := max(0, at[0]-around), min(len(text), at[1]+around)

@@ -8,17 +8,17 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// shadow is a name that passes for another.
+// shadow is a name that imitates another.
 type shadow struct {
 	of      string // the other tool
-	own     bool   // which is one of ours
-	refused bool   // nobody may use it, whatever is approved
+	own     bool   // the other is one of ours
+	refused bool   // it cannot be used, even if it is approved
 }
 
-// shadows finds tools whose names pass for others'. What cannot be an accident is
-// refused: a name in letters of another script that looks like an existing one,
-// and a name made to come out like another upstream's exposed one. A plain name
-// that one of our own tools has is only flagged, as namespaces keep the two apart.
+// shadows finds tools whose names imitate others. What cannot be an accident is
+// refused: a name in letters of another script that looks like an existing name, and a
+// name made so that it is exposed like another upstream's. A plain name that one of our
+// own tools has is only flagged, because namespaces keep the two apart.
 func shadows(infos []tool.Info, names *naming, own []string, settings *Settings) map[tool.Ref]shadow {
 	found := map[tool.Ref]shadow{}
 	ours := map[string]string{}
@@ -40,13 +40,13 @@ func shadows(infos []tool.Info, names *naming, own []string, settings *Settings)
 	return found
 }
 
-// exposedAlike are the tools of which some are exposed by names that look the same,
-// by that name. Almost none are, so nothing is gathered before a second one shows.
+// exposedAlike are the tools whose exposed names look the same, by that name. There are
+// almost none, so nothing is allocated before a second one appears.
 func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
 	first, crowds := make(map[string]int, len(infos)), map[string][]tool.Ref{}
 	for i := range infos {
 		ref := infos[i].Ref
-		if i > 0 && ref == infos[i-1].Ref { // nobody passes for itself
+		if i > 0 && ref == infos[i-1].Ref { // a tool does not imitate itself
 			continue
 		}
 		looks := skeleton(ref.Space + "__" + ref.Name)
@@ -63,8 +63,7 @@ func exposedAlike(infos []tool.Info) map[string][]tool.Ref {
 	return crowds
 }
 
-// withinAlike are those of tools exposed alike that look the same in their own
-// namespace as well.
+// withinAlike are those that look the same in their own namespace as well.
 func withinAlike(alike []tool.Ref) map[tool.Ref][]tool.Ref {
 	crowds := map[tool.Ref][]tool.Ref{}
 	for _, ref := range alike {
@@ -75,9 +74,9 @@ func withinAlike(alike []tool.Ref) map[tool.Ref][]tool.Ref {
 	return crowds
 }
 
-// crowd decides between tools that look alike. The one whose name is plain and
-// whose namespace is the owner's stays; who reaches across a namespace, or writes
-// in other letters, is refused; where nothing tells them apart both are flagged.
+// crowd decides between tools that look alike. The one with a plain name in a
+// configured namespace stays; those that imitate across namespaces or with other
+// letters are refused; where nothing distinguishes them both are flagged.
 func crowd(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
 	var better [worst + 1]int // by rank: the first of a lower one, or -1
 	for rank := range better {
@@ -100,7 +99,7 @@ func crowd(alike []tool.Ref, settings *Settings, found map[tool.Ref]shadow) {
 
 const worst = 7
 
-// worse ranks a tool by how much its name reaches for another's, up to worst.
+// worse ranks a tool by how suspicious its name is, up to worst.
 func worse(ref tool.Ref, settings *Settings) (rank int) {
 	if !plain(ref.Name) {
 		rank += 4

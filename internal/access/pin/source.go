@@ -9,31 +9,31 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// checkedList is a list that was judged. It is never changed.
+// checkedList is the result of checking a list. It is never changed.
 type checkedList struct {
 	version uint64
 	from    []tool.Info
 	shown   []tool.Info
 	tools   map[tool.Ref]*checkedTool
-	names   map[string]*checkedTool // by every way to write the name of what is not shown
+	names   map[string]*checkedTool // hidden tools by every spelling of their names
 	naming  *naming
 }
 
-// checkedTool is one tool and what became of it.
+// checkedTool is one tool and the result of its check.
 type checkedTool struct {
 	*content
 	info   *tool.Info
 	flags  []Finding
 	shadow shadow
-	pin    *Pin // nil where nothing is pinned
+	pin    *Pin // nil: the upstream is not pinned
 }
 
-// allowed tells whether the tool may be seen and called, or why not.
+// allowed is why the tool may not be listed and called; nil: it may.
 func (j *checkedTool) allowed() error {
 	switch {
 	case j.shadow.refused:
-		return fault.New(fault.Denied, "tool %s is refused: its name passes for %s", Visible(j.info.Ref.String()), Visible(j.shadow.of)).
-			WithHint("ask the server's maker for another name; disabled_tools in its configuration takes it off the list")
+		return fault.New(fault.Denied, "tool %s is refused: its name imitates %s", Visible(j.info.Ref.String()), Visible(j.shadow.of)).
+			WithHint("ask the author of the server for another name; disabled_tools in its configuration removes the tool")
 	case j.pin != nil && j.pin.State() != Approved:
 		return notApproved(j.pin)
 	default:
@@ -41,8 +41,8 @@ func (j *checkedTool) allowed() error {
 	}
 }
 
-// Tools implements tool.Lister: the tools that callers may see. A list that did not change is
-// not judged again.
+// Tools implements tool.Lister: the tools that callers may see. A list that did not
+// change is not checked again.
 func (g *Guard) Tools(ctx context.Context) ([]tool.Info, error) {
 	infos, err := g.inner.Tools(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *checkedList) current(version uint64, infos []tool.Info) bool {
 	return r != nil && r.version == version && len(r.from) == len(infos) && (len(infos) == 0 || &r.from[0] == &infos[0])
 }
 
-// checkAll judges every tool of a list. judging is held.
+// checkAll checks every tool of a list. checking is held.
 func (g *Guard) checkAll(ctx context.Context, infos []tool.Info, last *checkedList) *checkedList {
 	g.mu.Lock()
 	settings := g.settings
@@ -109,7 +109,7 @@ func (g *Guard) checkAll(ctx context.Context, infos []tool.Info, last *checkedLi
 	return now
 }
 
-// content is what a tool's definition says. One that did not change is not read
+// content is the scanned definition of a tool. One that did not change is not scanned
 // again.
 func (r *checkedList) content(info *tool.Info) *content {
 	if r != nil {
@@ -120,7 +120,7 @@ func (r *checkedList) content(info *tool.Info) *content {
 	return contentOf(definitionOf(info))
 }
 
-// definitionOf is a tool as its owner wrote it, or as we know it.
+// definitionOf is the definition as the upstream wrote it, or what is known of it.
 func definitionOf(info *tool.Info) json.RawMessage {
 	if info.Raw != nil {
 		return info.Raw
@@ -129,7 +129,7 @@ func definitionOf(info *tool.Info) json.RawMessage {
 		"name": info.Name, "title": info.Title, "description": info.Description,
 		"inputSchema": info.Input, "outputSchema": info.Output, "annotations": info.Hints,
 	})
-	if err != nil { // a schema that is no JSON
+	if err != nil { // a schema that is not JSON
 		return json.RawMessage(info.Name + "\x00" + info.Description + "\x00" + string(info.Input) + "\x00" + string(info.Output))
 	}
 	return raw
@@ -148,7 +148,8 @@ func flagged(info tool.Info, flags []Finding) tool.Info {
 	return info
 }
 
-// CheckCall says why a tool may not be called, by its owner's name for it.
+// CheckCall says why a tool may not be called, by the upstream's name. Of a pinned
+// upstream only listed and approved tools may be called.
 func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 	r := g.last.Load()
 	if r == nil || r.version != g.version.Load() {
@@ -173,10 +174,10 @@ func (g *Guard) CheckCall(ctx context.Context, ref tool.Ref) error {
 		return j.allowed()
 	}
 	return fault.New(fault.ToolNotFound, "no tool %q", Visible(ref.String())).
-		WithHint("%s is pinned: only what it lists, and somebody approved, can be called", ref.Space)
+		WithHint("%s is pinned: only tools that it lists and a person has approved can be called", ref.Space)
 }
 
-// Refresh has the inner source list a namespace anew, where it can.
+// Refresh has the inner source list a namespace again, if it can.
 func (g *Guard) Refresh(ctx context.Context, namespace string) error {
 	if r, ok := g.inner.(interface {
 		Refresh(ctx context.Context, namespace string) error
@@ -192,7 +193,7 @@ func (g *Guard) has(namespace string) bool {
 	return !ok || slices.Contains(n.Namespaces(), namespace)
 }
 
-// Namespaces are those of the inner source, where it tells them.
+// Namespaces are those of the inner source, if it can tell.
 func (g *Guard) Namespaces() []string {
 	if n, ok := g.inner.(interface{ Namespaces() []string }); ok {
 		return n.Namespaces()
@@ -200,8 +201,8 @@ func (g *Guard) Namespaces() []string {
 	return nil
 }
 
-// WhyHidden says why there is no tool of a name that an upstream does offer; nil
-// when it is not our doing. The name is "space.tool" or "space__tool".
+// WhyHidden says why a tool that an upstream offers is not listed; nil: it is not
+// hidden. The name is "space.tool" or "space__tool".
 func (g *Guard) WhyHidden(name string) error {
 	r := g.last.Load()
 	if r == nil {
@@ -213,7 +214,7 @@ func (g *Guard) WhyHidden(name string) error {
 	return nil
 }
 
-// AwaitingReview counts what of a namespace is not shown.
+// CountHidden counts the tools of a namespace that are not listed.
 func (g *Guard) CountHidden(namespace string) (n int) {
 	if r := g.last.Load(); r != nil {
 		for ref, j := range r.tools {

@@ -41,8 +41,8 @@ func (g *Guard) load(ctx context.Context) (map[key]*Pin, error) {
 	return pins, err
 }
 
-// save keeps what is offered. What was decided is another statement's business:
-// another node may decide at the same time.
+// save stores what is offered. It does not change decisions: another node may decide at
+// the same time.
 func (g *Guard) save(ctx context.Context, pins []*Pin) error {
 	return g.db.Write(ctx, func(tx *db.Tx) error {
 		for _, p := range pins {
@@ -62,8 +62,8 @@ func (g *Guard) save(ctx context.Context, pins []*Pin) error {
 	})
 }
 
-// saveDecision keeps a decision about the definition with that digest; done is false
-// when another is offered by now.
+// saveDecision stores a decision about the definition with that digest; done is false
+// when the upstream offers another by now.
 func (g *Guard) saveDecision(ctx context.Context, p *Pin) (done bool, err error) {
 	err = g.db.Write(ctx, func(tx *db.Tx) error {
 		result, err := tx.Exec(ctx, `UPDATE pins SET approved = $1, approved_target = $2, approved_as = $3, refused = $4, decided = $5, decided_by = $6
@@ -81,7 +81,7 @@ func (g *Guard) saveDecision(ctx context.Context, p *Pin) (done bool, err error)
 	return done, err
 }
 
-// stamp is another whenever a pin is.
+// stamp changes whenever a pin does.
 func (g *Guard) stamp(ctx context.Context) (stamp [3]int64, err error) {
 	err = g.db.Read(ctx, func(tx *db.Tx) error {
 		return tx.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(changed), 0), COALESCE(MAX(decided), 0) FROM pins`).Scan(&stamp[0], &stamp[1], &stamp[2])

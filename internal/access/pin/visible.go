@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// invisibleKind names what a character does that a reader cannot see, or is "".
+// invisibleKind names the kind of an invisible character, or is "".
 func invisibleKind(r rune) string {
 	if r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f {
 		return ""
@@ -24,7 +24,7 @@ func invisibleKind(r rune) string {
 	return ""
 }
 
-// characters are some of a kind.
+// characters is a set of characters with a name.
 type characters struct {
 	name  string
 	spans [][2]rune
@@ -34,21 +34,20 @@ func (c characters) has(r rune) bool {
 	return slices.ContainsFunc(c.spans, func(span [2]rune) bool { return r >= span[0] && r <= span[1] })
 }
 
-// invisible are characters that cannot be seen, by what they do; the first that fits
-// counts.
+// invisible are the characters that cannot be seen, by kind; the first match counts.
 var invisible = []characters{
 	{"terminal escape", [][2]rune{{0x1b, 0x1b}, {0x9b, 0x9b}}},
 	{"control character", [][2]rune{{0, 0x1f}, {0x7f, 0x9f}}},
 	{"text direction", [][2]rune{{0x202a, 0x202e}, {0x2066, 0x2069}, {0x200e, 0x200f}, {0x061c, 0x061c}}},
 	{"tag character", [][2]rune{{0xe0000, 0xe007f}}},
-	{"variation selector", [][2]rune{{0xfe00, 0xfe0e}, {0xe0100, 0xe01ef}}}, // U+FE0F makes an emoji colourful and is everywhere
+	{"variation selector", [][2]rune{{0xfe00, 0xfe0e}, {0xe0100, 0xe01ef}}}, // U+FE0F is common in emoji
 	{"invisible character", [][2]rune{
 		{0x200b, 0x200d}, {0x2060, 0x2064}, {0x206a, 0x206f}, {0xfeff, 0xfeff}, {0x00ad, 0x00ad}, {0x034f, 0x034f}, {0x180e, 0x180e},
 		{0x115f, 0x1160}, {0x3164, 0x3164}, {0xffa0, 0xffa0}, {0x2800, 0x2800},
 	}},
 }
 
-// Visible writes hidden characters as \u{…}, so that a text reads as it is.
+// Visible writes hidden characters as \u{…}.
 func Visible(text string) string {
 	if strings.IndexFunc(text, func(r rune) bool { return invisibleKind(r) != "" || r == '\r' }) < 0 {
 		return text
@@ -64,8 +63,8 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// lookalikes are letters of other scripts that pass for one of ours, and those of
-// ours that pass for each other: pairs, the stranger first.
+// lookalikes are letters of other scripts that look like Latin ones, and Latin
+// characters that look like each other: pairs, the replaced one first.
 var lookalikes = func() map[rune]rune {
 	m := map[rune]rune{}
 	for pair := range strings.FieldsSeq(cyrillic + greek + others + ours) {
@@ -82,8 +81,7 @@ const (
 	ours     = "1l Il |l 0o Oo"
 )
 
-// skeleton is what a name looks like: two names of one skeleton pass for each
-// other.
+// skeleton is what a name looks like: two names with one skeleton look the same.
 func skeleton(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf {
@@ -93,7 +91,7 @@ func skeleton(name string) string {
 	}, name)
 }
 
-// asciiLooks is looksLike of most characters there are in names.
+// asciiLooks is looksLike for ASCII.
 var asciiLooks = func() (table [utf8.RuneSelf]rune) {
 	for r := range table {
 		table[r] = looksLike(rune(r))
@@ -101,8 +99,8 @@ var asciiLooks = func() (table [utf8.RuneSelf]rune) {
 	return table
 }()
 
-// looksLike is the character that stands for all that look the same, or -1 for one
-// that cannot be seen.
+// looksLike is the character that stands for all that look the same, or -1 for an
+// invisible one.
 func looksLike(r rune) rune {
 	switch {
 	case invisibleKind(r) != "":
@@ -112,7 +110,7 @@ func looksLike(r rune) rune {
 	case r >= 0x1d400 && r <= 0x1d6a3: // mathematical letters, in alphabets of 52
 		r = mathematical(r)
 	}
-	for range 2 { // a stranger may pass for one of ours that passes for another
+	for range 2 { // a replacement may have a replacement
 		if like, ok := lookalikes[r]; ok {
 			r = like
 		}
@@ -128,7 +126,7 @@ func mathematical(r rune) rune {
 	return 'a' + n - 26
 }
 
-// plain tells whether a name has nothing but ASCII that can be seen.
+// plain tells whether a name has visible ASCII characters only.
 func plain(name string) bool {
 	return strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }

@@ -2,11 +2,11 @@ package pin
 
 import "strconv"
 
-// walker shows every text of a definition to visit, names of members included.
+// walker calls visit for every text of a definition, names of members included.
 type walker struct {
 	visit func(text string)
-	twice bool   // names may stand in an object twice
-	path  []step // to the text that is shown
+	twice bool   // an object may have a name twice
+	path  []step // to the current text
 }
 
 // step is one step into a definition.
@@ -15,7 +15,7 @@ type step struct {
 	at   int // in a list; -1 for a member
 }
 
-// where is the path to the text that is shown, as people read it.
+// where is the readable path to the current text.
 func (w *walker) where() string {
 	path := ""
 	for _, step := range w.path {
@@ -28,7 +28,7 @@ func (w *walker) where() string {
 	return orWhole(path)
 }
 
-// value shows every text in a value.
+// value visits every text in a value.
 func (w *walker) value(n *node) {
 	switch n.kind {
 	case '"':
@@ -54,8 +54,7 @@ func (w *walker) step(to step, n *node) {
 	w.path = w.path[:len(w.path)-1]
 }
 
-// distinct gives the names of members. Where some may be repeated, each of them is
-// a part of its own.
+// distinct returns the names of members, with a name of its own for each repeated one.
 func distinct(members []node, twice bool) func(i int) string {
 	if !twice {
 		return func(i int) string { return members[i].name }

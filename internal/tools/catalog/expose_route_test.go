@@ -37,8 +37,8 @@ func TestRoutes(t *testing.T) {
 		t.Errorf("resolved to %s, %v", info.Ref, err)
 	}
 	for name, words := range map[string][]string{
-		"cas_stoer":  {"cas_… leads to music", "did you mean cas_store?"},
-		"clap_hands": {"clap_… leads to away", "look at its status"},
+		"cas_stoer":  {"names with the prefix cas_ belong to music", "did you mean cas_store?"},
+		"clap_hands": {"names with the prefix clap_ belong to away", "look at its status"},
 		"yue_sing":   {"no backend available for tool \"yue_sing\"", "tools begin with cas_… (music), clap_… (away)"},
 	} {
 		_, err := x.Call(t.Context(), call("", name, ""))

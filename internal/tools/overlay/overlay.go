@@ -1,7 +1,7 @@
-// Package overlay gives the tools of others the names, the order and the looks
-// that the owner of the house wants. It is a decorator around the source they
-// come from: tools are listed as arranged, and called by either name. Where
-// nothing is to be arranged it hands through what it gets.
+// Package overlay changes the names, order, titles and descriptions of upstream tools,
+// by rules of the configuration and by a transform of startup.lua. It is a decorator
+// around the source of the tools: they are listed under their new names, and called by
+// the new or the original name. Without rules it changes nothing.
 package overlay
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Source is a source whose tools are arranged. It is safe for concurrent use.
+// Source is a source of tools to which rules apply. It is safe for concurrent use.
 type Source struct {
 	inner tool.Lister
 	calls tool.Source
@@ -23,12 +23,12 @@ type Source struct {
 	mu        sync.Mutex
 	rules     map[string]Rule
 	transform Transform
-	version   uint64 // grows with every change of the two
-	tickets   uint64 // numbers readings
+	version   uint64 // grows when rules or transform change
+	tickets   uint64 // numbers listings
 	last      listing
 }
 
-// checkedList is a list that was arranged.
+// listing is a list to which the rules were applied.
 type listing struct {
 	ticket, version uint64
 	from            []tool.Info
@@ -36,12 +36,12 @@ type listing struct {
 	tools           []tool.Info
 }
 
-// namespace is one namespace as it was arranged.
+// namespace is the tools of one namespace, with the rules applied.
 type namespace struct {
 	from       []tool.Info
 	tools      []tool.Info
-	originals  map[string]string    // the owner's name for each, by the one it shows under
-	byOriginal map[string]tool.Info // how each shows, by the owner's name
+	originals  map[string]string    // the upstream's name of each tool, by its name here
+	byOriginal map[string]tool.Info // each tool by the upstream's name
 	problems   []string
 }
 
@@ -51,7 +51,7 @@ func New(inner tool.Lister, calls tool.Source) *Source {
 	return &Source{inner: inner, calls: calls, rules: map[string]Rule{}}
 }
 
-// SetRule arranges a namespace, which need not exist yet. It tells whether that
+// SetRule sets the rule of a namespace, which need not exist yet. It tells whether that
 // changes anything.
 func (s *Source) SetRule(namespace string, r Rule) bool {
 	s.mu.Lock()
@@ -67,15 +67,15 @@ func (s *Source) SetRule(namespace string, r Rule) bool {
 	return true
 }
 
-// SetTransform has every list looked at from now on; nil looks at none.
-func (s *Source) SetTransform(look Transform) {
+// SetTransform sets the transform of every list; nil sets none.
+func (s *Source) SetTransform(transform Transform) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.transform = look
+	s.transform = transform
 	s.version++
 }
 
-// Problems tells what of a namespace's rule makes no sense for its tools.
+// Problems lists what in a namespace's rule does not fit its tools.
 func (s *Source) Problems(namespace string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,15 +85,15 @@ func (s *Source) Problems(namespace string) []string {
 	return nil
 }
 
-// Tools implements tool.Source. Lists that did not change are not arranged again.
+// Tools implements tool.Source. The rules are applied again only to lists that changed.
 func (s *Source) Tools(ctx context.Context) ([]tool.Info, error) {
 	s.mu.Lock()
 	s.tickets++
 	now := listing{ticket: s.tickets, version: s.version, namespaces: map[string]*namespace{}}
-	rules, look, last := maps.Clone(s.rules), s.transform, s.last
+	rules, transform, last := maps.Clone(s.rules), s.transform, s.last
 	s.mu.Unlock()
 	infos, err := s.inner.Tools(ctx)
-	if err != nil || len(rules) == 0 && look == nil {
+	if err != nil || len(rules) == 0 && transform == nil {
 		return infos, err
 	}
 	if last.version == now.version && sameSlice(last.from, infos) {
@@ -104,7 +104,7 @@ func (s *Source) Tools(ctx context.Context) ([]tool.Info, error) {
 		name := part[0].Space
 		one := last.namespaces[name]
 		if one == nil || last.version != now.version || !same(one.from, part) {
-			one = newNamespace(ctx, name, part, rules[name], look)
+			one = newNamespace(ctx, name, part, rules[name], transform)
 		}
 		now.namespaces[name] = one
 		now.tools = append(now.tools, one.tools...)
@@ -113,7 +113,7 @@ func (s *Source) Tools(ctx context.Context) ([]tool.Info, error) {
 	return now.tools, nil
 }
 
-// add remembers a reading unless a later one was faster.
+// store saves a listing unless a later one was faster.
 func (s *Source) store(r listing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Source) store(r listing) {
 	}
 }
 
-// Namespaces are those of the inner source, where it tells them.
+// Namespaces are those of the inner source, if it can tell.
 func (s *Source) Namespaces() []string {
 	if n, ok := s.inner.(interface{ Namespaces() []string }); ok {
 		return n.Namespaces()
@@ -130,7 +130,7 @@ func (s *Source) Namespaces() []string {
 	return nil
 }
 
-// Call implements tool.Source: the tool's owner is called by its own name for it.
+// Call implements tool.Source: it calls the tool by the upstream's name.
 func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	name, err := s.OriginalName(ctx, call.Ref)
 	if err != nil {
@@ -140,17 +140,17 @@ func (s *Source) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return s.calls.Call(ctx, call)
 }
 
-// OriginalName is the owner's name of a tool, which is called by that or by the name it
-// shows under. The error is a tool_not_found when it shall not be seen.
+// OriginalName is the upstream's name of a tool, given that name or the name here. The
+// error is a tool_not_found when the transform hides the tool.
 func (s *Source) OriginalName(ctx context.Context, ref tool.Ref) (string, error) {
-	one, looked := s.namespace(ref.Space)
-	if one == nil && looked {
+	one, transforms := s.namespace(ref.Space)
+	if one == nil && transforms {
 		if err := s.fetch(ctx, ref.Space); err != nil {
 			return "", err
 		}
 		one, _ = s.namespace(ref.Space)
 	}
-	if one == nil { // never listed: the rule alone decides
+	if one == nil { // never listed: only the rule can tell
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if original, ok := s.rules[ref.Space].Aliases[ref.Name]; ok {
@@ -167,8 +167,7 @@ func (s *Source) OriginalName(ctx context.Context, ref tool.Ref) (string, error)
 	return "", fault.New(fault.ToolNotFound, "no tool %q", ref)
 }
 
-// ByOriginal is how a tool shows, by its owner's name for it; false when it shall not
-// be seen or is not known.
+// ByOriginal is a tool by the upstream's name; false when it is hidden or not known.
 func (s *Source) ByOriginal(ctx context.Context, namespace, name string) (tool.Info, bool) {
 	if _, err := s.Tools(ctx); err != nil {
 		return tool.Info{}, false
@@ -181,9 +180,9 @@ func (s *Source) ByOriginal(ctx context.Context, namespace, name string) (tool.I
 	return info, ok
 }
 
-// namespace is a namespace as it was arranged last, or nil, and whether every list
-// must be looked at before anybody may use it.
-func (s *Source) namespace(name string) (one *namespace, looked bool) {
+// namespace is the last listing of a namespace, or nil, and whether a transform must
+// see every list before it is used.
+func (s *Source) namespace(name string) (one *namespace, transforms bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last.version != s.version {
@@ -192,7 +191,8 @@ func (s *Source) namespace(name string) (one *namespace, looked bool) {
 	return s.last.namespaces[name], s.transform != nil
 }
 
-// fetch has a namespace listed that was not yet, so that it can be looked at.
+// fetch has a namespace listed that was not listed yet, so that the transform can see
+// it.
 func (s *Source) fetch(ctx context.Context, namespace string) error {
 	if r, ok := s.inner.(interface {
 		Refresh(ctx context.Context, namespace string) error
@@ -212,7 +212,7 @@ func originalOf(info *tool.Info) string {
 	return info.Name
 }
 
-// bySpace cuts a list into its namespaces.
+// bySpace splits a list by namespace.
 func bySpace(infos []tool.Info) [][]tool.Info {
 	var parts [][]tool.Info
 	for begin := 0; begin < len(infos); {
@@ -226,7 +226,7 @@ func bySpace(infos []tool.Info) [][]tool.Info {
 	return parts
 }
 
-// same tells whether two lists say the same.
+// same tells whether two lists are equal.
 func same(a, b []tool.Info) bool {
 	if len(a) != len(b) {
 		return false
@@ -243,12 +243,12 @@ func sameSlice(a, b []tool.Info) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// newNamespace applies the rule, and then the look.
-func newNamespace(ctx context.Context, name string, from []tool.Info, rule Rule, look Transform) *namespace {
+// newNamespace applies the rule, then the transform.
+func newNamespace(ctx context.Context, name string, from []tool.Info, rule Rule, transform Transform) *namespace {
 	one := &namespace{from: from}
 	tools := one.applyRule(rule)
-	if look != nil {
-		if seen, err := look(ctx, name, identified(tools)); err == nil {
+	if transform != nil {
+		if seen, err := transform(ctx, name, identified(tools)); err == nil {
 			tools = one.applyTransform(tools, seen)
 		}
 	}
@@ -265,7 +265,7 @@ func newNamespace(ctx context.Context, name string, from []tool.Info, rule Rule,
 	return one
 }
 
-// identified gives every tool its original name to be known by.
+// identified sets Original on every tool, so that the transform can tell them apart.
 func identified(tools []tool.Info) []tool.Info {
 	tools = slices.Clone(tools)
 	for i := range tools {

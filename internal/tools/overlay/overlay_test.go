@@ -120,7 +120,7 @@ func TestAliasDoesNotShadow(t *testing.T) {
 	if got := listed(t, s); !slices.Equal(got, []string{"a.read", "a.read_file"}) {
 		t.Errorf("listed %q", got)
 	}
-	if got := s.Problems("a"); len(got) != 1 || !strings.Contains(got[0], "another tool is called so") {
+	if got := s.Problems("a"); len(got) != 1 || !strings.Contains(got[0], "another tool has that name") {
 		t.Errorf("problems %q", got)
 	}
 }
@@ -159,9 +159,9 @@ func TestLook(t *testing.T) {
 	inner := &shop{tools: stock("a.x", "a.y", "a.z", "b.x")}
 	s := overlay.New(inner, inner)
 	s.SetRule("a", overlay.Rule{Aliases: map[string]string{"ex": "x"}})
-	looks := 0
+	transforms := 0
 	s.SetTransform(func(_ context.Context, namespace string, tools []tool.Info) ([]tool.Info, error) {
-		looks++
+		transforms++
 		if namespace == "b" {
 			return nil, errors.New("no idea")
 		}
@@ -180,8 +180,8 @@ func TestLook(t *testing.T) {
 	if inner.tools[0].Description != "does x" {
 		t.Error("the owner's definition was changed")
 	}
-	if looks != 2 {
-		t.Errorf("looked %d times at two namespaces", looks)
+	if transforms != 2 {
+		t.Errorf("transformed %d times, with two namespaces", transforms)
 	}
 	for name, want := range map[string]fault.Code{"ex": "", "x": "", "why": "", "y": "", "z": fault.ToolNotFound, "s": fault.ToolNotFound} {
 		if _, err := s.Call(t.Context(), tool.Call{Ref: tool.Ref{Space: "a", Name: name}}); err == nil && want != "" || err != nil && fault.CodeOf(err) != want {
@@ -214,7 +214,7 @@ func TestLookRefusesShadowing(t *testing.T) {
 	}
 }
 
-// A namespace whose tools are not known yet is not used behind the look's back.
+// The transform sees a namespace before its tools are used for the first time.
 func TestLookBeforeFirstUse(t *testing.T) {
 	t.Parallel()
 	inner := &later{stock: stock("a.x", "a.secret")}

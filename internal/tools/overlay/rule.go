@@ -12,21 +12,21 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Rule is how the tools of one namespace are arranged. The zero value leaves them
-// as they are.
+// Rule changes the tools of one namespace. The zero value changes nothing.
 type Rule struct {
-	Priority int               // of all its tools
-	Tools    map[string]int    // added for some, by their own names
-	Aliases  map[string]string // names to show, and their owner's for the same
+	Priority int               // of all tools
+	Tools    map[string]int    // added for some tools, by the upstream's names
+	Aliases  map[string]string // new names, and the upstream's names they stand for
 }
 
 func (r Rule) empty() bool { return r.Priority == 0 && len(r.Tools) == 0 && len(r.Aliases) == 0 }
 
-// Over is the rule with another on top of it: what both speak of goes by that.
+// Over is the rule with another applied on top of it, which wins where both say
+// something.
 func (r Rule) Over(other Rule) Rule {
 	r.Priority += other.Priority
 	r.Tools, r.Aliases = over(r.Tools, other.Tools), over(r.Aliases, other.Aliases)
-	for alias, original := range r.Aliases { // a tool shows under one name
+	for alias, original := range r.Aliases { // a tool has one name
 		for later := range other.Aliases {
 			if other.Aliases[later] == original && later != alias {
 				delete(r.Aliases, alias)
@@ -45,7 +45,7 @@ func over[V any](below, above map[string]V) map[string]V {
 	return all
 }
 
-// Validate says what is wrong with a rule whatever tools there are.
+// Validate reports what is wrong with a rule whatever tools there are.
 func (r Rule) Validate() error {
 	shown := map[string]string{}
 	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
@@ -59,7 +59,7 @@ func (r Rule) Validate() error {
 				WithHint("write alias = \"the tool's own name\"")
 		case shown[original] != "":
 			return fault.New(fault.Config, "%s has two aliases, %s and %s", original, shown[original], alias).
-				WithHint("a tool shows under one name; its own keeps working beside it")
+				WithHint("a tool has one alias; its own name works as well")
 		}
 		shown[original] = alias
 	}
@@ -68,8 +68,8 @@ func (r Rule) Validate() error {
 
 var validName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
-// applyRule gives a copy of the tools the rule's names and priorities. Names that no
-// tool has, or that another has already, are problems and change nothing.
+// applyRule returns a copy of the tools with the rule's names and priorities. Names
+// that no tool has, or that another tool has already, are problems and change nothing.
 func (one *namespace) applyRule(r Rule) []tool.Info {
 	tools := slices.Clone(one.from)
 	taken := map[string]int{}
@@ -91,7 +91,7 @@ func (one *namespace) applyRule(r Rule) []tool.Info {
 		case !there:
 			one.addProblem("aliases: it has no tool %q for %q to stand for%s", original, alias, didYouMean(original, names))
 		case shadows:
-			one.addProblem("aliases: %q is refused for %q, as another tool is called so", alias, original)
+			one.addProblem("aliases: %q is refused for %q, because another tool has that name", alias, original)
 		default:
 			rename(&tools[at], alias)
 			taken[alias] = at
@@ -111,7 +111,7 @@ func didYouMean(name string, known []string) string {
 	return ""
 }
 
-// rename shows a tool under another name.
+// rename gives a tool another name.
 func rename(info *tool.Info, name string) {
 	info.Original = originalOf(info)
 	info.Name = name

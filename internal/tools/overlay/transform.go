@@ -7,14 +7,14 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Transform sees the tools of a namespace, arranged by its rule, and returns those to
-// show, under any name and with any title, description and priority. It tells
-// which is which by Original, which is never empty here. An error leaves them as
-// they are; whoever looks reports it.
+// Transform sees the tools of a namespace after its rule was applied, and returns those
+// to list, with any name, title, description and priority. It identifies them by
+// Original, which is never empty here. After an error the tools stay as they are; the
+// transform logs it.
 type Transform func(ctx context.Context, namespace string, tools []tool.Info) ([]tool.Info, error)
 
-// applyTransform takes from what a look returned its choice of tools, and their names,
-// words and priorities. All else of a definition is its owner's.
+// applyTransform takes from a transform its choice of tools, and their names, texts and
+// priorities. All else in a definition stays the upstream's.
 func (one *namespace) applyTransform(tools, seen []tool.Info) []tool.Info {
 	known := map[string]*tool.Info{}
 	for i := range tools {
@@ -50,21 +50,20 @@ func (one *namespace) applyTransform(tools, seen []tool.Info) []tool.Info {
 	return shown
 }
 
-// mayRename tells whether a look may call a tool so.
+// mayRename tells whether a transform may give a tool that name.
 func (one *namespace) mayRename(info tool.Info, name string, taken bool) bool {
 	switch {
 	case !validName().MatchString(name):
-		one.addProblem("on_mcp_tools: %q is no name for %q", name, originalOf(&info))
+		one.addProblem("on_mcp_tools: %q is not a valid name for %q", name, originalOf(&info))
 	case taken && name != originalOf(&info):
-		one.addProblem("on_mcp_tools: %q is refused for %q, as another tool is called so", name, originalOf(&info))
+		one.addProblem("on_mcp_tools: %q is refused for %q, because another tool has that name", name, originalOf(&info))
 	default:
 		return true
 	}
 	return false
 }
 
-// reword takes over title, description and priority, in the definition as its
-// owner wrote it too.
+// reword sets title, description and priority, also in the raw definition.
 func reword(info *tool.Info, want tool.Info) {
 	info.Priority = want.Priority
 	if want.Title != info.Title {

@@ -11,26 +11,26 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// How much is looked at.
+// Limits of learning.
 const (
-	alwaysLearn = 32      // results of a tool; of later ones
-	learnEvery  = 32      // only each of so many
-	maxLearned  = 1 << 20 // bytes of one
-	writeEvery  = 64      // lessons, also when nothing new was learned
+	alwaysLearn = 32      // the first results of a tool; then
+	learnEvery  = 32      // only every 32nd
+	maxLearned  = 1 << 20 // bytes of a result
+	writeEvery  = 64      // results, even if the shape has not changed
 )
 
-// Learned is what is known of a tool's results from seeing some.
+// Learned is the shape of a tool's results as far as it was learned.
 type Learned struct {
 	Schema  json.RawMessage // JSON Schema
 	Results int             // how many it was learned from
-	Version int             // another one says something else
+	Version int             // grows when the schema changes
 }
 
-// learnedShapes are what was learned, by tool.
+// learnedShapes are the shapes by tool.
 type learnedShapes struct {
 	mu      sync.Mutex
 	byTool  map[tool.Ref]*learnedShape
-	changed map[tool.Ref]bool // and not written yet
+	changed map[tool.Ref]bool // not written yet
 	writing bool
 	wait    sync.WaitGroup
 }
@@ -43,7 +43,7 @@ type learnedShape struct {
 	shape      *Shape
 }
 
-// Learn takes in what a tool answered.
+// Learn learns from one result. It does not block.
 func (s *Store) Learn(info *tool.Info, result tool.Result) {
 	if len(result.Raw) > maxLearned || !s.shouldLearn(info.Ref) {
 		return
@@ -55,7 +55,7 @@ func (s *Store) Learn(info *tool.Info, result tool.Result) {
 	s.learn(info, view.Value())
 }
 
-// shouldLearn counts a call and tells whether its result is to be looked at.
+// shouldLearn counts a call and tells whether to learn from its result.
 func (s *Store) shouldLearn(ref tool.Ref) bool {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
@@ -82,16 +82,16 @@ func (s *Store) learn(info *tool.Info, value json.RawMessage) {
 	before := l.shape.Clone()
 	l.shape.Learn(value)
 	l.results++
-	news := !l.shape.Same(before)
-	if news {
+	changed := !l.shape.Same(before)
+	if changed {
 		l.version++
 	}
-	if news || l.results%writeEvery == 0 {
+	if changed || l.results%writeEvery == 0 {
 		s.writeLater(info.Ref)
 	}
 }
 
-// fingerprint tells definitions apart.
+// fingerprint identifies a definition.
 func fingerprint(info *tool.Info) string {
 	sum := sha256.New()
 	sum.Write([]byte(info.Description))
@@ -100,7 +100,7 @@ func fingerprint(info *tool.Info) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// Learned tells what is known of a tool's results; ok is false when nothing is.
+// Learned returns the shape of a tool's results; ok is false when nothing was learned.
 func (s *Store) Learned(ref tool.Ref) (learned Learned, ok bool) {
 	s.learned.mu.Lock()
 	defer s.learned.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Store) Learned(ref tool.Ref) (learned Learned, ok bool) {
 	return Learned{l.shape.Schema(), l.results, l.version}, true
 }
 
-// writeLater has what was learned written down by one goroutine; mu is held.
+// writeLater has one goroutine write the shapes; mu is held.
 func (s *Store) writeLater(ref tool.Ref) {
 	s.learned.changed[ref] = true
 	if s.learned.writing {
@@ -124,7 +124,7 @@ func (s *Store) writeLater(ref tool.Ref) {
 	})
 }
 
-// writeLearned writes what has changed; false when nothing had.
+// writeLearned writes the changed shapes; false when there are none.
 func (s *Store) writeLearned(ctx context.Context) bool {
 	type row struct {
 		ref    tool.Ref
@@ -159,12 +159,12 @@ func (s *Store) writeLearned(ctx context.Context) bool {
 		return nil
 	})
 	if err != nil {
-		s.options.Log.WarnContext(ctx, "learned shapes are not written", "error", err)
+		s.options.Log.WarnContext(ctx, "cannot write learned shapes", "error", err)
 	}
 	return true
 }
 
-// load reads what was learned before, the latest first.
+// load reads the stored shapes, the latest first.
 func (s *Store) load(ctx context.Context) error {
 	s.learned.byTool, s.learned.changed = map[tool.Ref]*learnedShape{}, map[tool.Ref]bool{}
 	return s.db.Read(ctx, func(tx *db.Tx) error {
@@ -183,7 +183,7 @@ func (s *Store) load(ctx context.Context) error {
 	})
 }
 
-// Close waits until what was learned is written.
+// Close waits until the shapes are written.
 func (s *Store) Close() {
 	s.learned.wait.Wait()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// Bounds of what is shown of a value.
+// Limits of a preview.
 const (
 	longestShape = 1500
 	shownText    = 100
@@ -18,8 +18,8 @@ const (
 	shownWhole   = 600 // of a value that is one text
 )
 
-// Preview shows the beginning of a value: of every list the first items, of every
-// text the first characters.
+// Preview is the beginning of a value: the first items of every list and the first
+// characters of every text.
 func Preview(value json.RawMessage) string {
 	if text, ok := rawjson.Text(value); ok {
 		return cut(text, shownWhole)

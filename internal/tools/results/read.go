@@ -11,8 +11,8 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// Read is a kept result, or the part of it a JSON pointer leads to: "" is all of
-// it, "/items/0/name" the name of the first item.
+// Read is a stored result, or the part at a JSON pointer: "" is all of it,
+// "/items/0/name" the name of the first item.
 func (s *Store) Read(ctx context.Context, owner, handle, pointer string) (json.RawMessage, error) {
 	value, err := s.get(ctx, owner, handle)
 	if err != nil {
@@ -21,14 +21,13 @@ func (s *Store) Read(ctx context.Context, owner, handle, pointer string) (json.R
 	return follow(value, pointer)
 }
 
-// Part is some of a list or of a text.
+// Part is a part of a list or of a text.
 type Part struct {
 	Value json.RawMessage
-	Total int // items or characters of the whole
+	Total int // items or characters in all
 }
 
-// Slice leaves out the first items of a list, or characters of a text, and gives
-// count of the rest.
+// Slice skips items of a list, or characters of a text, and returns the next count.
 func (s *Store) Slice(ctx context.Context, owner, handle, pointer string, skip, count int) (Part, error) {
 	value, err := s.Read(ctx, owner, handle, pointer)
 	if err != nil {
@@ -57,20 +56,20 @@ func sliceText(text string, skip, count int) (Part, error) {
 
 var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
 
-// follow takes the steps of a JSON pointer.
+// follow resolves a JSON pointer.
 func follow(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" || pointer == "/" {
 		return value, nil
 	}
 	if !strings.HasPrefix(pointer, "/") {
-		return nil, fault.New(fault.InvalidParams, "%q is no JSON pointer", cut(pointer, 80)).
+		return nil, fault.New(fault.InvalidParams, "%q is not a JSON pointer", cut(pointer, 80)).
 			WithHint(`write "/items/0/name": a slash before every step, lists count from 0`)
 	}
 	at := value
 	for _, step := range strings.Split(pointer[1:], "/") {
 		next, ok := descend(at, pointerEscapes.Replace(step))
 		if !ok {
-			return nil, fault.New(fault.NotFound, "nothing is at %s: there is no %q", cut(pointer, 80), cut(step, 40)).
+			return nil, fault.New(fault.NotFound, "no value at %s: there is no %q", cut(pointer, 80), cut(step, 40)).
 				WithHint("%s", inside(at))
 		}
 		at = next
@@ -89,7 +88,7 @@ func descend(at json.RawMessage, step string) (json.RawMessage, bool) {
 	return rawjson.Get(at, step)
 }
 
-// inside tells what a value has inside, for hints.
+// inside describes the contents of a value, for hints.
 func inside(value json.RawMessage) string {
 	if items, ok := rawjson.Items(value); ok {
 		return "it is a list of " + strconv.Itoa(len(items)) + " items, counted from 0"

@@ -1,6 +1,6 @@
-// Package results is what we remember of what tools answered: the shapes of
-// results whose tools do not tell them, and results too big to be shown, which
-// are kept for a while under a short name that scripts and models can use.
+// Package results stores results that are too large to show, for a limited time under a
+// short handle that scripts and models can use, and learns the shapes of results of
+// tools that declare no output schema.
 package results
 
 import (
@@ -16,18 +16,18 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options are the choices of a store. Zero fields mean the default beside them.
+// Options configure a store. Zero fields mean the default beside them.
 type Options struct {
-	Count int           // results kept per user: 100
-	Bytes int64         // of them together: 64 MiB
-	Age   time.Duration // without being read: 24 hours
-	Tools int           // whose shapes are kept: 2,000
-	Clock clock.Clock   // the machine's
-	Log   *slog.Logger  // silent
-	Flow  Flow          // nothing
+	Count int           // stored results per user: 100
+	Bytes int64         // of all results of a user: 64 MiB
+	Age   time.Duration // without being read, before deletion: 24 hours
+	Tools int           // whose shapes are stored: 2,000
+	Clock clock.Clock   // the system clock
+	Log   *slog.Logger  // discards
+	Flow  Flow          // follows no labels
 }
 
-// Flow follows what results were made of.
+// Flow remembers the data-flow labels of stored results.
 type Flow interface {
 	Recall(ctx context.Context, name string) error
 	Remember(ctx context.Context, name string) error
@@ -55,15 +55,15 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Store keeps results. It is safe for concurrent use.
+// Store holds results and shapes. It is safe for concurrent use.
 type Store struct {
 	db      *db.DB
 	options Options
 	learned learnedShapes
 }
 
-// Open finds what is in the database, whose tables it brings up to date. Close
-// writes down what was learned last.
+// Open opens the store in a database and migrates its tables. Close waits until all
+// learned shapes are written.
 func Open(ctx context.Context, database *db.DB, o Options) (*Store, error) {
 	if err := database.Migrate(ctx, "results", migrations); err != nil {
 		return nil, err

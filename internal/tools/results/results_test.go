@@ -113,7 +113,7 @@ func TestOldResultsGo(t *testing.T) {
 		t.Error(err)
 	}
 	now.Advance(20 * time.Minute)
-	if _, err := s.Read(t.Context(), "ada", "$r6", ""); fault.CodeOf(err) != fault.NotFound || !strings.Contains(fault.HintOf(err), "kept are $r5") {
+	if _, err := s.Read(t.Context(), "ada", "$r6", ""); fault.CodeOf(err) != fault.NotFound || !strings.Contains(fault.HintOf(err), "stored: $r5") {
 		t.Errorf("by age: %v, %s", err, fault.HintOf(err))
 	}
 	now.Advance(2 * time.Hour)

@@ -14,7 +14,7 @@ var kindNames = []struct {
 	{Object, "object"}, {Array, "array"}, {Text, "string"}, {Integer, "integer"}, {Number, "number"}, {Bool, "boolean"}, {Null, "null"},
 }
 
-// names are the types in JSON Schema's words.
+// names are the type names of JSON Schema.
 func (k Kinds) names() []string {
 	if k&Number != 0 {
 		k &^= Integer
@@ -67,8 +67,7 @@ func (s *Shape) Schema() json.RawMessage {
 	return schema
 }
 
-// String writes the shape on one line, as somebody would sketch it:
-// {name: string, size?: integer}[].
+// String is the shape on one line, such as {name: string, size?: integer}[].
 func (s *Shape) String() string {
 	var parts []string
 	for _, name := range s.Kinds.names() {

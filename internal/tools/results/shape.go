@@ -10,12 +10,12 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// Bounds of one shape.
+// Limits of one shape.
 const (
 	deepest    = 8
-	mostFields = 48  // of an object; one that has more is seen as a map
+	mostFields = 48  // of an object; one with more is treated as a map
 	mostParts  = 400 // in all
-	mostItems  = 50  // looked at of an array
+	mostItems  = 50  // of an array that are read
 )
 
 // Kinds is a set of JSON types.
@@ -32,12 +32,12 @@ const (
 	Array
 )
 
-// Shape is what is known of the values seen in one place.
+// Shape describes the values seen in one place.
 type Shape struct {
 	Kinds  Kinds   `json:"k"`
 	Count  int     `json:"n,omitempty"` // objects seen
-	Fields []Field `json:"f,omitempty"` // in the order they were met
-	Values *Shape  `json:"v,omitempty"` // of an object that is a map: what its keys lead to
+	Fields []Field `json:"f,omitempty"` // in the order of appearance
+	Values *Shape  `json:"v,omitempty"` // of an object that is a map: its values
 	Items  *Shape  `json:"i,omitempty"` // of an array
 }
 
@@ -55,7 +55,7 @@ func ShapeOf(value json.RawMessage) *Shape {
 	return s
 }
 
-// Learn takes a value in.
+// Learn adds a value.
 func (s *Shape) Learn(value json.RawMessage) {
 	left := mostParts - s.size()
 	s.learn(value, 0, &left)
@@ -141,7 +141,7 @@ func (s *Shape) learnObject(value json.RawMessage, depth int, left *int) {
 	})
 }
 
-// field is where a field's values are learned; nil when there is no room.
+// field is the shape of a field's values; nil when there are too many fields.
 func (s *Shape) field(name string, left *int) *Shape {
 	if s.Values == nil {
 		if i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name }); i >= 0 {
@@ -161,7 +161,7 @@ func (s *Shape) field(name string, left *int) *Shape {
 	return s.Values
 }
 
-// becomeMap forgets the names of fields, as they turned out to be data.
+// becomeMap drops the names of fields, because they are data.
 func (s *Shape) becomeMap(left *int) {
 	s.Values = &Shape{}
 	for _, f := range s.Fields {
@@ -171,7 +171,7 @@ func (s *Shape) becomeMap(left *int) {
 	s.Fields = nil
 }
 
-// merge takes in what another shape knows.
+// merge adds another shape.
 func (s *Shape) merge(other *Shape, left *int) {
 	s.Kinds |= other.Kinds
 	s.Count += other.Count
@@ -202,8 +202,7 @@ var (
 	dataName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{8,}$|[0-9]{4,}|@.*\.|^https?:`) })
 )
 
-// data tells whether a field's name looks like something that was looked up
-// rather than like a name somebody gave it.
+// data tells whether a field's name looks like data, such as an id, rather than a name.
 func data(name string) bool {
 	return !fieldName().MatchString(name) || dataName().MatchString(name) && !wordOnly().MatchString(name)
 }
@@ -211,7 +210,7 @@ func data(name string) bool {
 // wordOnly are names that are hexadecimal by chance, such as "facade".
 var wordOnly = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]+$`) })
 
-// Same tells whether two shapes say the same of the values to come.
+// Same tells whether two shapes are equal but for their counts.
 func (s *Shape) Same(other *Shape) bool {
 	if s == nil || other == nil {
 		return s == other
@@ -228,7 +227,7 @@ func (s *Shape) Same(other *Shape) bool {
 	return s.Values.Same(other.Values) && s.Items.Same(other.Items)
 }
 
-// Clone is a copy that shares nothing.
+// Clone is a deep copy.
 func (s *Shape) Clone() *Shape {
 	if s == nil {
 		return nil

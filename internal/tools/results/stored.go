@@ -13,29 +13,29 @@ import (
 	"github.com/luanette/luanette/internal/store/db"
 )
 
-// handlePrefix is how the names of kept results begin.
+// handlePrefix begins the handles of stored results.
 const handlePrefix = "$r"
 
-// TTL is a result that is kept.
+// Stored is a stored result.
 type Stored struct {
 	Handle  string // "$r12"
 	Source  string // the tool it came from
-	Shape   string // what it looks like
+	Shape   string // its fields and types
 	Size    int64  // in bytes
 	Created time.Time
-	Expires time.Time // unless it is read before
+	Expires time.Time // extended when it is read
 }
 
-// Put keeps a value for its owner, and forgets the owner's oldest ones where
-// there are too many.
+// Put stores a value for its owner, and deletes the owner's oldest results if there are
+// too many.
 func (s *Store) Put(ctx context.Context, owner, source string, value json.RawMessage) (Stored, error) {
 	size := int64(len(value))
 	if size > s.options.Bytes {
-		return Stored{}, fault.New(fault.Limit, "a result of %d bytes is more than can be kept", size).
+		return Stored{}, fault.New(fault.Limit, "a result of %d bytes is too large to store", size).
 			WithHint("ask for less of it, or work on it in a script that returns only what is needed")
 	}
 	now := s.options.Clock.Now()
-	kept := Stored{
+	stored := Stored{
 		Source: source, Shape: cut(ShapeOf(value).String(), longestShape), Size: size, Created: now, Expires: now.Add(s.options.Age),
 	}
 	err := s.db.Write(ctx, func(tx *db.Tx) error {
@@ -43,24 +43,24 @@ func (s *Store) Put(ctx context.Context, owner, source string, value json.RawMes
 		if err != nil {
 			return err
 		}
-		kept.Handle = handlePrefix + strconv.FormatInt(number, 10)
+		stored.Handle = handlePrefix + strconv.FormatInt(number, 10)
 		at := now.UnixMicro()
 		if _, err := tx.Exec(ctx, `INSERT INTO kept_results (owner, number, source, shape, size, created, used, value)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, owner, number, source, kept.Shape, size, at, at, []byte(value)); err != nil {
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, owner, number, source, stored.Shape, size, at, at, []byte(value)); err != nil {
 			return err
 		}
 		return s.forget(ctx, tx, owner, now)
 	})
 	if err == nil && s.options.Flow != nil {
-		err = s.options.Flow.Remember(ctx, flowName(owner, kept.Handle))
+		err = s.options.Flow.Remember(ctx, flowName(owner, stored.Handle))
 	}
-	return kept, err
+	return stored, err
 }
 
-// flowName is under which it is remembered what a result was made of.
+// flowName is the name under which the labels of a result are remembered.
 func flowName(owner, handle string) string { return "result:" + owner + "/" + handle }
 
-// number is the owner's next one.
+// number is the owner's next number.
 func (s *Store) number(ctx context.Context, tx *db.Tx, owner string) (number int64, err error) {
 	if _, err := tx.Exec(ctx, `INSERT INTO kept_result_numbers (owner, last) VALUES ($1, 1)
 		ON CONFLICT (owner) DO UPDATE SET last = kept_result_numbers.last + 1`, owner); err != nil {
@@ -70,7 +70,7 @@ func (s *Store) number(ctx context.Context, tx *db.Tx, owner string) (number int
 	return number, err
 }
 
-// forget deletes what is too old, of everybody, and what is too much, of owner.
+// forget deletes results that are too old, of all owners, and too many, of this owner.
 func (s *Store) forget(ctx context.Context, tx *db.Tx, owner string, now time.Time) error {
 	if _, err := tx.Exec(ctx, `DELETE FROM kept_results WHERE used < $1`, now.Add(-s.options.Age).UnixMicro()); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Store) forget(ctx context.Context, tx *db.Tx, owner string, now time.Ti
 	return nil
 }
 
-const keptColumns = `number, source, shape, size, created, used`
+const storedColumns = `number, source, shape, size, created, used`
 
 func (s *Store) scan(from db.Scanner, more ...any) (k Stored, err error) {
 	var number, created, used int64
@@ -107,18 +107,18 @@ func (s *Store) List(ctx context.Context, owner string) (all []Stored, err error
 	oldest := s.options.Clock.Now().Add(-s.options.Age).UnixMicro()
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		all, err = db.All(ctx, tx, func(from db.Scanner) (Stored, error) { return s.scan(from) },
-			`SELECT `+keptColumns+` FROM kept_results WHERE owner = $1 AND used >= $2 ORDER BY number DESC`, owner, oldest)
+			`SELECT `+storedColumns+` FROM kept_results WHERE owner = $1 AND used >= $2 ORDER BY number DESC`, owner, oldest)
 		return err
 	})
 	return all, err
 }
 
-// get finds a result by its handle, and keeps it for another while.
+// get reads a result by its handle, and extends its time.
 func (s *Store) get(ctx context.Context, owner, handle string) (value json.RawMessage, err error) {
 	digits, ok := strings.CutPrefix(strings.TrimSpace(handle), handlePrefix)
 	number, wrong := strconv.ParseInt(digits, 10, 64)
 	if !ok || wrong != nil {
-		return nil, fault.New(fault.InvalidParams, "%q is no handle of a result", cut(handle, 40)).WithHint("handles look like $r12")
+		return nil, fault.New(fault.InvalidParams, "%q is not the handle of a result", cut(handle, 40)).WithHint("handles look like $r12")
 	}
 	if s.options.Flow != nil {
 		if err := s.options.Flow.Recall(ctx, flowName(owner, handlePrefix+strconv.FormatInt(number, 10))); err != nil {
@@ -146,11 +146,11 @@ func (s *Store) missing(ctx context.Context, owner, handle string) error {
 	err := fault.New(fault.NotFound, "no result %s", cut(handle, 40))
 	all, listErr := s.List(ctx, owner)
 	if listErr != nil || len(all) == 0 {
-		return err.WithHint("no results are kept; they are for %s, call the tool again", s.options.Age)
+		return err.WithHint("no results are stored; they expire after %s, call the tool again", s.options.Age)
 	}
 	names := make([]string, 0, 10)
 	for _, k := range all[:min(len(all), 10)] {
 		names = append(names, k.Handle)
 	}
-	return err.WithHint("kept are %s; results that nobody reads go after %s", strings.Join(names, ", "), s.options.Age)
+	return err.WithHint("stored: %s; results expire %s after they were last read", strings.Join(names, ", "), s.options.Age)
 }

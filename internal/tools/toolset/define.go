@@ -1,7 +1,7 @@
-// Package toolset makes tools of Go functions: the schemas are derived from the
-// functions' own types and are what the strictest clients take, descriptions for
-// models stand in Markdown files, and arguments that models commonly get wrong are
-// mended. A Set of them is a tool.Source.
+// Package toolset makes tools of Go functions. Schemas are derived from the types of
+// the functions, in the form that the strictest clients accept; descriptions for models
+// are Markdown files; arguments that models commonly get wrong are repaired. A Set of
+// tools is a tool.Source.
 package toolset
 
 import (
@@ -16,22 +16,21 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Tool is a definition and what it does.
+// Tool is a definition and its function.
 type Tool struct {
 	info tool.Info
 	run  func(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
-// Texter is an output that can say itself to people. Others are shown as JSON.
+// Texter is an output with a text for people. Others are shown as JSON.
 type Texter interface {
 	Text() string
 }
 
-// Define makes a tool of a function. Its schemas are derived from In and Out,
-// which are structs with json tags; a field's jsonschema tag describes it, enum,
-// min and max tags bound it, and omitempty or omitzero makes it optional. Title
-// and description stand in <name>.md of texts. A type that cannot be described panics, at
-// start, where it is noticed.
+// Define makes a tool of a function. Its schemas are derived from In and Out, which are
+// structs with json tags: the jsonschema tag of a field is its description, enum, min
+// and max tags limit it, and omitempty or omitzero makes it optional. Title and
+// description are in <name>.md of texts. A type that has no schema panics, at start.
 func Define[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (Out, error)) Tool {
 	info := describe(texts, name, hints)
 	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
@@ -48,15 +47,15 @@ func Define[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx
 	}}
 }
 
-// Relay makes a tool whose result is another tool's, handed on as it is. It has
-// no output schema, since nobody knows it beforehand.
+// Relay makes a tool whose result is that of another tool. It has no output schema,
+// because that is not known beforehand.
 func Relay[In any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	info := describe(texts, name, hints)
 	info.Input = inputSchema[In](name)
 	return relay(info, do)
 }
 
-// DefineResult makes a tool that writes its own result, structured as Out is.
+// DefineResult makes a tool that builds its own result, structured as Out.
 func DefineResult[In, Out any](texts fs.FS, name string, hints tool.Hints, do func(ctx context.Context, call tool.Call, in In) (tool.Result, error)) Tool {
 	info := describe(texts, name, hints)
 	info.Input, info.Output = inputSchema[In](name), outputSchema[Out](name)
@@ -77,8 +76,8 @@ func relay[In any](info tool.Info, do func(ctx context.Context, call tool.Call, 
 	}}
 }
 
-// RunsScript is a tool that runs scripts here: called by a script, what its script does
-// passes the door of the one that calls.
+// AsScriptRunner marks a tool that runs scripts here: when a script calls it, the
+// effects of the inner script pass the boundary of the outer one.
 func AsScriptRunner(t Tool) Tool {
 	t.info.RunsScript = true
 	return t
@@ -131,8 +130,8 @@ func define(info tool.Info) tool.Info {
 	return info
 }
 
-// decode reads arguments. The catalog has checked and mended them before; called
-// directly, they are mended here.
+// decode reads arguments. The catalog has checked and repaired them before; for direct
+// calls they are repaired here.
 func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
 	var in In
 	if len(args) == 0 {
@@ -140,9 +139,9 @@ func decode[In any](info tool.Info, args json.RawMessage) (In, error) {
 	}
 	err := json.Unmarshal(args, &in)
 	if err != nil {
-		if mended, ok := repair(info.Input, args); ok {
+		if repaired, ok := repair(info.Input, args); ok {
 			in = *new(In)
-			err = json.Unmarshal(mended, &in)
+			err = json.Unmarshal(repaired, &in)
 		}
 	}
 	if err != nil {

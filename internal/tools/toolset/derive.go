@@ -11,30 +11,30 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// deriving writes the schemas of Go types as the strictest clients take them. Each
-// rule is there because some client refused a server that broke it: every place
-// names a type, and one only unless it is JSON; no schema is a bare boolean but of
-// what else an object may have; no format, default or $schema. That clients send
-// null for what they leave out is not said but forgiven, by mend; our results leave
-// out what is not there.
+// deriving writes the schemas of Go types as the strictest clients accept them. Each
+// rule is there because some client refused a server that broke it: every place names a
+// type, and only one unless it is any JSON; no schema is a bare boolean except
+// additionalProperties; no format, default or $schema. Clients may send null for
+// omitted arguments; repair handles that, the schemas do not mention it.
 //
-// Every start writes those of all our tools, so they are written down at once.
+// Schemas are appended to a buffer directly, because every start writes those of all
+// our tools.
 type deriving struct {
-	closed bool           // objects have nothing else
-	within []reflect.Type // which a type must not be of in turn
+	closed bool           // objects allow no other fields
+	within []reflect.Type // enclosing types, to detect recursion
 }
 
-// known are the types whose values are written as others than they are.
+// known are the types with a JSON form of their own.
 var known = map[reflect.Type]string{
 	reflect.TypeFor[Object]():    `"object"`,
 	reflect.TypeFor[JSON]():      `["object","array","string","number","boolean","null"]`,
 	reflect.TypeFor[time.Time](): `"string"`,
 }
 
-// value writes the schema of a type. Of a field it is told more: what holds of it,
-// and nothing of a type's own range.
+// value writes the schema of a type. f is the field it belongs to, whose tags replace
+// the range of the type; nil: none.
 func (d *deriving) value(out []byte, t reflect.Type, of *field) ([]byte, error) {
-	for t.Kind() == reflect.Pointer { // which may be missing
+	for t.Kind() == reflect.Pointer { // may be missing
 		t = t.Elem()
 	}
 	if slices.Contains(d.within, t) {
@@ -54,7 +54,7 @@ func (d *deriving) value(out []byte, t reflect.Type, of *field) ([]byte, error) 
 	return append(out, '}'), err
 }
 
-// typeNames are what JSON calls the types of Go.
+// typeNames are the JSON types of Go kinds.
 var typeNames = map[reflect.Kind]string{
 	reflect.Bool: `"boolean"`, reflect.String: `"string"`, reflect.Float32: `"number"`, reflect.Float64: `"number"`,
 	reflect.Int: `"integer"`, reflect.Int8: `"integer"`, reflect.Int16: `"integer"`, reflect.Int32: `"integer"`, reflect.Int64: `"integer"`,
@@ -62,7 +62,7 @@ var typeNames = map[reflect.Kind]string{
 	reflect.Slice: `"array"`, reflect.Array: `"array"`, reflect.Map: `"object"`, reflect.Struct: `"object"`,
 }
 
-// parts writes what a type is made of, and around it what holds of the field.
+// parts writes the parts of a type and what the field's tags say.
 func (d *deriving) parts(out []byte, t reflect.Type, of *field) (_ []byte, err error) {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -83,8 +83,7 @@ func (d *deriving) parts(out []byte, t reflect.Type, of *field) (_ []byte, err e
 	return of.append(out, t), nil
 }
 
-// object writes the fields of a struct, those of structs that are embedded in it
-// included.
+// object writes the fields of a struct, including those of embedded structs.
 func (d *deriving) object(out []byte, t reflect.Type, of *field) ([]byte, error) {
 	fields := fieldsOf(t)
 	var required []string
@@ -112,7 +111,7 @@ func (d *deriving) object(out []byte, t reflect.Type, of *field) ([]byte, error)
 	return out, nil
 }
 
-// appendRange writes what a type of whole numbers holds by itself.
+// appendRange writes the range of an integer type.
 func appendRange(out []byte, t reflect.Type) []byte {
 	bits := 0
 	if typeNames[t.Kind()] == `"integer"` {
@@ -133,7 +132,7 @@ func appendRange(out []byte, t reflect.Type) []byte {
 func appendMember(out []byte, name string, value any) []byte {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("toolset: write %s: %v", name, err)) // a bound that is no number
+		panic(fmt.Sprintf("toolset: write %s: %v", name, err)) // a limit that is not a number
 	}
 	return append(rawjson.AppendKey(out, name), raw...)
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// field is a field of a struct as JSON has it.
+// field is a field of a struct in JSON.
 type field struct {
 	reflect.StructField
 	name     string
 	optional bool
 }
 
-// fieldsOf are the fields of a struct that JSON has.
+// fieldsOf are the fields of a struct that appear in JSON.
 func fieldsOf(t reflect.Type) (fields []field) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, how, more := strings.Cut(f.Tag.Get("json"), ",")
@@ -29,8 +29,8 @@ func fieldsOf(t reflect.Type) (fields []field) {
 	return fields
 }
 
-// append writes what the tags of a field say of its value. Without a field, its type
-// says it.
+// append writes what the tags of a field say of its value; without a field, what its
+// type says.
 func (f *field) append(out []byte, t reflect.Type) []byte {
 	if f == nil {
 		return appendLength(appendRange(out, t), t)
@@ -53,7 +53,7 @@ func (f *field) append(out []byte, t reflect.Type) []byte {
 	return f.bound(f.bound(out, low, "min"), high, "max")
 }
 
-// bound writes what a tag bounds.
+// bound writes the limit of a tag.
 func (f *field) bound(out []byte, name, tag string) []byte {
 	text, given := f.Tag.Lookup(tag)
 	if !given {
@@ -61,12 +61,12 @@ func (f *field) bound(out []byte, name, tag string) []byte {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		panic(fmt.Sprintf("toolset: field %s: %s:%q is no number", f.Name, tag, text))
+		panic(fmt.Sprintf("toolset: field %s: %s:%q is not a number", f.Name, tag, text))
 	}
 	return appendMember(out, name, n)
 }
 
-// appendLength writes how many items an array has.
+// appendLength writes the length of an array.
 func appendLength(out []byte, t reflect.Type) []byte {
 	if t.Kind() != reflect.Array {
 		return out

@@ -9,11 +9,11 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// repair puts right what models commonly get wrong, one argument at a time and only
-// where what is meant is beyond doubt: a number or an object written as a string,
-// one value where a list of them is wanted, null for what is left out. ok is
-// false when there was nothing to mend.
-func repair(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
+// repair corrects what models commonly get wrong, one argument at a time and only where
+// the meaning is clear: a number or an object written as a string, a single value where
+// a list is wanted, null for an omitted argument. ok is false when nothing was
+// corrected.
+func repair(schema, args json.RawMessage) (repaired json.RawMessage, ok bool) {
 	if !json.Valid(args) || !rawjson.IsObject(args) {
 		return nil, false
 	}
@@ -22,23 +22,23 @@ func repair(schema, args json.RawMessage) (mended json.RawMessage, ok bool) {
 	if raw, found := rawjson.Get(schema, "required"); found {
 		_ = json.Unmarshal(raw, &required) // our own: always a list
 	}
-	mended = args
+	repaired = args
 	rawjson.Each(args, func(name string, value json.RawMessage) bool {
 		property, known := rawjson.Get(properties, name)
 		if !known {
 			return true
 		}
 		if rawjson.IsNull(value) && !slices.Contains(required, name) {
-			mended, ok = rawjson.Delete(mended, name), true
+			repaired, ok = rawjson.Delete(repaired, name), true
 		} else if better := repairValue(property, value); better != nil {
-			mended, ok = rawjson.Set(mended, name, better), true
+			repaired, ok = rawjson.Set(repaired, name, better), true
 		}
 		return true
 	})
-	return mended, ok
+	return repaired, ok
 }
 
-// repairValue is what value must have meant, or nil.
+// repairValue is the value that was meant, or nil.
 func repairValue(property, value json.RawMessage) json.RawMessage {
 	wanted := typesOf(property)
 	if fits(wanted, value) {
@@ -59,7 +59,7 @@ func repairValue(property, value json.RawMessage) json.RawMessage {
 	}
 }
 
-// unquoted is the value of the wanted types that was written as a text, or nil.
+// unquoted is the value of the wanted types that was written as a string, or nil.
 func unquoted(wanted []string, text string) json.RawMessage {
 	trimmed := json.RawMessage(strings.TrimSpace(text))
 	switch {
@@ -71,7 +71,7 @@ func unquoted(wanted []string, text string) json.RawMessage {
 	return nil
 }
 
-// current tells whether value is of one of the types.
+// fits tells whether value is of one of the types.
 func fits(types []string, value json.RawMessage) bool {
 	if len(value) == 0 {
 		return false

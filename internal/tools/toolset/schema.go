@@ -9,10 +9,10 @@ import (
 	"github.com/luanette/luanette/internal/base/rawjson"
 )
 
-// Object is any JSON object, kept as it came.
+// Object is any JSON object, unparsed.
 type Object json.RawMessage
 
-// MarshalJSON writes it as it is; nothing is {}.
+// MarshalJSON writes it as it is, or {} when it is empty.
 func (o Object) MarshalJSON() ([]byte, error) {
 	if len(o) == 0 {
 		return []byte("{}"), nil
@@ -20,7 +20,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return o, nil
 }
 
-// UnmarshalJSON keeps a copy; null is nothing.
+// UnmarshalJSON stores a copy; null makes it empty.
 func (o *Object) UnmarshalJSON(raw []byte) error {
 	switch {
 	case string(raw) == "null":
@@ -33,14 +33,14 @@ func (o *Object) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// JSON is any JSON value, kept as it came.
+// JSON is any JSON value, unparsed.
 type JSON = json.RawMessage
 
 // inputSchema derives the schema of a tool's arguments.
 func inputSchema[T any](name string) json.RawMessage { return derive(name, reflect.TypeFor[T](), true) }
 
-// outputSchema derives the schema of a tool's structured result. It is open: a
-// later version may tell more.
+// outputSchema derives the schema of a tool's structured result. It allows further
+// fields, because a later version may add some.
 func outputSchema[T any](name string) json.RawMessage {
 	return derive(name, reflect.TypeFor[T](), false)
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/luanette/luanette/internal/core/tool"
 )
 
-// Set is tools as a source. It is never changed.
+// Set is a source of tools. It is never changed.
 type Set struct {
 	space string
 	tools map[string]Tool
 	list  []tool.Info
 }
 
-// NewSet makes a set of several families' tools in a namespace; our own have none.
-// Two of one name are a mistake of the program: it panics.
+// NewSet makes a set of several families of tools in a namespace; our own have none.
+// Two tools of one name are a programming error: it panics.
 func NewSet(space string, families ...[]Tool) *Set {
 	s := &Set{space: space, tools: map[string]Tool{}}
 	for _, t := range slices.Concat(families...) {
@@ -38,14 +38,14 @@ func NewSet(space string, families ...[]Tool) *Set {
 // Tools lists the set, by name.
 func (s *Set) Tools(context.Context) ([]tool.Info, error) { return s.list, nil }
 
-// Has tells whether one of the set's tools has the name.
+// Has tells whether the set has a tool of that name.
 func (s *Set) Has(name string) bool {
 	_, ok := s.tools[name]
 	return ok
 }
 
-// Call runs a tool of the set. A tool that fails answers a result that says so;
-// an error means that there is no such tool or that the arguments do not fit.
+// Call runs a tool of the set. A tool that fails returns a result that says so; an
+// error means that there is no such tool or that the arguments do not match.
 func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	t, ok := s.tools[call.Ref.Name]
 	if !ok || call.Ref.Space != s.space {
@@ -54,7 +54,7 @@ func (s *Set) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return t.run(ctx, call)
 }
 
-// RepairArgs puts right what models commonly get wrong in the arguments of a tool.
+// RepairArgs corrects what models commonly get wrong in the arguments of a tool.
 func (s *Set) RepairArgs(ref tool.Ref, args json.RawMessage) (json.RawMessage, bool) {
 	t, ok := s.tools[ref.Name]
 	if !ok || ref.Space != s.space {
